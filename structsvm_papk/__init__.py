@@ -1,0 +1,1 @@
+"""Certified cutting-plane training and evaluation of rankers for the pAp@k metric."""
