@@ -1,0 +1,348 @@
+"""Ranking data: a feature matrix, binary relevance, and which rows belong to which user."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk import _products
+from structsvm_papk.errors import InputError
+
+POLICIES = ("exclude", "raise")
+_FINITE_CHECK_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Exclusions:
+    """How many users cannot be used at a given k, and why.
+
+    Attributes
+    ----------
+    k : int
+        Number of recommended items.
+    n_users : int
+        Users in the data.
+    no_positive : ndarray of int
+        Indices of the users without a positive.
+    few_negatives : ndarray of int
+        Indices of the users with a positive but fewer than k negatives.
+    """
+
+    k: int
+    n_users: int
+    no_positive: np.ndarray
+    few_negatives: np.ndarray
+
+    @property
+    def n_used(self):
+        """Users that remain."""
+        return self.n_users - self.n_excluded
+
+    @property
+    def n_excluded(self):
+        """Users left out."""
+        return self.no_positive.size + self.few_negatives.size
+
+    def __str__(self):
+        if not self.n_excluded:
+            return f"all {self.n_users} users used"
+        return (
+            f"{self.n_used} of {self.n_users} users used; left out: "
+            f"{self.no_positive.size} without a positive, "
+            f"{self.few_negatives.size} with fewer than k={self.k} negatives"
+        )
+
+
+class RankingData:
+    """Rows of features with binary relevance, grouped by user.
+
+    The matrix is kept as it is, in any row order: `rows` lists, user after user and positives
+    first, where each list position lives in `X`. Nothing is copied.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features) or scipy CSR
+        float64 or float32, C or F order; other types are converted to float64, other sparse
+        formats to CSR. CSR with 2**31 or more stored values is supported (SciPy then uses 64-bit
+        indices).
+    y : array-like of shape (n_rows,)
+        Relevance: two values, 0/1, -1/1 or booleans.
+    indptr : array-like of shape (n_users + 1,)
+        User u owns the rows ``indptr[u]:indptr[u + 1]``.
+    users : array-like of shape (n_users,), optional
+        The users' labels, for messages and reports; by default their indices.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n_rows,)
+        Row of `X` at each list position.
+    indptr : ndarray of int64, shape (n_users + 1,)
+        Bounds of each user in list positions.
+    n_pos, n_neg : ndarray of int64, shape (n_users,)
+        Positives (the first list positions of a user) and negatives (the rest).
+    users : ndarray of shape (n_users,)
+
+    Raises
+    ------
+    InputError
+        Empty data, lengths that differ, NaN or infinite features, labels that are not binary.
+    """
+
+    def __init__(self, X, y, indptr, users=None):
+        X = _checked_matrix(X)
+        positive = _checked_labels(y, X.shape[0])
+        indptr = _checked_indptr(indptr, X.shape[0])
+        user_of_row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+        users = np.arange(indptr.size - 1) if users is None else np.asarray(users)
+        if users.shape != (indptr.size - 1,):
+            raise InputError(
+                f"users has {users.size} labels, but indptr describes {indptr.size - 1} users"
+            )
+        self._assign(X, positive, user_of_row, users)
+
+    @classmethod
+    def from_groups(cls, X, y, groups=None):
+        """Build from one group label per row, of any type and in any order.
+
+        Parameters
+        ----------
+        X, y
+            As for the class; data frames and series (pandas, polars) are taken as arrays.
+        groups : array-like of shape (n_rows,), optional
+            User label of each row; without it all rows are one list. Users are kept in sorted
+            order of their labels.
+
+        Raises
+        ------
+        InputError
+            As for the class; also missing (None, NaN) group labels.
+        """
+        X = _checked_matrix(X)
+        positive = _checked_labels(y, X.shape[0])
+        users, user_of_row = _encode_groups(groups, X.shape[0])
+        data = cls.__new__(cls)
+        data._assign(X, positive, user_of_row, users)
+        return data
+
+    def _assign(self, X, positive, user_of_row, users):
+        self.X = X
+        self.users = users
+        # one stable integer sort: by user, positives before negatives
+        self.rows = np.argsort(2 * user_of_row + ~positive, kind="stable")
+        sizes = np.bincount(user_of_row, minlength=users.size)
+        self.indptr = np.concatenate([[0], np.cumsum(sizes)])
+        self.n_pos = np.bincount(user_of_row[positive], minlength=users.size)
+
+    @property
+    def n_users(self):
+        """Number of users."""
+        return self.users.size
+
+    @property
+    def n_features(self):
+        """Number of columns of X."""
+        return self.X.shape[1]
+
+    @property
+    def n_neg(self):
+        """Negatives of each user."""
+        return np.diff(self.indptr) - self.n_pos
+
+    @property
+    def labels(self):
+        """Relevance at each list position, as booleans."""
+        return np.arange(self.rows.size) < np.repeat(self.indptr[:-1] + self.n_pos, self.sizes)
+
+    @property
+    def sizes(self):
+        """Rows of each user."""
+        return np.diff(self.indptr)
+
+    @property
+    def user_of_position(self):
+        """Index of the user at each list position."""
+        return np.repeat(np.arange(self.n_users), self.sizes)
+
+    def scores(self, w):
+        """``X @ w`` at the list positions, shape (n_positions,), float64."""
+        out = np.empty(self.rows.size)
+        _products.scores(self.X, self.rows, self._checked_weights(w), 0, out.size, out)
+        return out
+
+    def pullback(self, coef):
+        """``X.T @ coef`` for coefficients at the list positions, shape (n_features,)."""
+        out = np.zeros(self.n_features)
+        _products.add_weighted_rows(self.X, self.rows, coef, 0, self.rows.size, out)
+        return out
+
+    def exclusions(self, k):
+        """Users that have no positive or fewer than k negatives, as `Exclusions`."""
+        if k < 1 or int(k) != k:
+            raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+        no_positive = self.n_pos == 0
+        few_negatives = ~no_positive & (self.n_neg < k)
+        return Exclusions(
+            int(k), self.n_users, np.flatnonzero(no_positive), np.flatnonzero(few_negatives)
+        )
+
+    def usable(self, k, policy="exclude"):
+        """Restrict to the users with at least one positive and k negatives.
+
+        Parameters
+        ----------
+        k : int
+            Number of recommended items.
+        policy : {'exclude', 'raise'}
+            Leave the other users out, or raise and name the first of them.
+
+        Returns
+        -------
+        RankingData
+            Shares `X` with this object; the object itself where no user is left out.
+
+        Raises
+        ------
+        InputError
+            k < 1; no user remains; or, with ``policy='raise'``, some user cannot be used.
+        """
+        if policy not in POLICIES:
+            raise InputError(f"unknown policy {policy!r}; choose one of {', '.join(POLICIES)}")
+        excluded = self.exclusions(k)
+        if excluded.n_used == 0:
+            raise InputError(self._why_nothing_is_left(excluded))
+        if not excluded.n_excluded:
+            return self
+        if policy == "raise":
+            raise InputError(self._name_first(excluded))
+        keep = np.ones(self.n_users, dtype=bool)
+        keep[excluded.no_positive] = keep[excluded.few_negatives] = False
+        return self.subset(keep)
+
+    def subset(self, keep):
+        """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
+        part = RankingData.__new__(RankingData)
+        part.X = self.X
+        part.users = self.users[keep]
+        part.rows = self.rows[np.repeat(keep, self.sizes)]
+        part.indptr = np.concatenate([[0], np.cumsum(self.sizes[keep])])
+        part.n_pos = self.n_pos[keep]
+        return part
+
+    def _why_nothing_is_left(self, excluded):
+        if excluded.no_positive.size == self.n_users:
+            return "no user has a positive: all labels are of one class"
+        if self.n_neg.max() == 0:
+            return "no user has a negative: all labels are of one class"
+        largest = self.n_neg[self.n_pos > 0].max()
+        return (
+            f"k={excluded.k} is larger than the number of negatives of every user with a "
+            f"positive (at most {largest}); choose k <= {largest}"
+        )
+
+    def _name_first(self, excluded):
+        if excluded.no_positive.size:
+            user = self.users[excluded.no_positive[0]]
+            return f"user {user!r} has no positive ({excluded}); use policy='exclude' to go on"
+        u = excluded.few_negatives[0]
+        return (
+            f"user {self.users[u]!r} has {self.n_neg[u]} negatives, fewer than k={excluded.k} "
+            f"({excluded}); use policy='exclude' to go on"
+        )
+
+    def _checked_weights(self, w):
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if w.shape != (self.n_features,):
+            raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
+        return w
+
+
+def _checked_matrix(X):
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    if sparse.issparse(X):
+        X = X.tocsr()
+    else:
+        X = np.asarray(X)
+    if X.dtype not in (np.float64, np.float32):
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"X must be numeric: {error}") from None
+    if X.ndim != 2:
+        raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise InputError(f"X is empty: shape {X.shape}")
+    _refuse_non_finite(X)
+    return X
+
+
+def _refuse_non_finite(X):
+    if sparse.issparse(X):
+        bad = np.flatnonzero(~np.isfinite(X.data))
+        if bad.size:
+            row = np.searchsorted(X.indptr, bad[0], side="right") - 1
+            _raise_non_finite(X.data[bad[0]], row, X.indices[bad[0]])
+        return
+    for start in range(0, X.shape[0], _FINITE_CHECK_ROWS):
+        finite = np.isfinite(X[start : start + _FINITE_CHECK_ROWS])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            _raise_non_finite(X[start + row, column], start + row, column)
+
+
+def _raise_non_finite(value, row, column):
+    raise InputError(
+        f"X holds {value} at row {row}, column {column} (counted from 0); "
+        "remove or impute missing and infinite values first"
+    )
+
+
+def _checked_labels(y, n_rows):
+    y = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    if y.shape != (n_rows,):
+        raise InputError(f"y has shape {y.shape}, but X has {n_rows} rows")
+    if y.dtype == bool:
+        return y
+    values = np.unique(y)
+    if (
+        np.issubdtype(y.dtype, np.number)
+        and np.isin(values, [-1, 0, 1]).all()
+        and (values.size < 3)
+    ):
+        return y > 0
+    shown = ", ".join(map(str, values[:6])) + (", ..." if values.size > 6 else "")
+    raise InputError(
+        f"labels must be binary (0/1, -1/1 or booleans), found {values.size} values: {shown}; "
+        "turn grades into relevance with a threshold first"
+    )
+
+
+def _checked_indptr(indptr, n_rows):
+    indptr = np.asarray(indptr)
+    if indptr.ndim != 1 or indptr.size < 2 or not np.issubdtype(indptr.dtype, np.integer):
+        raise InputError("indptr must be a vector of at least two whole numbers")
+    if indptr[0] != 0 or indptr[-1] != n_rows or (np.diff(indptr) < 0).any():
+        raise InputError(
+            f"indptr must rise from 0 to the number of rows ({n_rows}); it goes from "
+            f"{indptr[0]} to {indptr[-1]}"
+        )
+    return indptr.astype(np.int64)
+
+
+def _encode_groups(groups, n_rows):
+    if groups is None:
+        return np.zeros(1, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
+    groups = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
+    if groups.shape != (n_rows,):
+        raise InputError(
+            f"groups has shape {groups.shape}, but X has {n_rows} rows: give one label per row"
+        )
+    missing = groups == None if groups.dtype == object else groups != groups  # noqa: E711, PLR0124
+    missing = np.asarray(missing) | (groups != groups)
+    if missing.any():
+        raise InputError(f"group label missing at row {np.flatnonzero(missing)[0]}")
+    try:
+        users, codes = np.unique(groups, return_inverse=True)
+    except TypeError:
+        raise InputError("group labels of different types cannot be sorted; use one type") from None
+    return users, codes.astype(np.int64)
