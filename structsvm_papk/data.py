@@ -259,10 +259,7 @@ class RankingData:
 def _checked_matrix(X):
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
-    if sparse.issparse(X):
-        X = X.tocsr()
-    else:
-        X = np.asarray(X)
+    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     if X.dtype not in (np.float64, np.float32):
         try:
             X = X.astype(np.float64)
@@ -337,8 +334,9 @@ def _encode_groups(groups, n_rows):
         raise InputError(
             f"groups has shape {groups.shape}, but X has {n_rows} rows: give one label per row"
         )
-    missing = groups == None if groups.dtype == object else groups != groups  # noqa: E711, PLR0124
-    missing = np.asarray(missing) | (groups != groups)
+    missing = groups != groups  # NaN and NaT differ from themselves
+    if groups.dtype == object:
+        missing = missing | np.equal(groups, None)
     if missing.any():
         raise InputError(f"group label missing at row {np.flatnonzero(missing)[0]}")
     try:
