@@ -1,7 +1,7 @@
 """Seeded synthetic data: the paper's, recommender-like, and with an exact margin condition.
 
-Every generator returns `Lists(X, y, groups, w_true)`: rows, 0/1 labels, the user of each row and the
-direction that generated (or realises) the labels. Nothing but numpy is imported.
+Every generator returns `Lists(X, y, groups, w_true)`: rows, 0/1 labels, the user of each row and
+the direction that generated (or realises) the labels. Nothing but numpy is imported.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def linear_lists(
     """Lists of equal length, labelled by a noisy linear score.
 
     ``s = X w*/sqrt(d) + noise * eps``, ``X`` and ``w*`` standard normal, ``eps`` standard normal or
-    Student t; the ``round(relevant_share * n_items)`` best items of each user by ``s`` are relevant.
+    Student t; the ``round(relevant_share * n_items)`` best items of each user by ``s`` are
+    relevant.
 
     Parameters
     ----------
@@ -152,9 +153,9 @@ def engagement_lists(
 def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, seed=0):
     """Lists on which ``w = 0`` is an exact minimiser of Avg, TS, pAUC and Max for every alpha.
 
-    In each user the positives are moved so that their mean equals the mean of the negatives. Then for every
-    w the top-k negatives score at least ``mean(p)`` on average, hence ``Avg(w) >= 1 = Avg(0)``; by
-    Jensen's inequality the same holds for TS, pAUC and Max.
+    In each user the positives are moved so that their mean equals the mean of the negatives. Then
+    for every w the top-k negatives score at least ``mean(p)`` on average, hence ``Avg(w) >= 1 =
+    Avg(0)``; by Jensen's inequality the same holds for TS, pAUC and Max.
 
     Parameters
     ----------
@@ -207,12 +208,14 @@ def two_gaussians(n_pos, n_neg, n_features, separation, direction=None, seed=0):
 
 
 def paper_table2(case=1, seed=0):
-    """The data of Section 7.1 (Table 2) of the paper: positives ``N(-1_5, I)``, negatives ``N(0_5, I)``.
+    """The data of Section 7.1 (Table 2) of the paper: positives ``N(-1_5, I)``, negatives ``N(0_5,
+    I)``.
 
     Parameters
     ----------
     case : {1, 2}
-        1: 10 positives, 160 negatives, to be used with k = 20; 2: 20 positives, 160 negatives, k = 10.
+        1: 10 positives, 160 negatives, to be used with k = 20; 2: 20 positives, 160 negatives, k =
+        10.
     seed : int
 
     Returns
@@ -226,12 +229,12 @@ def paper_table2(case=1, seed=0):
     return two_gaussians(*sizes[case], 5, np.sqrt(5.0), direction=-np.ones(5), seed=seed)
 
 
-def paper_figure1(condition, k=30, n_pos=250, n_neg=2000, mean=0.5, delta=1.0, seed=0):
+def paper_figure1(condition, k=30, n_pos=250, n_neg=2000, mean=0.5, delta=1.0, min_neg=300, seed=0):
     """The data of Section 7.2 (Figure 1): one user, d = 5, filtered to satisfy a margin condition.
 
-    Positives ``N(0, I)``, negatives ``N(mean * 1_5, I)``; with ``w = -1_5`` the negatives kept are those with
-    ``w.x <= tau``, tau the largest threshold for which the condition holds with margin `delta`
-    (`largest_negative`). Filtering is on computed scores.
+    Positives ``N(0, I)``, negatives ``N(mean * 1_5, I)``; with ``w = -1_5`` the negatives kept are
+    those with ``w.x <= tau``, tau the largest threshold for which the condition holds with margin
+    `delta` (`largest_negative`). While fewer than `min_neg` remain, the lowest positive is dropped.
 
     Parameters
     ----------
@@ -242,6 +245,8 @@ def paper_figure1(condition, k=30, n_pos=250, n_neg=2000, mean=0.5, delta=1.0, s
         0.5 in the paper; 0.4 in the authors' code.
     delta : float
         Margin.
+    min_neg : int
+        At least this many negatives are kept.
     seed : int
 
     Returns
@@ -253,14 +258,17 @@ def paper_figure1(condition, k=30, n_pos=250, n_neg=2000, mean=0.5, delta=1.0, s
     w_true = -np.ones(5)
     pos = rng.standard_normal((n_pos, 5))
     neg = rng.standard_normal((n_neg, 5)) + mean
-    beta = min(n_pos, k)
-    keep = neg @ w_true <= largest_negative(pos @ w_true, beta, condition, delta)
-    if keep.sum() < k:
-        raise InputError(
-            f"only {keep.sum()} of {n_neg} negatives satisfy the {condition} condition with "
-            f"margin {delta}, fewer than k = {k}: raise n_neg or mean, or lower delta"
-        )
-    return _stack(pos[None], neg[keep][None], w_true)
+    pos = pos[np.argsort(-(pos @ w_true), kind="stable")]
+    for n_kept in range(n_pos, 0, -1):
+        p = pos[:n_kept] @ w_true
+        keep = neg @ w_true <= largest_negative(p, min(n_kept, k), condition, delta)
+        if keep.sum() >= min_neg:
+            return _stack(pos[None, :n_kept], neg[keep][None], w_true)
+    raise InputError(
+        f"even with one positive only {keep.sum()} of {n_neg} negatives satisfy the {condition} "
+        f"condition with margin {delta}, fewer than min_neg = {min_neg}: raise n_neg or mean, or "
+        "lower delta or min_neg"
+    )
 
 
 def largest_negative(pos_scores, beta, condition, delta):
@@ -287,10 +295,12 @@ def largest_negative(pos_scores, beta, condition, delta):
 def margin_lists(
     condition, n_users=1, n_pos=8, n_neg=20, n_features=4, k=3, delta=1.0, exclude=None, seed=0
 ):
-    """Lists on which one shared linear w realises a margin condition exactly, and, on request, no other.
+    """Lists on which one shared linear w realises a margin condition exactly, and, on request, no
+    other.
 
-    `w_true` has small integer entries and the features lie on a grid of 2^-10, so that ``X @ w_true`` is
-    exact in float64: the condition holds with margin `delta` (rounded up to the grid) without any rounding.
+    `w_true` has small integer entries and the features lie on a grid of 2^-10, so that ``X @
+    w_true`` is exact in float64: the condition holds with margin `delta` (rounded up to the grid)
+    without any rounding.
 
     Parameters
     ----------
@@ -300,10 +310,10 @@ def margin_lists(
     delta : float
         Margin, > 0.
     exclude : None, "truth" or "any"
-        None: stronger conditions may hold too. "truth": with `w_true` and `delta`, only `condition` and those
-        that it implies hold. "any": no linear w realises, with any positive margin, a condition that
-        `condition` does not imply. Implied: strong => all; moderate => weak; beta => weak when
-        ``n_pos >= 2 beta - 1``.
+        None: stronger conditions may hold too. "truth": with `w_true` and `delta`, only
+        `condition` and those that it implies hold. "any": no linear w realises, with any positive
+        margin, a condition that `condition` does not imply. Implied: strong => all; moderate =>
+        weak; beta => weak when ``n_pos >= 2 beta - 1``.
     seed : int
 
     Returns
@@ -348,21 +358,21 @@ def _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, d):
         problem = "with beta = 1 the beta condition is the strong one"
     elif condition == "moderate" and exclude == "any" and n_pos < 2 * beta:
         problem = (
-            f"with n_pos = {n_pos} < 2 beta = {2 * beta} every set of beta positives meets the best "
-            "beta, so a w that realises the moderate condition realises the beta condition too "
+            f"with n_pos = {n_pos} < 2 beta = {2 * beta} every set of beta positives meets the "
+            "best beta, so a w that realises the moderate condition realises the beta condition too "
             "(with a smaller margin); use exclude='truth'"
         )
     elif condition in ("weak", "beta") and exclude == "any" and n_neg < d + 2:
         problem = (
-            f"excluding the moderate condition for every w needs a positive inside a full simplex of "
-            f"negatives and one more negative: n_neg >= n_features + 2 = {d + 2}, got {n_neg}"
+            "excluding the moderate condition for every w needs a positive inside a full simplex "
+            f"of negatives and one more negative: n_neg >= n_features + 2 = {d + 2}, got {n_neg}"
         )
     if problem:
         raise InputError(f"{condition} with exclude={exclude!r} is impossible: {problem}")
 
 
 def _margin_user(condition, n_pos, n_neg, k, delta, exclude, w, rng):
-    """Draw one user's positives and negatives: scores first, then features with exactly those scores."""
+    """Draw one user's positives and negatives: scores first, then features with those scores."""
     beta = min(n_pos, k)
     neg = _on_grid(rng.standard_normal((n_neg, len(w))))
     top = (neg @ w).max()
@@ -387,7 +397,7 @@ def _margin_user(condition, n_pos, n_neg, k, delta, exclude, w, rng):
 
 
 def _relaxed_positives(high, condition, beta, top, w, rng):
-    """Lower the positives that the condition leaves free (weak, moderate); the others stay strong."""
+    """Lower the positives that the condition leaves free; the others stay strong."""
     n_free = len(high) - beta if condition in ("weak", "moderate") else 0
     if n_free:
         shift = _on_grid(rng.exponential(1.0, n_free))
@@ -396,7 +406,8 @@ def _relaxed_positives(high, condition, beta, top, w, rng):
 
 
 def _moderate_only(high, neg, beta, delta, top, w, rng):
-    """All positives at or above max q, yet beta and strong fail: the free ones copy the best negative.
+    """All positives at or above max q, yet beta and strong fail: the free ones copy the best
+    negative.
 
     With n_pos < 2 beta the copies and the lowest of the best beta must still have a mean below
     ``max q + delta``: those are put at exactly ``max q + delta``.
@@ -431,7 +442,7 @@ def _surrounded_point(neg, w, rng, tight):
 
 
 def _integer_direction(n_features, rng):
-    """Draw a direction with entries in -3..3, one of them +-1, so that scores can be set exactly."""
+    """Draw a direction with entries in -3..3, one of them +-1: scores can then be set exactly."""
     w = rng.integers(-3, 4, n_features).astype(float)
     w[rng.integers(n_features)] = rng.choice([-1.0, 1.0])
     return w
@@ -475,7 +486,7 @@ def _top_labels(scores, n_pos):
 
 
 def _exchange_labels(y, scores, n_exchanged, rng):
-    """In each row, take the label from `n_exchanged` random positives, give it to the lowest scores."""
+    """In each row, move `n_exchanged` labels from random positives to the lowest scores."""
     n_exchanged = min(n_exchanged, int((y == 0).sum(axis=1).min(initial=y.shape[1])))
     keys = np.where(y == 1, rng.random(y.shape), np.inf)
     losers = np.argsort(keys, axis=1, kind="stable")[:, :n_exchanged]
