@@ -359,7 +359,7 @@ def _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, d):
     elif condition == "moderate" and exclude == "any" and n_pos < 2 * beta:
         problem = (
             f"with n_pos = {n_pos} < 2 beta = {2 * beta} every set of beta positives meets the "
-            "best beta, so a w that realises the moderate condition realises the beta condition too "
+            "best beta: a w that realises the moderate condition realises the beta condition too "
             "(with a smaller margin); use exclude='truth'"
         )
     elif condition in ("weak", "beta") and exclude == "any" and n_neg < d + 2:
