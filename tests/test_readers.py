@@ -1,0 +1,294 @@
+import gzip
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.readers import read_ranking_data, read_table, relevance_from
+
+QID_ROWS = """# a comment line
+2 qid:7 1:0.5 3:-1.25e-3 # with a comment
+0 qid:7 2:4
+
+1 qid:9 1:1
+0 qid:9 3:2
+"""
+DENSE = [[0.5, 0, -1.25e-3], [0, 4, 0], [1, 0, 0], [0, 0, 2]]
+
+
+def written(tmp_path, name, text):
+    path = tmp_path / name
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text)
+    return path
+
+
+def message(path, **how):
+    with pytest.raises(InputError) as caught:
+        read_table(path, **how)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["rows.txt", "rows.txt.gz"])
+def test_svmlight_with_qid(tmp_path, name):
+    table = read_table(written(tmp_path, name, QID_ROWS))
+    assert sparse.issparse(table.X) and table.first_index == 1
+    np.testing.assert_array_equal(table.X.toarray(), DENSE)
+    np.testing.assert_array_equal(table.labels, [2, 0, 1, 0])
+    np.testing.assert_array_equal(table.groups, [7, 7, 9, 9])
+
+
+@pytest.mark.parametrize("side", ["rows.txt.query", "counts"])
+def test_svmlight_with_sidecar(tmp_path, side):
+    path = written(tmp_path, "rows.txt", QID_ROWS.replace("qid:7 ", "").replace("qid:9 ", ""))
+    query = written(tmp_path, side, "1\n3\n")
+    table = read_table(path, query=query if side == "counts" else None)
+    np.testing.assert_array_equal(table.groups, [0, 1, 1, 1])
+
+
+def test_sidecar_of_a_compressed_file(tmp_path):
+    path = written(tmp_path, "rows.txt.gz", "1 1:1\n0 1:2\n")
+    written(tmp_path, "rows.txt.query", "2\n")
+    np.testing.assert_array_equal(read_table(path).groups, [0, 0])
+
+
+def test_sidecar_counts_must_add_up(tmp_path):
+    path = written(tmp_path, "rows.txt", "1 1:1\n0 1:2\n0 1:3\n")
+    written(tmp_path, "rows.txt.query", "1\n1\n")
+    assert "add up to 2, but" in message(path)
+    assert "has 3 rows" in message(path)
+
+
+def test_sidecar_and_qid_must_agree(tmp_path):
+    path = written(tmp_path, "rows.txt", QID_ROWS)
+    sidecar = written(tmp_path, "rows.txt.query", "2\n2\n")
+    np.testing.assert_array_equal(read_table(path).groups, [7, 7, 9, 9])
+    sidecar.write_text("1\n3\n")
+    assert "divides the rows differently" in message(path)
+
+
+@pytest.mark.parametrize("text", ["2\ntwo\n", "2\n-1\n", "2\n1.5\n"])
+def test_sidecar_with_a_bad_line(tmp_path, text):
+    path = written(tmp_path, "rows.txt", "1 1:1\n0 1:2\n0 1:3\n")
+    written(tmp_path, "rows.txt.query", text)
+    assert "rows.txt.query, line 2: expected a number of rows" in message(path)
+
+
+def test_svmlight_counted_from_zero(tmp_path):
+    path = written(tmp_path, "rows.txt", "1 qid:1 0:1\n0 qid:1 2:5\n")
+    table = read_table(path)
+    assert table.first_index == 0
+    np.testing.assert_array_equal(table.X.toarray(), [[1, 0, 0], [0, 0, 5]])
+
+
+def test_features_as_another_table_has_them(tmp_path):
+    """A second file that lacks index 0 and the last feature must still line up with the first."""
+    train = read_table(written(tmp_path, "train", "1 qid:1 0:1\n0 qid:1 3:5\n"))
+    test = read_table(written(tmp_path, "test", "1 qid:1 1:7\n"), like=train)
+    np.testing.assert_array_equal(test.X.toarray(), [[0, 7, 0, 0]])
+    wide = written(tmp_path, "wide", "1 qid:1 4:7\n")
+    assert "5 features (largest index 4), but 4 are expected" in message(wide, like=train)
+
+
+def test_index_zero_where_features_are_counted_from_one(tmp_path):
+    train = read_table(written(tmp_path, "train", "1 qid:1 1:1\n"))
+    path = written(tmp_path, "test", "1 qid:1 0:7\n")
+    assert "feature index 0, but the features are counted from 1" in message(path, like=train)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("one qid:1 1:1", "the label 'one' is not a number"),
+        ("1 qid:a 1:1", "the query 'qid:a' is not a whole number"),
+        ("1 qid:99999999999999999999 1:1", "is not a whole number"),
+        ("1 qid:1 1:1 2", "expected 'index:value', got '2'"),
+        ("1 qid:1 1:1 x:2", "expected 'index:value', got 'x:2'"),
+        ("1 qid:1 1:1 2:3:4", "expected 'index:value', got '2:3:4'"),
+        ("1 qid:1 1:", "expected 'index:value', got '1:'"),
+        ("1 qid:1 -1:1", "negative feature index -1"),
+        ("1 qid:1 2:1 1:1", "feature index 1 after 2: indices must rise"),
+        ("1 qid:1 1:1 1:2", "feature index 1 after 1: indices must rise"),
+        ("1 qid:1 2147483647:1", "feature index 2147483647 is above the limit 2147483646"),
+        ("1 qid:1 2147483648:1", "feature index 2147483648 is above the limit 2147483646"),
+        ("1 qid:1 99999999999999999999:1", "expected 'index:value'"),
+        ("\x00\x01\xff", "is not a number"),
+        ("1 1:1", "no qid, though other rows have one"),
+        ("1 qid:1 1:nan", "feature 1 is nan"),
+        ("1 qid:1 1:1 4:-inf", "feature 4 is -inf"),
+        ("inf qid:1 1:1", "the label is inf"),
+    ],
+)
+def test_malformed_svmlight_row_is_named(tmp_path, row, reason):
+    text = f"# header\n\n1 qid:1 1:1\n{row}\n0 qid:1 1:2\n"
+    complaint = message(written(tmp_path, "rows.txt", text))
+    assert "line 4: " in complaint
+    assert reason in complaint
+
+
+@pytest.mark.parametrize("text", ["", "# nothing here\n\n"])
+def test_svmlight_without_rows(tmp_path, text):
+    assert "no data rows" in message(written(tmp_path, "rows.txt", text))
+
+
+def test_svmlight_without_features(tmp_path):
+    assert "no row has a feature" in message(written(tmp_path, "rows.txt", "1 qid:1\n0 qid:1\n"))
+
+
+def test_missing_file_and_foreign_gzip(tmp_path):
+    assert "No such file" in message(tmp_path / "absent.txt")
+    path = tmp_path / "rows.gz"
+    path.write_bytes(b"1 qid:1 1:1\n")
+    assert "cannot read" in message(path)
+    path.write_bytes(gzip.compress(QID_ROWS.encode() * 100)[:-40])
+    assert "cannot read" in message(path)
+    assert "directory" in message(tmp_path)
+
+
+def test_groups_missing_for_a_file_of_many_users(tmp_path):
+    path = written(tmp_path, "rows.txt", "1 1:1\n0 1:2\n")
+    with pytest.raises(InputError, match=r"does not say which rows belong to which user.*qid"):
+        read_ranking_data(path)
+    assert read_ranking_data(path, one_list=True).n_users == 1
+
+
+FRAME = pd.DataFrame(
+    {
+        "age": [0.5, 1.5, -2.0, 4.0],
+        "user": ["b", "a", "b", "a"],
+        "clicks": [1.0, 2.0, 3.0, 4.0],
+        "item": ["w", "x", "y", "z"],
+        "grade": [3, 0, 1, 2],
+    }
+)
+COLUMNS = {"label": "grade", "group": "user", "ignore": ["item"]}
+
+
+def write_frame(frame, path):
+    if path.name.endswith(".parquet"):
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",")
+    return path
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.csv.gz", "f.tsv", "f.parquet", "a.b.CSV"])
+def test_named_columns(tmp_path, name):
+    table = read_table(write_frame(FRAME, tmp_path / name), **COLUMNS)
+    assert table.feature_names == ("age", "clicks")
+    np.testing.assert_array_equal(table.X, FRAME[["age", "clicks"]])
+    assert table.X.flags.c_contiguous
+    np.testing.assert_array_equal(table.labels, FRAME["grade"])
+    assert list(table.groups) == list("baba")
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.parquet"])
+def test_columns_are_matched_by_name(tmp_path, name):
+    table = read_table(write_frame(FRAME, tmp_path / "train.csv"), **COLUMNS)
+    other = FRAME[["clicks", "user", "age"]].assign(extra=1.0)
+    again = read_table(
+        write_frame(other, tmp_path / name), group="user", like=table, require_labels=False
+    )
+    assert again.labels is None
+    np.testing.assert_array_equal(again.X, table.X)
+    short = write_frame(FRAME[["age", "user", "grade"]], tmp_path / name)
+    complaint = message(short, like=table, label="grade", group="user")
+    assert "no column 'clicks', a feature of the model" in complaint
+
+
+def test_polars_csv_with_truth_values_and_quoted_text(tmp_path):
+    frame = pl.DataFrame({"label": [True, False], "group": ['u,"1"', "u2"], "x": [1.0, 2.0]})
+    frame.write_csv(tmp_path / "f.csv")
+    table = read_table(tmp_path / "f.csv")
+    np.testing.assert_array_equal(table.labels, [1, 0])
+    assert list(table.groups) == ['u,"1"', "u2"]
+
+
+def test_whole_number_users_are_numbers(tmp_path):
+    table = read_table(written(tmp_path, "f.csv", "label,group,x\n1,10,1\n0,9,2\n\n0,9,3\n"))
+    np.testing.assert_array_equal(table.groups, [10, 9, 9])
+    padded = read_table(written(tmp_path, "g.csv", "label,group,x\n1,01,1\n0,1,2\n"))
+    assert list(padded.groups) == ["01", "1"]
+
+
+def test_parquet_keeps_single_precision_and_names_nulls(tmp_path):
+    path = tmp_path / "f.parquet"
+    frame = pd.DataFrame({"label": [1, 0], "group": [1, 1], "x": np.float32([1, 2])})
+    assert read_table(write_frame(frame, path)).X.dtype == np.float32
+    frame["z"] = [1.0, None]
+    assert "'z' is missing at row 1" in message(write_frame(frame, path))
+    frame["z"] = ["p", "q"]
+    assert "'z' has type" in message(write_frame(frame, path))
+    frame["z"] = [1.0, np.inf]
+    assert "row 1 (counted from 0): column 'z' is inf" in message(write_frame(frame, path))
+    assert "no data rows" in message(write_frame(frame[:0], path))
+    path.write_bytes(b"PAR1 but not really")
+    assert "not a readable Parquet file" in message(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "the first line must name the columns"),
+        ("label,group,x\n", "no data rows"),
+        ("label,group,x\n\n\n", "no data rows"),
+        ("label,group,x,x\n1,1,1,1\n", "column 'x' appears more than once"),
+        (",label,group,x\n0,1,1,1\n", "column 1 has no name (pandas writes its index so"),
+        ("y,group,x\n1,1,1\n", "no column 'label' for the label"),
+        ("label,group\n1,1\n", "no feature column"),
+        ("label,group,x\n1,1,1\n\n1,1,abc\n", "line 4: column 'x' holds 'abc'"),
+        ("label,group,x\n1,1,1\n1,1,\n", "line 3: column 'x' holds ''"),
+        ("label,group,x\n1,1,1\nyes,1,1\n", "line 3: the label 'yes' is not a number"),
+        ("label,group,x\n1,1,1\n1,1\n", "line 3: 2 fields, but the first line names 3"),
+        ("label,group,x\n1,1,1\n1,1,1,1\n", "line 3: 4 fields, but the first line names 3"),
+        ("label,group,x\n1,1,1,1\n1,1,1,1\n", "line 2: 4 fields, but the first line names 3"),
+        ("label,group,x\n1,1,1\n1,,1\n", "line 3: the user is missing (column 'group')"),
+        ("label,group,x\n1,1,1\n\n1,1,nan\n", "line 4: column 'x' is nan"),
+        ("label,group,x\n1,1,1\n1,1,inf\n", "line 3: column 'x' is inf"),
+    ],
+)
+def test_malformed_csv_is_named(tmp_path, text, reason):
+    assert reason in message(written(tmp_path, "f.csv", text))
+
+
+def test_csv_that_is_no_text(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_bytes(b"label,group,x\n1,1,\xff\xfe\n")
+    assert "not a readable text file" in message(path)
+
+
+def test_large_finite_values_are_no_infinities(tmp_path):
+    path = written(tmp_path, "f.csv", "label,group,x,z\n1,1,1e308,1e308\n0,1,1,1\n")
+    assert read_table(path).X[0, 0] == 1e308
+
+
+def test_options_that_do_not_fit(tmp_path):
+    path = write_frame(FRAME, tmp_path / "f.csv")
+    assert "no column 'nothing' to ignore" in message(path, **COLUMNS | {"ignore": ["nothing"]})
+    assert "svmlight only" in message(path, query="x")
+    with pytest.raises(InputError, match="unknown format 'xml'"):
+        read_table(path, format="xml")
+
+
+def test_csv_without_users(tmp_path):
+    path = write_frame(FRAME, tmp_path / "f.csv")
+    with pytest.raises(InputError, match="name it with --group"):
+        read_ranking_data(path, label="grade", ignore=["user", "item"], threshold=2)
+
+
+def test_relevance_by_threshold():
+    grades = np.array([0.0, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(relevance_from(grades, 2, "f"), [0, 0, 1, 1])
+    np.testing.assert_array_equal(relevance_from(np.array([-1.0, 1.0]), None, "f"), [0, 1])
+    with pytest.raises(InputError, match=r"f: labels are not 0/1.*4 values: 0, 1, 2, 3"):
+        relevance_from(grades, None, "f")
+    with pytest.raises(InputError, match=r"f: at relevance threshold 9 all labels are of one"):
+        relevance_from(grades, 9, "f")
+    with pytest.raises(InputError, match=r"f: all labels are of one class \(1\)"):
+        relevance_from(np.ones(3), None, "f")
