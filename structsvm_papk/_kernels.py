@@ -1,0 +1,293 @@
+"""Score-space kernels: values and subgradients of the surrogates, one user's list at a time.
+
+Every surrogate is a sum of hinges ``(q_j - t_i)_+`` over a user's k largest negatives q and a few
+thresholds t made from the positives. So each kernel selects the top negatives, makes its
+thresholds, and calls one sweep, which needs O(k log m) for m thresholds and never forms the pairs.
+"""
+
+import numpy as np
+from numba import njit
+
+TOP, BOTTOM, ALL, REST = range(4)  # which positives a segment takes, in decreasing score
+
+
+@njit(cache=True, nogil=True)
+def kth_largest(values, k):
+    """Return the k-th largest value: the root of a min-heap of the k largest seen so far."""
+    heap = np.sort(values[:k])  # an increasing array is a heap
+    for value in values[k:]:
+        if value > heap[0]:
+            hole = 0
+            child = 1
+            while child < k:
+                if child + 1 < k and heap[child + 1] < heap[child]:
+                    child += 1
+                if heap[child] >= value:
+                    break
+                heap[hole] = heap[child]
+                hole = child
+                child = 2 * hole + 1
+            heap[hole] = value
+    return heap[0]
+
+
+@njit(cache=True, nogil=True)
+def top_k(values, k):
+    """Return the indices of the k largest values; ties at the border by position."""
+    if k == values.size:
+        return np.arange(k)
+    border = kth_largest(values, k)
+    chosen = np.empty(k, dtype=np.int64)
+    above = 0
+    for i in range(values.size):
+        if values[i] > border:
+            chosen[above] = i
+            above += 1
+    i = 0
+    while above < k:
+        if values[i] == border:
+            chosen[above] = i
+            above += 1
+        i += 1
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def _cell(value, lowest, per_cell, n_cells):
+    cell = (value - lowest) * per_cell
+    return int(cell) if cell < n_cells - 1 else n_cells - 1  # also where the range overflows
+
+
+@njit(cache=True, nogil=True)
+def cell_starts(thresholds):
+    """Cut the range of the decreasing thresholds into equal cells, for `first_at_most`.
+
+    Cell c holds the thresholds ``starts[c] <= i < starts[c - 1]``. Searching one cell replaces a
+    bisection of them all, which would cost more than everything else for long lists.
+    """
+    m = thresholds.size
+    lowest = thresholds[m - 1]
+    n_cells = 2 * m
+    per_cell = n_cells / (thresholds[0] - lowest) if thresholds[0] > lowest else 0.0
+    starts = np.zeros(n_cells, dtype=np.int64)
+    c = n_cells - 1
+    for i in range(m):
+        cell = _cell(thresholds[i], lowest, per_cell, n_cells)
+        while c > cell:
+            c -= 1
+            starts[c] = i
+    return starts, per_cell
+
+
+@njit(cache=True, nogil=True)
+def first_at_most(q, thresholds, starts, per_cell):
+    """Return the first index i with ``thresholds[i] <= q``, or their number."""
+    m = thresholds.size
+    if q < thresholds[m - 1]:
+        return m
+    if q >= thresholds[0]:
+        return 0
+    c = _cell(q, thresholds[m - 1], per_cell, starts.size)
+    first = starts[c]
+    last = starts[c - 1] if c > 0 else m - 1
+    while first < last:
+        middle = (first + last) >> 1
+        if thresholds[middle] <= q:
+            last = middle
+        else:
+            first = middle + 1
+    return first
+
+
+@njit(cache=True, nogil=True)
+def tail_sums(values):
+    """Return the sums of ``values[i:]`` for i = 0 .. size."""
+    tail = np.zeros(values.size + 1)
+    for i in range(values.size - 1, -1, -1):
+        tail[i] = tail[i + 1] + values[i]
+    return tail
+
+
+@njit(cache=True, nogil=True)
+def hinge_sweep(thresholds, negatives, row_counts, column_counts):
+    """Return ``sum_i sum_j (negatives[j] - thresholds[i])_+``; count the active pairs.
+
+    `thresholds` must not increase. ``row_counts[i]`` and ``column_counts[j]`` are overwritten with
+    the number of pairs of row i and column j with ``thresholds[i] <= negatives[j]``.
+    """
+    row_counts[:] = 0
+    column_counts[:] = 0
+    m = thresholds.size
+    if m == 0:
+        return 0.0
+    tail = tail_sums(thresholds)
+    starts, per_cell = cell_starts(thresholds)
+    total = 0.0
+    for j in range(negatives.size):
+        first = first_at_most(negatives[j], thresholds, starts, per_cell)
+        if first < m:
+            column_counts[j] = m - first
+            row_counts[first] += 1
+            total += (m - first) * negatives[j] - tail[first]
+    for i in range(1, m):
+        row_counts[i] += row_counts[i - 1]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def clipped_sweep(positives, negatives, row_counts, column_counts):
+    """Return ``sum_i sum_j min(1, (1 - positives[i] + negatives[j])_+)``; count the sloped pairs.
+
+    `positives` must not increase. Pairs that are clipped are counted, not subtracted from a large
+    sum, so that the result stays within [0, 1] per pair at any scale of the scores.
+    """
+    thresholds = positives - 1.0
+    tail = tail_sums(thresholds)
+    starts, per_cell = cell_starts(thresholds)
+    clip_starts, clip_per_cell = cell_starts(positives)
+    row_counts[:] = 0
+    total = 0.0
+    for j in range(negatives.size):
+        q = negatives[j]
+        first = first_at_most(q, thresholds, starts, per_cell)
+        clipped = first_at_most(q, positives, clip_starts, clip_per_cell)
+        total += positives.size - clipped
+        column_counts[j] = clipped - first
+        if first < clipped:
+            total += (clipped - first) * q - (tail[first] - tail[clipped])
+            row_counts[first] += 1
+            if clipped < positives.size:
+                row_counts[clipped] -= 1
+    for i in range(1, positives.size):
+        row_counts[i] += row_counts[i - 1]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def segment_bounds(which, n_pos, beta):
+    """Return the range of sorted positives that a segment takes."""
+    if which == TOP:
+        return 0, beta
+    if which == BOTTOM:
+        return n_pos - beta, n_pos
+    if which == REST:
+        return beta, n_pos
+    return 0, n_pos
+
+
+@njit(cache=True, nogil=True)
+def segments(scores, indptr, n_pos, k, parts, mean_over_all, first, last, values, coef):
+    """Surrogates that add hinges over segments of the sorted positives.
+
+    Each row of `parts` is (which positives, margin) and adds
+    ``sum_i sum_j (margin - p_(i) + q_(j))_+``. The sum is divided by k times the number of
+    positives (`mean_over_all`) or by k times beta. Users ``first <= u < last`` are written.
+    """
+    for u in range(first, last):
+        middle = indptr[u] + n_pos[u]
+        positives = scores[indptr[u] : middle]
+        chosen = top_k(scores[middle : indptr[u + 1]], k)
+        negatives = scores[middle : indptr[u + 1]][chosen]
+        beta = min(n_pos[u], k)
+        scale = 1.0 / (k * (n_pos[u] if mean_over_all else beta))
+        order = np.argsort(-positives)
+        columns = np.empty(k, dtype=np.int64)
+        coef[indptr[u] : indptr[u + 1]] = 0.0
+        values[u] = 0.0
+        for which, margin in parts:
+            lo, hi = segment_bounds(which, n_pos[u], beta)
+            rows = np.empty(hi - lo, dtype=np.int64)
+            values[u] += scale * hinge_sweep(
+                positives[order[lo:hi]] - margin, negatives, rows, columns
+            )
+            add_counts(coef, indptr[u], order[lo:hi], rows, -scale)
+            add_counts(coef, middle, chosen, columns, scale)
+
+
+@njit(cache=True, nogil=True)
+def add_counts(coef, offset, where, counts, scale):
+    """Add ``scale * counts`` to the entries ``offset + where`` of coef."""
+    for i in range(where.size):
+        coef[offset + where[i]] += scale * counts[i]
+
+
+@njit(cache=True, nogil=True)
+def clipped_ramp(scores, indptr, n_pos, k, first, last, values, coef):
+    """ClippedRamp: the top-beta positives against the top-k negatives, each pair within [0, 1]."""
+    for u in range(first, last):
+        middle = indptr[u] + n_pos[u]
+        positives = scores[indptr[u] : middle]
+        chosen = top_k(scores[middle : indptr[u + 1]], k)
+        best = np.argsort(-positives)[:k]
+        rows = np.empty(best.size, dtype=np.int64)
+        columns = np.empty(k, dtype=np.int64)
+        negatives = scores[middle : indptr[u + 1]][chosen]
+        scale = 1.0 / (best.size * k)
+        values[u] = scale * clipped_sweep(positives[best], negatives, rows, columns)
+        coef[indptr[u] : indptr[u + 1]] = 0.0
+        add_counts(coef, indptr[u], best, rows, -scale)
+        add_counts(coef, middle, chosen, columns, scale)
+
+
+@njit(cache=True, nogil=True)
+def average(scores, indptr, n_pos, k, first, last, values, coef):
+    """Avg, equation (10): hinges of the top-k negatives against the mean positive."""
+    for u in range(first, last):
+        middle = indptr[u] + n_pos[u]
+        threshold = scores[indptr[u] : middle].mean() - 1.0
+        chosen = top_k(scores[middle : indptr[u + 1]], k)
+        coef[indptr[u] : indptr[u + 1]] = 0.0
+        values[u] = 0.0
+        active = 0
+        for j in chosen:
+            excess = scores[middle + j] - threshold
+            if excess > 0.0:
+                values[u] += excess / k
+                coef[middle + j] = 1.0 / k
+                active += 1
+        coef[indptr[u] : middle] = -active / (k * n_pos[u])
+
+
+@njit(cache=True, nogil=True)
+def pool_around(t, beta):
+    """Antitonic regression of t, in place; t decreases but for one step up after position beta.
+
+    Pool adjacent violators: only the block that spans the step can pool.
+    """
+    if beta >= t.size or t[beta - 1] >= t[beta]:
+        return
+    lo, hi = beta - 1, beta + 1
+    total = t[beta - 1] + t[beta]
+    while True:
+        mean = total / (hi - lo)
+        if lo > 0 and t[lo - 1] < mean:
+            lo -= 1
+            total += t[lo]
+        elif hi < t.size and t[hi] > mean:
+            total += t[hi]
+            hi += 1
+        else:
+            break
+    t[lo:hi] = mean
+
+
+@njit(cache=True, nogil=True)
+def tight_structural(scores, indptr, n_pos, k, first, last, values, coef):
+    """TS, equation (14), exactly: the thresholds are an antitonic regression."""
+    for u in range(first, last):
+        middle = indptr[u] + n_pos[u]
+        positives = scores[indptr[u] : middle]
+        chosen = top_k(scores[middle : indptr[u + 1]], k)
+        beta = min(n_pos[u], k)
+        order = np.argsort(-positives)
+        thresholds = positives[order]
+        thresholds[:beta] -= 1.0
+        pool_around(thresholds, beta)
+        rows = np.empty(thresholds.size, dtype=np.int64)
+        columns = np.empty(k, dtype=np.int64)
+        negatives = scores[middle : indptr[u + 1]][chosen]
+        scale = 1.0 / (beta * k)
+        values[u] = scale * hinge_sweep(thresholds, negatives, rows, columns)
+        coef[indptr[u] : indptr[u + 1]] = 0.0
+        add_counts(coef, indptr[u], order, rows, -scale)
+        add_counts(coef, middle, chosen, columns, scale)

@@ -1,0 +1,160 @@
+"""The empirical risk of a linear scorer: the oracle that the solvers ask."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+
+from structsvm_papk import _products
+from structsvm_papk.errors import InputError
+
+_CHUNK_ROWS = 1 << 16
+
+
+class EmpiricalRisk:
+    """Mean over users of a surrogate of their lists, ``R(w) = mean_u S(X_u w)``.
+
+    Calling it with w gives the value and a subgradient; `blocks` gives them for each block of
+    users, for solvers that take several cuts from one pass over the data.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    data : RankingData
+    policy : {'exclude', 'raise'}
+        What to do with users without a positive or with fewer than k negatives.
+    n_blocks : int
+        Number of blocks of consecutive users with about the same number of rows (at most one
+        block per user).
+    n_threads : int
+        Threads that share the work. The result does not depend on it.
+
+    Attributes
+    ----------
+    data : RankingData
+        The users that are used.
+    exclusions : Exclusions
+        The users that were left out, and why.
+
+    Raises
+    ------
+    InputError
+        No user can be used, or some cannot and the policy is 'raise'.
+    """
+
+    def __init__(self, surrogate, data, policy="exclude", n_blocks=1, n_threads=1):
+        if n_blocks < 1 or n_threads < 1:
+            raise InputError("n_blocks and n_threads must be at least 1")
+        self.surrogate = surrogate
+        self.exclusions = data.exclusions(surrogate.k)
+        self.data = data.usable(surrogate.k, policy)
+        self.n_threads = n_threads
+        self._user_bounds = _split_users(self.data.indptr, n_blocks)
+        self._chunks, self._block_starts = _split_rows(
+            self.data.indptr[self._user_bounds], max(_CHUNK_ROWS, 4 * data.n_features)
+        )
+
+    @property
+    def convex(self):
+        """Whether the surrogate is convex."""
+        return self.surrogate.convex
+
+    @property
+    def n_features(self):
+        """Length of w."""
+        return self.data.n_features
+
+    @property
+    def n_users(self):
+        """Number of users in the mean."""
+        return self.data.n_users
+
+    @property
+    def n_blocks(self):
+        """Number of blocks of users."""
+        return self._user_bounds.size - 1
+
+    def with_blocks(self, n_blocks):
+        """Return the same risk split into `n_blocks` blocks (at most one per user)."""
+        split = EmpiricalRisk(self.surrogate, self.data, "raise", n_blocks, self.n_threads)
+        split.exclusions = self.exclusions
+        return split
+
+    def __call__(self, w):
+        """Return ``R(w)`` and a subgradient of shape (n_features,)."""
+        values, subgradients = self.blocks(w)
+        return values.sum(), subgradients.sum(axis=0)
+
+    def blocks(self, w):
+        """Return the value and a subgradient of each block's share of the risk.
+
+        Returns
+        -------
+        values : ndarray of shape (n_blocks,)
+            They add up to ``R(w)``.
+        subgradients : ndarray of shape (n_blocks, n_features)
+        """
+        return self.blocks_from_scores(self.scores(w))
+
+    def scores(self, w):
+        """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
+        data = self.data
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        out = np.empty(data.rows.size)
+        self._map(lambda lo, hi: _products.scores(data.X, data.rows, w, lo, hi, out), self._chunks)
+        return out
+
+    def user_values(self, scores):
+        """Surrogate value of each user for given scores, and its score-space subgradient."""
+        data = self.data
+        values, coef = np.empty(data.n_users), np.empty(scores.size)
+        self._map(
+            lambda lo, hi: self.surrogate.evaluate(
+                scores, data.indptr, data.n_pos, lo, hi, values, coef
+            ),
+            list(pairwise(self._user_bounds)),
+        )
+        return values, coef
+
+    def blocks_from_scores(self, scores):
+        """Like `blocks`, for scores that are known already."""
+        data = self.data
+        values, coef = self.user_values(scores)
+        partial = np.zeros((len(self._chunks), data.n_features))
+        self._map(
+            lambda c, lo, hi: _products.add_weighted_rows(
+                data.X, data.rows, coef, lo, hi, partial[c]
+            ),
+            [(c, lo, hi) for c, (lo, hi) in enumerate(self._chunks)],
+        )
+        subgradients = np.add.reduceat(partial, self._block_starts, axis=0)
+        sums = np.add.reduceat(values, self._user_bounds[:-1])
+        return sums / data.n_users, subgradients / data.n_users
+
+    def _map(self, task, arguments):
+        if self.n_threads == 1 or len(arguments) == 1:
+            for args in arguments:
+                task(*args)
+            return
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            for done in [pool.submit(task, *args) for args in arguments]:
+                done.result()
+
+
+def _split_users(indptr, n_blocks):
+    """Bounds of at most `n_blocks` runs of users with about the same number of rows."""
+    targets = np.linspace(0, indptr[-1], min(n_blocks, indptr.size - 1) + 1)
+    bounds = np.searchsorted(indptr, targets)
+    bounds[0], bounds[-1] = 0, indptr.size - 1
+    return np.unique(bounds)
+
+
+def _split_rows(block_bounds, chunk_rows):
+    """Cut every block into chunks of rows; return the chunks and where each block's begin."""
+    chunks, starts = [], []
+    for lo, hi in pairwise(block_bounds):
+        starts.append(len(chunks))
+        n_chunks = max(1, round((hi - lo) / chunk_rows))
+        edges = np.linspace(lo, hi, n_chunks + 1).astype(np.int64)
+        chunks.extend(pairwise(edges))
+    return chunks, np.array(starts)

@@ -1,0 +1,194 @@
+"""The surrogates of the pAp@k risk, as functions of the scores of each user's list.
+
+Notation: one user has positives ``p_(1) >= p_(2) >= ..`` and negatives ``q_(1) >= q_(2) >= ..``
+in decreasing score, ``beta = min(n_pos, k)`` and ``(z)_+ = max(z, 0)``. Equation numbers are those
+of Hiranandani, Vijitbenjaronk, Koyejo and Jain, "Optimization and Analysis of the pAp@k Metric for
+Recommender Systems", ICML 2020.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import ClassVar
+
+import numpy as np
+
+from structsvm_papk import _kernels
+from structsvm_papk.errors import InputError
+
+
+@dataclass(frozen=True)
+class Surrogate(ABC):
+    """A loss of each user's scores that stands in for the pAp@k risk.
+
+    Attributes
+    ----------
+    k : int
+        Number of recommended items.
+    name : str
+        Name for `make_surrogate`.
+    convex : bool
+        Whether the value is a convex function of the scores.
+    """
+
+    k: int
+    name: ClassVar[str]
+    convex: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if int(self.k) != self.k or self.k < 1:
+            raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
+
+    def value_and_subgradient(self, scores, indptr, n_pos):
+        """Evaluate every user's list.
+
+        Parameters
+        ----------
+        scores : ndarray of float64, shape (n_positions,)
+            Users one after the other, each user's positives first.
+        indptr : ndarray of int64, shape (n_users + 1,)
+            Bounds of each user in `scores`.
+        n_pos : ndarray of int64, shape (n_users,)
+            Number of positives of each user; at least 1, and at least k negatives follow them.
+
+        Returns
+        -------
+        values : ndarray of shape (n_users,)
+        coef : ndarray of shape (n_positions,)
+            A subgradient of each user's value with respect to its own scores (a generalised
+            gradient where the surrogate is not convex).
+        """
+        values, coef = np.empty(n_pos.size), np.empty(scores.size)
+        self.evaluate(scores, indptr, n_pos, 0, n_pos.size, values, coef)
+        return values, coef
+
+    @abstractmethod
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+        """Write values and subgradients of the users ``first <= u < last`` into the outputs."""
+
+
+class _Segments(Surrogate):
+    """A surrogate that adds hinges over segments of the sorted positives."""
+
+    parts: ClassVar[np.ndarray]  # rows (which positives, margin)
+    mean_over_all: ClassVar[bool] = False
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+        _kernels.segments(
+            scores, indptr, n_pos, self.k, self.parts, self.mean_over_all, first, last, values, coef
+        )
+
+
+class Avg(Surrogate):
+    """``1/k sum_{j<=k} (1 - mean(p) + q_(j))_+``, equation (10). Convex.
+
+    No upper bound of the risk in general; it is where ``p_(beta) >= mean(p)``.
+    """
+
+    name = "avg"
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
+        _kernels.average(scores, indptr, n_pos, self.k, first, last, values, coef)
+
+
+class Max(_Segments):
+    """``1/(beta k) sum_{i>n_pos-beta} sum_{j<=k} (1 - p_(i) + q_(j))_+``, equation (24). Convex."""
+
+    name = "max"
+    parts = np.array([(_kernels.BOTTOM, 1)])
+
+
+class TS(Surrogate):
+    """The tight structural surrogate, equation (14), solved exactly. Convex.
+
+    With ``t_i = p_(i) - 1[i <= beta]`` and ``t~`` its least-squares non-increasing regression,
+
+        TS = 1/(beta k) sum_{i<=n_pos} sum_{j<=k} (q_(j) - t~_i)_+
+
+    The maximising ordering is monotone in the score, and every row of it contributes
+    ``C(r) - r t_i`` with one common concave C; isotonic problems of that form are solved by the
+    least-squares regression. The paper's Algorithm 2 computes something else, see `TSAlg2`.
+    """
+
+    name = "ts"
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
+        _kernels.tight_structural(scores, indptr, n_pos, self.k, first, last, values, coef)
+
+
+class TSAlg2(_Segments):
+    """What the paper's Algorithm 2 computes for TS. Not convex; for comparisons only.
+
+    Its line 11 ranks the positives by the scores instead of by the ordering that is maximised:
+
+        1/(beta k) [ sum_{i<=beta} sum_{j<=k} (1 - p_(i) + q_(j))_+
+                     + sum_{i>beta} sum_{j<=k} (q_(j) - p_(i))_+ ]
+
+    Never below `TS`. With k = 1, one negative at 0 and positives (1, 0) and (0, 1) it is 0 and 0,
+    but 1/2 at the midpoint; cuts made from it are not valid.
+    """
+
+    name = "ts_alg2"
+    convex = False
+    parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
+
+
+class PAUC(_Segments):
+    """``1/(n_pos k) sum_{i<=n_pos} sum_{j<=k} (1 - p_(i) + q_(j))_+``. Convex.
+
+    The structural surrogate of the partial AUC over [0, k/n_neg] (Narasimhan and Agarwal, 2013).
+    """
+
+    name = "pauc"
+    parts = np.array([(_kernels.ALL, 1)])
+    mean_over_all = True
+
+
+class Ramp(_Segments):
+    """``1/(beta k) sum_{i<=beta} sum_{j<=k} (1 - p_(i) + q_(j))_+``, equation (8).
+
+    Not convex where n_pos > k; an upper bound of the risk.
+    """
+
+    name = "ramp"
+    convex = False
+    parts = np.array([(_kernels.TOP, 1)])
+
+
+class ClippedRamp(Surrogate):
+    """``1/(beta k) sum_{i<=beta} sum_{j<=k} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
+
+    Values in [0, 1], never below the risk, and it tends to the risk as the scores are scaled up
+    where no positive ties a negative.
+    """
+
+    name = "clipped_ramp"
+    convex = False
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
+        _kernels.clipped_ramp(scores, indptr, n_pos, self.k, first, last, values, coef)
+
+
+SURROGATES = {cls.name: cls for cls in (Avg, Max, TS, TSAlg2, PAUC, Ramp, ClippedRamp)}
+CONVEX = tuple(name for name, cls in SURROGATES.items() if cls.convex)
+
+
+def make_surrogate(name, k):
+    """Return the surrogate called `name` at `k`.
+
+    Parameters
+    ----------
+    name : {'avg', 'max', 'ts', 'ts_alg2', 'pauc', 'ramp', 'clipped_ramp'}
+    k : int
+        Number of recommended items.
+
+    Raises
+    ------
+    InputError
+        Unknown name, or k that is not a whole number of at least 1.
+    """
+    if name not in SURROGATES:
+        close = get_close_matches(str(name), SURROGATES, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"unknown surrogate {name!r}: choose from {', '.join(SURROGATES)}{hint}")
+    return SURROGATES[name](k)

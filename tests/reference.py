@@ -1,0 +1,78 @@
+"""Naive definitions, written from the formulas, for one user's positives p and negatives q."""
+
+from itertools import combinations, permutations, product
+
+import numpy as np
+
+
+def hinge(z):
+    return max(z, 0.0)
+
+
+def _sorted(p, q, k):
+    return sorted(p, reverse=True), sorted(q, reverse=True)[:k], min(len(p), k)
+
+
+def risk(p, q, k):
+    """Definition 1 by enumeration: ties count as errors."""
+    p, q, beta = _sorted(p, q, k)
+    return sum(a <= b for a in p[:beta] for b in q) / (beta * k)
+
+
+def avg(p, q, k):
+    q = _sorted(p, q, k)[1]
+    return sum(hinge(1 - sum(p) / len(p) + b) for b in q) / k
+
+
+def maximum(p, q, k):
+    p, q, beta = _sorted(p, q, k)
+    return sum(hinge(1 - a + b) for a in p[-beta:] for b in q) / (beta * k)
+
+
+def pauc(p, q, k):
+    q = _sorted(p, q, k)[1]
+    return sum(hinge(1 - a + b) for a in p for b in q) / (len(p) * k)
+
+
+def ramp(p, q, k):
+    p, q, beta = _sorted(p, q, k)
+    return sum(hinge(1 - a + b) for a in p[:beta] for b in q) / (beta * k)
+
+
+def clipped_ramp(p, q, k):
+    p, q, beta = _sorted(p, q, k)
+    return sum(min(1.0, hinge(1 - a + b)) for a in p[:beta] for b in q) / (beta * k)
+
+
+def ts_alg2(p, q, k):
+    p, q, beta = _sorted(p, q, k)
+    top = sum(hinge(1 - a + b) for a in p[:beta] for b in q)
+    return (top + sum(hinge(b - a) for a in p[beta:] for b in q)) / (beta * k)
+
+
+def ts(p, q, k):
+    """Equation (14): every subset of negatives, every row-sorted ordering matrix of it.
+
+    An entry pi[i][j] = 1 says that negative j is put above positive i. Orderings are those of a
+    merged list: all ways to place each positive at a level of some order of the negatives.
+    """
+    beta = min(len(p), k)
+    best = -np.inf
+    for chosen in combinations(q, k):
+        for order in permutations(chosen):
+            for rows in product(range(k + 1), repeat=len(p)):
+                loss = sum(sorted(rows)[:beta])
+                gain = sum(sum(order[:r]) - r * a for r, a in zip(rows, p, strict=True))
+                best = max(best, loss + gain)
+    return best / (beta * k)
+
+
+SURROGATES = {
+    "avg": avg,
+    "max": maximum,
+    "ts": ts,
+    "ts_alg2": ts_alg2,
+    "pauc": pauc,
+    "ramp": ramp,
+    "clipped_ramp": clipped_ramp,
+}

@@ -1,0 +1,136 @@
+"""Values against the formulas by enumeration; subgradients against their inequality."""
+
+import numpy as np
+import pytest
+import reference
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.surrogates import CONVEX, SURROGATES, make_surrogate
+
+
+def one_list(name, k, p, q):
+    scores = np.concatenate([p, q]).astype(float)
+    indptr, n_pos = np.array([0, scores.size]), np.array([len(p)])
+    values, coef = make_surrogate(name, k).value_and_subgradient(scores, indptr, n_pos)
+    return values[0], coef
+
+
+def draw_list(rng, n_max=4):
+    """A small list on a lattice full of ties, or with scores of any size."""
+    n_pos, n_neg = rng.integers(1, n_max + 1, 2)
+    k = rng.integers(1, n_neg + 1)
+    if rng.random() < 0.5:
+        return k, rng.integers(-2, 3, n_pos) / 2, rng.integers(-2, 3, n_neg) / 2
+    spread = 10.0 ** rng.integers(-1, 2)
+    return k, spread * rng.normal(size=n_pos), spread * rng.normal(size=n_neg)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_matches_the_definition(name):
+    rng = np.random.default_rng(0)
+    for _ in range(60 if name == "ts" else 400):
+        k, p, q = draw_list(rng, 3 if name == "ts" else 8)
+        assert one_list(name, k, p, q)[0] == pytest.approx(
+            reference.SURROGATES[name](list(p), list(q), k), abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_subgradient_inequality(name):
+    rng = np.random.default_rng(1)
+    for _ in range(500):
+        k, p, q = draw_list(rng, 12)
+        value, coef = one_list(name, k, p, q)
+        step = rng.normal(size=coef.size) * 10.0 ** rng.integers(-2, 2)
+        p2, q2 = p + step[: p.size], q + step[p.size :]
+        assert one_list(name, k, p2, q2)[0] >= value + coef @ step - 1e-10
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_subgradient_is_the_derivative_where_smooth(name):
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        p, q, k = rng.normal(size=7), rng.normal(size=9), 4
+        _, coef = one_list(name, k, p, q)
+        step = 1e-7 * rng.normal(size=16)
+        up = one_list(name, k, p + step[:7], q + step[7:])[0]
+        down = one_list(name, k, p - step[:7], q - step[7:])[0]
+        assert (up - down) / 2 == pytest.approx(coef @ step, abs=1e-12)
+
+
+NOT_CONVEX = {  # two score vectors whose midpoint lies above the mean of the values
+    "ts_alg2": (1, ([1, 0], [0]), ([0, 1], [0])),
+    "ramp": (1, ([2, 0], [1]), ([0, 2], [1])),
+    "clipped_ramp": (1, ([2, 0], [1]), ([0, 2], [1])),
+}
+
+
+@pytest.mark.parametrize("name", NOT_CONVEX)
+def test_midpoint_counterexample_to_convexity(name):
+    k, (p1, q1), (p2, q2) = NOT_CONVEX[name]
+    middle = one_list(name, k, np.add(p1, p2) / 2, np.add(q1, q2) / 2)[0]
+    ends = (one_list(name, k, p1, q1)[0] + one_list(name, k, p2, q2)[0]) / 2
+    assert not SURROGATES[name].convex
+    assert middle > ends + 0.4
+
+
+def test_value_at_zero_is_one():
+    for name in SURROGATES:
+        assert one_list(name, 3, np.zeros(5), np.zeros(4))[0] == pytest.approx(1.0)
+
+
+def test_identities_for_users_with_few_positives():
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        p, q = rng.normal(size=3), rng.normal(size=8)
+        ts = one_list("ts", 4, p, q)[0]
+        for name in ("ramp", "max", "pauc"):
+            assert one_list(name, 4, p, q)[0] == pytest.approx(ts, abs=1e-12)
+        assert one_list("avg", 4, p, q)[0] <= ts + 1e-12
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_large_lists_match_sorted_numpy(name):
+    """k = n_neg with thousands of rows: the sweep against all pairs."""
+    rng = np.random.default_rng(4)
+    p, q = rng.normal(size=60), rng.normal(size=900)
+    for k in (1, 50, 900):
+        value, coef = one_list(name, k, p, q)
+        if name != "ts":
+            expected = reference.SURROGATES[name](list(p), list(q), k)
+            assert value == pytest.approx(expected, rel=1e-12)
+        assert coef.sum() == pytest.approx(0, abs=1e-12)
+
+
+def test_many_users_are_independent():
+    rng = np.random.default_rng(5)
+    lists = [draw_list(rng, 9) for _ in range(20)]
+    lists = [(p, q) for k, p, q in lists if q.size >= 2]
+    scores = np.concatenate([np.concatenate(pair) for pair in lists])
+    indptr = np.concatenate([[0], np.cumsum([p.size + q.size for p, q in lists])])
+    n_pos = np.array([p.size for p, _ in lists])
+    for name in SURROGATES:
+        values, coef = make_surrogate(name, 2).value_and_subgradient(scores, indptr, n_pos)
+        for u, (p, q) in enumerate(lists):
+            value, own = one_list(name, 2, p, q)
+            assert values[u] == value
+            np.testing.assert_array_equal(coef[indptr[u] : indptr[u + 1]], own)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e12, 1e300])
+def test_extreme_scores_stay_finite_and_ordered(scale):
+    rng = np.random.default_rng(6)
+    p, q = scale * rng.normal(size=40), scale * rng.normal(size=90)
+    for name in SURROGATES:
+        value, coef = one_list(name, 30, p, q)
+        assert np.isfinite(value)
+        assert np.isfinite(coef).all()
+        expected = reference.SURROGATES[name](list(p), list(q), 30) if name != "ts" else value
+        assert value == pytest.approx(expected, rel=1e-9)
+
+
+def test_unknown_name_lists_the_known_and_suggests():
+    with pytest.raises(InputError, match="did you mean 'clipped_ramp'"):
+        make_surrogate("clippedramp", 3)
+    with pytest.raises(InputError, match="at least 1"):
+        make_surrogate("avg", 0)
