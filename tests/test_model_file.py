@@ -1,0 +1,240 @@
+import json
+import os
+import stat
+import struct
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from structsvm_papk import model_file, outputs
+from structsvm_papk.errors import InputError
+from structsvm_papk.model_file import Model, certificate_of, load_model, save_model
+from structsvm_papk.outputs import check_writable, write_atomically
+
+CERTIFICATE = {
+    "objective": 0.5,
+    "lower_bound": None,
+    "gap": 1e-7,
+    "status": "converged",
+    "converged": True,
+    "n_iter": 12,
+}
+MODEL = Model(
+    coef=np.array([0.1, -1 / 3, 5e-324, 1.7e308]),
+    k=3,
+    surrogate="ts",
+    alpha=0.01,
+    solver="cutting_plane",
+    certificate=CERTIFICATE,
+    feature_names=("a", "b", "naïve", "d"),
+    first_index=None,
+    relevance_threshold=2.0,
+)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    save_model(tmp_path / "m.model", MODEL)
+    return tmp_path / "m.model"
+
+
+def parts(path):
+    content = path.read_bytes()
+    (length,) = struct.unpack_from("<Q", content)
+    return json.loads(content[8 : 8 + length]), content[8 + length :]
+
+
+def rewrite(path, header, array):
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + array)
+
+
+def resign(header, array, **changes):
+    """Change the description and make the checksum right again."""
+    metadata = header["__metadata__"]
+    metadata["model"] = json.dumps(json.loads(metadata["model"]) | changes)
+    metadata["sha256"] = model_file._digest(metadata["model"], array)
+
+
+def test_round_trip_is_exact(saved):
+    model = load_model(saved)
+    assert model.coef.tobytes() == MODEL.coef.tobytes()
+    for name in ("k", "surrogate", "alpha", "solver", "certificate", "feature_names"):
+        assert getattr(model, name) == getattr(MODEL, name)
+    assert model.first_index is None and model.relevance_threshold == 2
+    assert model.package_version
+
+
+def test_layout_is_safetensors(saved):
+    header, array = parts(saved)
+    assert header["coef"] == {"dtype": "F64", "shape": [4], "data_offsets": [0, 32]}
+    assert len(array) == 32 and (saved.stat().st_size - 32) % 8 == 0
+    np.testing.assert_array_equal(np.frombuffer(array, "<f8"), MODEL.coef)
+
+
+def test_every_cut_and_every_flipped_byte_is_noticed(saved):
+    content = saved.read_bytes()
+    for size in range(len(content)):
+        saved.write_bytes(content[:size])
+        with pytest.raises(InputError, match=r"m\.model"):
+            load_model(saved)
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 0x41
+        saved.write_bytes(damaged)
+        try:
+            model = load_model(saved)
+        except InputError:
+            continue
+        # only padding and spelling of the header may change without harm
+        assert model.coef.tobytes() == MODEL.coef.tobytes()
+        assert model.certificate == MODEL.certificate
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"12345678",
+        b"PK\x03\x04 some zip archive that is long enough",
+        b"\x80\x04\x95 a pickle",
+        struct.pack("<Q", 2**63) + b"{}",
+        struct.pack("<Q", 2) + b"[]",
+        struct.pack("<Q", 2) + b"{}",
+        struct.pack("<Q", 200_000) + b"[" * 200_000,
+        struct.pack("<Q", 27) + b'{"__metadata__":{"a":"b"}} ',
+    ],
+)
+def test_foreign_files(tmp_path, content):
+    path = tmp_path / "m.model"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="is not a structsvm-papk model file"):
+        load_model(path)
+
+
+def test_later_format(saved):
+    header, array = parts(saved)
+    header["__metadata__"]["format_version"] = "2"
+    rewrite(saved, header, array)
+    with pytest.raises(InputError, match="has model format 2, this version reads format 1"):
+        load_model(saved)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"shape": [10**15]},
+        {"shape": [5]},
+        {"data_offsets": [0, 8 * 10**15]},
+        {"data_offsets": [8, 40]},
+        {"dtype": "F32"},
+    ],
+)
+def test_stated_sizes_are_not_trusted(saved, entry):
+    header, array = parts(saved)
+    header["coef"] |= entry
+    rewrite(saved, header, array)
+    with pytest.raises(InputError, match="stated size"):
+        load_model(saved)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"k": "3"},
+        {"alpha": None},
+        {"certificate": {}},
+        {"certificate": 3},
+        {"feature_names": ["a"]},
+        {"feature_names": [1, 2, 3, 4]},
+        {"feature_names": 4},
+        {"first_index": "1"},
+    ],
+)
+def test_bad_entries(saved, changes):
+    header, array = parts(saved)
+    resign(header, array, **changes)
+    rewrite(saved, header, array)
+    with pytest.raises(InputError, match="is damaged"):
+        load_model(saved)
+
+
+def test_coefficients_must_be_finite(saved):
+    header, _ = parts(saved)
+    array = np.array([1.0, np.nan, 0.0, 0.0]).tobytes()
+    resign(header, array)
+    rewrite(saved, header, array)
+    with pytest.raises(InputError, match="not finite"):
+        load_model(saved)
+
+
+def test_paths_that_hold_no_file(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        load_model(tmp_path / "absent")
+    with pytest.raises(InputError, match="not a regular file"):
+        load_model(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a regular file"):
+        load_model(tmp_path / "pipe")
+
+
+def test_certificate_without_a_bound():
+    result = SimpleNamespace(
+        objective=1.0,
+        lower_bound=-np.inf,
+        gap=np.inf,
+        status="max_iter",
+        converged=False,
+        n_iter=3,
+    )
+    assert certificate_of(result)["lower_bound"] is None
+    assert certificate_of(result)["gap"] is None
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(saved, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    before = saved.read_bytes()
+    monkeypatch.setattr(outputs.os, "fsync", full)
+    with pytest.raises(InputError, match=r"cannot write .*No space left"):
+        write_atomically(saved, b"new")
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_permissions_and_links_are_kept(saved):
+    saved.chmod(0o640)
+    link = saved.with_name("link")
+    link.symlink_to(saved)
+    write_atomically(link, b"new")
+    assert link.is_symlink() and saved.read_bytes() == b"new"
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o640
+
+
+def test_new_file_follows_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "new", b"")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
+
+
+def test_check_writable(tmp_path):
+    check_writable(tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+    for path, reason in [
+        (tmp_path, "directory"),
+        (tmp_path / "absent" / "new", "No such file"),
+        ("/dev/null", "not a regular file"),
+    ]:
+        with pytest.raises(InputError, match=reason):
+            check_writable(path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="Not a directory"):
+        check_writable(tmp_path / "file" / "new")
