@@ -1,0 +1,325 @@
+"""Uniform bounds: all scorers of a class at once (training data)."""
+
+import warnings
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from structsvm_papk.bounds.checks import check_choice, check_rho, checked_sizes
+from structsvm_papk.bounds.interval import Interval
+from structsvm_papk.errors import InputError
+from structsvm_papk.population import DiscreteLaw, at_least, population_risk
+
+FORMS = ("auto", "c2", "k3")
+CONSTANTS = {"c2": 2.0, "k3": 3.0}
+
+
+class NotGuaranteedWarning(UserWarning):
+    """The requested bound has no proof behind it."""
+
+
+@dataclass(frozen=True)
+class UniformBound:
+    """``|R - R^| <= half_width`` for all scorers of the class at once.
+
+    Attributes
+    ----------
+    half_width : float
+        Clipped to [0, 1].
+    raw : float
+        Before clipping.
+    vacuous : bool
+        True when ``raw >= 1``: the statement says nothing.
+    guaranteed : bool
+        False for ``gamma="paper"`` and for a constant below the proven one.
+    form, gamma, growth : str
+    gamma_pos, gamma_neg, vc_dim, rho : float
+    two_sided : bool
+    note : str
+        What is wrong with the bound, when something is.
+    """
+
+    half_width: float
+    raw: float
+    vacuous: bool
+    guaranteed: bool
+    form: str
+    gamma: str
+    growth: str
+    gamma_pos: float
+    gamma_neg: float
+    vc_dim: int
+    rho: float
+    two_sided: bool
+    note: str = ""
+
+    def interval(self, risk):
+        """Interval for the population risk of a scorer with this empirical risk."""
+        low, high = max(0.0, risk - self.half_width), min(1.0, risk + self.half_width)
+        high = high if self.two_sided or not self.vacuous else 1.0
+        return Interval(
+            risk,
+            low if self.two_sided else 0.0,
+            high,
+            1 - self.rho,
+            f"uniform-{self.form}",
+            self.guaranteed,
+            self.note,
+        )
+
+    def as_dict(self):
+        """Return the fields as plain Python values."""
+        return asdict(self)
+
+
+def uniform(
+    n_pos,
+    n_neg,
+    k,
+    n_features=None,
+    vc_dim=None,
+    rho=0.05,
+    form="auto",
+    two_sided=True,
+    gamma="empirical",
+    growth="auto",
+    constant=None,
+):
+    """Corrected Theorem 2: ``sup_f |R(f) - R^(f)| <= half_width`` with probability 1 - rho.
+
+    With ``a = beta/n_pos``, ``b = k/n_neg``, ``A(n) = d ln n + ln(1/rho)``, d the VC dimension::
+
+        c2    C ( sqrt(A(n_pos)/n_pos)/a + sqrt(A(n_neg)/n_neg)/b ),   C = 2
+        k3    C ( sqrt(A(n_pos)/beta) + sqrt(A(n_neg)/k) ),            C = 3
+        auto  side(n_pos, a) + side(n_neg, b), delta = rho/4 (one-sided rho/2)
+              side(n, g) = min( absolute_deviation(n)/g, relative_deviation(n, g)/g )
+
+    Parameters
+    ----------
+    n_pos, n_neg, k : int
+        Positives, negatives and recommended items of one list.
+    n_features : int, optional
+        Linear scorers on R^p have ``d = p + 1`` (thresholds included).
+    vc_dim : int, optional
+        VC dimension of the sets ``{x: f(x) > t}``, when the class is another one.
+    rho : float
+        Error probability in (0, 1/2].
+    form : {"auto", "c2", "k3"}
+    two_sided : bool
+        False: only ``R <= R^ + half_width``. Smaller for "auto"; "c2" and "k3" are the same.
+    gamma : {"empirical", "paper"}
+        "paper" takes ``a = 1 if n_pos/(n_pos + n_neg) <= b else b``; not valid in general
+        (`theorem2_counterexamples`), and warned about.
+    growth : {"auto", "sauer", "cover"}
+        Growth function for "auto": Sauer's, Cover's for linear scorers, or the smaller one.
+    constant : float, optional
+        Another C for "c2" or "k3"; below the proven 2 or 3 the result is not guaranteed.
+
+    Returns
+    -------
+    UniformBound
+
+    Raises
+    ------
+    InputError
+        For impossible sizes, rho outside (0, 1/2], unknown names.
+
+    Notes
+    -----
+    Theorem 2 of the paper as printed is false, see `theorem2_counterexamples`.
+    """
+    n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
+    check_rho(rho)
+    check_choice("form", form, FORMS)
+    check_choice("growth", growth, ("auto", "sauer", "cover"))
+    dim = _dimension(n_features, vc_dim)
+    if growth == "cover" and n_features is None:
+        raise InputError("growth='cover' counts linear dichotomies: give n_features")
+    if constant is not None and (form == "auto" or not constant > 0):
+        raise InputError(f"constant = {constant}: a positive number, for form 'c2' or 'k3' only")
+    a, b = shares(n_pos, n_neg, k, gamma)
+    if form == "auto":
+        delta = rho / (4 if two_sided else 2)
+        raw = sum(
+            _one_side(n, share, delta, dim, n_features, growth)
+            for n, share in ((n_pos, a), (n_neg, b))
+        )
+    else:
+        raw = (constant or CONSTANTS[form]) * _rate(n_pos, n_neg, a, b, dim, rho, form)
+    note = _uniform_note(gamma, form, constant)
+    if note:
+        warnings.warn(note, NotGuaranteedWarning, stacklevel=2)
+    return UniformBound(
+        half_width=min(1.0, float(raw)),
+        raw=float(raw),
+        vacuous=bool(raw >= 1),
+        guaranteed=not note,
+        form=form,
+        gamma=gamma,
+        growth=growth if form == "auto" else "polynomial",
+        gamma_pos=a,
+        gamma_neg=b,
+        vc_dim=dim,
+        rho=rho,
+        two_sided=two_sided,
+        note=note,
+    )
+
+
+def shares(n_pos, n_neg, k, gamma="empirical"):
+    """Shares (a, b) of the positives and negatives that count.
+
+    "empirical": ``a = min(n_pos, k)/n_pos, b = k/n_neg``. "paper":
+    ``a = 1 if n_pos/(n_pos + n_neg) <= b else b``.
+    """
+    n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
+    b = k / n_neg
+    if gamma == "empirical":
+        return min(n_pos, k) / n_pos, b
+    if gamma == "paper":
+        return (1.0 if n_pos / (n_pos + n_neg) <= b else b), b
+    raise InputError(f"gamma = {gamma!r}: use 'empirical' or 'paper'")
+
+
+def absolute_deviation(n, delta, log_growth):
+    """Uniform one-sided deviation of empirical probabilities over a class of sets.
+
+    ``min over m of 1/m + sqrt( (n + m)(m + 1)/(2 n m^2) (ln S(n + m) + ln(2/delta)) )``; the ghost
+    sample's size m is free. Every m is valid, so a search on a grid is.
+
+    Parameters
+    ----------
+    n : int
+    delta : float
+    log_growth : callable
+        ``n -> ln S(n)`` for an array of sizes.
+
+    Returns
+    -------
+    float
+    """
+    m = _ghost_sizes(n)
+    log_term = log_growth(n + m) + np.log(2 / delta)
+    return float(np.min(1 / m + np.sqrt((n + m) * (m + 1) / (2 * n * m**2) * log_term)))
+
+
+def relative_deviation(n, share, delta, log_growth):
+    """Deviation at sets of probability `share`: smaller than the absolute one for small shares.
+
+    ``min over m of 1/m + share (n + m)/m sqrt( 2 (ln S(n + m) + ln(2/delta)) / (share n) )``.
+    Parameters as in `absolute_deviation`.
+    """
+    m = _ghost_sizes(n)
+    log_term = log_growth(n + m) + np.log(2 / delta)
+    return float(np.min(1 / m + share * (n + m) / m * np.sqrt(2 * log_term / (share * n))))
+
+
+def log_sauer(n, dim):
+    """``ln (e n/d)^d`` for ``n >= d``, else ``n ln 2``: Sauer's bound on the growth function."""
+    n = np.asarray(n, dtype=float)
+    return np.where(n >= dim, dim * (1 + np.log(np.maximum(n, dim) / dim)), n * np.log(2.0))
+
+
+def log_cover(n, n_features):
+    """``ln( 2 sum_{i<=p} C(n-1, i) )``: Cover's count of linear dichotomies on R^p (log-gamma)."""
+    n = np.atleast_1d(np.asarray(n, dtype=float))
+    i = np.arange(n_features + 1.0)
+    top = n[:, None] - 1
+    inside = i <= top
+    terms = (
+        special.gammaln(top + 1)
+        - special.gammaln(i + 1)
+        - special.gammaln(np.where(inside, top - i, 0.0) + 1)
+    )
+    return np.log(2.0) + special.logsumexp(np.where(inside, terms, -np.inf), axis=1)
+
+
+def theorem2_counterexamples():
+    """Two computed counterexamples to the paper's Theorem 2 as printed.
+
+    Returns
+    -------
+    list of dict
+        Each with ``claim``, ``setting``, ``population`` (the paper's quantity), ``empirical`` (its
+        almost sure limit) and ``why``.
+    """
+    tied = DiscreteLaw.of([0.0])
+    pos, neg = stats.norm(1, 1), stats.norm(0, 1)
+    n_pos, n_neg, k = 30, 100, 25
+    true_a, b = shares(n_pos, n_neg, k)
+    paper_a, _ = shares(n_pos, n_neg, k, "paper")
+    return [
+        {
+            "claim": "|R - R^| <= C(...) for every f, also with atoms",
+            "setting": "w = 0, so all scores tie; a = b = 1/10",
+            "population": at_least(tied, 0.0) ** 2 / (0.1 * 0.1),
+            "empirical": population_risk(tied, tied, 0.1, 0.1),
+            "why": "with ties all pairs lie in both top shares: 1/(ab) Pr(pair counted) = 1/(ab)",
+        },
+        {
+            "claim": "a = 1 when n_pos/(n_pos + n_neg) <= k/n_neg",
+            "setting": (
+                f"positives N(1,1), negatives N(0,1), n_pos : n_neg : k = {n_pos} : {n_neg} : {k}, "
+                f"n -> infinity; a is {true_a:.4f}, the paper's is {paper_a:.4f}, b = {b:.4f}"
+            ),
+            "population": population_risk(pos, neg, paper_a, b),
+            "empirical": population_risk(pos, neg, true_a, b),
+            "why": "the metric counts the best beta = min(n_pos, k) positives: a = beta/n_pos",
+        },
+    ]
+
+
+def bounded_differences(n_pos, n_neg, k):
+    """Largest change of the empirical risk when one positive, or one negative, is exchanged.
+
+    ``(1/beta, 1/k)``, both attained. McDiarmid's inequality with them centres on ``E R^``, not R.
+    """
+    n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
+    return 1 / min(n_pos, k), 1 / k
+
+
+def _rate(n_pos, n_neg, a, b, dim, rho, form):
+    """Return the data-free factor of the forms c2 and k3."""
+    log_pos, log_neg = (dim * np.log(n) + np.log(1 / rho) for n in (n_pos, n_neg))
+    if form == "c2":
+        return np.sqrt(log_pos / n_pos) / a + np.sqrt(log_neg / n_neg) / b
+    return np.sqrt(log_pos / (a * n_pos)) + np.sqrt(log_neg / (b * n_neg))
+
+
+def _one_side(n, share, delta, dim, n_features, growth):
+    def log_growth(size):
+        if growth == "sauer" or n_features is None:
+            return log_sauer(size, dim)
+        cover = log_cover(size, n_features)
+        return cover if growth == "cover" else np.minimum(cover, log_sauer(size, dim))
+
+    absolute = absolute_deviation(n, delta, log_growth)
+    return min(absolute, relative_deviation(n, share, delta, log_growth)) / share
+
+
+def _ghost_sizes(n):
+    return np.unique(np.geomspace(1, 1e3 * max(n, 10), 300).astype(np.int64)).astype(float)
+
+
+def _uniform_note(gamma, form, constant):
+    notes = []
+    if gamma == "paper":
+        notes.append(
+            "gamma='paper' is not valid in general: its share of positives is not beta/n_pos "
+            "(see theorem2_counterexamples); use gamma='empirical'"
+        )
+    if constant is not None and constant < CONSTANTS[form]:
+        notes.append(
+            f"constant = {constant} is below the proven {CONSTANTS[form]:g}: not guaranteed"
+        )
+    return "; ".join(notes)
+
+
+def _dimension(n_features, vc_dim):
+    if (n_features is None) == (vc_dim is None):
+        raise InputError("give one of n_features (linear scorers: d = p + 1) and vc_dim")
+    value = n_features if vc_dim is None else vc_dim
+    if int(value) != value or value < 1:
+        raise InputError(f"n_features or vc_dim = {value}: a whole number >= 1")
+    return int(value) + (vc_dim is None)

@@ -1,0 +1,154 @@
+"""How many items or users a bound needs, and its plot."""
+
+import numpy as np
+
+from structsvm_papk.bounds.checks import check_choice, check_rho, check_width, checked_sizes
+from structsvm_papk.bounds.class_bound import FORMS, uniform
+from structsvm_papk.bounds.intervals import MANY_USERS, kl_inverse_down, kl_inverse_up
+from structsvm_papk.errors import InputError
+
+
+def required_items(
+    half_width, top_share, pos_per_neg=0.25, rho=0.05, form="auto", n_features=None, vc_dim=None
+):
+    """Smallest list for which a bound reaches a half-width, with k a fixed share of the negatives.
+
+    Parameters
+    ----------
+    half_width : float
+        In (0, 1).
+    top_share : float
+        ``k/n_neg``; k is rounded up.
+    pos_per_neg : float
+        ``n_pos/n_neg``; n_pos is rounded up.
+    rho : float
+    form : {"auto", "c2", "k3", "dkw"}
+        A uniform bound, or the held-out DKW interval.
+    n_features, vc_dim : int, optional
+        As in `uniform`.
+
+    Returns
+    -------
+    dict
+        ``n_pos, n_neg, k, half_width``: found by bisection on n_neg. Nearby smaller sizes can also
+        reach the target, since k is rounded.
+
+    Raises
+    ------
+    InputError
+        When no list up to 1e12 negatives is enough.
+    """
+    check_width(half_width)
+    if not (0 < top_share <= 1 and pos_per_neg > 0):
+        raise InputError(
+            f"need 0 < top_share <= 1 and pos_per_neg > 0, got {top_share}, {pos_per_neg}"
+        )
+    check_choice("form", form, (*FORMS, "dkw"))
+
+    def sizes(n_neg):
+        return int(np.ceil(pos_per_neg * n_neg)), n_neg, int(np.ceil(top_share * n_neg))
+
+    def width(n_neg):
+        n_pos, n_neg, k = sizes(n_neg)
+        if form == "dkw":
+            check_rho(rho)
+            parts = ((n_pos, min(n_pos, k)), (n_neg, k))
+            return sum(np.sqrt(np.log(4 / rho) / (2 * n)) * n / top for n, top in parts)
+        return uniform(n_pos, n_neg, k, n_features, vc_dim, rho, form).raw
+
+    n_neg = _smallest(lambda n: width(n) <= half_width, 10**12)
+    n_pos, n_neg, k = sizes(n_neg)
+    return {"n_pos": n_pos, "n_neg": n_neg, "k": k, "half_width": float(width(n_neg))}
+
+
+def required_users(half_width, rho=0.05, method="kl", mean=0.5, std=None):
+    """Smallest number of users for which `many_users` has this half-width.
+
+    Parameters
+    ----------
+    half_width : float
+    rho : float
+    method : {"kl", "hoeffding", "bernstein"}
+    mean : float
+        Expected mean risk, for "kl"; 0.5 is the worst case.
+    std : float, optional
+        Expected standard deviation over users, for "bernstein"; by default the largest possible,
+        ``sqrt(mean (1 - mean))``.
+
+    Returns
+    -------
+    int
+    """
+    check_width(half_width)
+    check_rho(rho)
+    check_choice("method", method, MANY_USERS[:3])
+    if not 0 <= mean <= 1:
+        raise InputError(f"mean = {mean}: a risk lies in [0, 1]")
+    variance = mean * (1 - mean) if std is None else std**2
+
+    def enough(n):
+        if method == "hoeffding":
+            return np.sqrt(np.log(2 / rho) / (2 * n)) <= half_width
+        if method == "bernstein":
+            log_term = np.log(4 / rho)
+            rate = np.sqrt(2 * variance * log_term / n)
+            return n > 1 and rate + 7 * log_term / (3 * (n - 1)) <= half_width
+        level = np.log(2 / rho) / n
+        return kl_inverse_up(mean, level) - kl_inverse_down(mean, level) <= 2 * half_width
+
+    return _smallest(enough, 10**12)
+
+
+def _smallest(enough, limit):
+    """Smallest n with ``enough(n)``, for a condition that stays true once it is."""
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > limit:
+            raise InputError(f"no size up to {limit:.0e} is enough: ask for a larger half_width")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def plot_uniform(n_pos, n_neg, k, n_features=None, vc_dim=None, rho=0.05, axes=None):
+    """Plot every form of the uniform bound against k and against n (k/n_neg and the ratio kept).
+
+    Vacuous values are not drawn: the region above 1 is marked as saying nothing.
+
+    Parameters
+    ----------
+    n_pos, n_neg, k, n_features, vc_dim, rho
+        As in `uniform`.
+    axes : pair of matplotlib axes, optional
+
+    Returns
+    -------
+    pair of matplotlib axes
+    """
+    n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
+    if axes is None:
+        from matplotlib.figure import Figure
+
+        axes = Figure(figsize=(9, 3.6), layout="constrained").subplots(1, 2, sharey=True)
+    ks = np.unique(np.geomspace(1, n_neg, 40).astype(int))
+    factors = np.geomspace(0.01, 1e4, 40)
+    grown = [(round(n_pos * f), round(n_neg * f), round(k * f)) for f in factors]
+    grown = [g for g in grown if min(g) >= 1 and g[2] <= g[1]]
+    for form in FORMS:
+        by_k = [uniform(n_pos, n_neg, int(j), n_features, vc_dim, rho, form).raw for j in ks]
+        by_n = [uniform(*g, n_features, vc_dim, rho, form).raw for g in grown]
+        axes[0].plot(ks, np.where(np.array(by_k) < 1, by_k, np.nan), label=form)
+        axes[1].plot([g[1] for g in grown], np.where(np.array(by_n) < 1, by_n, np.nan), label=form)
+    axes[0].set(xscale="log", xlabel="k", ylabel="half-width", xlim=(1, n_neg))
+    axes[1].set(xscale="log", xlabel="n_neg (same k/n_neg, n_pos/n_neg)")
+    for ax in axes:
+        ax.set_ylim(0, 1.15)
+        ax.axhspan(1, 1.15, color="0.85")
+        ax.text(
+            0.5, 0.94, "vacuous: says nothing", transform=ax.transAxes, ha="center", va="center"
+        )
+    axes[1].legend(title="form", loc="lower left")
+    return axes
