@@ -1,0 +1,37 @@
+"""Ranking metrics per user, their means, and what each convention did to them.
+
+`evaluate` makes the table users x metrics in one pass; `per_user` gives one column of it. Every
+value is a gain (larger is better, 1 is perfect); `gain=False` gives the risk, 1 - gain.
+"""
+
+from structsvm_papk.metrics.conventions import PRESETS, Conventions
+from structsvm_papk.metrics.named import (
+    auc,
+    auc_at_k,
+    average_precision,
+    ndcg_at_k,
+    pap_at_k,
+    pauc_at_k,
+    precision_at_k,
+    recall_at_k,
+    reciprocal_rank,
+)
+from structsvm_papk.metrics.table import MetricTable, Summary, evaluate, per_user
+
+__all__ = [
+    "PRESETS",
+    "Conventions",
+    "MetricTable",
+    "Summary",
+    "auc",
+    "auc_at_k",
+    "average_precision",
+    "evaluate",
+    "ndcg_at_k",
+    "pap_at_k",
+    "pauc_at_k",
+    "per_user",
+    "precision_at_k",
+    "recall_at_k",
+    "reciprocal_rank",
+]

@@ -1,0 +1,90 @@
+"""Discounts D(r) of NDCG: what an item at rank r = 1, 2, .. is worth."""
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+
+
+@dataclass(frozen=True)
+class Power:
+    """D(r) = r^-b; b = 1 is Zipf's discount.
+
+    Parameters
+    ----------
+    b : float
+        Exponent, at least 0.
+    """
+
+    b: float
+
+    def __post_init__(self):
+        if not (math.isfinite(self.b) and self.b >= 0):
+            raise InputError(
+                f"the exponent b of the discount r^-b must be at least 0, not {self.b}"
+            )
+
+    def __call__(self, ranks):
+        """Values at the ranks."""
+        return np.asarray(ranks, dtype=float) ** -self.b
+
+
+def logarithmic(ranks):
+    """D(r) = 1 / log2(1 + r), the usual discount."""
+    return 1.0 / np.log2(1.0 + np.asarray(ranks, dtype=float))
+
+
+def exponential(ranks):
+    """D(r) = 2^-r; bounded sum, so NDCG has no limit (T6 of Wang et al. 2013)."""
+    return np.exp2(-np.asarray(ranks, dtype=float))
+
+
+_NAMED = {"log": logarithmic, "zipf": Power(1.0), "exp": exponential}
+
+
+def resolve(discount):
+    """Discount function or array of a name (`log`, `zipf`, `exp`, `r^-0.5`), callable or array."""
+    if not isinstance(discount, str):
+        return discount
+    if discount in _NAMED:
+        return _NAMED[discount]
+    match = re.fullmatch(r"r\^-(\d*\.?\d+)", discount.replace(" ", ""))
+    if not match:
+        raise InputError(
+            f"discount={discount!r} does not exist; choose {', '.join(_NAMED)}, r^-0.5 (any "
+            "exponent), an array of values for ranks 1, 2, .., or a function of the ranks"
+        )
+    return Power(float(match[1]))
+
+
+def values(discount, n):
+    """D(1), .., D(n) as float64, checked: finite, not negative, the first one positive."""
+    discount = resolve(discount)
+    if callable(discount):
+        found = np.asarray(discount(np.arange(1, n + 1, dtype=float)), dtype=np.float64)
+        if found.shape != (n,):
+            raise InputError(f"the discount gave shape {found.shape} for {n} ranks; give one each")
+    else:
+        found = np.asarray(discount, dtype=np.float64)
+        if found.ndim != 1 or found.size < n:
+            raise InputError(
+                f"the discount array has shape {found.shape}, but the longest list has {n} "
+                "places; append zeros for ranks that shall not count"
+            )
+        found = found[:n]
+    _check(found)
+    return found
+
+
+def _check(found):
+    bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    if bad.size:
+        raise InputError(
+            f"the discount is {found[bad[0]]} at rank {bad[0] + 1} ({bad.size} such ranks); "
+            "every value must be finite and at least 0"
+        )
+    if found.size and found[0] == 0:
+        raise InputError("the discount is 0 at rank 1; NDCG is then not defined")

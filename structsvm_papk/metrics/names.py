@@ -1,0 +1,99 @@
+"""Metric names such as `pap@10`, and what they stand for."""
+
+import difflib
+import re
+from dataclasses import dataclass
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import _kernels
+
+_NEVER, _OPTIONAL, _NEEDED = range(3)
+_KINDS = {
+    "pap": (_kernels.PAP, _NEEDED),
+    "pauc": (_kernels.PAUC, _NEEDED),
+    "auc": (_kernels.AUC, _OPTIONAL),
+    "precision": (_kernels.PRECISION, _NEEDED),
+    "recall": (_kernels.RECALL, _NEEDED),
+    "ap": (_kernels.AP, _NEVER),
+    "ndcg": (_kernels.NDCG, _OPTIONAL),
+    "rr": (_kernels.RR, _NEVER),
+}
+KNOWN = (
+    "pap@k",
+    "pauc@k",
+    "auc",
+    "precision@k",
+    "recall@k",
+    "ap",
+    "ndcg@k",
+    "ndcg",
+    "rr",
+    "auc@k",
+)
+WHOLE_LIST = 2**62
+_SYNONYMS = {"prec": "precision", "p": "precision", "map": "ap", "mrr": "rr", "r": "recall"}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A parsed metric name.
+
+    Attributes
+    ----------
+    name : str
+        As the user wrote it.
+    code : int
+        Which formula of the kernel.
+    k : int or None
+        The cut-off; None for metrics of the whole list.
+    """
+
+    name: str
+    code: int
+    k: int | None
+
+    @property
+    def kernel_k(self):
+        """The cut-off as the kernel takes it."""
+        return WHOLE_LIST if self.k is None else self.k
+
+    @property
+    def needs_negatives(self):
+        """Whether fewer than k negatives leave the value to a convention."""
+        return self.code in (_kernels.PAP, _kernels.PAUC)
+
+    @property
+    def is_auc(self):
+        """Whether the value is an area over both classes."""
+        return self.code in (_kernels.AUC, _kernels.AUC_AT_K)
+
+
+def parse(name):
+    """Metric of a name; an unknown name raises with the nearest known one."""
+    match = re.fullmatch(r"\s*([A-Za-z]+)\s*(?:@\s*([+-]?\w+))?\s*", str(name))
+    kind = match[1].lower() if match else ""
+    if kind not in _KINDS:
+        raise InputError(f"there is no metric {name!r}; {_suggestion(name)}")
+    code, cut = _KINDS[kind]
+    if match[2] is None:
+        if cut == _NEEDED:
+            raise InputError(f"metric {name!r} needs a cut-off, for example {kind}@10")
+        return Metric(name, code, None)
+    if cut == _NEVER:
+        raise InputError(f"metric {kind!r} takes no cut-off, but {name!r} was asked for")
+    code = _kernels.AUC_AT_K if code == _kernels.AUC else code
+    return Metric(name, code, _cutoff(name, match[2]))
+
+
+def _cutoff(name, text):
+    if not re.fullmatch(r"\+?\d+", text) or int(text) < 1:
+        raise InputError(f"in metric {name!r} the cut-off k must be a whole number of 1 or more")
+    return int(text)
+
+
+def _suggestion(name):
+    written, _, k = str(name).lower().strip().partition("@")
+    base = _SYNONYMS.get(written) or next(iter(difflib.get_close_matches(written, _KINDS, 1, 0)))
+    _, cut = _KINDS[base]
+    wanted = f"{base}@{k or 'k'}" if cut == _NEEDED or (k and cut == _OPTIONAL) else base
+    return f"did you mean {wanted!r}? Known names: {', '.join(KNOWN)}"

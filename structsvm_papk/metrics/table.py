@@ -1,0 +1,396 @@
+"""The table users x metrics, from which means, segments, intervals and plots are made."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import _kernels, conventions, discounts, lists, names
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One metric's mean, and what the conventions did to reach it.
+
+    Attributes
+    ----------
+    metric : str
+    value : float
+        The mean; NaN when no user is left.
+    n_users : int
+        Users in the data.
+    n_used : int
+        Users that entered the mean.
+    touched : dict of str to int
+        Users touched by each rule: `no_positives`, `few_negatives`, `no_negatives`, `ties`,
+        `insufficient`.
+    conventions : Conventions
+    """
+
+    metric: str
+    value: float
+    n_users: int
+    n_used: int
+    touched: dict
+    conventions: conventions.Conventions
+
+    def as_dict(self):
+        """Plain values, for JSON."""
+        rules = {name: getattr(self.conventions, name) for name in vars(self.conventions)}
+        return {
+            "metric": self.metric,
+            "value": None if np.isnan(self.value) else self.value,
+            "n_users": self.n_users,
+            "n_used": self.n_used,
+            "touched": self.touched,
+            "conventions": rules,
+        }
+
+    def __str__(self):
+        told = ", ".join(f"{count} {rule}" for rule, count in self.touched.items() if count)
+        mean = f"{self.metric} {self.value:.6g} over {self.n_used} of {self.n_users} users"
+        return f"{mean} ({told})" if told else mean
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """Values of every metric for every user.
+
+    Attributes
+    ----------
+    users : ndarray, shape (n_users,)
+        Sorted unique group labels.
+    metrics : tuple of str
+    values : ndarray, shape (n_users, n_metrics)
+        NaN where a user is left out (or where the rule `nan` asks for it).
+    left_out : ndarray of bool, shape (n_users, n_metrics)
+        Users that do not enter the mean.
+    n_pos, n_neg : ndarray of int, shape (n_users,)
+    touched : dict of str to dict of str to ndarray of bool
+        Per metric and rule, the users it touched.
+    conventions : Conventions
+    gain : bool
+        False: values are risks, 1 - gain.
+    pooled : dict of str to float
+        Values of all rows as one list, filled when the mean is `pooled`.
+    """
+
+    users: np.ndarray
+    metrics: tuple
+    values: np.ndarray
+    left_out: np.ndarray
+    n_pos: np.ndarray
+    n_neg: np.ndarray
+    touched: dict
+    conventions: conventions.Conventions
+    gain: bool = True
+    pooled: dict = field(default_factory=dict)
+
+    def _column(self, metric):
+        if metric not in self.metrics:
+            raise InputError(f"{metric!r} is not in this table; it has {', '.join(self.metrics)}")
+        return self.metrics.index(metric)
+
+    def __getitem__(self, metric):
+        """Per-user values of one metric."""
+        return self.values[:, self._column(metric)]
+
+    def used(self, metric):
+        """Mask of the users that enter the mean of a metric."""
+        return ~self.left_out[:, self._column(metric)]
+
+    def weights(self):
+        """Weight of each user in a mean: 1, n_pos or n_pos * n_neg."""
+        if self.conventions.mean == "positives":
+            return self.n_pos.astype(float)
+        if self.conventions.mean == "pairs":
+            return self.n_pos.astype(float) * self.n_neg
+        return np.ones(self.users.size)
+
+    def mean(self, metric):
+        """Mean of a metric by the table's rule; NaN when no user is left."""
+        if metric in self.pooled:
+            return self.pooled[metric]
+        return self.mean_over(metric, np.ones(self.users.size, dtype=bool))
+
+    def mean_over(self, metric, mask):
+        """Mean of a metric over some users."""
+        mask = mask & self.used(metric)
+        weights = self.weights()[mask]
+        if not weights.sum() > 0:
+            return float("nan")
+        return float(np.dot(self[metric][mask], weights) / weights.sum())
+
+    def summary(self, metric=None):
+        """One Summary of a metric, or a list of all of them."""
+        if metric is None:
+            return [self.summary(name) for name in self.metrics]
+        return Summary(
+            metric=metric,
+            value=self.mean(metric),
+            n_users=self.users.size,
+            n_used=int(self.used(metric).sum()),
+            touched={rule: int(mask.sum()) for rule, mask in self.touched[metric].items()},
+            conventions=self.conventions,
+        )
+
+    def to_columns(self):
+        """Dict of arrays: user, n_pos, n_neg and one column per metric."""
+        columns = {"user": self.users, "n_pos": self.n_pos, "n_neg": self.n_neg}
+        return columns | {name: self[name] for name in self.metrics}
+
+    def to_pandas(self):
+        """The table as a pandas frame, one row per user."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_columns())
+
+    def to_polars(self):
+        """The table as a polars frame, one row per user."""
+        import polars as pl
+
+        return pl.DataFrame(self.to_columns())
+
+    def __str__(self):
+        return "\n".join(map(str, self.summary())) + f"\n[{self.conventions}]"
+
+
+def evaluate(
+    metrics,
+    scores,
+    labels,
+    groups=None,
+    *,
+    indptr=None,
+    preset="icml2020",
+    ties=None,
+    few_negatives=None,
+    no_positives=None,
+    mean=None,
+    list_length=None,
+    insufficient_handling=None,
+    relevance_threshold=None,
+    discount="log",
+    gains=None,
+    gain=True,
+    n_threads=None,
+):
+    """Every metric of every user in one pass.
+
+    Parameters
+    ----------
+    metrics : str or sequence of str
+        `pap@k, pauc@k, auc, precision@k, recall@k, ap, ndcg@k, ndcg, rr, auc@k`.
+    scores, labels, groups, indptr
+        Rows, see `lists.build`. Without groups the rows are one list.
+    preset : {"icml2020", "icml2020-code", "rectools", "sklearn"} or Conventions
+        The set of rules; the next four arguments override single ones.
+    ties, few_negatives, no_positives, mean, insufficient_handling : str, optional
+        See `Conventions`.
+    list_length : int or array of int, optional
+        How many top items of each list were shown (truncated lists). Positives further down
+        count 0; `auc` is refused, since it needs the whole list.
+    relevance_threshold : float, optional
+        Labels at least this large are relevant.
+    discount : str, array or callable
+        Discount of NDCG, see `metrics.discounts`.
+    gains : {"linear", "exponential"} or callable, optional
+        Gain of a graded label in NDCG.
+    gain : bool
+        True: larger is better. False: risk = 1 - gain.
+    n_threads : int, optional
+        Default: one per processor. Results do not depend on it.
+
+    Returns
+    -------
+    MetricTable
+
+    Raises
+    ------
+    InputError
+        NaN scores, unknown names, k < 1, wrong shapes, and where a rule is `raise`.
+    """
+    parsed = _parsed(metrics)
+    rules = conventions.resolve(
+        preset,
+        ties=ties,
+        few_negatives=few_negatives,
+        no_positives=no_positives,
+        mean=mean,
+        insufficient_handling=insufficient_handling,
+    )
+    rows = lists.build(
+        scores,
+        labels,
+        groups,
+        indptr=indptr,
+        list_length=list_length,
+        relevance_threshold=relevance_threshold,
+        gains=gains,
+        need_binary=any(metric.code != _kernels.NDCG for metric in parsed),
+    )
+    return evaluate_lists(parsed, rows, rules, discount=discount, gain=gain, n_threads=n_threads)
+
+
+def per_user(name, scores, labels, groups=None, **options):
+    """One metric per user, in the order of the sorted unique groups; NaN where left out.
+
+    Takes the arguments of `evaluate`.
+
+    Returns
+    -------
+    ndarray, shape (n_users,)
+    """
+    return evaluate([name], scores, labels, groups, **options).values[:, 0]
+
+
+def evaluate_lists(parsed, rows, rules, *, discount="log", gain=True, n_threads=None):
+    """`evaluate` for parsed metrics on checked rows."""
+    values, counts = run_kernels(parsed, rows, rules, discount, n_threads)
+    _check_truncation(parsed, rows, rules, counts)
+    touched, left_out = {}, np.zeros(values.shape, dtype=bool)
+    for column, metric in enumerate(parsed):
+        masks = _touched(metric, rows, counts, values[:, column])
+        _apply_rules(metric, rules, rows, masks, values[:, column], left_out[:, column])
+        touched[metric.name] = masks
+    pooled = {}
+    if rules.mean == "pooled":
+        whole, _ = run_kernels(parsed, rows.pooled(), rules, discount, n_threads)
+        pooled = dict(zip([m.name for m in parsed], _oriented(whole[0], gain), strict=True))
+    return MetricTable(
+        users=rows.users,
+        metrics=tuple(metric.name for metric in parsed),
+        values=_oriented(values, gain),
+        left_out=left_out,
+        n_pos=counts[:, _kernels.N_POS],
+        n_neg=counts[:, _kernels.N_NEG],
+        touched=touched,
+        conventions=rules,
+        gain=gain,
+        pooled={name: float(value) for name, value in pooled.items()},
+    )
+
+
+def _parsed(metrics):
+    wanted = [metrics] if isinstance(metrics, str) else list(metrics)
+    if not wanted:
+        raise InputError("no metric was asked for; name at least one, for example pap@10")
+    twice = sorted({name for name in wanted if wanted.count(name) > 1})
+    if twice:
+        raise InputError(f"metric asked for twice: {', '.join(twice)}")
+    return [names.parse(name) for name in wanted]
+
+
+def _oriented(values, gain):
+    return values if gain else 1.0 - values
+
+
+def run_kernels(parsed, rows, rules, discount, n_threads=None):
+    """Raw values (n_users, n_metrics) and counts (n_users, 6) of checked rows."""
+    table = _discounts(parsed, rows, discount)
+    cumulative = np.concatenate([[0.0], np.cumsum(table)])
+    ties = conventions.TIES[rules.ties]
+    few = conventions.FEW_NEGATIVES[rules.few_negatives]
+    codes = np.array([metric.code for metric in parsed], dtype=np.int64)
+    ks = np.array([metric.kernel_k for metric in parsed], dtype=np.int64)
+    values = np.empty((rows.n_users, len(parsed)))
+    counts = np.zeros((rows.n_users, _kernels.N_COUNTS), dtype=np.int64)
+
+    def fused(start, stop):
+        _kernels.fused_metrics(
+            rows.scores, rows.relevant, rows.indptr, rows.lengths, codes, ks,
+            table, cumulative, ties, few, start, stop, values, counts,
+        )  # fmt: skip
+
+    lists.run_over_users(rows, fused, n_threads)
+    is_ndcg = codes == _kernels.NDCG
+    if rows.gains is not None and is_ndcg.any():
+        graded = np.empty((rows.n_users, int(is_ndcg.sum())))
+
+        def graded_only(start, stop):
+            _kernels.graded_ndcg(
+                rows.scores, rows.gains, rows.indptr, rows.lengths, ks[is_ndcg],
+                table, cumulative, ties, start, stop, graded,
+            )  # fmt: skip
+
+        lists.run_over_users(rows, graded_only, n_threads)
+        values[:, is_ndcg] = graded
+    return values, counts
+
+
+def _discounts(parsed, rows, discount):
+    if all(metric.code != _kernels.NDCG for metric in parsed):
+        return np.ones(1)
+    ks = [metric.kernel_k for metric in parsed if metric.code == _kernels.NDCG]
+    longest = int(np.diff(rows.indptr).max())
+    return discounts.values(discount, max(min(longest, max(ks)), 1))
+
+
+def _check_truncation(parsed, rows, rules, counts):
+    if not rows.lengths.size:
+        return
+    for metric in parsed:
+        if metric.code == _kernels.AUC:
+            raise InputError("auc needs complete lists, but list_length was given; use auc@k")
+    tied = counts[:, _kernels.CUT_TIED] > 0
+    if rules.ties in ("half", "threshold") and tied.any():
+        raise InputError(
+            f"list_length cuts through equal scores of {_named(rows.users[tied])}; "
+            "give ranks, or choose ties='loss' or ties='win'"
+        )
+
+
+def _named(users):
+    shown = ", ".join(map(str, users[:_SHOWN]))
+    if users.size == 1:
+        return f"user {shown}"
+    return f"{users.size} users ({shown}{', ..' if users.size > _SHOWN else ''})"
+
+
+def _touched(metric, rows, counts, raw):
+    """Masks of the users that each rule touches for one metric."""
+    no_positives = counts[:, _kernels.N_POS] == 0
+    if metric.code == _kernels.NDCG and rows.gains is not None:
+        no_positives = np.isnan(raw)
+    masks = {"no_positives": no_positives, "ties": counts[:, _kernels.TIED] > 0}
+    n_neg = counts[:, _kernels.N_NEG]
+    if metric.needs_negatives:
+        masks["few_negatives"] = ~no_positives & (n_neg < metric.k)
+    if metric.code == _kernels.AUC:
+        masks["no_negatives"] = ~no_positives & (n_neg == 0)
+    if metric.needs_negatives and rows.lengths.size:
+        masks["insufficient"] = ~no_positives & _insufficient(metric, counts)
+    return masks
+
+
+def _insufficient(metric, counts):
+    """Lists cut before k negatives and before every counted positive were seen."""
+    counted = counts[:, _kernels.N_POS]
+    if metric.code == _kernels.PAP:
+        counted = np.minimum(counted, metric.k)
+    enough = counts[:, _kernels.LISTED_NEG] >= metric.k
+    return ~enough & (counts[:, _kernels.LISTED_POS] < counted)
+
+
+def _apply_rules(metric, rules, rows, masks, values, left_out):
+    """Put each touched user's value and membership in place."""
+    few, short = masks.get("few_negatives"), masks.get("insufficient")
+    rule = rules.auc_no_positives if metric.is_auc else rules.no_positives
+    empty = masks["no_positives"]
+    if rule == "raise" and empty.any():
+        raise InputError(f"{metric.name}: {_named(rows.users[empty])} without positives")
+    if few is not None and rules.few_negatives == "raise" and few.any():
+        raise InputError(
+            f"{metric.name}: {_named(rows.users[few])} with fewer than {metric.k} negatives; "
+            "choose another rule few_negatives or a smaller k"
+        )
+    if short is not None and rules.insufficient_handling == "raise" and short.any():
+        raise InputError(f"{metric.name}: lists too short to decide, {_named(rows.users[short])}")
+    if short is not None and rules.insufficient_handling == "exclude":
+        values[short] = np.nan
+    values[empty] = {"zero": 0.0, "one": 1.0}.get(rule, np.nan)
+    left_out[:] = np.isnan(values)
+    if rule == "nan":
+        left_out[empty] = False
