@@ -366,12 +366,13 @@ def _touched(metric, rows, counts, raw):
 
 
 def _insufficient(metric, counts):
-    """Lists cut before k negatives and before every counted positive were seen."""
-    counted = counts[:, _kernels.N_POS]
-    if metric.code == _kernels.PAP:
-        counted = np.minimum(counted, metric.k)
-    enough = counts[:, _kernels.LISTED_NEG] >= metric.k
-    return ~enough & (counts[:, _kernels.LISTED_POS] < counted)
+    """Lists cut before k negatives and before every positive were shown.
+
+    RecTools' rule for both metrics. For pAp@k it is cautious: min(n_pos, k) shown positives would
+    decide the value.
+    """
+    short = counts[:, _kernels.LISTED_NEG] < metric.k
+    return short & (counts[:, _kernels.LISTED_POS] < counts[:, _kernels.N_POS])
 
 
 def _apply_rules(metric, rules, rows, masks, values, left_out):

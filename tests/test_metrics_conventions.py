@@ -1,0 +1,191 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reference_metrics import RANKED
+from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+
+GOLDEN = json.loads((Path(__file__).parent / "data" / "rectools_cases.json").read_text())["cases"]
+
+
+def rows_of(case):
+    scores, labels = np.concatenate(case["scores"]), np.concatenate(case["labels"])
+    groups = np.repeat(np.arange(len(case["scores"])), [len(row) for row in case["scores"]])
+    return scores, labels, groups
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: f"{case['id']}-{case['kind']}")
+@pytest.mark.parametrize("name", ["pap", "pauc"])
+def test_recorded_rectools_case(case, name):
+    metric = f"{name}@{case['k']}"
+    options = {"preset": "rectools", "list_length": case["topn"]}
+    for suffix, handling in (("", "ignore"), ("_exclude", "exclude")):
+        table = metrics.evaluate(
+            [metric], *rows_of(case), insufficient_handling=handling, **options
+        )
+        expected = np.array(case[name + suffix], dtype=float)
+        np.testing.assert_allclose(table[metric], expected, rtol=0, atol=1e-12)
+        mean = case[f"{name}{suffix}_mean"]
+        np.testing.assert_allclose(
+            table.mean(metric), np.nan if mean is None else mean, rtol=0, atol=1e-12
+        )
+    if case[f"{name}_raise"]:
+        with pytest.raises(InputError, match="too short to decide"):
+            metrics.per_user(metric, *rows_of(case), insufficient_handling="raise", **options)
+    else:
+        metrics.per_user(metric, *rows_of(case), insufficient_handling="raise", **options)
+
+
+def test_scikit_learn_numbers_ties_included():
+    rng = np.random.default_rng(1)
+    n_users, n = 60, 25
+    scores = rng.integers(0, 12, (n_users, n)).astype(float)
+    labels = (rng.random((n_users, n)) < 0.3).astype(int)
+    labels[:, 0], labels[:, 1] = 1, 0
+    groups = np.repeat(np.arange(n_users), n)
+    table = metrics.evaluate(
+        ["auc", "ap", "ndcg", "ndcg@5"], scores.ravel(), labels.ravel(), groups, preset="sklearn"
+    )
+    for u in range(n_users):
+        expected = [
+            roc_auc_score(labels[u], scores[u]),
+            average_precision_score(labels[u], scores[u]),
+            ndcg_score(labels[u : u + 1], scores[u : u + 1]),
+            ndcg_score(labels[u : u + 1], scores[u : u + 1], k=5),
+        ]
+        np.testing.assert_allclose(table.values[u], expected, rtol=0, atol=1e-12)
+
+
+def test_scikit_learn_graded_ndcg_and_users_without_positives():
+    rng = np.random.default_rng(2)
+    scores = rng.integers(0, 9, (40, 17)).astype(float)
+    labels = rng.integers(0, 4, (40, 17))
+    labels[7] = 0
+    groups = np.repeat(np.arange(40), 17)
+    for k in (None, 3, 10, 40):
+        name = "ndcg" if k is None else f"ndcg@{k}"
+        table = metrics.evaluate([name], scores.ravel(), labels.ravel(), groups, preset="sklearn")
+        assert table[name][7] == 0.0
+        assert table.mean(name) == pytest.approx(ndcg_score(labels, scores, k=k), abs=1e-12)
+        assert table.summary(name).touched["no_positives"] == 1
+
+
+def example():
+    """Users: ordinary; no positives; one negative only; all positive."""
+    groups = np.repeat([10, 20, 30, 40], [4, 3, 3, 2])
+    labels = np.array([1, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1])
+    scores = -np.arange(12.0)
+    return scores, labels, groups
+
+
+def test_no_positives_rules():
+    for rule, value in (("exclude", np.nan), ("nan", np.nan), ("zero", 0.0), ("one", 1.0)):
+        table = metrics.evaluate(["pap@1", "ap"], *example(), no_positives=rule)
+        np.testing.assert_array_equal(table["ap"][1], value)
+        summary = table.summary("ap")
+        assert summary.touched["no_positives"] == 1
+        assert summary.n_users == 4
+        assert summary.n_used == (3 if rule == "exclude" else 4)
+        assert np.isnan(summary.value) == (rule == "nan")
+    with pytest.raises(InputError, match="user 20 without positives"):
+        metrics.evaluate(["ap"], *example(), no_positives="raise")
+
+
+def test_few_negative_rules():
+    def values(rule):
+        return metrics.pap_at_k(*example()[:2], 3, example()[2], few_negatives=rule)
+
+    np.testing.assert_allclose(values("exclude"), [np.nan] * 4)
+    np.testing.assert_allclose(values("normalise"), [0.5, np.nan, 0.0, np.nan])
+    np.testing.assert_allclose(values("as_wins"), [2 / 3, np.nan, 2 / 3, 1.0])
+    with pytest.raises(InputError, match=r"3 users \(10, 30, 40\) with fewer than 3 negatives"):
+        values("raise")
+
+
+def test_means_over_users():
+    rng = np.random.default_rng(4)
+    groups = np.repeat(np.arange(30), rng.integers(2, 30, 30))
+    scores, labels = rng.normal(size=groups.size), (rng.random(groups.size) < 0.4).astype(int)
+    tables = {
+        mean: metrics.evaluate(["auc", "ap"], scores, labels, groups, mean=mean)
+        for mean in ("user", "positives", "pairs", "pooled")
+    }
+    values, n_pos, n_neg = (
+        tables["user"]["auc"],
+        np.bincount(groups, labels),
+        np.bincount(groups, 1 - labels),
+    )
+    kept = ~np.isnan(values)
+    assert tables["user"].mean("auc") == pytest.approx(values[kept].mean(), abs=1e-14)
+    by_positives = np.average(values[kept], weights=n_pos[kept])
+    assert tables["positives"].mean("auc") == pytest.approx(by_positives, abs=1e-14)
+    by_pairs = np.average(values[kept], weights=(n_pos * n_neg)[kept])
+    assert tables["pairs"].mean("auc") == pytest.approx(by_pairs, abs=1e-14)
+    assert tables["pooled"].mean("auc") == pytest.approx(roc_auc_score(labels, scores), abs=1e-13)
+    assert len({round(table.mean("auc"), 9) for table in tables.values()}) == 4
+
+
+def test_summaries_count_ties_and_few_negatives():
+    scores, labels, groups = example()
+    scores = scores.copy()
+    scores[0] = scores[1]
+    table = metrics.evaluate(["pap@2", "auc"], scores, labels, groups)
+    assert table.summary("pap@2").touched == {"no_positives": 1, "ties": 1, "few_negatives": 2}
+    assert table.summary("auc").touched == {"no_positives": 1, "ties": 1, "no_negatives": 1}
+    assert "pap@2" in str(table)
+    assert "2 few_negatives" in str(table)
+    assert table.summary("pap@2").as_dict()["conventions"]["ties"] == "loss"
+
+
+@pytest.mark.parametrize("ties", ["loss", "win"])
+def test_truncated_lists_cut_every_rank_metric(ties):
+    rng = np.random.default_rng(5)
+    length = 4
+    for _ in range(40):
+        n = int(rng.integers(5, 9))
+        scores, labels = rng.permutation(n).astype(float), (rng.random(n) < 0.5).astype(int)
+        labels[0] = 1
+        shown = [labels[i] for i in np.argsort(-scores)][:length]
+        found = metrics.evaluate(
+            ["precision@6", "recall@3", "ap", "rr", "ndcg", "auc@6"], scores, labels,
+            list_length=length, ties=ties,
+        ).values[0]  # fmt: skip
+        n_pos = labels.sum()
+        hits = [r for r, y in enumerate(shown) if y]
+        dcg = sum(1 / np.log2(2 + r) for r in hits)
+        expected = [
+            len(hits) / 6,
+            sum(shown[:3]) / n_pos,
+            sum((i + 1) / (r + 1) for i, r in enumerate(hits)) / n_pos,
+            1 / (1 + hits[0]) if hits else 0.0,
+            dcg / sum(1 / np.log2(2 + r) for r in range(n_pos)),
+            RANKED["auc_at_k"](shown, 6, None),
+        ]
+        np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+def test_truncation_refuses_what_it_cannot_know():
+    with pytest.raises(InputError, match="complete lists"):
+        metrics.per_user("auc", [2.0, 1.0], [1, 0], list_length=1)
+    with pytest.raises(InputError, match="cuts through equal scores of user 0"):
+        metrics.per_user("ap", [1.0, 1.0], [1, 0], list_length=1, ties="half")
+    with pytest.raises(InputError, match="pooled mean needs complete lists"):
+        metrics.evaluate(["ap"], [2.0, 1.0], [1, 0], list_length=1, mean="pooled")
+
+
+def test_ties_at_the_cut_follow_the_rule():
+    for ties, value in (("loss", 0.0), ("win", 1.0)):
+        found = metrics.per_user("recall@1", [1.0, 1.0], [1, 0], list_length=1, ties=ties)
+        assert found[0] == value
+
+
+def test_table_to_frames():
+    table = metrics.evaluate(["ap"], *example())
+    assert table.to_pandas().shape == (4, 4)
+    assert table.to_polars()["user"].to_list() == [10, 20, 30, 40]
+    with pytest.raises(InputError, match="it has ap"):
+        table["auc"]
