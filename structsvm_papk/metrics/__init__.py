@@ -4,6 +4,16 @@
 value is a gain (larger is better, 1 is perfect); `gain=False` gives the risk, 1 - gain.
 """
 
+from structsvm_papk.metrics.comparison import (
+    AucTest,
+    Comparison,
+    Estimate,
+    adjust,
+    compare,
+    delong,
+    interval,
+    pooled_auc_interval,
+)
 from structsvm_papk.metrics.conventions import PRESETS, Conventions
 from structsvm_papk.metrics.named import (
     auc,
@@ -16,21 +26,31 @@ from structsvm_papk.metrics.named import (
     recall_at_k,
     reciprocal_rank,
 )
+from structsvm_papk.metrics.segments import Segment
 from structsvm_papk.metrics.table import MetricTable, Summary, evaluate, per_user
 
 __all__ = [
     "PRESETS",
+    "AucTest",
+    "Comparison",
     "Conventions",
+    "Estimate",
     "MetricTable",
+    "Segment",
     "Summary",
+    "adjust",
     "auc",
     "auc_at_k",
     "average_precision",
+    "compare",
+    "delong",
     "evaluate",
+    "interval",
     "ndcg_at_k",
     "pap_at_k",
     "pauc_at_k",
     "per_user",
+    "pooled_auc_interval",
     "precision_at_k",
     "recall_at_k",
     "reciprocal_rank",

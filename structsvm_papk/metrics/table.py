@@ -1,11 +1,12 @@
 """The table users x metrics, from which means, segments, intervals and plots are made."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions, discounts, lists, names
+from structsvm_papk.metrics import segments as segmenting
 
 _SHOWN = 5
 
@@ -75,6 +76,8 @@ class MetricTable:
         False: values are risks, 1 - gain.
     pooled : dict of str to float
         Values of all rows as one list, filled when the mean is `pooled`.
+    segments : tuple of Segment
+        The same metrics per value of each segment column.
     """
 
     users: np.ndarray
@@ -87,6 +90,7 @@ class MetricTable:
     conventions: conventions.Conventions
     gain: bool = True
     pooled: dict = field(default_factory=dict)
+    segments: tuple = ()
 
     def _column(self, metric):
         if metric not in self.metrics:
@@ -136,6 +140,24 @@ class MetricTable:
             conventions=self.conventions,
         )
 
+    def take(self, mask):
+        """The table of some users, without pooled values and segments."""
+        touched = {
+            name: {rule: rows[mask] for rule, rows in rules.items()}
+            for name, rules in self.touched.items()
+        }
+        return replace(
+            self,
+            users=self.users[mask],
+            values=self.values[mask],
+            left_out=self.left_out[mask],
+            n_pos=self.n_pos[mask],
+            n_neg=self.n_neg[mask],
+            touched=touched,
+            pooled={},
+            segments=(),
+        )
+
     def to_columns(self):
         """Dict of arrays: user, n_pos, n_neg and one column per metric."""
         columns = {"user": self.users, "n_pos": self.n_pos, "n_neg": self.n_neg}
@@ -175,6 +197,7 @@ def evaluate(
     discount="log",
     gains=None,
     gain=True,
+    segments=None,
     n_threads=None,
 ):
     """Every metric of every user in one pass.
@@ -200,6 +223,10 @@ def evaluate(
         Gain of a graded label in NDCG.
     gain : bool
         True: larger is better. False: risk = 1 - gain.
+    segments : dict of str to array, optional
+        Columns with a value per row or per user. The table's `segments` then holds the metrics
+        per value: of whole lists where a column is constant within users, otherwise of lists
+        restricted to the rows with that value (an item column).
     n_threads : int, optional
         Default: one per processor. Results do not depend on it.
 
@@ -231,7 +258,36 @@ def evaluate(
         gains=gains,
         need_binary=any(metric.code != _kernels.NDCG for metric in parsed),
     )
-    return evaluate_lists(parsed, rows, rules, discount=discount, gain=gain, n_threads=n_threads)
+    how = {"discount": discount, "gain": gain, "n_threads": n_threads}
+    table = evaluate_lists(parsed, rows, rules, **how)
+    if not segments:
+        return table
+    shape = {"relevance_threshold": relevance_threshold, "gains": gains, "need_binary": False}
+    arrays = (np.asarray(scores), np.asarray(labels))
+    return _with_segments(table, segments, arrays, groups, indptr, parsed, rows, rules, shape, how)
+
+
+def _with_segments(table, columns, arrays, groups, indptr, parsed, rows, rules, shape, how):
+    users, bounds, codes = lists.group_rows(groups, indptr, arrays[0].size)
+    if codes is None:
+        codes = np.repeat(np.arange(users.size), np.diff(bounds))
+        relevant = rows.relevant
+    else:
+        relevant = np.empty_like(rows.relevant)
+        relevant[lists.row_order(codes, bounds)] = rows.relevant
+
+    def restricted(mask):
+        if rows.lengths.size:
+            raise InputError("an item column cannot split truncated lists; leave list_length out")
+        part = lists.build(arrays[0][mask], arrays[1][mask], users[codes[mask]], **shape)
+        return evaluate_lists(parsed, part, rules, **how)
+
+    found = [
+        segment
+        for column, values in columns.items()
+        for segment in segmenting.split(column, values, codes, relevant, table, restricted)
+    ]
+    return replace(table, segments=tuple(found))
 
 
 def per_user(name, scores, labels, groups=None, **options):

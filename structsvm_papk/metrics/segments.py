@@ -1,0 +1,94 @@
+"""The same metrics on parts of the data: values, intervals and support per segment."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+
+_MAX_SEGMENTS = 1000
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One value of one column.
+
+    Attributes
+    ----------
+    column : str
+    value : object
+        The value of the column that defines the segment.
+    kind : {"user", "item"}
+        `user`: whole lists of the users with this value. `item`: the value differs inside a list,
+        so lists are restricted to the rows with this value.
+    n_rows, n_pos : int
+        Support.
+    table : MetricTable
+        The metrics of the segment's users.
+    """
+
+    column: str
+    value: object
+    kind: str
+    n_rows: int
+    n_pos: int
+    table: object
+
+
+def split(column, values, codes, relevant, whole, restricted):
+    """Segments of one column.
+
+    Parameters
+    ----------
+    column : str
+    values : ndarray, shape (n_rows,) or (n_users,)
+    codes : ndarray of int, shape (n_rows,)
+        User index of each row.
+    relevant : ndarray of uint8, shape (n_rows,)
+    whole : MetricTable
+    restricted : callable
+        Gives the MetricTable of a mask of rows.
+    """
+    values = _as_rows(column, np.asarray(values), codes, whole.users.size)
+    names, inverse = _levels(column, values)
+    kind = "user" if _constant_within(inverse, codes, whole.users.size) else "item"
+    found = []
+    for level, name in enumerate(names):
+        mask = inverse == level
+        if kind == "user":
+            chosen = np.zeros(whole.users.size, dtype=bool)
+            chosen[codes[mask]] = True
+            table = whole.take(chosen)
+        else:
+            table = restricted(mask)
+        found.append(Segment(column, name, kind, int(mask.sum()), int(relevant[mask].sum()), table))
+    return found
+
+
+def _as_rows(column, values, codes, n_users):
+    if values.shape == codes.shape:
+        return values
+    if values.shape == (n_users,):
+        return values[codes]
+    raise InputError(
+        f"segment column {column!r} has shape {values.shape}; give one value per row "
+        f"({codes.size}) or per user ({n_users})"
+    )
+
+
+def _levels(column, values):
+    if values.dtype.kind == "O":
+        values = np.array(["missing" if v is None or v != v else str(v) for v in values])
+    names, inverse = np.unique(values, return_inverse=True)
+    if names.size > _MAX_SEGMENTS:
+        raise InputError(
+            f"segment column {column!r} has {names.size} different values, more than "
+            f"{_MAX_SEGMENTS}; group them first"
+        )
+    return names.tolist(), inverse
+
+
+def _constant_within(inverse, codes, n_users):
+    first = np.zeros(n_users, dtype=inverse.dtype)
+    first[codes] = inverse
+    return bool((first[codes] == inverse).all())

@@ -1,0 +1,191 @@
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+
+
+def two_scorers(n_users=80, n=30, seed=0, shift=0.8):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_users), n)
+    labels = (rng.random(groups.size) < 0.25).astype(int)
+    labels[::n], labels[1::n] = 1, 0
+    better = rng.normal(size=groups.size) + shift * labels
+    worse = rng.normal(size=groups.size) + 0.2 * labels
+    return better, worse, labels, groups
+
+
+def tables(**how):
+    better, worse, labels, groups = two_scorers()
+    names = ["pap@3", "auc", "ap"]
+    return (
+        metrics.evaluate(names, better, labels, groups, **how),
+        metrics.evaluate(names, worse, labels, groups, **how),
+    )
+
+
+def test_bootstrap_interval_matches_the_normal_approximation():
+    table, _ = tables()
+    found = metrics.interval(table, "auc")
+    error = table["auc"].std(ddof=1) / np.sqrt(table.users.size)
+    assert found.value == table.mean("auc")
+    assert found.lower == pytest.approx(found.value - 1.96 * error, abs=0.3 * error)
+    assert found.upper == pytest.approx(found.value + 1.96 * error, abs=0.3 * error)
+    assert not found.guaranteed
+    assert str(found).endswith("(95% bootstrap, 80 users)")
+    assert metrics.interval(table, "auc", seed=0) == found
+
+
+@pytest.mark.parametrize("method", ["kl", "hoeffding", "bernstein"])
+def test_guaranteed_intervals_are_wider_and_turn_with_the_sign(method):
+    table, _ = tables()
+    found, plain = metrics.interval(table, "ap", method=method), metrics.interval(table, "ap")
+    assert found.guaranteed
+    assert found.lower < plain.lower < plain.upper < found.upper
+    risk = metrics.interval(tables(gain=False)[0], "ap", method=method)
+    np.testing.assert_allclose([1 - risk.upper, 1 - risk.lower], [found.lower, found.upper])
+
+
+def test_weighted_mean_interval_contains_its_mean():
+    table, _ = tables(mean="positives")
+    found = metrics.interval(table, "auc")
+    assert found.value == pytest.approx(table.mean("auc"))
+    assert found.lower < found.value < found.upper
+    with pytest.raises(InputError, match="needs mean='user'"):
+        metrics.interval(table, "auc", method="kl")
+
+
+def test_bootstrap_covers_about_its_level():
+    inside = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        groups = np.repeat(np.arange(60), 6)
+        labels = np.tile([1, 0, 0, 0, 0, 0], 60)
+        table = metrics.evaluate(["auc"], rng.normal(size=360), labels, groups)
+        found = metrics.interval(table, "auc", n_resamples=400, level=0.9)
+        inside += found.lower <= 0.5 <= found.upper
+    assert 46 <= inside <= 60
+
+
+def test_paired_comparison_finds_the_better_scorer_and_no_difference_of_equals():
+    better, worse = tables()
+    for found in metrics.compare(better, worse, n_resamples=999):
+        assert found.first - found.second == pytest.approx(found.difference)
+        assert 0 < found.lower < found.difference < found.upper
+        assert found.p_value == pytest.approx(2 / 1000)
+        assert found.p_adjusted >= found.p_value
+    same = metrics.compare(better, better, ["auc"], n_resamples=99)[0]
+    assert (same.difference, same.p_value) == (0.0, 1.0)
+
+
+def test_permutation_p_values_are_uniform_without_a_difference():
+    p_values = []
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        groups = np.repeat(np.arange(25), 8)
+        labels = np.tile([1, 1, 0, 0, 0, 0, 0, 0], 25)
+        one, two = (
+            metrics.evaluate(["auc"], rng.normal(size=200), labels, groups) for _ in range(2)
+        )
+        p_values.append(metrics.compare(one, two, n_resamples=199)[0].p_value)
+    assert np.mean(np.array(p_values) <= 0.1) < 0.22
+    assert np.mean(p_values) == pytest.approx(0.5, abs=0.12)
+
+
+def test_corrections():
+    p = np.array([0.01, 0.04, 0.03, 0.5])
+    np.testing.assert_array_equal(metrics.adjust(p, "none"), p)
+    np.testing.assert_allclose(metrics.adjust(p, "bh"), [0.04, 0.16 / 3, 0.16 / 3, 0.5])
+    pytest.importorskip("statsmodels")
+    np.testing.assert_allclose(metrics.adjust(p, "bonferroni"), np.minimum(4 * p, 1))
+    np.testing.assert_allclose(metrics.adjust(p, "holm"), [0.04, 0.09, 0.09, 0.5])
+    with pytest.raises(InputError, match="not known"):
+        metrics.adjust(p, "tukey!")
+
+
+def test_comparison_needs_the_same_users():
+    better, worse = tables()
+    with pytest.raises(InputError, match=r"2 users are only in the first table \(0, 1\)"):
+        metrics.compare(better, worse.take(worse.users > 1))
+    with pytest.raises(InputError, match="only in the second"):
+        metrics.compare(better.take(better.users > 1), worse)
+
+
+def naive_delong(labels, *scorers):
+    """Covariance of AUCs from all pairs, as DeLong et al. write it."""
+    pos, neg = labels == 1, labels == 0
+    v10, v01 = [], []
+    for s in scorers:
+        psi = (s[pos][:, None] > s[neg]) + 0.5 * (s[pos][:, None] == s[neg])
+        v10.append(psi.mean(1))
+        v01.append(psi.mean(0))
+    return np.cov(v10) / pos.sum() + np.cov(v01) / neg.sum()
+
+
+def test_delong_variance_and_difference():
+    rng = np.random.default_rng(3)
+    labels = (rng.random(120) < 0.3).astype(int)
+    one = np.round(rng.normal(size=120) + labels, 1)
+    two = np.round(one + rng.normal(size=120), 1)
+    found = metrics.delong(labels, one)
+    assert found.value == pytest.approx(roc_auc_score(labels, one), abs=1e-12)
+    assert found.standard_error == pytest.approx(float(naive_delong(labels, one)) ** 0.5)
+    cov = naive_delong(labels, one, two)
+    both = metrics.delong(labels, one, two)
+    spread = np.sqrt(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1])
+    assert both.standard_error == pytest.approx(spread)
+    assert 0 <= both.p_value <= 1
+    assert metrics.delong(labels, one, one).p_value == 1.0
+    with pytest.raises(InputError, match="two positives"):
+        metrics.delong([1, 0, 0], [1.0, 2.0, 3.0])
+
+
+def test_pooled_auc_interval_resamples_users():
+    better, _, labels, groups = two_scorers()
+    found = metrics.pooled_auc_interval(better, labels, groups, n_resamples=300)
+    assert found.value == pytest.approx(roc_auc_score(labels, better), abs=1e-12)
+    assert found.lower < found.value < found.upper
+    rows = metrics.delong(labels, better)
+    assert found.standard_error == pytest.approx(rows.standard_error, rel=0.35)
+    copies = np.repeat(np.arange(80), 30)
+    same = np.tile(better[:30], 80), np.tile(labels[:30], 80)
+    assert metrics.pooled_auc_interval(*same, copies, n_resamples=20).standard_error < 1e-12
+
+
+def test_segments_by_user_and_by_item_column():
+    better, _, labels, groups = two_scorers(n_users=20)
+    rng = np.random.default_rng(1)
+    order = rng.permutation(groups.size)
+    better, labels, groups = better[order], labels[order], groups[order]
+    tier = np.where(groups < 5, "new", "old")
+    genre = rng.choice(["a", "b", "c"], groups.size)
+    table = metrics.evaluate(
+        ["auc", "pap@3"], better, labels, groups, segments={"tier": tier, "genre": genre}
+    )
+    assert [(s.column, s.value, s.kind) for s in table.segments] == [
+        ("tier", "new", "user"),
+        ("tier", "old", "user"),
+        ("genre", "a", "item"),
+        ("genre", "b", "item"),
+        ("genre", "c", "item"),
+    ]
+    np.testing.assert_array_equal(table.segments[0].table["auc"], table["auc"][:5])
+    for segment in table.segments[2:]:
+        kept = genre == segment.value
+        again = metrics.evaluate(["auc", "pap@3"], better[kept], labels[kept], groups[kept])
+        np.testing.assert_array_equal(segment.table.values, again.values)
+        assert (segment.n_rows, segment.n_pos) == (kept.sum(), labels[kept].sum())
+    assert metrics.interval(table.segments[1].table, "auc").n_users == 15
+
+
+def test_segment_column_per_user_and_bad_ones():
+    scores, labels, groups = [3.0, 2, 1, 0], [1, 0, 0, 1], [0, 0, 1, 1]
+    table = metrics.evaluate(["auc"], scores, labels, groups, segments={"x": ["p", "q"]})
+    assert [s.table["auc"][0] for s in table.segments] == [1.0, 0.0]
+    with pytest.raises(InputError, match=r"'x' has shape \(3,\)"):
+        metrics.evaluate(["auc"], scores, labels, groups, segments={"x": [1, 2, 3]})
+    with pytest.raises(InputError, match="truncated"):
+        metrics.evaluate(
+            ["ap"], scores, labels, groups, segments={"x": [1, 2, 1, 2]}, list_length=1
+        )
