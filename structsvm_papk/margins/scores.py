@@ -1,0 +1,166 @@
+"""Which margin conditions given scores realise, and with which largest margin."""
+
+import math
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+
+CONDITIONS = ("weak", "beta", "moderate", "strong")
+
+
+@dataclass(frozen=True)
+class MarginReport:
+    """The margin conditions of Definitions 2-5 on one list, or on all lists together.
+
+    Attributes
+    ----------
+    k : int
+    delta : float
+        The margin asked for.
+    weak, beta, moderate, strong : bool
+        Whether each condition holds with margin `delta`. Decided without rounding.
+    delta_weak, delta_beta, delta_moderate, delta_strong : float
+        The largest margin with which it holds; negative when none above zero, -inf when there is
+        none at all (moderate, with a positive below a negative).
+    """
+
+    k: int
+    delta: float
+    weak: bool
+    beta: bool
+    moderate: bool
+    strong: bool
+    delta_weak: float
+    delta_beta: float
+    delta_moderate: float
+    delta_strong: float
+
+    def as_dict(self):
+        """Return the fields as plain Python values."""
+        return asdict(self)
+
+
+def check_scores(scores, labels, k, delta=1.0):
+    """Margin conditions of one list.
+
+    With ``beta = min(n_pos, k)``, ``top = max q`` and the positives sorted decreasingly::
+
+        weak      p_(beta) >= top + delta
+        beta      mean of the beta smallest p >= top + delta
+        moderate  p_(n_pos) >= top and p_(beta) >= top + delta
+        strong    p_(n_pos) >= top + delta
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+    labels : array of shape (n,), 0 or 1
+    k : int
+    delta : float
+
+    Returns
+    -------
+    MarginReport
+
+    Raises
+    ------
+    InputError
+        No positives, k > n_neg, NaN scores, labels that are not 0 or 1.
+
+    Notes
+    -----
+    Definitions 2-5 of the paper. The comparisons are exact for the floats given.
+    """
+    p, top = _sides(scores, labels, k)
+    beta = min(len(p), k)
+    bottom = p[len(p) - beta :]
+    ordered = p[-1] >= top
+    holds = {
+        "weak": _at_least(p[beta - 1 : beta], top, delta),
+        "beta": _at_least(bottom, top, delta),
+        "strong": _at_least(p[-1:], top, delta),
+    }
+    delta_weak = float(p[beta - 1] - top)
+    return MarginReport(
+        k=int(k),
+        delta=float(delta),
+        moderate=bool(ordered and holds["weak"]),
+        delta_weak=delta_weak,
+        delta_beta=math.fsum([*bottom, *[-top] * beta]) / beta,
+        delta_moderate=delta_weak if ordered else -math.inf,
+        delta_strong=float(p[-1] - top),
+        **holds,
+    )
+
+
+def check_users(scores, labels, groups, k, delta=1.0):
+    """Margin conditions of every user, and of all users together.
+
+    Parameters
+    ----------
+    scores, labels : array of shape (n,)
+    groups : array of shape (n,)
+        User of each row.
+    k : int
+    delta : float
+
+    Returns
+    -------
+    users : dict of user -> MarginReport
+    joint : MarginReport
+        A condition holds jointly when it does for every user; its margin is the smallest one.
+    """
+    scores, labels, groups = np.asarray(scores), np.asarray(labels), np.asarray(groups)
+    if not scores.shape == labels.shape == groups.shape or scores.ndim != 1:
+        raise InputError("scores, labels and groups must be vectors of the same length")
+    names, codes = np.unique(groups, return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    users = {}
+    for u, name in enumerate(names.tolist()):
+        rows = order[bounds[u] : bounds[u + 1]]
+        try:
+            users[name] = check_scores(scores[rows], labels[rows], k, delta)
+        except InputError as problem:
+            raise InputError(f"user {name!r}: {problem}") from None
+    return users, join(users.values())
+
+
+def join(reports):
+    """Combine the reports of several users: all must hold, the smallest margin counts."""
+    reports = list(reports)
+    if not reports:
+        raise InputError("no users to combine")
+    merged = {c: all(getattr(r, c) for r in reports) for c in CONDITIONS}
+    for c in CONDITIONS:
+        merged[f"delta_{c}"] = min(getattr(r, f"delta_{c}") for r in reports)
+    return MarginReport(k=reports[0].k, delta=reports[0].delta, **merged)
+
+
+def _at_least(values, top, delta):
+    """``mean(values) >= top + delta``, exact: fsum rounds once, so its sign is right."""
+    n = len(values)
+    if np.isneginf(top):
+        return True
+    return math.fsum([*values, *[-top] * n, *[-float(delta)] * n]) >= 0
+
+
+def _sides(scores, labels, k):
+    """Return the positives in decreasing order, and the largest negative."""
+    scores, labels = np.asarray(scores, dtype=float), np.asarray(labels)
+    if scores.ndim != 1 or labels.shape != scores.shape:
+        raise InputError(
+            f"scores have shape {scores.shape}, labels {labels.shape}: one label for each score"
+        )
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        raise InputError(f"the scorer returned {scores[bad[0]]} at row {bad[0]}")
+    if not np.isin(labels, (0, 1)).all():
+        raise InputError("labels must be 0 or 1")
+    p, q = scores[labels == 1], scores[labels == 0]
+    if len(p) == 0:
+        raise InputError("no positives: no margin condition is defined")
+    if int(k) != k or not 1 <= k <= len(q):
+        raise InputError(f"k = {k} with {len(q)} negatives: need 1 <= k <= n_neg")
+    return np.sort(p)[::-1], q.max()

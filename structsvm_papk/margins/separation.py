@@ -1,0 +1,497 @@
+"""The convex questions: strong and beta margins, by linear and quadratic programmes.
+
+With r = 1 (strong) or r = beta, per user,
+
+    f(w) = min over users of ( mean of the r smallest w.p  -  largest w.q )
+
+is concave. A w with ``f(w) > 0`` separates; otherwise weights lambda, mu >= 0 with
+``lambda_i <= s_u/r``, ``sum lambda = sum mu = s_u`` per user and
+``v = sum lambda_i p_i - sum mu_j q_j = 0`` prove that there is none, since for every w
+
+    (sum_u s_u) f(w) <= v.w.                                                       (*)
+
+Rows enter the programmes only when the current solution violates them.
+"""
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy import optimize, sparse
+
+from structsvm_papk.margins.exact import ExactLists, dense_rows, solve_near
+
+MAX_ROUNDS = 200
+
+
+@dataclass(frozen=True)
+class HullProof:
+    """Exact weights for the inequality (*): ``f(w) <= v.w`` for every w.
+
+    Attributes
+    ----------
+    pos_weights, neg_weights : dict of int -> Fraction
+        Row of X to weight; both sides of a user add to the same share, all shares to 1.
+    n_lowest : tuple of int
+        r of each user.
+    """
+
+    pos_weights: dict
+    neg_weights: dict
+    n_lowest: tuple
+
+    def vector(self, data):
+        """Return v, exactly."""
+        v = [Fraction(0)] * data.n_features
+        for sign, weights in ((1, self.pos_weights), (-1, self.neg_weights)):
+            rows = np.fromiter(weights, dtype=np.int64, count=len(weights))
+            for row, values in zip(rows.tolist(), dense_rows(data.X, rows), strict=True):
+                for j in np.flatnonzero(values):
+                    v[j] += sign * weights[row] * Fraction(float(values[j]))
+        return v
+
+    def is_valid(self, data, chosen=None):
+        """Whether the weights satisfy their constraints on this data, checked exactly."""
+        user, positive = _owners(data, chosen)
+        shares = [Fraction(0)] * data.n_users
+        balance = [Fraction(0)] * data.n_users
+        for row, weight in self.neg_weights.items():
+            if weight < 0 or positive.get(row, True):
+                return False
+            balance[user[row]] -= weight
+        for row, weight in self.pos_weights.items():
+            if weight < 0 or not positive.get(row, False):
+                return False
+            balance[user[row]] += weight
+            shares[user[row]] += weight
+        capped = all(
+            weight * self.n_lowest[user[row]] <= shares[user[row]]
+            for row, weight in self.pos_weights.items()
+        )
+        return capped and not any(balance) and sum(shares) == 1
+
+    def bound(self, data, norm):
+        """Upper bound on f over the unit ball of "l2" or "linf"; 0.0 only when v is zero."""
+        v = self.vector(data)
+        if not any(v):
+            return 0.0
+        size = float(sum(abs(x) for x in v)) if norm == "linf" else _root(sum(x * x for x in v))
+        return np.nextafter(size * (1 + 1e-15), np.inf)
+
+
+def _root(value):
+    """Square root of a Fraction that may be far below the range of floats."""
+    shift = max(0, (value.denominator.bit_length() - value.numerator.bit_length()) // 2)
+    return float(value * 4**shift) ** 0.5 * 0.5**shift
+
+
+def _owners(data, chosen):
+    """User of each row, and whether it is an (allowed) positive; other positives are left out."""
+    user = dict(zip(data.rows.tolist(), data.user_of_position.tolist(), strict=True))
+    usable = data.labels if chosen is None else data.labels & chosen
+    known = usable | ~data.labels
+    rows = data.rows[known].tolist()
+    return user, dict(zip(rows, data.labels[known].tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Separation:
+    """What is known about ``max f(w)`` over a unit ball.
+
+    Attributes
+    ----------
+    answer : {"yes", "no", "undecided"}
+    w : ndarray or None
+        With ``f(w) = margin`` exactly, when the answer is yes.
+    margin : Fraction
+    proof : HullProof or None
+        Bounds f from above; with v = 0 when the answer is no.
+    """
+
+    answer: str
+    w: np.ndarray | None
+    margin: Fraction
+    proof: HullProof | None
+
+
+class Separator:
+    """Solve the two programmes on a working set of rows that grows.
+
+    Parameters
+    ----------
+    data : RankingData
+    n_lowest : array of int, shape (n_users,)
+        r of each user.
+    chosen : array of bool, shape (n_positions,), optional
+        Only these positives count (all negatives always do).
+    deadline : float
+        In seconds of `time.monotonic`.
+    """
+
+    def __init__(self, data, n_lowest, chosen=None, deadline=np.inf):
+        self.data, self.n_lowest, self.deadline = data, np.asarray(n_lowest), deadline
+        self.chosen = chosen
+        usable = data.labels if chosen is None else data.labels & chosen
+        user = data.user_of_position
+        self._pos = [np.flatnonzero(usable[a:b]) + a for a, b in self._ranges()]
+        self._neg = [np.flatnonzero(~data.labels[a:b]) + a for a, b in self._ranges()]
+        self._user = user
+        self._scale = _column_scale(data.X)
+        self._in_work = np.zeros(len(data.rows), dtype=bool)
+        self._grow(np.zeros(data.n_features))
+
+    def _ranges(self):
+        return zip(self.data.indptr[:-1], self.data.indptr[1:], strict=True)
+
+    # ------------------------------------------------------------- the linear programme
+
+    def solve(self, largest_margin=True):
+        """Decide; with `largest_margin`, go on to the largest margin over the l2 ball."""
+        for _ in range(MAX_ROUNDS):
+            if time.monotonic() > self.deadline:
+                return Separation("undecided", None, Fraction(0), None)
+            w, margin, duals = self._linear_programme()
+            if w is None:
+                return Separation("undecided", None, Fraction(0), None)
+            if margin <= 1e-9:
+                return self._infeasible(duals)
+            if not self._grow(w):
+                break
+        exact = self.exact_margin(w)
+        if exact <= 0:
+            return Separation("undecided", None, Fraction(0), self._rounded_proof(duals))
+        found = Separation("yes", w, exact, self._rounded_proof(duals))
+        return self._quadratic(found) if largest_margin else found
+
+    def _linear_programme(self):
+        """``max m`` over the working set, ``|w_j| <= 1`` in scaled features."""
+        model = self._model()
+        cost = np.zeros(model.n_variables)
+        cost[model.margin] = -1.0
+        result = optimize.linprog(
+            cost,
+            A_ub=model.matrix,
+            b_ub=np.zeros(model.matrix.shape[0]),
+            bounds=model.bounds,
+            method="highs",
+            options={"time_limit": max(0.1, min(1e6, self.deadline - time.monotonic()))},
+        )
+        if result.x is None or result.status not in (0,):
+            return None, None, None
+        return (
+            result.x[: self.data.n_features] * self._scale,
+            result.x[model.margin],
+            (
+                model,
+                -result.ineqlin.marginals,
+            ),
+        )
+
+    def _model(self):
+        """Constraints ``z - h_i <= w.p_i``, ``t + m + sum h/r <= z``, ``w.q_j <= t`` per user.
+
+        Then ``z - sum h/r`` is the mean of the r smallest scores at best.
+        """
+        work = np.flatnonzero(self._in_work)
+        is_pos = self.data.labels[work]
+        return _Model(
+            pos=work[is_pos],
+            neg=work[~is_pos],
+            user=self._user,
+            n_lowest=self.n_lowest,
+            rows=lambda at: dense_rows(self.data.X, self.data.rows[at]) * self._scale,
+            n_features=self.data.n_features,
+        )
+
+    def _grow(self, w, batch=8):
+        """Add violated rows of each user to the working set; False when there are none."""
+        scores = self.data.scores(w)
+        before = self._in_work.sum()
+        for pos, neg, r in zip(self._pos, self._neg, self.n_lowest, strict=True):
+            n = min(len(pos), max(batch, int(r)))
+            self._add(pos, scores[pos], n, int(r))
+            self._add(neg, -scores[neg], min(len(neg), batch), 1)
+        return self._in_work.sum() > before
+
+    def _add(self, positions, scores, n, needed):
+        """Add the n lowest; nothing when the `needed` lowest are in the working set already."""
+        lowest = positions[np.argpartition(scores, n - 1)[:n]] if n < len(positions) else positions
+        known = self._in_work[positions]
+        if known.sum() >= needed:
+            worst = np.partition(scores[known], needed - 1)[needed - 1]
+            if not (scores[~known] < worst - 1e-10 * (1 + abs(worst))).any():
+                return
+        self._in_work[lowest] = True
+
+    # ------------------------------------------------------------- the quadratic programme
+
+    def _quadratic(self, found):
+        """``min |w|^2/2`` with margin 1 on the working set: the largest margin over the l2 ball."""
+        best = found
+        target = float(found.margin)
+        for _ in range(MAX_ROUNDS):
+            if time.monotonic() > self.deadline:
+                return best
+            w, duals = self._quadratic_programme(target)
+            if w is None:
+                return best
+            exact = self.exact_margin(w)
+            if exact > 0 and _normalised(exact, w) >= _normalised(best.margin, best.w):
+                best = Separation("yes", w, exact, self._rounded_proof(duals) or best.proof)
+            if not self._grow(w):
+                return best
+        return best
+
+    def _quadratic_programme(self, target):
+        import cvxpy as cp
+
+        model = self._model()
+        x = cp.Variable(model.n_variables)
+        w = cp.multiply(self._scale, x[: self.data.n_features])
+        low, high = (np.array(side, dtype=float) for side in zip(*model.bounds, strict=True))
+        rows = model.matrix @ x <= 0
+        fixed = [x[model.margin] == target]
+        slack = np.flatnonzero(low[model.slack_start :] == 0) + model.slack_start
+        closed = slack[high[slack] == 0]
+        open_ = slack[high[slack] != 0]
+        extra = ([x[open_] >= 0] if len(open_) else []) + ([x[closed] == 0] if len(closed) else [])
+        problem = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2), [rows, *fixed, *extra])
+        try:
+            problem.solve(solver=cp.CLARABEL)
+        except cp.SolverError:
+            return None, None
+        if problem.status not in ("optimal", "optimal_inaccurate"):
+            return None, None
+        return x.value[: self.data.n_features] * self._scale, (model, rows.dual_value)
+
+    # ------------------------------------------------------------- certificates
+
+    def exact_margin(self, w):
+        """``f(w)``, exactly."""
+        lists = ExactLists(self.data, w)
+        return min(
+            sum(lists.smallest(pos, int(r)), Fraction(0)) / int(r) - lists.largest(neg, 1)[0]
+            for pos, neg, r in zip(self._pos, self._neg, self.n_lowest, strict=True)
+        )
+
+    def _infeasible(self, duals):
+        """Turn the programme's dual into an exact proof that no w separates."""
+        proof = self._exact_proof(*duals)
+        if proof is None:
+            proof = self._exact_proof(*self._interior_weights())
+        if proof is not None and not any(proof.vector(self.data)):
+            return Separation("no", None, Fraction(0), proof)
+        return Separation("undecided", None, Fraction(0), self._rounded_proof(duals))
+
+    def _exact_proof(self, model, duals):
+        """Weights with v = 0 exactly, near the float ones; None when that fails.
+
+        Unknowns: the free lambda_i, the mu_j and ``c_u = s_u/r_u``; weights at their cap are c_u.
+        """
+        if duals is None:
+            return None
+        weights_pos, weights_neg, shares = model.split(duals)
+        users = np.flatnonzero(shares > 1e-9 * shares.max(initial=0.0))
+        if not len(users):
+            return None
+        cap = shares / self.n_lowest
+        live_pos = [i for i in range(len(model.pos)) if weights_pos[i] > 1e-10 * shares.max()]
+        live_neg = [j for j in range(len(model.neg)) if weights_neg[j] > 1e-10 * shares.max()]
+        at_cap = {
+            i
+            for i in live_pos
+            if self.n_lowest[self._user[model.pos[i]]] > 1
+            and weights_pos[i] > cap[self._user[model.pos[i]]] * (1 - 1e-7)
+        }
+        free = [i for i in live_pos if i not in at_cap]
+        columns, values = self._proof_columns(model, free, at_cap, live_neg, users)
+        values = np.array(values + [cap[u] for u in users])
+        values[: len(free)] = weights_pos[free]
+        values[len(free) : len(free) + len(live_neg)] = weights_neg[live_neg]
+        total = shares[users].sum()
+        target = [Fraction(0)] * (len(columns[0]) - 1) + [Fraction(1)]
+        x = solve_near(columns, target, values / total)
+        if x is None:
+            return None
+        caps = dict(zip(users.tolist(), x[len(free) + len(live_neg) :], strict=True))
+        pos = {int(self.data.rows[model.pos[i]]): v for i, v in zip(free, x, strict=False)}
+        pos |= {int(self.data.rows[model.pos[i]]): caps[self._user[model.pos[i]]] for i in at_cap}
+        neg_values = x[len(free) : len(free) + len(live_neg)]
+        neg = {
+            int(self.data.rows[model.neg[j]]): v for j, v in zip(live_neg, neg_values, strict=True)
+        }
+        proof = HullProof(pos, neg, tuple(int(r) for r in self.n_lowest))
+        return proof if proof.is_valid(self.data, self.chosen) else None
+
+    def _proof_columns(self, model, free, at_cap, live_neg, users):
+        """Columns of the equations: v = 0; per user both sums equal s_u; all s_u add to 1."""
+        place = {int(u): n for n, u in enumerate(users)}
+        d, n_users = self.data.n_features, len(users)
+
+        def column(position, sign, side):
+            values = dense_rows(self.data.X, self.data.rows[[position]])[0]
+            entries = [sign * Fraction(float(v)) for v in values] + [Fraction(0)] * (
+                2 * n_users + 1
+            )
+            entries[d + side * n_users + place[int(self._user[position])]] = Fraction(1)
+            return entries
+
+        columns = [column(model.pos[i], 1, 0) for i in free]
+        columns += [column(model.neg[j], -1, 1) for j in live_neg]
+        share_columns = []
+        for u in users:
+            r = Fraction(int(self.n_lowest[u]))
+            entries = [Fraction(0)] * (d + 2 * n_users + 1)
+            entries[d + place[int(u)]] = entries[d + n_users + place[int(u)]] = -r
+            entries[-1] = r
+            share_columns.append(entries)
+        for i in at_cap:
+            capped = column(model.pos[i], 1, 0)
+            target = share_columns[place[int(self._user[model.pos[i]])]]
+            for n, v in enumerate(capped):
+                target[n] += v
+        return columns + share_columns, [0.0] * (len(free) + len(live_neg))
+
+    def _rounded_proof(self, duals):
+        """Make float weights satisfy their constraints exactly; v is then small, not zero."""
+        if duals is None or duals[1] is None:
+            return None
+        model, values = duals
+        weights_pos, weights_neg, _ = model.split(values)
+        total = weights_neg.sum()
+        if not total > 0:
+            return None
+        pos, neg = {}, {}
+        shares = [Fraction(0)] * self.data.n_users
+        for j in np.flatnonzero(weights_neg > 1e-13 * total):
+            value = Fraction(float(weights_neg[j]))
+            neg[int(self.data.rows[model.neg[j]])] = value
+            shares[self._user[model.neg[j]]] += value
+        norm = sum(shares)
+        for u in range(self.data.n_users):
+            if shares[u]:
+                mine = np.flatnonzero(self._user[model.pos] == u)
+                filled = _fill(weights_pos[mine], shares[u], int(self.n_lowest[u]))
+                if filled is None:
+                    return None
+                for i, value in zip(mine, filled, strict=True):
+                    if value:
+                        pos[int(self.data.rows[model.pos[i]])] = value / norm
+        neg = {row: value / norm for row, value in neg.items()}
+        return HullProof(pos, neg, tuple(int(r) for r in self.n_lowest))
+
+    def _interior_weights(self):
+        """Weights far from their bounds: a second chance when a vertex is too degenerate."""
+        extra = np.random.default_rng(0)
+        for pos, neg in zip(self._pos, self._neg, strict=True):
+            size = 4 * self.data.n_features
+            self._in_work[extra.permutation(pos)[:size]] = True
+            self._in_work[extra.permutation(neg)[:size]] = True
+        model = self._model()
+        return model, model.interior_weights(self.n_lowest)
+
+
+class _Model:
+    """Sparse constraint matrix of the programmes on a working set.
+
+    Variables: w (d), m, t (users), z (users), h (working positives).
+    """
+
+    def __init__(self, pos, neg, user, n_lowest, rows, n_features):
+        n_users, n_pos, n_neg = len(n_lowest), len(pos), len(neg)
+        self.pos, self.neg = pos, neg
+        self._user_pos, self._user_neg = user[pos], user[neg]
+        self.margin = n_features
+        self._x_pos, self._x_neg = rows(pos), rows(neg)
+        self.slack_start = n_features + 1 + 2 * n_users
+        self.n_variables = self.slack_start + n_pos
+        one_pos, one_neg = np.ones(n_pos), np.ones(n_neg)
+        pick_pos = sparse.csr_array((one_pos, (np.arange(n_pos), self._user_pos)), (n_pos, n_users))
+        pick_neg = sparse.csr_array((one_neg, (np.arange(n_neg), self._user_neg)), (n_neg, n_users))
+        spread = sparse.csr_array((1.0 / n_lowest)[:, None] * pick_pos.T)
+        eye = sparse.eye_array(n_users)
+        self.matrix = sparse.block_array(
+            [
+                [sparse.csr_array(-self._x_pos), None, None, pick_pos, -sparse.eye_array(n_pos)],
+                [None, sparse.csr_array(np.ones((n_users, 1))), eye, -eye, spread],
+                [sparse.csr_array(self._x_neg), None, -pick_neg, None, None],
+            ],
+            format="csr",
+        )
+        self._sizes = (n_pos, n_users, n_neg)
+        single = np.asarray(n_lowest)[self._user_pos] == 1
+        self.bounds = (
+            [(-1.0, 1.0)] * n_features
+            + [(0.0, None)]
+            + [(None, None)] * (2 * n_users)
+            + [(0.0, 0.0 if s else None) for s in single]
+        )
+        self.bounds = [
+            (-np.inf if a is None else a, np.inf if b is None else b) for a, b in self.bounds
+        ]
+
+    def split(self, duals):
+        """Weights of the positives, of the negatives, and shares of the users, clipped at zero."""
+        n_pos, n_users, _ = self._sizes
+        duals = np.maximum(duals, 0.0)
+        return duals[:n_pos], duals[n_pos + n_users :], duals[n_pos : n_pos + n_users]
+
+    def interior_weights(self, n_lowest):
+        """Weights with v = 0 as far from their bounds as can be; None on failure."""
+        n_pos, n_users, n_neg = self._sizes
+        pick_pos = np.equal.outer(np.arange(n_users), self._user_pos).astype(float)
+        pick_neg = np.equal.outer(np.arange(n_users), self._user_neg).astype(float)
+        n = n_pos + n_neg + n_users
+        equal = np.zeros((self._x_pos.shape[1] + 2 * n_users + 1, n + 1))
+        d = self._x_pos.shape[1]
+        equal[:d, :n_pos], equal[:d, n_pos : n_pos + n_neg] = self._x_pos.T, -self._x_neg.T
+        equal[d : d + n_users, :n_pos] = pick_pos
+        equal[d + n_users : d + 2 * n_users, n_pos : n_pos + n_neg] = pick_neg
+        for block in range(2):
+            at = slice(d + block * n_users, d + (block + 1) * n_users)
+            equal[at, n_pos + n_neg : n] = -np.eye(n_users)
+        equal[-1, n_pos + n_neg : n] = 1.0
+        cap = np.zeros((n_pos, n + 1))
+        cap[:, :n_pos] = np.eye(n_pos)
+        cap[np.arange(n_pos), n_pos + n_neg + self._user_pos] = -1.0 / n_lowest[self._user_pos]
+        cap[:, -1] = (np.asarray(n_lowest)[self._user_pos] > 1).astype(float)
+        floor = np.hstack([-np.eye(n_pos + n_neg, n), np.ones((n_pos + n_neg, 1))])
+        result = optimize.linprog(
+            -np.eye(n + 1)[-1],
+            A_ub=np.vstack([cap, floor]),
+            b_ub=np.zeros(2 * n_pos + n_neg),
+            A_eq=equal,
+            b_eq=np.eye(len(equal))[-1],
+            bounds=[(0, None)] * (n + 1),
+            method="highs-ipm",
+        )
+        if result.x is None:
+            return None
+        x = result.x
+        return np.concatenate([x[:n_pos], x[n_pos + n_neg : n], x[n_pos : n_pos + n_neg]])
+
+
+def _fill(weights, share, r):
+    """Exact weights in [0, share/r] that add to `share`, near the floats; None when impossible."""
+    cap = share / r
+    exact = [min(cap, Fraction(float(v))) for v in weights]
+    missing = share - sum(exact)
+    for i in np.argsort(weights)[::-1]:
+        if missing == 0:
+            break
+        change = min(missing, cap - exact[i]) if missing > 0 else max(missing, -exact[i])
+        exact[i] += change
+        missing -= change
+    return exact if missing == 0 else None
+
+
+def _normalised(margin, w):
+    return float(margin) / float(np.linalg.norm(w))
+
+
+def _column_scale(X):
+    """Powers of two that bring the columns to size about one (exact in floats)."""
+    size = abs(X).max(axis=0)
+    size = np.asarray(size.toarray() if hasattr(size, "toarray") else size, dtype=float).ravel()
+    return np.exp2(-np.rint(np.log2(np.where(size > 0, size, 1.0))))

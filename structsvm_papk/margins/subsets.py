@@ -1,0 +1,375 @@
+"""The questions with a choice of positives: weak and moderate margins.
+
+Weak: some beta positives of each user strictly above all negatives. Sets of positives that cannot
+all be strictly above (each with an exact proof) are collected until every choice contains one.
+
+Moderate: all positives at or above the negatives is a convex cone of w. If w1 lifts positive i
+strictly above the negatives and w2 lifts j, both in the cone, ``w1 + w2`` lifts both. So *one*
+linear programme finds all positives that can be lifted; only the largest margin needs integer
+variables.
+"""
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy import optimize
+
+from structsvm_papk.margins.exact import dense_rows, exact_scores, solve_near
+from structsvm_papk.margins.separation import HullProof, Separator
+
+NUMERICAL_ZERO = 1e-6
+
+
+@dataclass(frozen=True)
+class SubsetProof:
+    """Exact proof that no w puts beta positives of each user strictly above its negatives.
+
+    Attributes
+    ----------
+    conflicts : tuple of HullProof
+        Each with v = 0: the positives in it cannot all be strictly above.
+    needed : tuple of int
+        beta of each user.
+    """
+
+    conflicts: tuple
+    needed: tuple
+
+    def is_valid(self, data):
+        """Check every conflict exactly, then that no choice of positives avoids all of them."""
+        proven = [p for p in self.conflicts if p.is_valid(data) and not any(p.vector(data))]
+        row_user = dict(zip(data.rows.tolist(), data.user_of_position.tolist(), strict=True))
+        sets = [frozenset(p.pos_weights) for p in proven]
+        groups = _positive_rows(data)
+        return no_choice_avoids(sets, groups, self.needed, row_user)
+
+
+@dataclass(frozen=True)
+class CommonProof:
+    """Exact proof for moderate: whenever all positives reach ``max q``, those in it tie with it.
+
+    Attributes
+    ----------
+    identity : HullProof
+        With v = 0.
+    needed : tuple of int
+        beta of each user; one user keeps fewer positives than that.
+    """
+
+    identity: HullProof
+    needed: tuple
+
+    def is_valid(self, data):
+        """Check the identity exactly, and count the positives that remain."""
+        if not self.identity.is_valid(data) or any(self.identity.vector(data)):
+            return False
+        stuck = {row for row, weight in self.identity.pos_weights.items() if weight > 0}
+        groups = _positive_rows(data)
+        return any(len(set(g) - stuck) < n for g, n in zip(groups, self.needed, strict=True))
+
+
+def _positive_rows(data):
+    return [
+        data.rows[start : start + n].tolist()
+        for start, n in zip(data.indptr[:-1], data.n_pos, strict=True)
+    ]
+
+
+def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
+    """Whether every choice of ``needed[g]`` elements from each group contains one of the sets.
+
+    Exhaustive search over removals: in each set still complete, some element must go.
+
+    Raises
+    ------
+    TimeoutError
+        After the deadline.
+    """
+    spare = [len(g) - n for g, n in zip(groups, needed, strict=True)]
+    if min(spare) < 0:
+        return True
+    ordered = sorted(set(sets), key=len)
+
+    def dead(kept, removed, spare):
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        complete = next((s for s in ordered if not s & removed), None)
+        if complete is None:
+            return False
+        if _disjoint_excess(ordered, removed, kept, spare, group_of):
+            return True
+        for element in sorted(complete - kept):
+            group = group_of[element]
+            if spare[group] > 0:
+                fewer = list(spare)
+                fewer[group] -= 1
+                if not dead(kept, removed | {element}, fewer):
+                    return False
+            kept = kept | {element}
+        return True
+
+    return dead(frozenset(), frozenset(), spare)
+
+
+def _disjoint_excess(sets, removed, kept, spare, group_of):
+    """More disjoint complete sets than elements that may still go."""
+    used, count = set(), 0
+    for s in sets:
+        free = s - kept
+        if not s & removed and not free & used:
+            if not free:
+                return True
+            used |= free
+            count += 1
+    return count > sum(spare)
+
+
+class SubsetSearch:
+    """Decide weak and moderate for one w shared by all users of the data.
+
+    Parameters
+    ----------
+    data : RankingData
+    k : int
+    deadline : float
+        In seconds of `time.monotonic`.
+    """
+
+    def __init__(self, data, k, deadline):
+        self.data, self.deadline = data, deadline
+        self.needed = np.minimum(data.n_pos, k)
+        self._ones = np.ones(data.n_users, dtype=int)
+        self._user = data.user_of_position
+        self._positives = np.flatnonzero(data.labels)
+
+    # ------------------------------------------------------------- weak
+
+    def weak_conflicts(self):
+        """Return a SubsetProof, a choice of positives that can be lifted, or None (undecided)."""
+        conflicts, alive = self._single_conflicts()
+        if conflicts is None:
+            return None
+        sets = [frozenset(c.pos_weights) for c in conflicts]
+        while time.monotonic() < self.deadline:
+            choice = self._choose(sets, alive)
+            if choice is None:
+                return self._finish(conflicts, sets)
+            found, answer = self._conflicts_within(choice)
+            if answer == "yes":
+                return choice
+            if not found:
+                return None
+            conflicts += found
+            sets += [frozenset(c.pos_weights) for c in found]
+        return None
+
+    def _single_conflicts(self):
+        """Positives that no w lifts on their own, with proofs; and the others."""
+        conflicts, alive = [], np.zeros(len(self._user), dtype=bool)
+        for u in range(self.data.n_users):
+            one = self.data.subset(np.arange(self.data.n_users) == u)
+            for i in range(int(one.n_pos[0])):
+                if time.monotonic() > self.deadline:
+                    return None, alive
+                chosen = np.zeros(len(one.rows), dtype=bool)
+                chosen[i] = True
+                result = Separator(one, [1], chosen, self.deadline).solve(largest_margin=False)
+                if result.answer == "no":
+                    proof = result.proof
+                    conflicts.append(
+                        HullProof(proof.pos_weights, proof.neg_weights, (1,) * len(self._ones))
+                    )
+                else:
+                    alive[self.data.indptr[u] + i] = True
+        return conflicts, alive
+
+    def _conflicts_within(self, choice, most=6):
+        """Find proofs that parts of a choice cannot be lifted; drop one element and repeat."""
+        found, chosen = [], choice.copy()
+        while len(found) < most and time.monotonic() < self.deadline:
+            result = Separator(self.data, self._ones, chosen, self.deadline).solve(False)
+            if result.answer != "no":
+                return found, result.answer if not found else "no"
+            found.append(result.proof)
+            heaviest = max(result.proof.pos_weights, key=result.proof.pos_weights.get)
+            chosen[np.flatnonzero((self.data.rows == heaviest) & chosen)] = False
+            if any(not chosen[a:b].any() for a, b in self._ranges()):
+                break
+        return found, "no"
+
+    def _ranges(self):
+        return zip(self.data.indptr[:-1], self.data.indptr[1:], strict=True)
+
+    def _choose(self, sets, alive):
+        """Choose `needed` positives per user that contain none of the sets; None if none exist."""
+        import cvxpy as cp
+
+        places = np.flatnonzero(alive)
+        row_place = {int(self.data.rows[p]): n for n, p in enumerate(places)}
+        z = cp.Variable(max(1, len(places)), boolean=True)
+        counts = np.array(
+            [[float(self._user[p] == u) for p in places] for u in range(self.data.n_users)]
+        ).reshape(self.data.n_users, len(places))
+        if (counts.sum(axis=1) < self.needed).any():
+            return None
+        rules = [counts @ z == self.needed]
+        inside = [s for s in sets if all(row in row_place for row in s)]
+        if inside:
+            member = np.zeros((len(inside), len(places)))
+            for n, s in enumerate(inside):
+                member[n, [row_place[row] for row in s]] = 1.0
+            rules.append(member @ z <= member.sum(axis=1) - 1)
+        problem = cp.Problem(cp.Minimize(0), rules)
+        left = self.deadline - time.monotonic()
+        problem.solve(solver=cp.HIGHS, time_limit=float(np.clip(left, 0.1, 1e6)))
+        if z.value is None:
+            return None
+        chosen = np.zeros(len(self._user), dtype=bool)
+        chosen[places[z.value > 0.5]] = True
+        return chosen
+
+    def _finish(self, conflicts, sets):
+        """Prove that every choice contains a conflict, in whole numbers."""
+        row_user = dict(zip(self.data.rows.tolist(), self._user.tolist(), strict=True))
+        groups = _positive_rows(self.data)
+        try:
+            closed = no_choice_avoids(sets, groups, self.needed, row_user, self.deadline)
+        except TimeoutError:
+            return None
+        return SubsetProof(tuple(conflicts), tuple(self.needed.tolist())) if closed else None
+
+    # ------------------------------------------------------------- moderate
+
+    def moderate(self):
+        """Return (answer, w as Fractions or None, CommonProof or None)."""
+        separator = Separator(self.data, self._ones, deadline=self.deadline)
+        separator._in_work[:] = True
+        model = separator._model()
+        w, lifted, duals = self._lift_programme(model, separator._scale)
+        if w is None:
+            return "undecided", None, None
+        enough = np.bincount(self._user[model.pos][lifted > 0.5], minlength=self.data.n_users)
+        self._tying = model.pos[lifted <= 0.5]
+        if (enough >= self.needed).all():
+            w = self.with_exact_ties(w)
+            return ("yes", w, None) if w is not None else ("undecided", None, None)
+        identity = separator._exact_proof(model, duals)
+        if identity is None or any(identity.vector(self.data)):
+            return "undecided", None, None
+        proof = CommonProof(identity, tuple(self.needed.tolist()))
+        return ("no", None, proof) if proof.is_valid(self.data) else ("undecided", None, None)
+
+    def _lift_programme(self, model, scale):
+        """``max sum m_i``: ``w.p_i >= t + m_i``, ``w.q_j <= t``, ``0 <= m_i <= 1``, w free."""
+        n_pos, n_neg, d = len(model.pos), len(model.neg), self.data.n_features
+        user_pos, user_neg = self._user[model.pos], self._user[model.neg]
+        n_users = self.data.n_users
+        matrix = np.zeros((n_pos + n_neg, d + n_users + n_pos))
+        matrix[:n_pos, :d], matrix[n_pos:, :d] = -model._x_pos, model._x_neg
+        matrix[np.arange(n_pos), d + user_pos] = 1.0
+        matrix[np.arange(n_pos, n_pos + n_neg), d + user_neg] = -1.0
+        matrix[np.arange(n_pos), d + n_users + np.arange(n_pos)] = 1.0
+        cost = np.concatenate([np.zeros(d + n_users), -np.ones(n_pos)])
+        bounds = [(None, None)] * (d + n_users) + [(0.0, 1.0)] * n_pos
+        left = float(np.clip(self.deadline - time.monotonic(), 0.1, 1e6))
+        result = optimize.linprog(
+            cost, matrix, np.zeros(len(matrix)), bounds=bounds, options={"time_limit": left}
+        )
+        if result.status != 0:
+            return None, None, None
+        duals = -result.ineqlin.marginals
+        share = np.bincount(user_neg, weights=duals[n_pos:], minlength=n_users)
+        duals = np.concatenate([duals[:n_pos], share, duals[n_pos:]])
+        return result.x[:d] * scale, result.x[d + n_users :], duals
+
+    def with_exact_ties(self, w):
+        """Rational w near the float one on which positives that must tie with max q do so exactly.
+
+        Call `moderate` first: it finds those positives.
+        """
+        if w is None:
+            return None
+        if not len(self._tying):
+            return [Fraction(float(v)) for v in w]
+        d, scores = self.data.n_features, self.data.scores(np.asarray(w, dtype=float))
+        size = 1e-6 * np.abs(scores).max()
+        tops = np.array([scores[self._neg_at(u)].max() for u in range(self.data.n_users)])
+        candidates = np.concatenate([self._tying, np.flatnonzero(~self.data.labels)])
+        tied = candidates[np.abs(scores[candidates] - tops[self._user[candidates]]) <= size]
+        values = dense_rows(self.data.X, self.data.rows[tied])
+        columns = [[Fraction(float(v)) for v in values[:, j]] for j in range(d)]
+        for u in range(self.data.n_users):
+            columns.append([Fraction(-1 if self._user[p] == u else 0) for p in tied])
+        exact = solve_near(columns, [Fraction(0)] * len(tied), np.concatenate([w, tops]))
+        return None if exact is None else exact[:d]
+
+    def _neg_at(self, u):
+        start, stop = self.data.indptr[u] + self.data.n_pos[u], self.data.indptr[u + 1]
+        return np.arange(start, stop)
+
+    # ------------------------------------------------------------- largest margin
+
+    def largest_margin(self, condition, deadline):
+        """Mixed-integer programme for the largest margin over ``|w_j| <= 1``.
+
+        ``max m: w.q_j <= t_u; w.p_i >= t_u + m - M_i (1 - z_i); sum z >= beta``, for moderate also
+        ``w.p_i >= t_u``. Valid ``M_i``: the largest m for moderate, and for weak that plus
+        ``max_j |q_j - p_i|_1``.
+
+        Returns
+        -------
+        w : ndarray or None
+        bound : float
+            The solver's upper bound on m, numerical.
+        """
+        import cvxpy as cp
+
+        pos, neg = self._positives, np.flatnonzero(~self.data.labels)
+        x_pos = dense_rows(self.data.X, self.data.rows[pos])
+        x_neg = dense_rows(self.data.X, self.data.rows[neg])
+        in_user = [(self._user[pos] == u, self._user[neg] == u) for u in range(self.data.n_users)]
+        near, far = self._distances(x_pos, x_neg, in_user)
+        most = float(
+            min(np.sort(near[a])[-n] for (a, _), n in zip(in_user, self.needed, strict=True))
+        )
+        size = most if condition == "moderate" else most + far
+        w, t, m = cp.Variable(x_pos.shape[1]), cp.Variable(len(in_user)), cp.Variable(nonneg=True)
+        z = cp.Variable(len(pos), boolean=True)
+        t_pos, t_neg = t[self._user[pos]], t[self._user[neg]]
+        rules = [cp.abs(w) <= 1, x_neg @ w <= t_neg, m <= most]
+        rules += [x_pos @ w >= t_pos + m - cp.multiply(size, 1 - z)]
+        rules += [
+            cp.sum(z[np.flatnonzero(a)]) >= n
+            for (a, _), n in zip(in_user, self.needed, strict=True)
+        ]
+        if condition == "moderate":
+            rules.append(x_pos @ w >= t_pos)
+        problem = cp.Problem(cp.Maximize(m), rules)
+        left = float(np.clip(deadline - time.monotonic(), 0.1, 1e6))
+        try:
+            problem.solve(solver=cp.HIGHS, time_limit=left)
+        except cp.SolverError:
+            return None, most
+        info = problem.solver_stats.extra_stats if problem.solver_stats else None
+        bound = -getattr(info, "mip_dual_bound", -np.inf)
+        bound = min(most, bound) if np.isfinite(bound) else most
+        return w.value, float(bound)
+
+    def _distances(self, x_pos, x_neg, in_user):
+        """Smallest and largest l1 distance of each positive to its user's negatives."""
+        near, far = np.empty(len(x_pos)), np.empty(len(x_pos))
+        for a, b in in_user:
+            for i in np.flatnonzero(a):
+                apart = np.abs(x_neg[b] - x_pos[i]).sum(axis=1)
+                near[i], far[i] = apart.min(), apart.max()
+        return near, far
+
+
+def exact_linf(w):
+    """Largest absolute entry of w, as a Fraction."""
+    return max(abs(Fraction(v) if isinstance(v, Fraction) else Fraction(float(v))) for v in w)
+
+
+__all__ = ["CommonProof", "SubsetProof", "SubsetSearch", "exact_scores", "no_choice_avoids"]
