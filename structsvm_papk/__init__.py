@@ -1,1 +1,21 @@
 """Certified cutting-plane training and evaluation of rankers for the pAp@k metric."""
+
+from structsvm_papk.data import RankingData
+from structsvm_papk.estimator import PAPKRanker
+from structsvm_papk.result import SolverResult, Status
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.surrogates import make_surrogate
+
+__version__ = "0.1.0"
+__all__ = [
+    "CuttingPlane",
+    "EmpiricalRisk",
+    "PAPKRanker",
+    "RankingData",
+    "SolverResult",
+    "Status",
+    "SubgradientDescent",
+    "make_surrogate",
+]

@@ -1,0 +1,150 @@
+"""What a solver returns: the point, its certificate, and how the run went."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+RISK_SCALE = 1e-3  # floor of the denominator of the relative gap; R(0) = 1 sets the scale
+
+
+def relative_gap(objective, lower_bound):
+    """``(objective - lower_bound) / max(objective, 1e-3)``; infinite without a bound."""
+    return (objective - lower_bound) / max(objective, RISK_SCALE)
+
+
+class Status(StrEnum):
+    """Why a solver stopped; `sentence` says it for people."""
+
+    CONVERGED = "converged"
+    DEGENERATE = "degenerate"
+    STATIONARY = "stationary"
+    MAX_ITER = "max_iter"
+    TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"
+    STOPPED = "stopped"
+    STALLED = "stalled"
+    FINISHED = "finished"
+
+    @property
+    def sentence(self):
+        """One sentence for people."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Status.CONVERGED: "Converged: the certified gap is within the tolerance.",
+    Status.DEGENERATE: (
+        "Converged to the zero vector: no direction lowers this surrogate on average over the "
+        "users, so w = 0 is its exact minimiser and every score ties. The surrogate says nothing "
+        "about this data; try surrogate 'clipped_ramp', another k, or better features."
+    ),
+    Status.STATIONARY: "Stopped at a stationary point: no further decrease of the majorants.",
+    Status.MAX_ITER: "Stopped at the iteration limit before the gap reached the tolerance.",
+    Status.TIME_LIMIT: "Stopped at the time limit before the gap reached the tolerance.",
+    Status.INTERRUPTED: "Interrupted: this is the best point so far, with its certificate.",
+    Status.STOPPED: "Stopped by the callback: this is the best point so far.",
+    Status.STALLED: "Stopped: rounding errors prevent further progress at this tolerance.",
+    Status.FINISHED: "Finished the requested number of iterations; the method has no certificate.",
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One iteration of a solver, as given to callbacks and kept in the history.
+
+    Attributes
+    ----------
+    iteration : int
+        Counted from 1.
+    seconds : float
+        Wall time since the start of the solve.
+    data_passes : int
+        Evaluations of the oracle (value and subgradient) so far.
+    objective : float
+        Best objective so far.
+    lower_bound : float
+        Best certified lower bound so far; -inf without one.
+    n_cuts : int
+        Cuts in the model.
+    """
+
+    iteration: int
+    seconds: float
+    data_passes: int
+    objective: float
+    lower_bound: float
+    n_cuts: int
+
+    @property
+    def gap(self):
+        """Relative gap, see `relative_gap`."""
+        return relative_gap(self.objective, self.lower_bound)
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """Outcome of ``min_w alpha/2 ||w||^2 + R(w)``.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features,)
+        Best point found.
+    objective : float
+        Objective at `w`.
+    lower_bound : float
+        Certified: no w has a smaller objective. -inf for methods without a certificate.
+    status : Status
+    history : tuple of Progress
+        One entry an iteration; `curve` gives them as columns.
+    alpha : float
+        Regularisation strength that was used.
+    cuts : tuple of ndarray or None
+        ``(slopes, intercepts, blocks)``: the cuts that are left, for warm starts. They do not
+        depend on alpha.
+    notes : tuple of str
+        What else is worth knowing, such as a QP solver that failed and was replaced.
+    """
+
+    w: np.ndarray
+    objective: float
+    lower_bound: float
+    status: Status
+    history: tuple = ()
+    alpha: float = 0.0
+    cuts: tuple | None = field(default=None, repr=False)
+    notes: tuple = ()
+
+    @property
+    def gap(self):
+        """``(objective - lower_bound) / max(objective, 1e-3)``."""
+        return relative_gap(self.objective, self.lower_bound)
+
+    @property
+    def n_iter(self):
+        """Number of iterations."""
+        return len(self.history)
+
+    @property
+    def data_passes(self):
+        """Number of evaluations of the oracle."""
+        return self.history[-1].data_passes if self.history else 0
+
+    @property
+    def seconds(self):
+        """Wall time of the solve."""
+        return self.history[-1].seconds if self.history else 0.0
+
+    @property
+    def converged(self):
+        """Whether the certified gap reached the tolerance (or the point is stationary)."""
+        return self.status in (Status.CONVERGED, Status.DEGENERATE, Status.STATIONARY)
+
+    @property
+    def message(self):
+        """The status as a sentence, with the notes."""
+        return " ".join([self.status.sentence, *self.notes])
+
+    def curve(self, name):
+        """One column of the history, such as ``'gap'``, as an array."""
+        return np.array([getattr(entry, name) for entry in self.history])

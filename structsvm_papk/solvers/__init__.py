@@ -1,0 +1,6 @@
+"""Solvers for ``min_w alpha/2 ||w||^2 + R(w)``: they know an oracle for R, nothing of ranking."""
+
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+
+__all__ = ["CuttingPlane", "SubgradientDescent"]
