@@ -1,7 +1,6 @@
 """Certified cutting-plane training and evaluation of rankers for the pAp@k metric."""
 
 from structsvm_papk.data import RankingData
-from structsvm_papk.estimator import PAPKRanker
 from structsvm_papk.result import SolverResult, Status
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -19,3 +18,12 @@ __all__ = [
     "SubgradientDescent",
     "make_surrogate",
 ]
+
+
+def __getattr__(name):
+    """Import the estimator on first use: scikit-learn alone takes a second."""
+    if name == "PAPKRanker":
+        from structsvm_papk.estimator import PAPKRanker
+
+        return PAPKRanker
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
