@@ -1,5 +1,6 @@
 """The table users x metrics, from which means, segments, intervals and plots are made."""
 
+import warnings
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -379,9 +380,20 @@ def run_kernels(parsed, rows, rules, discount, n_threads=None):
 def _discounts(parsed, rows, discount):
     if all(metric.code != _kernels.NDCG for metric in parsed):
         return np.ones(1)
+    if callable(discounts.resolve(discount)):
+        _warn_of_no_limit(discount)
     ks = [metric.kernel_k for metric in parsed if metric.code == _kernels.NDCG]
     longest = int(np.diff(rows.indptr).max())
     return discounts.values(discount, max(min(longest, max(ks)), 1))
+
+
+def _warn_of_no_limit(discount):
+    if discount == "log":
+        return
+    from structsvm_papk.metrics import ndcg_theory
+
+    if ndcg_theory.sum_is_bounded(discount):
+        warnings.warn(ndcg_theory.NO_LIMIT, ndcg_theory.NoLimitWarning, stacklevel=5)
 
 
 def _check_truncation(parsed, rows, rules, counts):

@@ -1,0 +1,69 @@
+"""Are probabilities right? Kept apart from ranking, which ignores any increasing transformation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+
+
+@dataclass(frozen=True)
+class CalibrationCurve:
+    """Predicted against observed rates per bin.
+
+    Attributes
+    ----------
+    predicted, observed : ndarray, shape (n_bins_used,)
+        Mean probability and share of positives in each non-empty bin.
+    count : ndarray of int, shape (n_bins_used,)
+    """
+
+    predicted: np.ndarray
+    observed: np.ndarray
+    count: np.ndarray
+
+    def expected_error(self):
+        """Count-weighted mean distance |predicted - observed|."""
+        return float(np.average(np.abs(self.predicted - self.observed), weights=self.count))
+
+
+def brier(probabilities, labels):
+    """Mean squared distance of probability and label, in [0, 1], smaller is better."""
+    probabilities, labels = _checked(probabilities, labels)
+    return float(np.mean((probabilities - labels) ** 2))
+
+
+def calibration_curve(probabilities, labels, n_bins=10, strategy="uniform"):
+    """CalibrationCurve over equally wide (`uniform`) or equally full (`quantile`) bins."""
+    probabilities, labels = _checked(probabilities, labels)
+    if strategy == "uniform":
+        inner = np.linspace(0, 1, n_bins + 1)[1:-1]
+    elif strategy == "quantile":
+        inner = np.quantile(probabilities, np.linspace(0, 1, n_bins + 1)[1:-1])
+    else:
+        raise InputError(f"strategy={strategy!r} is not known; choose uniform or quantile")
+    bins = np.searchsorted(inner, probabilities, side="right")
+    count = np.bincount(bins, minlength=n_bins)
+    used = count > 0
+    predicted = np.bincount(bins, probabilities, n_bins)[used] / count[used]
+    observed = np.bincount(bins, labels, n_bins)[used] / count[used]
+    return CalibrationCurve(predicted, observed, count[used])
+
+
+def _checked(probabilities, labels):
+    probabilities = np.asarray(probabilities, dtype=float)
+    labels = np.asarray(labels).astype(float)
+    if probabilities.shape != labels.shape or probabilities.ndim != 1 or not labels.size:
+        raise InputError(
+            f"give one label per probability; shapes are {probabilities.shape}, {labels.shape}"
+        )
+    outside = ~((probabilities >= 0) & (probabilities <= 1))
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InputError(
+            f"row {row} has the probability {probabilities[row]}; calibration needs values in "
+            "[0, 1]. Scores that only rank have no calibration"
+        )
+    if not np.isin(labels, (0, 1)).all():
+        raise InputError("labels must be 0 or 1 for calibration")
+    return probabilities, labels

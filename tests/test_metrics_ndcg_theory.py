@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import discounts, ndcg_theory
+from structsvm_papk.metrics.ndcg_theory import NoLimitWarning, RelevanceLaw, finite_n, limit
+
+BINARY = ndcg_theory.binary(lambda s: 0.1 + 0.5 * s)
+GRADED = RelevanceLaw((3.0, 1.0), (lambda s: 0.05 + 0.3 * s**2, lambda s: 0.25 + 0 * s))
+
+
+@pytest.mark.parametrize(
+    ("law", "discount", "cutoff", "value", "theorem"),
+    [
+        (BINARY, "log", None, 1.0, "T1"),
+        (BINARY, "r^-0.5", None, 0.7325, "T3"),
+        (BINARY, "zipf", None, 0.6, "T5"),
+        (BINARY, "log", "sublinear", 0.6, "T7"),
+        (BINARY, "log", 0.2, 0.5500, "T8"),
+        (BINARY, "log", 0.6, 0.7714, "T8"),
+        (BINARY, "r^-0.5", 0.2, 0.5667, "T9"),
+        (BINARY, "r^-0.5", 0.6, 0.6547, "T9"),
+        (GRADED, "r^-0.5", None, 0.6254, "T10"),
+        (GRADED, "r^-0.5", "sublinear", 0.4333, "T11"),
+        (GRADED, "log", 0.1, 0.4043, "T12"),
+        (GRADED, "log", 0.3, 0.5285, "T12"),
+        (GRADED, "log", 0.7, 0.8170, "T12"),
+        (GRADED, "r^-0.5", 0.1, 0.4139, "T13"),
+        (GRADED, "r^-0.5", 0.3, 0.4706, "T13"),
+        (GRADED, "r^-0.5", 0.7, 0.5757, "T13"),
+    ],
+)
+def test_limits(law, discount, cutoff, value, theorem):
+    found = limit(law, discount, cutoff)
+    assert found.value == pytest.approx(value, abs=5.1e-5)
+    assert found.theorem == theorem
+
+
+@pytest.mark.parametrize(("n", "value"), [(10**3, 0.8768), (4 * 10**6, 0.95051)])
+def test_finite_n_prediction_for_the_logarithm(n, value):
+    assert finite_n(BINARY, n) == pytest.approx(value, abs=5.1e-5)
+
+
+def draw(law, n, rng):
+    quantile = rng.random(n)
+    p = [f(quantile) for f in law.probabilities]
+    u = rng.random(n)
+    labels = np.zeros(n)
+    for y, low, high in zip(
+        law.levels, [np.zeros(n), *np.cumsum(p, axis=0)[:-1]], np.cumsum(p, axis=0), strict=True
+    ):
+        labels[(u >= low) & (u < high)] = y
+    return quantile, labels
+
+
+@pytest.mark.parametrize("law", [BINARY, GRADED], ids=["binary", "graded"])
+@pytest.mark.parametrize(("discount", "share"), [("log", 1), ("r^-0.5", 1), ("log", 0.3)])
+def test_prediction_and_limit_match_a_simulation(law, discount, share):
+    rng = np.random.default_rng(17)
+    n = 200_000
+    name = "ndcg" if share == 1 else f"ndcg@{int(share * n)}"
+    found = metrics.evaluate([name], *draw(law, n, rng), relevance_threshold=1, discount=discount)
+    expected = finite_n(law, n, discount, None if share == 1 else share * n)
+    assert found[name][0] == pytest.approx(expected, abs=0.008)
+    if not (discount == "log" and share == 1):
+        asymptote = limit(law, discount, None if share == 1 else share).value
+        assert found[name][0] == pytest.approx(asymptote, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("discount", "cutoff"),
+    [("exp", None), ("r^-1.5", None), ("log", 10), ([1.0, 0.5, 0.2], None), (np.exp2, 7)],
+)
+def test_no_limit_is_said(discount, cutoff):
+    with pytest.warns(NoLimitWarning, match="no limit"):
+        found = limit(BINARY, discount, cutoff)
+    assert np.isnan(found.value)
+    assert found.theorem == "T6"
+
+
+def test_sums_told_apart():
+    assert ndcg_theory.sum_is_bounded(lambda r: 1 / (1 + r**1.2))
+    assert not ndcg_theory.sum_is_bounded(lambda r: 1 / (5 + r))
+    assert not ndcg_theory.sum_is_bounded("log")
+    assert not ndcg_theory.sum_is_bounded(discounts.Power(0.0))
+
+
+def test_evaluation_warns_of_a_discount_that_never_converges():
+    with pytest.warns(NoLimitWarning):
+        metrics.ndcg_at_k([2.0, 1.0], [0, 1], discount="exp")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((BINARY, "log", 1.5), "fraction"),
+        ((BINARY, lambda r: 1 / (2 + r)), "limits are known"),
+        ((BINARY, "zipf", 0.5), "not among the theorems"),
+    ],
+)
+def test_unknown_limits_are_refused(arguments, told):
+    with pytest.raises(InputError, match=told):
+        limit(*arguments)
+
+
+def test_bad_laws_and_sizes():
+    with pytest.raises(InputError, match="decrease"):
+        RelevanceLaw((1.0, 3.0), (np.sin, np.sin))
+    with pytest.raises(InputError, match="one probability"):
+        RelevanceLaw((1.0,), ())
+    with pytest.raises(InputError, match="n >= 2"):
+        finite_n(BINARY, 1)
+    with pytest.raises(InputError, match="not an array"):
+        finite_n(BINARY, 10, [1.0])
