@@ -1,0 +1,135 @@
+"""``compare``: the cutting plane against subgradient descent on one file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from structsvm_papk import plots
+from structsvm_papk.cli import console, options, progress
+from structsvm_papk.comparison import compare as run_all
+from structsvm_papk.errors import InputError
+from structsvm_papk.surrogates import CONVEX, make_surrogate
+
+Eta = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--eta",
+        help="Step size eta/sqrt(t+1) of subgradient descent; repeat for more runs. "
+        "By default 0.1.",
+        rich_help_panel="Stopping",
+    ),
+]
+
+
+def register(app):
+    """Add the command."""
+    app.command()(compare)
+
+
+def compare(
+    data: options.DataFile,
+    k: options.K,
+    surrogate: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="avg, max, ts or pauc; repeat for more, or all. By default all.",
+            rich_help_panel="Problem",
+        ),
+    ] = None,
+    alpha: options.Alpha = 1e-2,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Report pAp@k on this file as well.",
+            rich_help_panel="Reading the data",
+        ),
+    ] = None,
+    eta: Eta = None,
+    tol: options.Tol = 1e-6,
+    max_iter: options.MaxIter = None,
+    time_limit: options.TimeLimit = None,
+    threads: options.Threads = 1,
+    relevance_threshold: options.Threshold = None,
+    label: options.Label = "label",
+    group: options.Group = "group",
+    ignore: options.Ignore = None,
+    query: options.Query = None,
+    format: options.Format = None,
+    one_list: options.OneList = False,
+    plot: options.Plot = None,
+    as_json: options.Json = False,
+):
+    """Cutting plane against subgradient descent with the same number of data passes.
+
+    Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run.
+    """
+    names = convex_names(surrogate or ["all"], k)
+    check_plot(plot)
+    _, train, held_out = options.read_both(
+        data,
+        test,
+        relevance_threshold,
+        one_list,
+        label=label,
+        group=group,
+        ignore=ignore or (),
+        query=query,
+        format=format,
+    )
+    limits = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
+    with progress.live() as watch:
+        runs = run_all(
+            train,
+            names,
+            k,
+            alpha,
+            etas=eta or (0.1,),
+            test=held_out,
+            watch=watch,
+            n_threads=threads,
+            **limits,
+        )
+    if held_out is not None:
+        console.note(f"test: {held_out.exclusions(k)}")
+    finish(runs, f"{data}, alpha = {alpha:g}", plot, as_json)
+
+
+def convex_names(names, k):
+    """The surrogates to run: ``all`` stands for every convex one."""
+    chosen = []
+    for name in names:
+        if name == "all":
+            chosen += CONVEX
+        elif make_surrogate(name, k).convex:
+            chosen.append(name)
+        else:
+            raise InputError(
+                f"surrogate {name!r} is not convex, so no solver certifies it: compare takes "
+                f"{', '.join(CONVEX)}"
+            )
+    return list(dict.fromkeys(chosen))
+
+
+def check_plot(plot):
+    """Refuse a plot that cannot be drawn or written, before any work starts."""
+    if plot is not None:
+        plots.check_plot(plot)
+        options.check_outputs(plot)
+
+
+def finish(runs, title, plot, as_json):
+    """Print and draw the runs; exit status 1 where a certificate was not reached."""
+    console.note(f"training: {runs[0].exclusions}")
+    for run in runs:
+        console.explain(run)
+    if plot is not None:
+        plots.save_figure(plots.convergence_figure(runs), plot)
+        console.note(f"plot written to {plot}")
+    if as_json:
+        console.print_json({"runs": [run.as_dict() for run in runs]})
+    else:
+        console.print_table(console.table_of_runs(runs, title))
+    if not all(run.result.converged for run in runs if run.solver == "cutting_plane"):
+        raise typer.Exit(1)

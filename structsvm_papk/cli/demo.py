@@ -1,0 +1,57 @@
+"""``demo``: the main job on data that comes with scikit-learn; no network."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+
+from structsvm_papk import plots
+from structsvm_papk.cli import compare, console, options, progress
+from structsvm_papk.comparison import compare as run_all
+from structsvm_papk.data import RankingData
+from structsvm_papk.surrogates import CONVEX
+
+K = 20
+_DEFAULT_PLOT = Path("structsvm-papk-demo.png")
+
+
+def register(app):
+    """Add the command."""
+    app.command()(demo)
+
+
+def demo(
+    alpha: options.Alpha = 1e-2,
+    tol: options.Tol = 1e-6,
+    eta: compare.Eta = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help=f"Where to save the convergence plot; by default {_DEFAULT_PLOT}, where the "
+            "extra 'plot' is installed.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    as_json: options.Json = False,
+):
+    """Rank the breast-cancer data of scikit-learn as one list, malignant first, k = 20.
+
+    Every convex surrogate is solved to a certified gap; subgradient descent gets the same number
+    of data passes.
+    """
+    if plot is None and plots.has_matplotlib():
+        plot = _DEFAULT_PLOT
+    compare.check_plot(plot)
+    with progress.live() as watch:
+        runs = run_all(_data(), CONVEX, K, alpha, etas=eta or (0.1,), watch=watch, tol=tol)
+    if plot is None:
+        console.note("no plot: matplotlib is missing; pip install 'structsvm-papk[plot]'")
+    compare.finish(runs, f"breast cancer, alpha = {alpha:g}", plot, as_json)
+
+
+def _data():
+    X, benign = load_breast_cancer(return_X_y=True)
+    return RankingData.from_groups(StandardScaler().fit_transform(X), benign == 0)

@@ -1,0 +1,106 @@
+"""``fit``: train a ranker on a file and write a model file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from structsvm_papk.cli import console, options, progress
+from structsvm_papk.comparison import solve
+from structsvm_papk.estimator import solver_name
+from structsvm_papk.model_file import Model, certificate_of, save_model
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.surrogates import make_surrogate
+
+
+def register(app):
+    """Add the command."""
+    app.command()(fit)
+
+
+def fit(
+    data: options.DataFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Model file to write.", rich_help_panel="Output"
+        ),
+    ],
+    k: options.K,
+    surrogate: Annotated[
+        str,
+        typer.Option(
+            help="avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp.", rich_help_panel="Problem"
+        ),
+    ] = "avg",
+    alpha: options.Alpha = 1e-2,
+    solver: Annotated[
+        str, typer.Option(help="auto, cutting_plane or subgradient.", rich_help_panel="Stopping")
+    ] = "auto",
+    eta: Annotated[
+        float | None,
+        typer.Option(help="Step size of subgradient descent.", rich_help_panel="Stopping"),
+    ] = None,
+    tol: options.Tol = 1e-6,
+    max_iter: options.MaxIter = None,
+    time_limit: options.TimeLimit = None,
+    threads: options.Threads = 1,
+    relevance_threshold: options.Threshold = None,
+    policy: options.Policy = "exclude",
+    label: options.Label = "label",
+    group: options.Group = "group",
+    ignore: options.Ignore = None,
+    query: options.Query = None,
+    format: options.Format = None,
+    one_list: options.OneList = False,
+    as_json: options.Json = False,
+):
+    """Train a ranker and write a model file. Ctrl-C keeps the best model so far."""
+    loss = make_surrogate(surrogate, k)
+    solver = solver_name(solver, loss)
+    options.check_outputs(output)
+    table, rows, _ = options.read_both(
+        data,
+        None,
+        relevance_threshold,
+        one_list,
+        label=label,
+        group=group,
+        ignore=ignore or (),
+        query=query,
+        format=format,
+    )
+    risk = EmpiricalRisk(loss, rows, policy, n_threads=threads)
+    settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
+    if eta is not None:
+        settings["eta"] = eta
+    with progress.live() as watch:
+        run = solve(solver, risk, alpha, callback=watch(solver, surrogate), **settings)
+    save_model(output, _model(run, table, relevance_threshold))
+    _report(run, output, as_json)
+    if not run.result.converged:
+        raise typer.Exit(1)
+
+
+def _model(run, table, threshold):
+    return Model(
+        coef=run.result.w,
+        k=run.k,
+        surrogate=run.surrogate,
+        alpha=run.alpha,
+        solver=run.solver,
+        certificate=certificate_of(run.result),
+        feature_names=table.feature_names,
+        first_index=table.first_index,
+        relevance_threshold=threshold,
+    )
+
+
+def _report(run, output, as_json):
+    console.note(str(run.exclusions))
+    console.explain(run)
+    if as_json:
+        console.print_json(run.as_dict() | {"model": str(output)})
+        return
+    console.print_table(console.table_of_runs([run], f"alpha = {run.alpha:g}"))
+    console.note(f"model written to {output}")

@@ -1,0 +1,63 @@
+"""``predict``: score the rows of a file with a model file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from structsvm_papk.cli import console, options
+from structsvm_papk.model_file import load_model
+from structsvm_papk.outputs import write_atomically
+from structsvm_papk.readers import read_table
+
+
+def register(app):
+    """Add the command."""
+    app.command()(predict)
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
+    data: options.DataFile,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            rich_help_panel="Output",
+            help="Where to write the scores; by default standard output.",
+        ),
+    ] = None,
+    label: options.Label = "label",
+    group: options.Group = "group",
+    ignore: options.Ignore = None,
+    format: options.Format = None,
+    as_json: options.Json = False,
+):
+    """Score every row: one number per line, in the order of the rows, larger ranks higher."""
+    options.check_outputs(output)
+    trained = load_model(model)
+    table = read_table(
+        data,
+        label=label,
+        group=group,
+        ignore=ignore or (),
+        format=format,
+        require_labels=False,
+        like=trained,
+    )
+    scores = table.X @ trained.coef
+    if output is not None:
+        write_atomically(output, _lines(scores).encode())
+    if as_json:
+        told = {"scores": scores.tolist()} if output is None else {"output": str(output)}
+        console.print_json({"model": str(model), "n_rows": scores.size, **told})
+    elif output is None:
+        print(_lines(scores), end="")
+    else:
+        console.note(f"{scores.size} scores written to {output}")
+
+
+def _lines(scores):
+    return "".join(f"{score!r}\n" for score in scores.tolist())

@@ -1,0 +1,148 @@
+"""Solvers side by side on the same problem, given the same number of passes over the data."""
+
+from dataclasses import dataclass
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+from structsvm_papk.estimator import make_solver
+from structsvm_papk.model_file import certificate_of
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.surrogates import make_surrogate
+
+
+@dataclass(frozen=True)
+class Run:
+    """One solver on one problem.
+
+    Attributes
+    ----------
+    solver, surrogate : str
+        By name.
+    k : int
+    alpha : float
+    result : SolverResult
+    exclusions : Exclusions
+        Users of the training data that were left out, and why.
+    settings : dict
+        What else the solver was told.
+    pap_at_k : dict
+        Mean pAp@k gain (ties are errors) on 'train' and, where there is one, 'test'.
+    """
+
+    solver: str
+    surrogate: str
+    k: int
+    alpha: float
+    result: object
+    exclusions: object
+    settings: dict
+    pap_at_k: dict
+
+    @property
+    def data_passes(self):
+        """Passes over the training data."""
+        return self.result.data_passes
+
+    @property
+    def seconds(self):
+        """Wall-clock seconds."""
+        return self.result.seconds
+
+    def as_dict(self):
+        """Plain values for JSON; a bound that is not known is None."""
+        return {
+            "solver": self.solver,
+            "surrogate": self.surrogate,
+            "k": self.k,
+            "alpha": self.alpha,
+            **certificate_of(self.result),
+            "message": self.result.message,
+            "data_passes": self.data_passes,
+            "seconds": self.seconds,
+            "pap_at_k": self.pap_at_k,
+            "settings": self.settings,
+            "n_users": int(self.exclusions.n_used),
+            "n_users_left_out": int(self.exclusions.n_excluded),
+        }
+
+
+def mean_pap_at_k(w, data, k):
+    """Mean pAp@k gain of a linear scorer over the users that have k negatives and a positive."""
+    name = f"pap@{k}"
+    table = metrics.evaluate(name, data.scores(w), data.labels, indptr=data.indptr)
+    return table.mean(name)
+
+
+def solve(name, risk, alpha, test=None, callback=None, **settings):
+    """Run one solver.
+
+    Parameters
+    ----------
+    name : str
+        Solver, see `structsvm_papk.estimator.make_solver`.
+    risk : EmpiricalRisk
+    alpha : float
+        Regularisation strength.
+    test : RankingData, optional
+        Held-out data, for the metric only.
+    callback : callable, optional
+        Called with the progress after every iteration.
+    **settings
+        Fields of the solver.
+
+    Returns
+    -------
+    Run
+    """
+    surrogate = risk.surrogate
+    result = make_solver(name, surrogate, alpha, **settings).solve(risk, callback=callback)
+    gains = {"train": mean_pap_at_k(result.w, risk.data, surrogate.k)}
+    if test is not None:
+        gains["test"] = mean_pap_at_k(result.w, test, surrogate.k)
+    return Run(name, surrogate.name, surrogate.k, alpha, result, risk.exclusions, settings, gains)
+
+
+def compare(data, surrogates, k, alpha, etas=(0.1,), test=None, watch=None, n_threads=1, **limits):
+    """Cutting plane against subgradient descent, surrogate by surrogate.
+
+    Subgradient descent is given as many passes over the data as the cutting plane took.
+
+    Parameters
+    ----------
+    data : RankingData
+        Users without a positive or with fewer than k negatives are left out.
+    surrogates : sequence of str
+        Convex ones.
+    k : int
+    alpha : float
+    etas : sequence of float
+        Step sizes of subgradient descent, one run each.
+    test : RankingData, optional
+    watch : callable, optional
+        ``watch(solver, surrogate)`` returns the callback of one run.
+    n_threads : int
+    **limits
+        ``tol``, ``max_iter``, ``time_limit`` of the cutting plane.
+
+    Returns
+    -------
+    list of Run
+    """
+    if test is not None and test.n_features != data.n_features:
+        raise InputError(
+            f"the test data has {test.n_features} features, the training data {data.n_features}"
+        )
+    runs = []
+    for name in surrogates:
+        risk = EmpiricalRisk(make_surrogate(name, k), data, n_threads=n_threads)
+        certified = _run("cutting_plane", risk, alpha, test, watch, limits)
+        runs.append(certified)
+        for eta in etas:
+            settings = {"eta": eta, "max_iter": certified.data_passes}
+            runs.append(_run("subgradient", risk, alpha, test, watch, settings))
+    return runs
+
+
+def _run(solver, risk, alpha, test, watch, settings):
+    callback = watch(solver, risk.surrogate.name) if watch else None
+    return solve(solver, risk, alpha, test, callback, **settings)

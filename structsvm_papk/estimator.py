@@ -1,0 +1,343 @@
+"""`PAPKRanker`, the scikit-learn face, and the solver that a name stands for."""
+
+import warnings
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from structsvm_papk import metrics
+from structsvm_papk.data import RankingData
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.model_file import Model, certificate_of, save_model
+from structsvm_papk.result import Status
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.surrogates import make_surrogate
+
+SOLVERS = ("auto", "cutting_plane", "subgradient")
+_MATRIX = {
+    "accept_sparse": "csr",
+    "accept_large_sparse": True,
+    "dtype": (np.float64, np.float32),
+    "ensure_all_finite": False,  # RankingData checks, and names the place
+}
+
+
+def solver_name(name, surrogate):
+    """The solver that `name` stands for: ``auto`` is the certified one where there is one."""
+    if name not in SOLVERS:
+        raise InputError(f"unknown solver {name!r}: choose from {', '.join(SOLVERS)}")
+    if name == "auto":
+        return "cutting_plane" if surrogate.convex else "subgradient"
+    if name == "cutting_plane" and not surrogate.convex:
+        raise InputError(
+            f"surrogate {surrogate.name!r} is not convex, so its cuts are not valid and the "
+            "cutting plane cannot certify it; use solver 'subgradient' or 'auto'"
+        )
+    return name
+
+
+def make_solver(name, surrogate, alpha, **settings):
+    """The solver called `name` for a surrogate.
+
+    Parameters
+    ----------
+    name : {'auto', 'cutting_plane', 'subgradient'}
+    surrogate : Surrogate
+    alpha : float
+        Regularisation strength.
+    **settings
+        Fields of the solver; those that are None keep the solver's own default, and ``tol``,
+        ``time_limit`` and ``seed`` are dropped where the solver has no use for them.
+
+    Raises
+    ------
+    InputError
+        Unknown names, settings that the solver does not have, or a surrogate that it cannot solve.
+    """
+    solver = {"cutting_plane": CuttingPlane, "subgradient": SubgradientDescent}[
+        solver_name(name, surrogate)
+    ]
+    known = solver.__dataclass_fields__
+    given = {key: value for key, value in settings.items() if value is not None}
+    unknown = set(given) - set(known) - {"tol", "time_limit", "seed"}
+    if unknown:
+        raise InputError(f"{solver.__name__} has no setting {sorted(unknown)[0]!r}")
+    return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})
+
+
+class PAPKRanker(BaseEstimator):
+    """Linear ranker trained for pAp@k, with a certificate of how close to the optimum it is.
+
+    Minimises ``alpha/2 ||w||^2 + 1/n_users sum_u S(X_u w)`` over w, where S is the surrogate of
+    the pAp@k risk of one user's list. There is no intercept: ranking ignores it.
+
+    Parameters
+    ----------
+    k : int
+        Number of items that a user is shown. Choose it for your task; every user needs at least
+        k negatives to take part.
+    surrogate : {'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'}
+        The first four are convex and solved to a certified gap.
+    alpha : float
+        Regularisation strength, > 0.
+    solver : {'auto', 'cutting_plane', 'subgradient'}
+        'auto' takes the cutting plane for convex surrogates.
+    tol : float
+        Relative gap, ``(objective - lower_bound) / max(objective, 1e-3)``, at which to stop.
+    max_iter : int, optional
+        Largest number of iterations; by default the solver's own.
+    time_limit : float, optional
+        Seconds after which the best w so far is returned.
+    policy : {'exclude', 'raise'}
+        What to do with users without a positive or with fewer than k negatives.
+    relevance_threshold : float, optional
+        ``y >= relevance_threshold`` is relevant. Without it y must hold two values, of which the
+        larger is relevant.
+    n_threads : int
+        Threads that share each pass over the data; the result does not depend on it.
+    solver_options : dict, optional
+        Further fields of the solver, such as ``{'method': '1slack'}`` or ``{'eta': 0.5}``.
+    random_state : int, RandomState or None
+        Seed of a random start, where the solver options ask for one.
+    callback : callable, optional
+        Called with the progress after every iteration; returning True stops.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+    result_ : SolverResult
+        objective, lower_bound, gap, status, n_iter, converged, history.
+    exclusions_ : Exclusions
+        Users that were left out, and why.
+    classes_ : ndarray of shape (2,)
+        Not relevant, relevant (labels, or False and True with a threshold).
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X was a data frame.
+
+    Notes
+    -----
+    `groups` (alias `qid`) names the user of each row. It is requested by default, so with
+    ``sklearn.set_config(enable_metadata_routing=True)`` a `GridSearchCV` with `GroupKFold` passes
+    it on; without metadata routing scikit-learn hands `groups` to the splitter only, and the rows
+    of a fold would be one list.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsvm_papk import PAPKRanker
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 4))
+    >>> y = X[:, 0] + rng.normal(size=300) > 1
+    >>> ranker = PAPKRanker(k=3, surrogate="ts").fit(X, y, groups=np.repeat(np.arange(10), 30))
+    >>> ranker.result_.converged
+    True
+    """
+
+    __metadata_request__fit: ClassVar = {"groups": True, "qid": True}
+    __metadata_request__score: ClassVar = {"groups": True, "qid": True}
+
+    def __init__(
+        self,
+        k=1,
+        surrogate="avg",
+        alpha=1e-2,
+        solver="auto",
+        tol=1e-6,
+        max_iter=None,
+        time_limit=None,
+        policy="exclude",
+        relevance_threshold=None,
+        n_threads=1,
+        solver_options=None,
+        random_state=None,
+        callback=None,
+    ):
+        self.k = k
+        self.surrogate = surrogate
+        self.alpha = alpha
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.policy = policy
+        self.relevance_threshold = relevance_threshold
+        self.n_threads = n_threads
+        self.solver_options = solver_options
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, X, y, groups=None, qid=None):
+        """Train on rows of any order.
+
+        Parameters
+        ----------
+        X : array-like, data frame or CSR of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Relevance.
+        groups : array-like of shape (n_rows,), optional
+            User of each row; without it all rows are one list.
+        qid : array-like of shape (n_rows,), optional
+            Another name for `groups`; give one of them.
+
+        Returns
+        -------
+        self
+
+        Warns
+        -----
+        DegenerateOptimumWarning
+            The exact minimiser is w = 0, which ranks nothing.
+        ConvergenceWarning
+            The gap is still above `tol`.
+
+        Raises
+        ------
+        InputError
+            Data or settings that cannot be used.
+        """
+        groups = _one_of(groups, qid)
+        X, y = validate_data(self, X, y, **_MATRIX)
+        surrogate = make_surrogate(self.surrogate, self.k)
+        solver = self._make_solver(surrogate)
+        y = _numbers(y)
+        self.classes_ = self._find_classes(y)
+        data = RankingData.from_groups(X, self._relevance(y), groups)
+        risk = EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
+        self.result_ = solver.solve(risk, callback=self.callback)
+        self.coef_ = self.result_.w
+        self.n_iter_ = self.result_.n_iter
+        self.exclusions_ = risk.exclusions
+        _warn_about(self.result_)
+        return self
+
+    def decision_function(self, X):
+        """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **(_MATRIX | {"ensure_all_finite": True}))
+        return X @ self.coef_
+
+    def predict(self, X):
+        """The same as `decision_function`."""
+        return self.decision_function(X)
+
+    def score(self, X, y, groups=None, qid=None):
+        """Mean over users of the pAp@k gain, ties counting as errors.
+
+        Users without a positive or with fewer than k negatives are left out (or raise, by
+        `policy`).
+
+        Raises
+        ------
+        InputError
+            No user can be used, or labels that were not there in training.
+        """
+        scores = self.decision_function(X)
+        y = _numbers(np.asarray(y))
+        if y.shape != scores.shape:
+            raise InputError(f"y has shape {y.shape}, but X has {scores.size} rows")
+        table = metrics.evaluate(
+            f"pap@{self.k}",
+            scores,
+            self._relevance(y),
+            _one_of(groups, qid),
+            few_negatives=self.policy,
+            no_positives=self.policy,
+        )
+        summary = table.summary()[0]
+        if summary.n_used == 0:
+            raise InputError(f"no user has a positive and k={self.k} negatives: {summary}")
+        return summary.value
+
+    def to_model(self):
+        """What is needed to score new rows, as a `Model`."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return Model(
+            coef=self.coef_,
+            k=self.k,
+            surrogate=self.surrogate,
+            alpha=self.alpha,
+            solver=solver_name(self.solver, make_surrogate(self.surrogate, self.k)),
+            certificate=certificate_of(self.result_),
+            feature_names=None if names is None else tuple(map(str, names)),
+            relevance_threshold=self.relevance_threshold,
+        )
+
+    def save(self, path):
+        """Write a model file (safe to load: no pickle), for `load_model` and the command line."""
+        save_model(path, self.to_model())
+
+    def _make_solver(self, surrogate):
+        seed = None
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return make_solver(
+            self.solver,
+            surrogate,
+            self.alpha,
+            **{
+                "tol": self.tol,
+                "max_iter": self.max_iter,
+                "time_limit": self.time_limit,
+                "seed": seed,
+                **(self.solver_options or {}),
+            },
+        )
+
+    def _find_classes(self, y):
+        if self.relevance_threshold is not None:
+            return np.array([False, True])
+        classes = np.unique(y)
+        if classes.size == 1:
+            raise InputError(f"y holds one class only ({classes[0]}): there is nothing to rank")
+        if classes.size > 2:
+            raise InputError(
+                f"y holds {classes.size} values; for graded labels give relevance_threshold"
+            )
+        return classes
+
+    def _relevance(self, y):
+        if self.relevance_threshold is not None:
+            return y >= self.relevance_threshold
+        unknown = ~np.isin(y, self.classes_)
+        if unknown.any():
+            raise InputError(f"label {y[unknown][0]} in y was not there in training")
+        return y == self.classes_[1]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        # no classifier, but y takes two values
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+
+def _one_of(groups, qid):
+    if groups is not None and qid is not None:
+        raise InputError("give groups or qid, not both: they are two names of the same thing")
+    return groups if qid is None else qid
+
+
+def _numbers(y):
+    if y.dtype == bool or np.issubdtype(y.dtype, np.number):
+        return y
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError("Unknown label type: y must hold numbers or booleans") from None
+
+
+def _warn_about(result):
+    if result.status == Status.DEGENERATE:
+        warnings.warn(result.message, DegenerateOptimumWarning, stacklevel=3)
+    elif not result.converged and result.status != Status.FINISHED:
+        warnings.warn(result.message, ConvergenceWarning, stacklevel=3)

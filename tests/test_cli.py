@@ -1,0 +1,266 @@
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from structsvm_papk import cli, plots
+from structsvm_papk.cli import console, progress
+from structsvm_papk.model_file import load_model
+from structsvm_papk.result import Progress
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same graded task as svmlight with qid, svmlight with .query, and CSV."""
+    place = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(240, 3)).round(4)
+    grades = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=240)), 0, 3).astype(int)
+    users = np.repeat(np.arange(12), 20)
+    features = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for row in X.tolist()]
+    rows = list(zip(grades, users, features, X.tolist(), strict=True))
+    (place / "qid.txt").write_text("".join(f"{g} qid:{u} {f}\n" for g, u, f, _ in rows))
+    (place / "side.txt").write_text("".join(f"{g} {f}\n" for g, _, f, _ in rows))
+    (place / "side.txt.query").write_text("20\n" * 12)
+    lines = [",".join(map(repr, [int(g), int(u), *x])) for g, u, _, x in rows]
+    (place / "rows.csv").write_text("grade,user,a,b,c\n" + "\n".join(lines) + "\n")
+    (place / "noise.txt").write_text(
+        "".join(f"{i % 2} qid:{i // 8} 1:1.0\n" for i in range(32))  # the feature says nothing
+    )
+    return place
+
+
+PROBLEM = ["--k", "3", "--relevance-threshold", "2"]
+CSV = ["--label", "grade", "--group", "user"]
+
+
+def run(*arguments):
+    return cli.main([str(argument) for argument in arguments])
+
+
+def run_json(capsys, *arguments):
+    """Exit status and the one object on standard output."""
+    status = run(*arguments, "--json")
+    return status, json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *arguments):
+    assert run(*arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.startswith("Error: ")
+    return shown.err
+
+
+def test_fit_then_predict_on_every_format(files, tmp_path, capsys):
+    coefs = []
+    for name, options in [("qid.txt", []), ("side.txt", []), ("rows.csv", CSV)]:
+        model = tmp_path / f"{name}.model"
+        status, told = run_json(capsys, "fit", files / name, *PROBLEM, *options, "-o", model)
+        assert status == 0 and told["converged"] and told["gap"] <= 1e-6
+        assert told["model"] == str(model) and told["surrogate"] == "avg"
+        coefs.append(load_model(model).coef)
+        group = CSV[2:] if options else []
+        assert run("predict", model, files / name, *group, "-o", tmp_path / "scores") == 0
+        scores = np.loadtxt(tmp_path / "scores")
+        X = np.loadtxt(files / "rows.csv", delimiter=",", skiprows=1)[:, 2:]
+        np.testing.assert_allclose(scores, X @ coefs[-1], rtol=1e-12)
+        capsys.readouterr()
+    np.testing.assert_allclose(coefs[1:], [coefs[0]] * 2)
+
+
+def test_model_remembers_what_prediction_needs(files, tmp_path):
+    fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, "--alpha", "0.1", "--surrogate", "ts"]
+    assert run(*fit, "-o", tmp_path / "m") == 0
+    model = load_model(tmp_path / "m")
+    assert model.feature_names == ("a", "b", "c")
+    assert (model.k, model.alpha, model.surrogate) == (3, 0.1, "ts")
+    assert (model.solver, model.relevance_threshold) == ("cutting_plane", 2)
+
+
+def test_predict_to_standard_output(files, tmp_path, capsys):
+    assert run("fit", files / "qid.txt", *PROBLEM, "-o", tmp_path / "m") == 0
+    capsys.readouterr()
+    assert run("predict", tmp_path / "m", files / "qid.txt") == 0
+    lines = capsys.readouterr().out.splitlines()
+    status, told = run_json(capsys, "predict", tmp_path / "m", files / "qid.txt")
+    assert status == 0 and told["scores"] == [float(line) for line in lines]
+    assert told["n_rows"] == 240
+
+
+def test_compare_gives_both_solvers_the_same_passes(files, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    command = ["compare", files / "qid.txt", *PROBLEM, "--test", files / "side.txt"]
+    command += ["--surrogate", "ts", "--surrogate", "avg", "--eta", "0.1", "--eta", "1"]
+    status, told = run_json(capsys, *command, "--plot", tmp_path / "c.png")
+    assert status == 0 and list(told) == ["runs"]
+    assert [(r["surrogate"], r["solver"]) for r in told["runs"]] == [
+        (surrogate, solver)
+        for surrogate in ("ts", "avg")
+        for solver in ("cutting_plane", "subgradient", "subgradient")
+    ]
+    certified, *descents = told["runs"][:3]
+    assert certified["gap"] <= 1e-6 and certified["lower_bound"] <= certified["objective"]
+    for descent in descents:
+        assert descent["data_passes"] == certified["data_passes"]
+        assert descent["lower_bound"] is None and descent["gap"] is None
+        assert descent["objective"] >= certified["lower_bound"]
+    for one in told["runs"]:
+        assert {"alpha", "seconds", "pap_at_k"} <= set(one)
+        assert one["pap_at_k"]["train"] == pytest.approx(one["pap_at_k"]["test"])
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_compare_prints_a_table_and_who_was_left_out(files, capsys):
+    assert run("compare", files / "qid.txt", "--k", "3", "--relevance-threshold", "3") == 0
+    shown = capsys.readouterr()
+    for word in ("avg", "max", "ts", "pauc", "cutting_plane", "lower bound", "pAp@3 train"):
+        assert word in shown.out
+    assert re.search(r"training: \d+ of 12 users used; left out: \d+ without", shown.err)
+    assert "\x1b" not in shown.out + shown.err
+
+
+def test_demo_solves_every_convex_surrogate(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    status, told = run_json(capsys, "demo")
+    assert status == 0
+    certified = [r for r in told["runs"] if r["solver"] == "cutting_plane"]
+    assert [r["surrogate"] for r in certified] == ["avg", "max", "ts", "pauc"]
+    assert all(r["gap"] <= 1e-6 and r["objective"] < 0.95 for r in certified)
+    assert plots.has_matplotlib() == (tmp_path / "structsvm-papk-demo.png").exists()
+
+
+def test_without_matplotlib_demo_runs_and_a_plot_request_is_explained(
+    files, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(plots, "has_matplotlib", lambda: False)
+    assert run("demo", "--tol", "1e-3") == 0
+    assert "pip install 'structsvm-papk[plot]'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    said = refused(capsys, "compare", files / "qid.txt", *PROBLEM, "--plot", tmp_path / "c.png")
+    assert "pip install 'structsvm-papk[plot]'" in said
+
+
+def test_degenerate_optimum_is_said(files, tmp_path, capsys):
+    fit = ["fit", files / "noise.txt", "--k", "2", "-o", tmp_path / "m"]
+    status, told = run_json(capsys, *fit)
+    assert status == 0 and told["status"] == "degenerate" and told["objective"] == pytest.approx(1)
+    assert "w = 0" in told["message"]
+    assert run(*fit) == 0
+    shown = capsys.readouterr()
+    assert "w = 0" in shown.err and "degenerate" in shown.out
+
+
+def test_exit_status_1_without_convergence_but_the_model_is_kept(files, tmp_path, capsys):
+    status, told = run_json(
+        capsys, "fit", files / "qid.txt", *PROBLEM, "--max-iter", "1", "-o", tmp_path / "m"
+    )
+    assert status == 1 and told["status"] == "max_iter" and not told["converged"]
+    assert load_model(tmp_path / "m").certificate["status"] == "max_iter"
+    status, told = run_json(capsys, "compare", files / "qid.txt", *PROBLEM, "--max-iter", "1")
+    assert status == 1 and len(told["runs"]) == 8
+
+
+def test_wrong_input_is_refused_by_name(files, tmp_path, capsys):
+    data, model = files / "qid.txt", tmp_path / "m"
+    fit = ["fit", data, "-o", model]
+    for arguments, reason in [
+        ([*fit, "--k", "3"], "--relevance-threshold"),
+        ([*fit, *PROBLEM, "--k", "0"], "k must be a whole number of at least 1"),
+        ([*fit, *PROBLEM, "--k", "21"], "k=21 is larger than"),
+        ([*fit, *PROBLEM, "--alpha", "0"], "alpha"),
+        ([*fit, *PROBLEM, "--surrogate", "tts"], "did you mean 'ts'"),
+        ([*fit, *PROBLEM, "--solver", "x"], "unknown solver 'x'"),
+        ([*fit, *PROBLEM, "--eta", "1"], "CuttingPlane has no setting 'eta'"),
+        ([*fit, *PROBLEM, "--format", "xml"], "unknown format 'xml'"),
+        ([*fit, *PROBLEM, "--threads", "0"], "n_threads"),
+        ([*fit, *PROBLEM, "--polic", "raise"], "No such option"),
+        ([*fit, "--k", "three"], "'three' is not a valid int"),
+        (["fit", data, *PROBLEM], "Missing option '--output'"),
+        (["fit", tmp_path / "absent", *PROBLEM, "-o", model], "No such file"),
+        (["fit", data, *PROBLEM, "-o", tmp_path / "no" / "m"], "cannot write"),
+        (["fit", files / "side.txt.query", *PROBLEM, "-o", model], "no row has a feature"),
+        (["compare", data, *PROBLEM, "--surrogate", "ramp"], "is not convex"),
+        (["compare", data, *PROBLEM, "--plot", "c.bmp"], "must end in .png"),
+        (["compare", data, *PROBLEM, "--plot", tmp_path / "no" / "c.png"], "cannot write"),
+        (["compare", data, *PROBLEM, "--test", tmp_path / "absent"], "No such file"),
+        (["predict", data, data], "is not a structsvm-papk model file"),
+        (["frobnicate"], "No such command"),
+    ]:
+        assert reason in refused(capsys, *arguments)
+    assert not model.exists()
+
+
+def test_unwritable_output_is_noticed_before_the_data_are_read(tmp_path, capsys):
+    said = refused(capsys, "fit", tmp_path / "absent", "--k", "3", "-o", tmp_path)
+    assert "is a directory" in said
+
+
+def test_feature_counts_must_match(files, tmp_path, capsys):
+    assert run("fit", files / "qid.txt", *PROBLEM, "-o", tmp_path / "m") == 0
+    capsys.readouterr()
+    wide = tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 4:1\n")
+    assert "4 features" in refused(capsys, "predict", tmp_path / "m", wide)
+    test = ["compare", files / "qid.txt", *PROBLEM, "--test", wide]
+    assert "but 3 are expected" in refused(capsys, *test)
+
+
+def test_errors_are_json_too(files, capsys):
+    for arguments in (["fit", files / "qid.txt", "--k", "3"], ["compare", "absent", "--k", "3"]):
+        status, told = run_json(capsys, *arguments)
+        assert status == 2 and list(told) == ["error"]
+
+
+def test_own_errors_show_no_traceback(files, monkeypatch, capsys):
+    def broken(*_, **__):
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(cli.compare, "run_all", broken)
+    assert run("compare", files / "qid.txt", *PROBLEM) == 3
+    assert "internal error: RuntimeError: boom" in capsys.readouterr().err
+    monkeypatch.setenv("STRUCTSVM_PAPK_TRACEBACK", "1")
+    with pytest.raises(RuntimeError, match="boom"):
+        run("compare", files / "qid.txt", *PROBLEM)
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf"])
+def test_picture_formats(files, tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"c{suffix}"
+    assert run("compare", files / "qid.txt", *PROBLEM, "--surrogate", "avg", "--plot", path) == 0
+    assert path.read_bytes()[:5] in (b"<?xml", b"%PDF-")
+
+
+def test_progress_line_and_silence_without_a_terminal(capsys):
+    at = Progress(
+        iteration=7, seconds=1.5, data_passes=9, objective=0.25, lower_bound=0.125, n_cuts=3
+    )
+    line = progress.line("cutting_plane", "ts", at)
+    for word in ("iteration 7", "objective 0.25", "lower bound 0.125", "gap 5.0e-01", "passes 9"):
+        assert word in line
+    with progress.live() as watch:
+        assert watch("cutting_plane", "ts") is None
+    assert capsys.readouterr().err == ""
+
+
+def test_json_has_no_infinities():
+    plain = console._plain({"a": [np.float64(1), np.inf, (np.nan, np.int64(2))]})
+    assert plain == {"a": [1.0, None, [None, 2]]}
+
+
+def test_installed_command(files):
+    """The console script in a process of its own, with standard output closed early."""
+    command = [sys.executable, "-c", "import sys; from structsvm_papk.cli import main; "
+               "sys.exit(main())"]  # fmt: skip
+    help_text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
+    assert "Traceback" not in help_text.stderr
+    for name in ("fit", "predict", "compare", "demo"):
+        assert name in help_text.stdout
+    wrong = subprocess.run([*command, "fit", "--json"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "error" in json.loads(wrong.stdout)
+    assert "Traceback" not in wrong.stderr and os.linesep in wrong.stderr

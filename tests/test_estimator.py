@@ -1,0 +1,249 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.estimator import PAPKRanker, make_solver
+from structsvm_papk.model_file import load_model
+from structsvm_papk.surrogates import make_surrogate
+
+
+@pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
+@parametrize_with_checks([PAPKRanker(), PAPKRanker(surrogate="ts", solver="subgradient")])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def task():
+    """Twelve users whose relevance depends on two of four features, rows in random order."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(360, 4))
+    y = (X[:, 0] - X[:, 1] + 0.5 * rng.normal(size=360) > 1).astype(int)
+    groups = rng.permutation(np.repeat(np.arange(12), 30))
+    return X, y, groups
+
+
+def gain_by_definition(scores, y, groups, k):
+    gains = []
+    for user in np.unique(groups):
+        mine = groups == user
+        p = np.sort(scores[mine & (y == 1)])[::-1]
+        q = np.sort(scores[mine & (y == 0)])[::-1]
+        beta = min(p.size, k)
+        if p.size and q.size >= k:
+            gains.append((p[:beta, None] > q[None, :k]).mean())
+    return np.mean(gains)
+
+
+@pytest.mark.parametrize("surrogate", ["avg", "max", "ts", "pauc"])
+def test_fit_is_certified_and_score_is_the_metric(task, surrogate):
+    X, y, groups = task
+    ranker = PAPKRanker(k=3, surrogate=surrogate).fit(X, y, groups)
+    result = ranker.result_
+    assert result.converged and 0 <= result.gap <= 1e-6
+    assert ranker.coef_.shape == (4,) and ranker.n_iter_ == result.n_iter
+    scores = ranker.decision_function(X)
+    np.testing.assert_allclose(scores, X @ ranker.coef_)
+    np.testing.assert_array_equal(scores, ranker.predict(X))
+    expected = gain_by_definition(scores, y, groups, 3)
+    assert ranker.score(X, y, groups) == pytest.approx(expected) and expected > 0.7
+    assert ranker.score(X, y, qid=groups) == ranker.score(X, y, groups=groups)
+
+
+def test_row_order_container_and_labels_do_not_matter(task):
+    X, y, groups = task
+    reference = PAPKRanker(k=3).fit(X, y, groups)
+    names = np.array([f"user {g}" for g in groups])
+    order = np.random.default_rng(1).permutation(y.size)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for variant in (
+        PAPKRanker(k=3).fit(X[order], y[order], groups[order]),
+        PAPKRanker(k=3).fit(np.asfortranarray(X), 2 * y - 1, qid=names),
+        PAPKRanker(k=3).fit(sparse.csr_array(X), y == 1, groups),
+        PAPKRanker(k=3).fit(frame, pd.Series(y), pd.Series(names)),
+        PAPKRanker(k=3).fit(pl.DataFrame(frame.to_dict("list")), pl.Series(y), pl.Series(names)),
+        PAPKRanker(k=3, relevance_threshold=5).fit(X, 2 + 3 * y, groups),
+    ):
+        # optima of one strongly convex problem: ||w - w*||^2 <= 2 gap / alpha
+        np.testing.assert_allclose(variant.coef_, reference.coef_, atol=2e-2)
+        assert variant.result_.objective == pytest.approx(reference.result_.objective, rel=2e-6)
+
+
+def test_data_frame_names_are_kept_and_checked(task, tmp_path):
+    X, y, groups = task
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    ranker = PAPKRanker(k=3).fit(frame, y, groups)
+    assert list(ranker.feature_names_in_) == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        ranker.predict(frame[list("dcba")])
+    ranker.save(tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    assert model.feature_names == tuple("abcd") and model.k == 3
+    np.testing.assert_array_equal(model.coef, ranker.coef_)
+    assert model.certificate["gap"] == ranker.result_.gap
+
+
+def test_clones_and_pickles(task):
+    X, y, groups = task
+    ranker = PAPKRanker(k=3, surrogate="ts", solver_options={"method": "one_slack"}, alpha=0.1)
+    again = pickle.loads(pickle.dumps(clone(ranker).fit(X, y, groups)))
+    assert again.get_params() == ranker.get_params()
+    assert again.result_.converged
+    np.testing.assert_array_equal(again.predict(X), X @ again.coef_)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_groups_reach_fit_and_score_in_a_grid_search(task, routing):
+    X, y, groups = task
+    search = GridSearchCV(PAPKRanker(k=3), {"alpha": [1e-2, 1.0]}, cv=GroupKFold(3))
+    search.fit(X, y, groups=groups)
+    train, test = next(iter(GroupKFold(3).split(X, y, groups)))
+    by_hand = PAPKRanker(k=3, alpha=1e-2).fit(X[train], y[train], groups[train])
+    expected = by_hand.score(X[test], y[test], groups[test])
+    assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
+    assert expected != pytest.approx(by_hand.score(X[test], y[test]))  # one pooled list differs
+
+
+def test_groups_pass_through_a_pipeline(task, routing):
+    X, y, groups = task
+    pipeline = make_pipeline(StandardScaler(), PAPKRanker(k=3))
+    scores = cross_val_score(pipeline, X, y, params={"groups": groups}, cv=GroupKFold(3))
+    assert scores.shape == (3,) and (scores > 0.6).all()
+
+
+def test_one_list_without_groups(task):
+    X, y, _ = task
+    ranker = PAPKRanker(k=5).fit(X, y)
+    assert ranker.exclusions_.n_users == 1
+    assert ranker.score(X, y) == pytest.approx(
+        gain_by_definition(ranker.predict(X), y, np.zeros(y.size), 5)
+    )
+
+
+def test_degenerate_optimum_warns(task):
+    X, _, groups = task
+    with pytest.warns(DegenerateOptimumWarning, match="zero vector"):
+        ranker = PAPKRanker(k=3).fit(X, (X[:, 0] * X[:, 1] > 1.2).astype(int), groups)
+    assert ranker.result_.status == "degenerate" and ranker.result_.converged
+    np.testing.assert_allclose(ranker.coef_, 0, atol=1e-6)
+
+
+def test_no_convergence_warns(task):
+    X, y, groups = task
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        ranker = PAPKRanker(k=3, max_iter=1).fit(X, y, groups)
+    assert not ranker.result_.converged and ranker.n_iter_ == 1
+
+
+def test_callback_sees_every_iteration_and_stops(task):
+    X, y, groups = task
+    seen = []
+
+    def stop_at_three(progress):
+        seen.append(progress.iteration)
+        return progress.iteration == 3
+
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        PAPKRanker(k=3, surrogate="ts", callback=stop_at_three).fit(X, y, groups)
+    assert seen == [1, 2, 3]
+
+
+def test_users_left_out_are_counted_or_refused(task):
+    X, y, groups = task
+    y = np.where(groups == 4, 0, y)
+    ranker = PAPKRanker(k=3).fit(X, y, groups)
+    assert ranker.exclusions_.no_positive.tolist() == [4]
+    assert ranker.score(X, y, groups) == pytest.approx(
+        gain_by_definition(ranker.predict(X), y, groups, 3)
+    )
+    with pytest.raises(InputError, match="user 4 has no positive"):
+        PAPKRanker(k=3, policy="raise").fit(X, y, groups)
+    with pytest.raises(InputError):
+        ranker.set_params(policy="raise").score(X, y, groups)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"k": 0}, "k must be a whole number of at least 1"),
+        ({"k": 1.5}, "k must be a whole number of at least 1"),
+        ({"k": 30}, "k=30 is larger than the number of negatives of every user"),
+        ({"alpha": 0}, "alpha"),
+        ({"alpha": -1.0}, "alpha"),
+        ({"tol": -1e-3}, "tol"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"surrogate": "tss"}, "unknown surrogate 'tss'.*did you mean 'ts'"),
+        ({"solver": "simplex"}, "unknown solver 'simplex'"),
+        ({"surrogate": "ts_alg2", "solver": "cutting_plane"}, "is not convex"),
+        ({"solver_options": {"step": 1}}, "CuttingPlane has no setting 'step'"),
+        ({"policy": "ignore"}, "unknown policy 'ignore'"),
+        ({"n_threads": 0}, "n_threads"),
+    ],
+)
+def test_settings_that_cannot_be_used(task, settings, reason):
+    with pytest.raises(InputError, match=reason):
+        PAPKRanker(**{"k": 3} | settings).fit(*task)
+
+
+def test_data_that_cannot_be_used(task):
+    X, y, groups = task
+    ranker = PAPKRanker(k=3)
+    hole = X.copy()
+    hole[7, 2] = np.nan
+    for arguments, reason in [
+        ((hole, y, groups), "row 7, column 2"),
+        ((X, y + (groups == 1) * 3, groups), "4 values; for graded labels"),
+        ((X, np.ones(y.size), groups), "one class only"),
+        ((X, np.where(y, "yes", "no"), groups), "Unknown label type"),
+        ((X, y, groups[:-1]), "groups has shape"),
+        ((X, y[:-1], groups), "inconsistent numbers of samples"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            ranker.fit(*arguments)
+    with pytest.raises(InputError, match="give groups or qid, not both"):
+        ranker.fit(X, y, groups, qid=groups)
+    ranker.fit(X, y, groups)
+    with pytest.raises(ValueError, match="X has 3 features, but PAPKRanker is expecting 4"):
+        ranker.predict(X[:, :3])
+    with pytest.raises(InputError, match="label 2 in y was not there in training"):
+        ranker.score(X, y + 1, groups)
+    with pytest.raises(InputError, match="y has shape"):
+        ranker.score(X, y[:-1], groups)
+    with pytest.raises(InputError, match="no user has a positive and k=3 negatives"):
+        ranker.score(X, np.zeros(y.size), groups)
+
+
+def test_auto_solver_is_certified_where_that_is_possible():
+    for name in ("avg", "max", "ts", "pauc"):
+        solver = make_solver("auto", make_surrogate(name, 3), 0.1, tol=1e-3, eta=None)
+        assert type(solver).__name__ == "CuttingPlane" and solver.tol == 1e-3
+    assert type(make_solver("auto", make_surrogate("ts_alg2", 3), 0.1)).__name__ != "CuttingPlane"
+
+
+def test_random_state_seeds_a_random_start(task):
+    settings = {"k": 3, "solver": "subgradient", "max_iter": 5}
+    first, again, other = (
+        PAPKRanker(random_state=seed, solver_options={"random_start": True}, **settings)
+        .fit(*task)
+        .coef_
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other)
