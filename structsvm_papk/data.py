@@ -241,11 +241,12 @@ class RankingData:
 
     def _name_first(self, excluded):
         if excluded.no_positive.size:
-            user = self.users[excluded.no_positive[0]]
+            user = self.users[excluded.no_positive[:1]].tolist()[0]
             return f"user {user!r} has no positive ({excluded}); use policy='exclude' to go on"
         u = excluded.few_negatives[0]
+        user = self.users[[u]].tolist()[0]
         return (
-            f"user {self.users[u]!r} has {self.n_neg[u]} negatives, fewer than k={excluded.k} "
+            f"user {user!r} has {self.n_neg[u]} negatives, fewer than k={excluded.k} "
             f"({excluded}); use policy='exclude' to go on"
         )
 

@@ -142,7 +142,8 @@ class PAPKRanker(BaseEstimator):
     """
 
     __metadata_request__fit: ClassVar = {"groups": True, "qid": True}
-    __metadata_request__score: ClassVar = {"groups": True, "qid": True}
+    # Pipeline.score always passes sample_weight=None on, which has to be a known name
+    __metadata_request__score: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
 
     def __init__(
         self,

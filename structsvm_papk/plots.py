@@ -13,7 +13,7 @@ FORMATS = (".png", ".svg", ".pdf")
 _LOWEST_GAP = 1e-16
 _AXES = {"data_passes": "passes over the data", "seconds": "seconds"}
 _CERTIFIED = "#1b5e9b"
-_DESCENT = ("#d1690e", "#8a8a8a", "#6f4a9e", "#3c8a4e", "#a83250")
+_DESCENT = ("#f2b134", "#dd6b1f", "#8f2d16", "#8a8a8a")
 
 
 def check_plot(path):
@@ -37,7 +37,7 @@ def has_matplotlib():
     return find_spec("matplotlib") is not None
 
 
-def convergence_figure(runs):
+def convergence_figure(runs, title=""):
     """Gap to the best known lower bound, against data passes and against seconds.
 
     One column of panels per surrogate. Solid lines show ``(objective - best bound) /
@@ -48,6 +48,7 @@ def convergence_figure(runs):
     ----------
     runs : list of Run
         At least one with a lower bound for every surrogate.
+    title : str
 
     Returns
     -------
@@ -59,16 +60,20 @@ def convergence_figure(runs):
     width = max(6.4, 0.9 + 3.1 * len(names))
     figure = Figure(figsize=(width, 6.2), layout="constrained")
     panels = figure.subplots(2, len(names), squeeze=False, sharey=True)
+    highest = _LOWEST_GAP
     for column, name in enumerate(names):
         same = [run for run in runs if run.surrogate == name]
         for axes, x in zip(panels[:, column], _AXES, strict=True):
-            _draw_panel(axes, same, x)
+            highest = max(highest, _draw_panel(axes, same, x))
         panels[0, column].set_title(name)
     for row in panels[:, 0]:
         row.set_ylabel("relative gap to the\nbest known lower bound")
+    panels[0, 0].set_ylim(top=3 * highest)  # the first certified gaps may be far above
     handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
-    figure.suptitle(f"k = {runs[0].k}, alpha = {runs[0].alpha:g}")
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(len(labels), 1 + len(names))
+    )
+    figure.suptitle(title)
     return figure
 
 
@@ -82,23 +87,31 @@ def save_figure(figure, path):
 
 
 def _draw_panel(axes, runs, x):
+    """Draw the runs of one surrogate; return the largest gap of a solid line."""
     bound = max(run.result.lower_bound for run in runs)
     scale = max(min(run.result.objective for run in runs), 1e-3)
     descents = iter(_DESCENT)
+    highest = _LOWEST_GAP
     for run in runs:
         result = run.result
         certified = np.isfinite(result.lower_bound)
         color = _CERTIFIED if certified else next(descents, _DESCENT[-1])
         at = result.curve(x)
         gap = np.maximum((result.curve("objective") - bound) / scale, _LOWEST_GAP)
-        axes.plot(at, gap, color=color, label=_label(run), drawstyle="steps-post")
+        label = _label(run)
+        axes.step(at, gap, where="post", color=color, label=label, zorder=3 if certified else 2)
         if certified:
-            proven = np.maximum(result.curve("gap"), _LOWEST_GAP)
-            axes.plot(at, proven, "--", color=color, linewidth=1, label=_label(run, ", certified"))
+            proven = (result.curve("objective") - result.curve("lower_bound")) / scale
+            proven = np.maximum(proven, _LOWEST_GAP)
+            axes.step(
+                at, proven, "--", where="post", color=color, lw=1, label=label + ", certified"
+            )
+        highest = max(highest, gap.max())
     axes.set(xscale="log", yscale="log", xlabel=_AXES[x])
     axes.grid(alpha=0.25)
+    return highest
 
 
-def _label(run, suffix=""):
+def _label(run):
     name = run.solver.replace("_", " ")
-    return f"{name} (eta {run.settings['eta']:g})" if "eta" in run.settings else name + suffix
+    return f"{name} (eta {run.settings['eta']:g})" if "eta" in run.settings else name

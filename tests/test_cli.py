@@ -162,7 +162,7 @@ def test_exit_status_1_without_convergence_but_the_model_is_kept(files, tmp_path
     assert status == 1 and told["status"] == "max_iter" and not told["converged"]
     assert load_model(tmp_path / "m").certificate["status"] == "max_iter"
     status, told = run_json(capsys, "compare", files / "qid.txt", *PROBLEM, "--max-iter", "1")
-    assert status == 1 and len(told["runs"]) == 8
+    assert status == 1 and len(told["runs"]) == 16
 
 
 def test_wrong_input_is_refused_by_name(files, tmp_path, capsys):
@@ -179,7 +179,7 @@ def test_wrong_input_is_refused_by_name(files, tmp_path, capsys):
         ([*fit, *PROBLEM, "--format", "xml"], "unknown format 'xml'"),
         ([*fit, *PROBLEM, "--threads", "0"], "n_threads"),
         ([*fit, *PROBLEM, "--polic", "raise"], "No such option"),
-        ([*fit, "--k", "three"], "'three' is not a valid int"),
+        ([*fit, "--k", "three"], "valid int"),
         (["fit", data, *PROBLEM], "Missing option '--output'"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", model], "No such file"),
         (["fit", data, *PROBLEM, "-o", tmp_path / "no" / "m"], "cannot write"),

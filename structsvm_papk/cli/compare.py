@@ -7,6 +7,7 @@ import typer
 
 from structsvm_papk import plots
 from structsvm_papk.cli import console, options, progress
+from structsvm_papk.comparison import ETAS
 from structsvm_papk.comparison import compare as run_all
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import CONVEX, make_surrogate
@@ -16,7 +17,7 @@ Eta = Annotated[
     typer.Option(
         "--eta",
         help="Step size eta/sqrt(t+1) of subgradient descent; repeat for more runs. "
-        "By default 0.1.",
+        "By default 0.01, 0.1 and 1.",
         rich_help_panel="Stopping",
     ),
 ]
@@ -85,7 +86,7 @@ def compare(
             names,
             k,
             alpha,
-            etas=eta or (0.1,),
+            etas=eta or ETAS,
             test=held_out,
             watch=watch,
             n_threads=threads,
@@ -93,7 +94,7 @@ def compare(
         )
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
-    finish(runs, f"{data}, alpha = {alpha:g}", plot, as_json)
+    finish(runs, f"{data}: k = {k}, alpha = {alpha:g}", plot, as_json)
 
 
 def convex_names(names, k):
@@ -125,7 +126,7 @@ def finish(runs, title, plot, as_json):
     for run in runs:
         console.explain(run)
     if plot is not None:
-        plots.save_figure(plots.convergence_figure(runs), plot)
+        plots.save_figure(plots.convergence_figure(runs, title), plot)
         console.note(f"plot written to {plot}")
     if as_json:
         console.print_json({"runs": [run.as_dict() for run in runs]})

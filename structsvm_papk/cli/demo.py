@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from structsvm_papk import plots
 from structsvm_papk.cli import compare, console, options, progress
+from structsvm_papk.comparison import ETAS
 from structsvm_papk.comparison import compare as run_all
 from structsvm_papk.data import RankingData
 from structsvm_papk.surrogates import CONVEX
@@ -23,7 +24,7 @@ def register(app):
 
 
 def demo(
-    alpha: options.Alpha = 1e-2,
+    alpha: options.Alpha = 0.1,
     tol: options.Tol = 1e-6,
     eta: compare.Eta = None,
     plot: Annotated[
@@ -46,10 +47,10 @@ def demo(
         plot = _DEFAULT_PLOT
     compare.check_plot(plot)
     with progress.live() as watch:
-        runs = run_all(_data(), CONVEX, K, alpha, etas=eta or (0.1,), watch=watch, tol=tol)
+        runs = run_all(_data(), CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
     if plot is None:
         console.note("no plot: matplotlib is missing; pip install 'structsvm-papk[plot]'")
-    compare.finish(runs, f"breast cancer, alpha = {alpha:g}", plot, as_json)
+    compare.finish(runs, f"breast cancer: k = {K}, alpha = {alpha:g}", plot, as_json)
 
 
 def _data():
