@@ -1,0 +1,338 @@
+"""Metrics of pandas and polars frames: long tables, and recommendations beside interactions.
+
+Frames are read column by column; the libraries themselves are never imported here.
+"""
+
+import numpy as np
+from numba import njit
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import lists, table
+
+_SHOWN = 5
+_NO_ERROR, _TWICE, _NOT_A_RANK = range(3)
+
+
+def evaluate_frame(
+    frame,
+    metrics,
+    *,
+    user="user_id",
+    item=None,
+    score="score",
+    rank=None,
+    label="label",
+    by=(),
+    **options,
+):
+    """`metrics.evaluate` on a long frame, one row per user and item, in any order.
+
+    Parameters
+    ----------
+    frame : pandas or polars frame
+    metrics : str or sequence of str
+    user : str or None
+        User column; None: all rows are one list.
+    item : str, optional
+        Item column; only to refuse a pair (user, item) that occurs twice.
+    score : str
+        Score column; ignored when `rank` is given.
+    rank : str, optional
+        Column of ranks 1, 2, .. per user, without gaps or ties.
+    label : str
+    by : str or sequence of str
+        User or item columns to split by, see `segments` of `evaluate`.
+    **options
+        Of `evaluate`.
+
+    Returns
+    -------
+    MetricTable
+    """
+    labels = column(frame, label)
+    groups, users = (None, None) if user is None else codes_of(user, frame)
+    if item is not None:
+        _refuse_pairs_twice(frame, user, item, groups, users)
+    scores = (
+        column(frame, score) if rank is None else _scores_from_ranks(frame, rank, groups, users)
+    )
+    columns = [by] if isinstance(by, str) else list(by)
+    segments = {name: column(frame, name) for name in columns}
+    found = table.evaluate(metrics, scores, labels, groups, segments=segments or None, **options)
+    return found if users is None else _renamed(found, users)
+
+
+def evaluate_recommendations(
+    recommendations,
+    interactions,
+    metrics,
+    *,
+    user="user_id",
+    item="item_id",
+    rank="rank",
+    preset="rectools",
+    unmatched="raise",
+    **options,
+):
+    """Metrics of recommended lists against a table of what users liked, as RecTools takes them.
+
+    Parameters
+    ----------
+    recommendations : frame
+        Columns `user`, `item` and `rank` (1, 2, .. per user without gaps or ties).
+    interactions : frame
+        Columns `user` and `item`: the relevant pairs.
+    metrics : str or sequence of str
+    user, item, rank : str
+        Column names in both frames.
+    preset : see `evaluate`
+    unmatched : {"raise", "count"}
+        Users in one frame and not in the other. `count`: without recommendations all their items
+        are missed; without interactions the rule `no_positives` decides.
+    **options
+        Of `evaluate`, without groups and list lengths.
+
+    Returns
+    -------
+    MetricTable
+
+    Notes
+    -----
+    Only listed negatives are known, so `few_negatives` refers to them, and `auc` is refused.
+    """
+    if unmatched not in ("raise", "count"):
+        raise InputError(f"unmatched={unmatched!r} must be 'raise' or 'count'")
+    user_codes, users = codes_of(user, recommendations, interactions)
+    item_codes, items = codes_of(item, recommendations, interactions)
+    n_shown = column(recommendations, user).shape[0]
+    ranks = _whole_ranks(column(recommendations, rank), rank)
+    shown = _Grouped.of(user_codes[:n_shown], users.size)
+    liked = _Grouped.of(user_codes[n_shown:], users.size)
+    if unmatched == "raise":
+        _refuse_unmatched(users, shown, liked)
+    relevant, hits, error = _match(
+        shown.bounds, shown.taken(item_codes[:n_shown]), shown.taken(ranks),
+        liked.bounds, liked.taken(item_codes[n_shown:]), items.size,
+    )  # fmt: skip
+    _raise_match_error(error, users, items, user, item)
+    scores, labels, bounds = _joined(shown.bounds, shown.taken(ranks), relevant, liked.sizes - hits)
+    found = table.evaluate(
+        metrics, scores, labels, indptr=bounds, preset=preset, list_length=shown.sizes, **options
+    )
+    return _renamed(found, users)
+
+
+def column(frame, name):
+    """One column as an array."""
+    try:
+        return np.asarray(frame[name].to_numpy())
+    except Exception:
+        names = [str(c) for c in getattr(frame, "columns", [])]
+        if name not in names:
+            raise InputError(
+                f"there is no column {name!r}; the frame has {', '.join(names)}"
+            ) from None
+        raise
+
+
+def codes_of(name, *frames):
+    """Code of each row's value over all frames in turn, and the sorted unique values."""
+    arrays = [column(frame, name) for frame in frames]
+    kinds = {"number" if a.dtype.kind in "iufb" else "text" for a in arrays if a.size}
+    if len(kinds) > 1:
+        raise InputError(f"column {name!r} holds numbers in one table and text in the other")
+    values = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    if not values.size:
+        raise InputError("there are no rows: the table is empty")
+    if values.dtype.kind == "O":
+        return _text_codes(name, frames, values)
+    try:
+        users, codes = lists._codes(values)
+    except InputError as error:
+        raise InputError(f"column {name!r}: {error}") from None
+    return codes, users
+
+
+def _text_codes(name, frames, values):
+    """Hash with the frame's own library where sorting Python strings would be slow."""
+    module = type(frames[0]).__module__.partition(".")[0]
+    missing = _missing(values)
+    if missing.any():
+        raise InputError(f"column {name!r} is missing in {lists._rows(missing)}")
+    if module == "pandas":
+        import pandas as pd
+
+        codes, users = pd.factorize(values, sort=True)
+        return codes.astype(np.int64), np.asarray(users)
+    if module == "polars":
+        import polars as pl
+
+        series = pl.concat([frame[name].cast(pl.String) for frame in frames])
+        users = series.unique().sort()
+        codes = series.cast(pl.Enum(users)).to_physical().to_numpy()
+        return codes.astype(np.int64), users.to_numpy()
+    users, codes = np.unique(values.astype(str), return_inverse=True)
+    return codes.astype(np.int64), users
+
+
+def _missing(values):
+    return np.fromiter((v is None or v != v for v in values), dtype=bool, count=values.size)
+
+
+def _renamed(found, users):
+    """The table with the frame's own user labels."""
+    from dataclasses import replace
+
+    segments = tuple(
+        replace(s, table=replace(s.table, users=users[s.table.users])) for s in found.segments
+    )
+    return replace(found, users=users[found.users], segments=segments)
+
+
+class _Grouped:
+    """Rows brought together by user; keeps the order within a user."""
+
+    def __init__(self, bounds, order):
+        self.bounds = bounds
+        self.order = order
+
+    @classmethod
+    def of(cls, codes, n_users):
+        bounds = np.zeros(n_users + 1, dtype=np.int64)
+        np.cumsum(np.bincount(codes, minlength=n_users), out=bounds[1:])
+        in_order = bool((codes[1:] >= codes[:-1]).all())
+        return cls(bounds, None if in_order else lists.row_order(codes, bounds))
+
+    @property
+    def sizes(self):
+        return np.diff(self.bounds)
+
+    def taken(self, values):
+        return values if self.order is None else values[self.order]
+
+
+def _whole_ranks(ranks, name):
+    if ranks.dtype.kind == "f":
+        whole = ranks == np.floor(ranks)
+        if not whole.all():
+            raise InputError(f"column {name!r} is no whole number in {lists._rows(~whole)}")
+    elif ranks.dtype.kind not in "iu":
+        raise InputError(f"column {name!r} must hold whole numbers, not {ranks.dtype}")
+    return ranks.astype(np.int64, copy=False)
+
+
+def _scores_from_ranks(frame, rank, groups, users):
+    ranks = _whole_ranks(column(frame, rank), rank)
+    groups = np.zeros(ranks.size, dtype=np.int64) if groups is None else groups
+    users = np.zeros(1, dtype=int) if users is None else users
+    grouped = _Grouped.of(groups, users.size)
+    bad = _bad_rank(grouped.bounds, grouped.taken(ranks))
+    if bad >= 0:
+        owner = users[np.searchsorted(grouped.bounds, bad, side="right") - 1]
+        row = bad if grouped.order is None else grouped.order[bad]
+        raise InputError(
+            f"column {rank!r} of user {owner} has the rank {grouped.taken(ranks)[bad]} in row "
+            f"{row}: ranks must be 1, 2, .. without gaps or ties"
+        )
+    return -ranks.astype(np.float64)
+
+
+def _refuse_pairs_twice(frame, user, item, groups, users):
+    items, names = codes_of(item, frame)
+    groups = np.zeros(items.size, dtype=np.int64) if groups is None else groups
+    pair = groups * names.size + items
+    order = np.argsort(pair, kind="stable")
+    twice = np.flatnonzero(np.diff(pair[order]) == 0)
+    if twice.size:
+        first, second = order[twice[0]], order[twice[0] + 1]
+        whose = "" if users is None else f" of user {users[groups[first]]}"
+        raise InputError(
+            f"item {names[items[first]]}{whose} occurs in row {first} and in row {second} "
+            f"({twice.size} such pairs); give every pair (user, item) once"
+        )
+
+
+def _refuse_unmatched(users, shown, liked):
+    for some, other, have, lack in (
+        (shown, liked, "recommendations", "interactions"),
+        (liked, shown, "interactions", "recommendations"),
+    ):
+        only = users[(some.sizes > 0) & (other.sizes == 0)]
+        if only.size:
+            names = ", ".join(map(str, only[:_SHOWN])) + (", .." if only.size > _SHOWN else "")
+            raise InputError(
+                f"{only.size} users have {have} but no {lack} ({names}); "
+                "unmatched='count' counts them by the rules"
+            )
+
+
+def _raise_match_error(error, users, items, user, item):
+    kind, owner, value = error
+    if kind == _TWICE:
+        raise InputError(
+            f"item {items[value]} occurs twice for user {users[owner]}; give every pair "
+            f"({user}, {item}) once"
+        )
+    if kind == _NOT_A_RANK:
+        raise InputError(
+            f"user {users[owner]} has the rank {value}, but ranks must be 1, 2, .. without gaps "
+            "or ties"
+        )
+
+
+@njit(cache=True, nogil=True)
+def _bad_rank(bounds, ranks):
+    """First row whose rank is repeated or outside 1..length of its list; -1 if none."""
+    seen = np.full(ranks.size + 1, -1, dtype=np.int64)
+    for u in range(bounds.size - 1):
+        size = bounds[u + 1] - bounds[u]
+        for row in range(bounds[u], bounds[u + 1]):
+            if ranks[row] < 1 or ranks[row] > size or seen[ranks[row]] == u:
+                return row
+            seen[ranks[row]] = u
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _match(shown_bounds, shown_items, ranks, liked_bounds, liked_items, n_items):
+    """Relevance of each shown row, hits per user, and the first error (kind, user, value)."""
+    relevant = np.zeros(shown_items.size, dtype=np.uint8)
+    hits = np.zeros(shown_bounds.size - 1, dtype=np.int64)
+    liked_by = np.full(n_items, -1, dtype=np.int64)
+    shown_to = np.full(n_items, -1, dtype=np.int64)
+    bad = _bad_rank(shown_bounds, ranks)
+    if bad >= 0:
+        owner = np.searchsorted(shown_bounds, bad, side="right") - 1
+        return relevant, hits, (_NOT_A_RANK, owner, ranks[bad])
+    for u in range(hits.size):
+        for row in range(liked_bounds[u], liked_bounds[u + 1]):
+            if liked_by[liked_items[row]] == u:
+                return relevant, hits, (_TWICE, u, liked_items[row])
+            liked_by[liked_items[row]] = u
+        for row in range(shown_bounds[u], shown_bounds[u + 1]):
+            found = shown_items[row]
+            if shown_to[found] == u:
+                return relevant, hits, (_TWICE, u, found)
+            shown_to[found] = u
+            relevant[row] = liked_by[found] == u
+            hits[u] += relevant[row]
+    return relevant, hits, (_NO_ERROR, np.int64(0), np.int64(0))
+
+
+@njit(cache=True, nogil=True)
+def _joined(shown_bounds, ranks, relevant, missed):
+    """Shown rows of each user, then one row of score -inf per relevant item that was not shown."""
+    n_users = missed.size
+    bounds = np.zeros(n_users + 1, dtype=np.int64)
+    for u in range(n_users):
+        bounds[u + 1] = bounds[u] + shown_bounds[u + 1] - shown_bounds[u] + missed[u]
+    scores = np.empty(bounds[n_users])
+    labels = np.ones(bounds[n_users], dtype=np.uint8)
+    for u in range(n_users):
+        target = bounds[u]
+        for row in range(shown_bounds[u], shown_bounds[u + 1]):
+            scores[target] = -ranks[row]
+            labels[target] = relevant[row]
+            target += 1
+        scores[target : bounds[u + 1]] = -np.inf
+    return scores, labels, bounds
