@@ -1,0 +1,27 @@
+"""The metrics as functions that scikit-learn's `make_scorer` takes."""
+
+from structsvm_papk.metrics.table import evaluate
+
+
+def mean_score(y_true, y_score, *, groups=None, metric="pap@10", **options):
+    """Mean of a metric over users; larger is better.
+
+    With metadata routing::
+
+        scorer = make_scorer(mean_score, response_method="decision_function", metric="pap@5")
+        scorer.set_score_request(groups=True)
+
+    Parameters
+    ----------
+    y_true, y_score : array-like, shape (n_rows,)
+    groups : array-like, shape (n_rows,), optional
+        User of each row; None: one list.
+    metric : str
+    **options
+        Of `evaluate`.
+
+    Returns
+    -------
+    float
+    """
+    return evaluate([metric], y_score, y_true, groups, **options).mean(metric)

@@ -1,0 +1,135 @@
+import numpy as np
+import pytest
+from sklearn import set_config
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV, GroupKFold
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import hooks
+from structsvm_papk.metrics.scorers import mean_score
+
+
+def ranking(seed, n_users=50, n=14):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_users * n, 5))
+    y = (X[:, 0] + 0.5 * X[:, 1] * X[:, 2] + rng.normal(size=len(X)) > 1.2).astype(int)
+    return X, y, np.repeat(np.arange(n_users), n), np.full(n_users, n)
+
+
+TRAIN, VALID = ranking(0, n_users=60), ranking(1)
+NAME = "pap@3"
+
+
+def expected(scores, rows=VALID):
+    return metrics.evaluate([NAME], scores, rows[1], rows[2]).mean(NAME)
+
+
+def test_lightgbm_ranker_stops_early_on_pap():
+    lgb = pytest.importorskip("lightgbm")
+    ranker = lgb.LGBMRanker(n_estimators=80, num_leaves=6, verbose=-1, metric="None", n_jobs=1)
+    fit = {"group": TRAIN[3], "eval_group": [VALID[3]]}
+    fit |= {"eval_metric": hooks.lightgbm_eval_metric(NAME)}
+    fit |= {"callbacks": [lgb.early_stopping(8, verbose=False)]}
+    try:
+        ranker.fit(*TRAIN[:2], eval_X=(VALID[0],), eval_y=(VALID[1],), **fit)
+    except TypeError:
+        ranker.fit(*TRAIN[:2], eval_set=[VALID[:2]], **fit)
+    history = next(iter(ranker.evals_result_.values()))[NAME]
+    best = ranker.best_iteration_
+    assert best < 80
+    assert history[best - 1] == max(history)
+    assert history[best - 1] == pytest.approx(expected(ranker.predict(VALID[0])))
+
+
+def test_lightgbm_train_takes_the_feval():
+    lgb = pytest.importorskip("lightgbm")
+    train = lgb.Dataset(TRAIN[0], TRAIN[1], group=TRAIN[3])
+    valid = lgb.Dataset(VALID[0], VALID[1], group=VALID[3], reference=train)
+    seen = {}
+    booster = lgb.train(
+        {"objective": "lambdarank", "verbose": -1, "metric": "None", "num_threads": 1},
+        train, 10, valid_sets=[valid], feval=hooks.lightgbm_feval(NAME, ties="half"),
+        callbacks=[lgb.record_evaluation(seen)],
+    )  # fmt: skip
+    scores = booster.predict(VALID[0], num_iteration=10)
+    found = metrics.evaluate([NAME], scores, *VALID[1:3], ties="half").mean(NAME)
+    assert seen["valid_0"][NAME][-1] == pytest.approx(found)
+
+
+def test_xgboost_train_stops_early_on_pap():
+    xgb = pytest.importorskip("xgboost")
+    train = xgb.DMatrix(TRAIN[0], TRAIN[1], qid=TRAIN[2])
+    valid = xgb.DMatrix(VALID[0], VALID[1], qid=VALID[2])
+    seen = {}
+    booster = xgb.train(
+        {"objective": "rank:ndcg", "disable_default_eval_metric": 1, "max_depth": 3, "nthread": 1},
+        train, 80, evals=[(valid, "valid")], custom_metric=hooks.xgboost_custom_metric(NAME),
+        callbacks=[xgb.callback.EarlyStopping(rounds=8, maximize=True, save_best=True)],
+        evals_result=seen, verbose_eval=False,
+    )  # fmt: skip
+    assert len(seen["valid"][NAME]) < 80
+    assert max(seen["valid"][NAME]) == pytest.approx(expected(booster.predict(valid)))
+
+
+def test_xgboost_ranker_takes_the_eval_metric():
+    xgb = pytest.importorskip("xgboost")
+    ranker = xgb.XGBRanker(
+        n_estimators=8, eval_metric=hooks.xgboost_eval_metric(NAME), n_jobs=1, max_depth=3
+    )
+    X, y, groups, _ = VALID
+    ranker.fit(X, y, qid=groups, eval_set=[(X, y)], eval_qid=[groups], verbose=False)
+    history = ranker.evals_result()["validation_0"][NAME]
+    values = metrics.per_user(NAME, ranker.predict(X), y, groups)
+    assert history[-1] == pytest.approx(np.nan_to_num(values).mean(), abs=1e-6)
+
+
+def test_catboost_ranker_stops_early_on_pap():
+    catboost = pytest.importorskip("catboost")
+    pools = [catboost.Pool(X, y, group_id=g) for X, y, g, _ in (TRAIN, VALID)]
+    ranker = catboost.CatBoostRanker(
+        iterations=80, loss_function="YetiRank", depth=3, verbose=False, thread_count=1,
+        allow_writing_files=False, early_stopping_rounds=8, use_best_model=True,
+        eval_metric=hooks.CatBoostMetric(NAME, [TRAIN[2], VALID[2]]),
+    )  # fmt: skip
+    ranker.fit(pools[0], eval_set=pools[1])
+    history = ranker.get_evals_result()["validation"]["CatBoostMetric"]
+    assert len(history) < 80
+    assert max(history) == pytest.approx(expected(ranker.predict(pools[1])))
+
+
+def test_catboost_pools_are_told_apart():
+    scores, labels = np.array([3.0, 2, 1, 0]), [np.array([1, 0, 0, 1]), np.array([0, 0, 1, 1])]
+    groups = [np.array([0, 0, 1, 1]), np.zeros(4, dtype=int)]
+    metric = hooks.CatBoostMetric("auc", groups, labels)
+    assert metric.evaluate([scores], labels[0], None) == (0.5, 1.0)
+    assert metric.evaluate([scores], labels[1], None) == (0.0, 1.0)
+    with pytest.raises(InputError, match="two pools have 4 rows"):
+        hooks.CatBoostMetric("auc", groups).evaluate([scores], labels[0], None)
+    with pytest.raises(InputError, match="no groups were given for a pool of 2 rows"):
+        metric.evaluate([scores[:2]], labels[0][:2], None)
+    with pytest.raises(InputError, match="adjacent"):
+        hooks.CatBoostMetric("auc", [[0, 1, 0]])
+    assert not hooks.CatBoostMetric("auc", groups, gain=False).is_max_optimal()
+
+
+def test_scorer_in_a_grid_search_over_users():
+    X, y, groups, _ = TRAIN
+    set_config(enable_metadata_routing=True)
+    try:
+        scorer = make_scorer(mean_score, response_method="decision_function", metric=NAME)
+        scorer.set_score_request(groups=True)
+        search = GridSearchCV(
+            LogisticRegression(), {"C": [1e-4, 1.0]}, scoring=scorer, cv=GroupKFold(3)
+        )
+        search.fit(X, y, groups=groups)
+    finally:
+        set_config(enable_metadata_routing=False)
+    fold = next(GroupKFold(3).split(X, y, groups))
+    model = LogisticRegression(C=1.0).fit(X[fold[0]], y[fold[0]])
+    part = fold[1]
+    by_hand = metrics.evaluate(
+        [NAME], model.decision_function(X[part]), y[part], groups[part]
+    ).mean(NAME)
+    assert search.cv_results_["split0_test_score"][1] == pytest.approx(by_hand)
