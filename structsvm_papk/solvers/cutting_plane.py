@@ -20,6 +20,7 @@ METHODS = ("bundle", "line_search", "one_slack")
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
 _INNER = 0.2  # accuracy of the restricted problem, relative to the predicted decrease
 _SMALLEST_PROX = 1e-3  # of alpha
+_PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
 
 
@@ -239,6 +240,9 @@ class _Run:
         if decrease >= _SERIOUS * predicted:
             shrink = 0.25 if decrease >= 0.5 * predicted else 0.5
             self.prox = max(shrink * self.prox, _SMALLEST_PROX * self.config.alpha)
+        elif predicted <= _PINNED * (self.best - self.lower_bound):
+            # the proximal term, not the model, keeps w in place: no certificate would come of it
+            self.prox = max(0.25 * self.prox, _SMALLEST_PROX * self.config.alpha)
         elif -decrease > 3.0 * predicted:
             self.prox *= 2.0
 
