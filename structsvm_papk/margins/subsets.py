@@ -10,13 +10,14 @@ variables.
 """
 
 import time
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from scipy import optimize
 
-from structsvm_papk.margins.exact import dense_rows, exact_scores, solve_near
+from structsvm_papk.margins.exact import dense_rows, solve_near
 from structsvm_papk.margins.separation import HullProof, Separator
 
 NUMERICAL_ZERO = 1e-6
@@ -223,7 +224,7 @@ class SubsetSearch:
             rules.append(member @ z <= member.sum(axis=1) - 1)
         problem = cp.Problem(cp.Minimize(0), rules)
         left = self.deadline - time.monotonic()
-        problem.solve(solver=cp.HIGHS, time_limit=float(np.clip(left, 0.1, 1e6)))
+        _solve(problem, left)
         if z.value is None:
             return None
         chosen = np.zeros(len(self._user), dtype=bool)
@@ -347,9 +348,8 @@ class SubsetSearch:
         if condition == "moderate":
             rules.append(x_pos @ w >= t_pos)
         problem = cp.Problem(cp.Maximize(m), rules)
-        left = float(np.clip(deadline - time.monotonic(), 0.1, 1e6))
         try:
-            problem.solve(solver=cp.HIGHS, time_limit=left)
+            _solve(problem, deadline - time.monotonic())
         except cp.SolverError:
             return None, most
         info = problem.solver_stats.extra_stats if problem.solver_stats else None
@@ -367,9 +367,15 @@ class SubsetSearch:
         return near, far
 
 
+def _solve(problem, seconds):
+    """Run HiGHS with a time limit; its warning about a stop before optimality is no news here."""
+    import cvxpy as cp
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        problem.solve(solver=cp.HIGHS, time_limit=float(np.clip(seconds, 0.1, 1e6)))
+
+
 def exact_linf(w):
     """Largest absolute entry of w, as a Fraction."""
     return max(abs(Fraction(v) if isinstance(v, Fraction) else Fraction(float(v))) for v in w)
-
-
-__all__ = ["CommonProof", "SubsetProof", "SubsetSearch", "exact_scores", "no_choice_avoids"]

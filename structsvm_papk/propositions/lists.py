@@ -1,0 +1,169 @@
+"""Many small lists of one shape, and everything the claims say about them.
+
+An instance is one or more lists (claims on convexity need two); arrays carry the instances first,
+then the lists of an instance, then the items: p has shape (n, m, n_pos), q (n, m, n_neg).
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, permutations, product
+
+import numpy as np
+
+from structsvm_papk.surrogates import make_surrogate
+
+TOL = 1e-9
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of the lists: positives, negatives, k, and lists per instance."""
+
+    n_pos: int
+    n_neg: int
+    k: int
+    n_lists: int = 1
+
+    @property
+    def beta(self):
+        """``min(n_pos, k)``."""
+        return min(self.n_pos, self.k)
+
+    @property
+    def size(self):
+        """Items of one list, then k: the order in which counterexamples are preferred."""
+        return (self.n_pos + self.n_neg, self.k, self.n_pos)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Instances of one shape: scores p (n, m, n_pos) and q (n, m, n_neg)."""
+
+    p: np.ndarray
+    q: np.ndarray
+    shape: Shape
+
+    def __len__(self):
+        return len(self.p)
+
+    def take(self, rows):
+        """Return the chosen instances."""
+        return Batch(self.p[rows], self.q[rows], self.shape)
+
+    def with_scores(self, p, q):
+        """Return other scores of the same shape."""
+        return Batch(p, q, self.shape)
+
+    @property
+    def scale(self):
+        """Largest absolute score of each instance, plus one: the size of rounding errors."""
+        return 1 + np.maximum(np.abs(self.p).max(axis=(1, 2)), np.abs(self.q).max(axis=(1, 2)))
+
+    @property
+    def best(self):
+        """Positives in decreasing order."""
+        return -np.sort(-self.p, axis=-1)
+
+    @property
+    def top(self):
+        """Largest negative of each list."""
+        return self.q.max(axis=-1)
+
+    def surrogate(self, name):
+        """Values (n, m) of a surrogate, by the package's kernels."""
+        n, m = self.p.shape[:2]
+        scores = np.concatenate([self.p, self.q], axis=-1).reshape(n * m, -1)
+        indptr = np.arange(n * m + 1, dtype=np.int64) * scores.shape[1]
+        n_pos = np.full(n * m, self.shape.n_pos, dtype=np.int64)
+        loss = make_surrogate(name, self.shape.k)
+        values, _ = loss.value_and_subgradient(scores.ravel(), indptr, n_pos)
+        return values.reshape(n, m)
+
+    def risk(self):
+        """Definition 1, in numpy: the share of pairs (best beta) x (top k) with ``p <= q``."""
+        p = self.best[..., : self.shape.beta]
+        q = -np.sort(-self.q, axis=-1)[..., : self.shape.k]
+        return (p[..., :, None] <= q[..., None, :]).mean(axis=(-2, -1))
+
+    def margins(self):
+        """Largest delta of each margin condition, as in `structsvm_papk.margins.check_scores`."""
+        p, beta = self.best, self.shape.beta
+        weak = p[..., beta - 1] - self.top
+        return {
+            "weak": weak,
+            "beta": p[..., self.shape.n_pos - beta :].mean(axis=-1) - self.top,
+            "moderate": np.where(p[..., -1] >= self.top, weak, -np.inf),
+            "strong": p[..., -1] - self.top,
+        }
+
+    def minimax_auc_risk(self):
+        """``max over k negatives of min over beta positives`` of the AUC risk, by enumeration."""
+        wrong = (self.p[..., :, None] <= self.q[..., None, :]).astype(float)
+        pos = _subsets(self.shape.n_pos, self.shape.beta)
+        neg = _subsets(self.shape.n_neg, self.shape.k)
+        return (pos @ wrong @ neg.T).min(axis=-2).max(axis=-1) / (self.shape.beta * self.shape.k)
+
+    def maximin_auc_risk(self):
+        """Return the same with min and max exchanged in rank: the easiest negatives instead."""
+        wrong = (self.p[..., :, None] <= self.q[..., None, :]).astype(float)
+        pos = _subsets(self.shape.n_pos, self.shape.beta)
+        neg = _subsets(self.shape.n_neg, self.shape.k)
+        return (pos @ wrong @ neg.T).min(axis=(-2, -1)) / (self.shape.beta * self.shape.k)
+
+    def ts_by_enumeration(self):
+        """Equation (14) word by word: all subsets of k negatives, all orderings of the items.
+
+        An ordering is an order of the negatives and, for each positive, how many of them it has
+        above; ``pi_ij = 1`` where negative j is above positive i. The first sum takes the beta
+        positives that the *ordering* ranks highest.
+        """
+        shape = self.shape
+        n, m = self.p.shape[:2]
+        best = np.full((n, m), -np.inf)
+        above, loss = _orderings(shape.n_pos, shape.k, shape.beta)
+        reward = -above.sum(axis=2) @ np.swapaxes(self.p, 1, 2).reshape(n, shape.n_pos, m)
+        for chosen in combinations(range(shape.n_neg), shape.k):
+            for order in permutations(chosen):
+                columns = np.swapaxes(self.q[..., list(order)], 1, 2)
+                value = loss[:, None] + reward + above.sum(axis=1) @ columns
+                best = np.maximum(best, value.max(axis=1))
+        return best / (shape.beta * shape.k)
+
+    def as_dict(self, row=0):
+        """One instance as plain lists, items in decreasing order where it is a single list."""
+        p, q = self.p[row], self.q[row]
+        if len(p) == 1:
+            p, q = -np.sort(-p, axis=-1), -np.sort(-q, axis=-1)
+        lists = [
+            {"positives": a.tolist(), "negatives": b.tolist()} for a, b in zip(p, q, strict=True)
+        ]
+        return {"k": self.shape.k, "lists": lists}
+
+
+@lru_cache(maxsize=256)
+def _subsets(n, size):
+    """Indicator rows of all subsets of `size` out of n."""
+    chosen = list(combinations(range(n), size))
+    rows = np.zeros((len(chosen), n))
+    for i, members in enumerate(chosen):
+        rows[i, list(members)] = 1.0
+    return rows
+
+
+@lru_cache(maxsize=256)
+def _orderings(n_pos, k, beta):
+    """All matrices pi with rows 1..1 0..0, and the first sum of (14) of each."""
+    counts = np.array(list(product(range(k + 1), repeat=n_pos)))
+    above = (np.arange(k) < counts[:, :, None]).astype(float)
+    return above, np.sort(counts, axis=1)[:, :beta].sum(axis=1).astype(float)
+
+
+def shapes(largest=6, extra=((12, 20, 10), (30, 50, 5), (3, 40, 40)), n_lists=1):
+    """All shapes with up to `largest` positives and negatives by size, then larger ones."""
+    small = [
+        Shape(n_pos, n_neg, k, n_lists)
+        for n_pos in range(1, largest + 1)
+        for n_neg in range(1, largest + 1)
+        for k in range(1, n_neg + 1)
+    ]
+    return sorted(small, key=lambda s: s.size) + [Shape(*s, n_lists) for s in extra]

@@ -1,0 +1,213 @@
+"""Consistency by optimising: does the certified optimum for alpha -> 0 have zero risk?
+
+A margin condition says that *some* w has zero loss; what a user gets is the minimiser. For an upper
+bound of the risk the two agree: ``risk <= R(w) <= F(w)``, and F at the optimum is at most
+``alpha/2 |w_m|^2`` for a w_m that realises the margin, which is made smaller than the smallest
+positive risk ``1/(n_users beta k)``. For Avg, which is no upper bound, they need not agree.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structsvm_papk.data import RankingData
+from structsvm_papk.datasets import margin_lists
+from structsvm_papk.margins import find_scorer
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.surrogates import make_surrogate
+
+SLACK = 1e-3  # alpha/2 |w_m|^2 as a share of the smallest positive mean risk
+
+
+@dataclass(frozen=True)
+class OptimumClaim:
+    """On data with a margin condition, the certified optimum of a surrogate has zero risk.
+
+    Attributes
+    ----------
+    id, title, claim, formula, source, hypothesis : str
+    surrogate, condition : str
+        What is optimised, on data of which condition.
+    control_surrogate, control_condition, control_words : str
+        A variant with the opposite verdict.
+    """
+
+    id: str
+    title: str
+    claim: str
+    formula: str
+    source: str
+    hypothesis: str
+    surrogate: str
+    condition: str
+    control_surrogate: str
+    control_condition: str
+    control_words: str
+
+
+def _claims():
+    for surrogate, condition, proposition in (
+        ("max", "strong", "Proposition 6"),
+        ("ts", "moderate", "Proposition 4"),
+    ):
+        yield OptimumClaim(
+            id=f"optimum-{surrogate}-{condition}",
+            title=f"Optimum of {surrogate} under the {condition} margin",
+            claim=f"Where some w realises the {condition} margin, the certified optimum of "
+            f"{surrogate} for small alpha has zero risk.",
+            formula=f"argmin alpha/2 |w|^2 + {surrogate}(w), alpha -> 0, has risk = 0",
+            source=f"follows from {proposition} ({surrogate} is an upper bound of the risk)",
+            hypothesis=f"data realise the {condition} margin (certified)",
+            surrogate=surrogate,
+            condition=condition,
+            control_surrogate=surrogate,
+            control_condition="weak",
+            control_words="data that realise the weak margin only (no w realises more)",
+        )
+    for condition in ("beta", "strong"):
+        yield OptimumClaim(
+            id=f"optimum-avg-{condition}",
+            title=f"Optimum of avg under the {condition} margin",
+            claim=f"Where some w realises the {condition} margin (and n_pos >= 2 beta - 1), the "
+            "certified optimum of Avg for small alpha has zero risk.",
+            formula="argmin alpha/2 |w|^2 + Avg(w), alpha -> 0, has risk = 0",
+            source="suggested by Proposition 3; Avg(w) = 0 only needs mean(p) >= max q + 1",
+            hypothesis=f"data realise the {condition} margin (certified), n_pos >= 2 beta - 1",
+            surrogate="avg",
+            condition=condition,
+            control_surrogate="max",
+            control_condition="strong",
+            control_words="Max under the strong margin",
+        )
+
+
+OPTIMUM_CLAIMS = {claim.id: claim for claim in _claims()}
+
+
+@dataclass
+class OptimumOutcome:
+    """Data sets solved, the largest risk at a certified optimum, and the simplest bad data set."""
+
+    instances: int = 0
+    worst: float = -np.inf
+    n_bad: int = 0
+    example: dict | None = None
+
+    @property
+    def violated(self):
+        """True when some certified optimum has positive risk."""
+        return self.example is not None
+
+
+def search_optima(surrogate, condition, seed, n_large=4, n_small=120):
+    """Solve data sets that realise the condition, and look at the risk of the optimum.
+
+    Parameters
+    ----------
+    surrogate : str
+    condition : {"weak", "beta", "moderate", "strong"}
+    seed : int
+    n_large, n_small : int
+        Data sets from `margin_lists` (several users, no stronger condition), and small ones with
+        whole-number features.
+
+    Returns
+    -------
+    OptimumOutcome
+    """
+    outcome = OptimumOutcome()
+    for n in range(n_large):
+        lists = margin_lists(
+            condition, n_users=3, n_pos=8, n_neg=15, n_features=3, k=3, exclude="any", seed=seed + n
+        )
+        data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+        _record(data, lists.w_true, surrogate, 3, outcome)
+    rng = np.random.default_rng(seed)
+    for _ in range(n_small):
+        X, y, k = _small_data(rng)
+        found = find_scorer(X, y, k, condition, time_limit=5, largest_margin=False)
+        stronger = condition == "weak" and found.answer == "yes" and _more_than_weak(X, y, k)
+        if found.answer == "yes" and not stronger:
+            data = RankingData.from_groups(X, y)
+            _record(data, found.w / found.margin, surrogate, k, outcome)
+    return outcome
+
+
+def _more_than_weak(X, y, k):
+    others = ("beta", "moderate", "strong")
+    return any(
+        find_scorer(X, y, k, c, time_limit=5, largest_margin=False).answer != "no" for c in others
+    )
+
+
+def _small_data(rng):
+    """Draw one user with a few whole-number points in the plane, one positive sometimes far off."""
+    n_pos, n_neg, k = 3, int(rng.integers(2, 4)), 2
+    X = rng.integers(-3, 4, (n_pos + n_neg, 2)).astype(float)
+    X[:n_pos] += rng.integers(0, 6, 2)
+    if rng.random() < 0.5:
+        X[0] = rng.integers(-30, 31, 2)
+    return X, np.repeat([1, 0], [n_pos, n_neg]), k
+
+
+def _record(data, w_margin, surrogate, k, outcome):
+    """Solve with an alpha so small that alpha/2 |w_m|^2 cannot hide a positive risk."""
+    beta = int(np.minimum(data.n_pos, k).max())
+    alpha = 2 * SLACK / (data.n_users * beta * k) / float(w_margin @ w_margin)
+    risk = EmpiricalRisk(make_surrogate(surrogate, k), data)
+    result = CuttingPlane(alpha=alpha, tol=1e-6, max_iter=500).solve(risk)
+    if result.objective - result.lower_bound > 1e-6:
+        return
+    risks = list_risks(data, result.w, k)
+    outcome.instances += 1
+    outcome.worst = max(outcome.worst, float(risks.max()))
+    if risks.max() <= 0:
+        return
+    outcome.n_bad += 1
+    example = _example(data, result, k, surrogate, int(np.argmax(risks)), float(risks.max()))
+    if outcome.example is None or example["size"] < outcome.example["size"]:
+        outcome.example = example
+
+
+def list_risks(data, w, k):
+    """Definition 1 for each user at w."""
+    scores = data.scores(w)
+    risks = np.empty(data.n_users)
+    for u, (start, n, stop) in enumerate(
+        zip(data.indptr[:-1], data.n_pos, data.indptr[1:], strict=True)
+    ):
+        p = -np.sort(-scores[start : start + n])[: min(n, k)]
+        q = -np.sort(-scores[start + n : stop])[:k]
+        risks[u] = (p[:, None] <= q).mean()
+    return risks
+
+
+def _example(data, result, k, surrogate, user, risk):
+    """One user at the optimum, as ranked lists, with the data when they are few."""
+    start, n, stop = data.indptr[user], data.n_pos[user], data.indptr[user + 1]
+    scores = data.scores(result.w)
+    X = np.asarray(data.X)
+    lists = {
+        "positives": np.sort(scores[start : start + n])[::-1].tolist(),
+        "negatives": np.sort(scores[start + n : stop])[::-1].tolist(),
+    }
+    few = data.n_users == 1 and stop - start <= 8
+    return {
+        "k": k,
+        "lists": [lists],
+        "values": {"risk": risk, surrogate: float(result.objective)},
+        "data": {
+            "positives": X[data.rows[start : start + n]].tolist(),
+            "negatives": X[data.rows[start + n : stop]].tolist(),
+            "w": result.w.tolist(),
+        }
+        if few
+        else None,
+        "size": float(np.abs(X).sum()) + (1000.0 if _has_tie(lists) else 0.0),
+    }
+
+
+def _has_tie(lists):
+    p, q = np.array(lists["positives"]), np.array(lists["negatives"])
+    return bool((np.abs(p[:, None] - q) < 1e-6).any())

@@ -1,0 +1,218 @@
+"""Run the checks, in parallel and seeded, and describe what was found."""
+
+import time
+import zlib
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.propositions.claims import CLAIMS
+from structsvm_papk.propositions.optimising import OPTIMUM_CLAIMS, search_optima
+from structsvm_papk.propositions.search import Effort, search
+
+ALL_IDS = (*CLAIMS, *OPTIMUM_CLAIMS)
+EFFORTS = {
+    "quick": (Effort(n_random=40, n_steps=8, n_climbers=8), (1, 25)),
+    "normal": (Effort(n_random=300, n_steps=40, n_climbers=32), (4, 120)),
+    "thorough": (Effort(n_random=2000, n_steps=150, n_climbers=64), (20, 1000)),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """A claim, what was tried, and the verdict.
+
+    Attributes
+    ----------
+    id, title, claim, formula, source, hypothesis : str
+    verdict : {"holds", "counterexample"}
+        "holds" means: on all instances tried.
+    instances : int
+    drawn : str
+        How the instances were drawn, with counts.
+    worst : float
+        Largest violation seen; rounding when the claim holds.
+    counterexample : dict or None
+        ``k``, ``lists`` of positives and negatives, ``values`` there.
+    control : str
+        The variant whose verdict must be the opposite.
+    control_verdict : str
+    control_counterexample : dict or None
+    seconds : float
+    """
+
+    id: str
+    title: str
+    claim: str
+    formula: str
+    source: str
+    hypothesis: str
+    verdict: str
+    instances: int
+    drawn: str
+    worst: float
+    counterexample: dict | None
+    control: str
+    control_verdict: str
+    control_counterexample: dict | None
+    seconds: float
+
+    @property
+    def control_works(self):
+        """True when the control has the opposite verdict."""
+        return self.control_verdict != self.verdict
+
+    def as_dict(self):
+        """Return the fields as plain Python values."""
+        return asdict(self) | {"control_works": self.control_works}
+
+
+def verify(ids=None, seed=0, effort="normal", n_jobs=1, progress=None):
+    """Run checks.
+
+    Parameters
+    ----------
+    ids : iterable of str, optional
+        All when not given.
+    seed : int
+        Each check has its own stream, from the seed and its id: the result depends neither on the
+        order nor on `n_jobs`.
+    effort : {"quick", "normal", "thorough"}
+    n_jobs : int
+        Processes.
+    progress : callable, optional
+        Called with each finished Check.
+
+    Returns
+    -------
+    list of Check
+        In the order of `ids`.
+
+    Raises
+    ------
+    InputError
+        Unknown ids or effort.
+    """
+    ids = list(ALL_IDS if ids is None else ids)
+    unknown = [name for name in ids if name not in ALL_IDS]
+    if unknown:
+        raise InputError(f"unknown check {unknown[0]!r}; there are: {', '.join(ALL_IDS)}")
+    if effort not in EFFORTS:
+        raise InputError(f"effort {effort!r} is not one of {', '.join(EFFORTS)}")
+    done = {}
+    for check in _results(ids, seed, effort, n_jobs):
+        done[check.id] = check
+        if progress is not None:
+            progress(check)
+    return [done[name] for name in ids]
+
+
+def _results(ids, seed, effort, n_jobs):
+    if n_jobs == 1 or len(ids) < 2:
+        yield from (run_check(name, seed, effort) for name in ids)
+        return
+    # the slow checks first, so that no process idles at the end
+    order = sorted(ids, key=lambda name: name not in OPTIMUM_CLAIMS)
+    with ProcessPoolExecutor(min(n_jobs, len(ids)), mp_context=get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(run_check, n, seed, effort) for n in order]):
+            yield future.result()
+
+
+def run_check(name, seed=0, effort="normal"):
+    """Run one check.
+
+    Parameters
+    ----------
+    name : str
+    seed : int
+    effort : {"quick", "normal", "thorough"}
+
+    Returns
+    -------
+    Check
+    """
+    start = time.perf_counter()
+    own = np.random.SeedSequence([seed, zlib.crc32(name.encode())]).generate_state(2).tolist()
+    run = _run_claim if name in CLAIMS else _run_optimum
+    fields = run(name, own, effort)
+    return Check(id=name, seconds=time.perf_counter() - start, **fields)
+
+
+def _run_claim(name, seeds, effort):
+    claim, level = CLAIMS[name], EFFORTS[effort][0]
+    found = search(claim.statement, seeds[0], level)
+    control = search(claim.control, seeds[1], level)
+    drawn = found.drawn
+    return _words(claim) | {
+        "verdict": _verdict(found),
+        "instances": found.instances,
+        "drawn": f"{drawn['random']} random lists, {drawn['lattice']} on tie-rich lattices, "
+        f"{drawn['climbing']} by climbing towards a violation; "
+        f"{len(claim.statement.shapes)} shapes, n_pos = 1 and k = n_neg among them",
+        "worst": found.worst,
+        "counterexample": _described(found.example, claim.quantities),
+        "control": claim.control_words,
+        "control_verdict": _verdict(control),
+        "control_counterexample": _described(control.example, claim.quantities),
+    }
+
+
+def _run_optimum(name, seeds, effort):
+    claim, (n_large, n_small) = OPTIMUM_CLAIMS[name], EFFORTS[effort][1]
+    found = search_optima(claim.surrogate, claim.condition, seeds[0] % 10**6, n_large, n_small)
+    control = search_optima(
+        claim.control_surrogate, claim.control_condition, seeds[1] % 10**6, n_large, n_small
+    )
+    return _words(claim) | {
+        "verdict": _verdict(found),
+        "instances": found.instances,
+        "drawn": f"{found.instances} data sets solved to a certified optimum, "
+        f"{max(0, found.n_bad)} with positive risk",
+        "worst": found.worst,
+        "counterexample": _plain(found.example),
+        "control": claim.control_words,
+        "control_verdict": _verdict(control),
+        "control_counterexample": _plain(control.example),
+    }
+
+
+def _words(claim):
+    return {
+        field: getattr(claim, field)
+        for field in ("title", "claim", "formula", "source", "hypothesis")
+    }
+
+
+def _verdict(outcome):
+    return "counterexample" if outcome.violated else "holds"
+
+
+def _plain(example):
+    return None if example is None else {k: v for k, v in example.items() if k != "size"}
+
+
+def _described(example, quantities):
+    """One instance with the values that the claim is about, one per list."""
+    if example is None:
+        return None
+    margins = {f"delta_{name}": v for name, v in example.margins().items()}
+    values = {}
+    for name in quantities:
+        found = margins[name] if name in margins else _value(example, name)
+        values[name] = [float(v) for v in found[0]] if found.shape[1] > 1 else float(found[0, 0])
+    if example.shape.n_lists > 1:
+        middle = type(example)(
+            example.p.mean(axis=1, keepdims=True),
+            example.q.mean(axis=1, keepdims=True),
+            example.shape,
+        )
+        for name in quantities:
+            values[f"{name} at the midpoint"] = float(_value(middle, name)[0, 0])
+    return example.as_dict() | {"values": values}
+
+
+def _value(batch, name):
+    return batch.risk() if name == "risk" else batch.surrogate(name)

@@ -1,0 +1,272 @@
+"""Search for counterexamples: random lists, lattices full of ties, and hill climbing.
+
+A statement is `violation(batch)`, positive where the claim fails, and `holds(batch)`, true where
+its hypothesis does. `prepare(batch)` moves random scores into the hypothesis. Violations at most
+``TOL * scale`` are rounding.
+"""
+
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+
+from structsvm_papk.propositions.lists import TOL, Batch, Shape
+
+GRIDS = (np.arange(-3, 4.0), np.arange(-4, 4.5) / 2, np.arange(-8, 9) / 4)
+MOST_LATTICE = 60_000
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to try per shape: random draws, climbing steps, and the climbing population."""
+
+    n_random: int = 150
+    n_steps: int = 30
+    n_climbers: int = 24
+
+
+@dataclass
+class Outcome:
+    """What a search found.
+
+    Attributes
+    ----------
+    instances : int
+        Instances tried that satisfy the hypothesis.
+    worst : float
+        Largest violation seen, -inf when nothing was tried; at most rounding when the claim holds.
+    drawn : dict of str -> int
+        Instances by source: random, lattice, climbing.
+    example : Batch or None
+        One instance that violates the claim, as small as was found.
+    """
+
+    instances: int = 0
+    worst: float = -np.inf
+    drawn: dict = field(default_factory=lambda: {"random": 0, "lattice": 0, "climbing": 0})
+    example: Batch | None = None
+
+    @property
+    def violated(self):
+        """True when a counterexample was found."""
+        return self.example is not None
+
+
+def search(statement, seed, effort):
+    """Try all shapes of the statement; then make the counterexample, if any, small.
+
+    Parameters
+    ----------
+    statement : Statement
+    seed : int
+    effort : Effort
+
+    Returns
+    -------
+    Outcome
+    """
+    rng = np.random.default_rng(seed)
+    outcome = Outcome()
+    for shape in statement.shapes:
+        drawn = _keep(statement, _random(shape, effort.n_random, rng), prepare=True)
+        _record(statement, drawn, "random", outcome)
+        lattice = _keep(statement, _lattice_sample(shape, effort.n_random, rng))
+        _record(statement, lattice, "lattice", outcome)
+        _climb(statement, drawn, rng, effort, outcome)
+    if outcome.violated:
+        outcome.example = minimise(statement, outcome.example, rng, effort)
+    return outcome
+
+
+def _record(statement, batch, source, outcome):
+    """Evaluate, count, and keep the worst instance."""
+    if len(batch) == 0:
+        return np.zeros(0)
+    violation = statement.violation(batch)
+    outcome.instances += len(batch)
+    outcome.drawn[source] += len(batch)
+    outcome.worst = max(outcome.worst, float(violation.max()))
+    worst = int(np.argmax(violation / batch.scale))
+    if violation[worst] > TOL * batch.scale[worst]:
+        smaller = not outcome.violated or batch.shape.size < outcome.example.shape.size
+        if smaller:
+            outcome.example = batch.take([worst])
+    return violation
+
+
+def _keep(statement, batch, prepare=False):
+    """Return the instances that satisfy the hypothesis, moved into it first on request."""
+    if prepare and statement.prepare is not None:
+        batch = statement.prepare(batch)
+    return batch.take(np.flatnonzero(statement.holds(batch)))
+
+
+def _random(shape, n, rng):
+    """Scores from normal and heavy-tailed laws, of several sizes and separations."""
+    size_p, size_q = (n, shape.n_lists, shape.n_pos), (n, shape.n_lists, shape.n_neg)
+    heavy = rng.random((n, 1, 1)) < 0.3
+    p = np.where(heavy, rng.standard_t(1.2, size_p), rng.standard_normal(size_p))
+    q = np.where(heavy, rng.standard_t(1.2, size_q), rng.standard_normal(size_q))
+    stretch = 10 ** rng.uniform(-1, 1, (n, 1, 1))
+    shift = rng.choice([0.0, 0.5, 1.0, 2.0, 5.0], (n, 1, 1))
+    ranked = rng.random((n, 1, 1)) < 0.2  # whole numbers: many ties
+    p, q = p * stretch + shift, q * stretch
+    return Batch(np.where(ranked, np.rint(p), p), np.where(ranked, np.rint(q), q), shape)
+
+
+def _lattice_sample(shape, n, rng):
+    """Random points of a lattice of few values, so that ties are the rule."""
+    grid = GRIDS[rng.integers(len(GRIDS))]
+    p = rng.choice(grid, (n, shape.n_lists, shape.n_pos))
+    return Batch(p, rng.choice(grid, (n, shape.n_lists, shape.n_neg)), shape)
+
+
+def _climb(statement, start, rng, effort, outcome):
+    """Hill climbing from the instances closest to a violation."""
+    if len(start) == 0:
+        return
+    violation = statement.violation(start)
+    first = np.argsort(-violation / start.scale, kind="stable")[: effort.n_climbers]
+    here, height = start.take(first), violation[first]
+    for _ in range(effort.n_steps):
+        moved = _perturb(here, rng)
+        moved = moved if statement.prepare is None else statement.prepare(moved)
+        allowed = statement.holds(moved)
+        values = np.full(len(here), -np.inf)
+        rows = np.flatnonzero(allowed)
+        values[rows] = _record(statement, moved.take(rows), "climbing", outcome)
+        better = values > height
+        here = here.with_scores(
+            np.where(better[:, None, None], moved.p, here.p),
+            np.where(better[:, None, None], moved.q, here.q),
+        )
+        height = np.where(better, values, height)
+
+
+def _perturb(batch, rng):
+    """Move a random part of the scores by steps of random size."""
+    n = len(batch)
+    step = 10 ** rng.uniform(-2, 0.7, (n, 1, 1))
+    parts = []
+    for scores in (batch.p, batch.q):
+        chosen = rng.random(scores.shape) < 0.5
+        parts.append(scores + step * chosen * rng.standard_normal(scores.shape))
+    return batch.with_scores(*parts)
+
+
+# ----------------------------------------------------------------- making counterexamples small
+
+
+def minimise(statement, example, rng, effort):
+    """Return the counterexample with the fewest items and the simplest scores.
+
+    Shapes are tried from the smallest up to that of `example`: every point of the lattices where
+    they are few, else random points and climbing. The first shape with a violation wins; in it, the
+    point with the coarsest grid and the smallest scores.
+    """
+    for shape in statement.shapes:
+        if shape.size > example.shape.size:
+            break
+        found = _simplest_on_lattice(statement, shape, rng)
+        if found is None and shape.size < example.shape.size:
+            found = _hunt(statement, shape, rng, effort)
+        if found is not None:
+            return found
+    return _rounded(statement, example)
+
+
+def _simplest_on_lattice(statement, shape, rng):
+    for grid in GRIDS:
+        points = _lattice(shape, grid, rng)
+        points = _keep(statement, points)
+        if len(points) == 0:
+            continue
+        violation = statement.violation(points)
+        bad = np.flatnonzero(violation > 1e-6)
+        if len(bad):
+            return points.take([bad[_simplest(points.take(bad), violation[bad])]])
+    return None
+
+
+def _simplest(batch, violation):
+    """Index of the instance to show: no positive ties a negative, small scores, few values."""
+    tied = (batch.p[..., :, None] == batch.q[..., None, :]).any(axis=(1, 2, 3))
+    size = np.abs(batch.p).sum(axis=(1, 2)) + np.abs(batch.q).sum(axis=(1, 2))
+    distinct = np.array([len(np.unique(np.concatenate([a, b], -1))) for a, b in _pairs(batch)])
+    return int(np.lexsort((-violation, distinct, size, tied))[0])
+
+
+def _pairs(batch):
+    return zip(batch.p, batch.q, strict=True)
+
+
+def _lattice(shape, grid, rng):
+    """All lists on a grid (sorted, for single lists), or a sample when there are too many."""
+    if shape.n_lists == 1:
+        p = _multisets(grid, shape.n_pos)
+        q = _multisets(grid, shape.n_neg)
+        if p is None or q is None or len(p) * len(q) > MOST_LATTICE:
+            return _lattice_sample_of(shape, grid, rng)
+        at, to = np.divmod(np.arange(len(p) * len(q)), len(q))
+        return Batch(p[at][:, None, :], q[to][:, None, :], shape)
+    n_items = shape.n_lists * (shape.n_pos + shape.n_neg)
+    if len(grid) ** n_items > MOST_LATTICE:
+        return _lattice_sample_of(shape, grid, rng)
+    every = np.array(list(product(grid, repeat=n_items)))
+    every = every.reshape(len(every), shape.n_lists, -1)
+    return Batch(every[..., : shape.n_pos], every[..., shape.n_pos :], shape)
+
+
+def _lattice_sample_of(shape, grid, rng):
+    n = MOST_LATTICE // 3
+    p = rng.choice(grid, (n, shape.n_lists, shape.n_pos))
+    return Batch(p, rng.choice(grid, (n, shape.n_lists, shape.n_neg)), shape)
+
+
+def _multisets(grid, n):
+    if np.prod(len(grid) + np.arange(n)) / np.prod(1.0 + np.arange(n)) > MOST_LATTICE:
+        return None
+    return np.array(list(combinations_with_replacement(grid[::-1], n)))
+
+
+def _hunt(statement, shape, rng, effort):
+    """Random draws and climbing in one shape; a rounded counterexample, or None."""
+    outcome = Outcome()
+    drawn = _keep(statement, _random(shape, 4 * effort.n_random, rng), prepare=True)
+    _record(statement, drawn, "random", outcome)
+    _climb(statement, drawn, rng, effort, outcome)
+    return _rounded(statement, outcome.example) if outcome.violated else None
+
+
+def _rounded(statement, example):
+    """Round the scores as coarsely as the violation survives."""
+    for digits in range(6):
+        rounded = example.with_scores(np.round(example.p, digits), np.round(example.q, digits))
+        if statement.holds(rounded)[0] and statement.violation(rounded)[0] > 1e-6:
+            return rounded
+    return example
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A claim in a form that can be searched.
+
+    Attributes
+    ----------
+    violation : callable, Batch -> array (n,)
+        Positive where the claim fails.
+    shapes : list of Shape
+        In order of size.
+    holds : callable, Batch -> array of bool (n,)
+        The hypothesis.
+    prepare : callable, Batch -> Batch, or None
+        Moves random scores into the hypothesis.
+    """
+
+    violation: object
+    shapes: list
+    holds: object = lambda batch: np.ones(len(batch), dtype=bool)
+    prepare: object = None
+
+
+__all__ = ["Batch", "Effort", "Outcome", "Shape", "Statement", "minimise", "search"]
