@@ -1,6 +1,6 @@
-"""The restricted problem of a cutting-plane method, solved with cvxpy.
+"""The restricted problem of a cutting-plane method.
 
-Standard form, with blocks j of cuts i, weight > 0 and centre 0:
+Standard form, with cuts i of blocks j and weight > 0:
 
     minimise over v, xi    weight/2 ||v||^2 + sum_j xi_j
     subject to             a_i . v + b_i <= xi_j        for every cut i of block j
@@ -10,8 +10,9 @@ Its dual lives on a product of simplices, one for each block, and that is what `
     maximise over theta    b . theta - ||A' theta||^2 / (2 weight)
     subject to             theta >= 0,  sum of theta over each block = 1
 
-The dual point is clipped and rescaled, so that it is feasible to rounding whatever the QP solver
-did: a certificate never rests on a solver's word.
+Two kinds of solver: BLOCKS, an interior-point method that eliminates the xi, and every QP solver
+that cvxpy knows. Whatever they answer is clipped and rescaled to a feasible dual point, and its gap
+is evaluated here: a certificate never rests on a solver's word.
 """
 
 import warnings
@@ -19,10 +20,21 @@ import warnings
 import cvxpy as cp
 import numpy as np
 
+from structsvm_papk import _interior_point
+from structsvm_papk._interior_point import duality_gap, onto_simplices
 from structsvm_papk.errors import InputError
 
-FALLBACKS = ("PIQP", "CLARABEL", "OSQP")
+BLOCKS = "BLOCKS"
+CONIC_OR_QP = ("PIQP", "CLARABEL", "OSQP", "PROXQP", "DAQP", "QPALM", "SCS", "GUROBI", "MOSEK")
+_FALLBACKS = (BLOCKS, "PIQP", "CLARABEL")
 _MIN_TOLERANCE = 1e-11
+_CLOSE_ENOUGH = 10.0  # times the tolerance: below, an answer is not worth asking again
+
+
+def available_solvers():
+    """Names that `RestrictedQP` accepts here."""
+    installed = cp.installed_solvers()
+    return [BLOCKS, *(name for name in CONIC_OR_QP if name in installed)]
 
 
 class RestrictedQP:
@@ -31,43 +43,43 @@ class RestrictedQP:
     Parameters
     ----------
     solver : str
-        Name of an installed cvxpy QP solver, tried before the others.
+        'blocks' or the name of an installed cvxpy QP solver; the others are fallbacks.
 
     Attributes
     ----------
     notes : list of str
-        One entry for each solver that failed and was replaced.
+        One sentence for each solver that failed and was replaced.
 
     Raises
     ------
     InputError
-        The solver is not installed.
+        No such solver is installed.
     """
 
-    def __init__(self, solver="PIQP"):
-        installed = cp.installed_solvers()
-        name = str(solver).upper()
-        if name not in installed:
+    def __init__(self, solver=BLOCKS):
+        available, name = available_solvers(), str(solver).upper()
+        if name not in available:
             raise InputError(
-                f"QP solver {solver!r} is not installed; available: {', '.join(sorted(installed))}"
+                f"QP solver {solver!r} is not available here; choose from "
+                f"{', '.join(available).lower()}"
             )
-        self._solvers = [name, *(s for s in FALLBACKS if s in installed and s != name)]
-        self._problems = {}
+        self._solvers = [name, *(s for s in _FALLBACKS if s in available and s != name)]
+        self._problems = []
         self.notes = []
 
     def solve(self, slopes, intercepts, blocks, weight, tol):
-        """Return a feasible dual point.
+        """Return a feasible dual point with a gap of about `tol`, or the best that was found.
 
         Parameters
         ----------
         slopes : ndarray of shape (n_cuts, n_features)
         intercepts : ndarray of shape (n_cuts,)
         blocks : ndarray of int, shape (n_cuts,)
-            Block of each cut; every block that is named has at least one cut.
+            Block of each cut, not decreasing.
         weight : float
             Curvature of the quadratic term, > 0.
         tol : float
-            Absolute accuracy asked of the QP solver, relative to objective values.
+            Absolute duality gap that is wanted.
 
         Returns
         -------
@@ -76,40 +88,58 @@ class RestrictedQP:
         """
         _, blocks, sizes = np.unique(blocks, return_inverse=True, return_counts=True)
         theta = np.ones(blocks.size)
-        several = sizes[blocks] > 1  # a block with one cut has no choice
-        if not several.any():
-            return theta
-        fixed = slopes[~several].sum(axis=0)
-        _, inner = np.unique(blocks[several], return_inverse=True)
-        part = self._solve_choice(
-            slopes[several], intercepts[several], inner, fixed, weight, max(tol, _MIN_TOLERANCE)
-        )
-        if part is None:
-            return None
-        theta[several] = part
+        several = sizes[blocks] > 1  # a block with one cut has no choice: it only moves the centre
+        if several.any():
+            centre = -slopes[~several].sum(axis=0) / weight
+            choice = slopes[several]
+            heights = intercepts[several] + choice @ centre
+            part = self._choose(choice, heights, blocks[several], weight, max(tol, _MIN_TOLERANCE))
+            if part is None:
+                return None
+            theta[several] = part
         return theta
 
-    def _solve_choice(self, slopes, intercepts, blocks, fixed, weight, tol):
+    def _choose(self, slopes, intercepts, blocks, weight, tol):
+        _, starts, blocks = np.unique(blocks, return_index=True, return_inverse=True)
         if slopes.shape[0] < slopes.shape[1]:
-            slopes, fixed = _in_span(slopes, fixed)
-        problem = self._problem(slopes.shape, blocks.max() + 1)
-        problem.fill(slopes / np.sqrt(weight), intercepts, blocks, fixed / np.sqrt(weight))
-        while self._solvers:
-            theta = problem.dual(self._solvers[0], tol)
+            slopes = np.linalg.qr(slopes.T, mode="r").T  # coordinates in the span of the cuts
+        best, best_gap = None, np.inf
+        for solver in tuple(self._solvers):
+            theta = self._ask(solver, slopes, intercepts, blocks, starts, weight, tol)
+            gap = np.inf
             if theta is not None:
-                return _onto_simplices(theta, blocks)
-            self.notes.append(
-                f"QP solver {self._solvers[0]} failed on {blocks.size} cuts and was replaced."
-            )
-            self._solvers.pop(0)
-        return None
+                gap = duality_gap(theta, slopes, intercepts, starts, weight)
+            if gap < best_gap:
+                best, best_gap = theta, gap
+            if best_gap <= _CLOSE_ENOUGH * tol:
+                break
+            if theta is None:
+                self._replace(solver, blocks.size)
+        return best
 
-    def _problem(self, shape, n_blocks):
-        n_cuts, n_features = shape
-        size = (_capacity(n_cuts), n_features, _capacity(n_blocks))
-        if size not in self._problems:
-            self._problems = {size: _Problem(*size)}  # smaller ones are not needed again
-        return self._problems[size]
+    def _ask(self, solver, slopes, intercepts, blocks, starts, weight, tol):
+        if solver == BLOCKS:
+            return _interior_point.solve(slopes, intercepts, starts, weight, tol)
+        problem = self._problem(*slopes.shape, starts.size)
+        problem.fill(slopes / np.sqrt(weight), intercepts, blocks)
+        theta = problem.dual(solver, tol)
+        return None if theta is None else onto_simplices(theta, starts)
+
+    def _replace(self, solver, n_cuts):
+        if len(self._solvers) > 1:
+            self._solvers.remove(solver)
+            self.notes.append(
+                f"QP solver {solver.lower()} failed on {n_cuts} cuts; "
+                f"{self._solvers[0].lower()} took over."
+            )
+
+    def _problem(self, n_cuts, n_features, n_blocks):
+        """The smallest compiled problem with room, or a new one where that would waste work."""
+        room = [p for p in self._problems if p.fits(n_cuts, n_features, n_blocks)]
+        if not room:
+            room = [_Problem(_capacity(n_cuts), n_features, _capacity(n_blocks))]
+            self._problems += room
+        return min(room, key=lambda p: p.shape)
 
 
 class _Problem:
@@ -123,13 +153,18 @@ class _Problem:
         self.slopes = cp.Parameter((n_cuts + n_blocks, n_features))
         self.member = cp.Parameter((n_cuts + n_blocks, n_blocks))
         self.limits = cp.Parameter(n_cuts + n_blocks)
-        self.linear = cp.Parameter(n_features)
         self.cuts = self.slopes @ self.v - self.member @ self.xi <= self.limits
-        objective = cp.sum_squares(self.v) / 2 + self.linear @ self.v + cp.sum(self.xi)
+        objective = cp.sum_squares(self.v) / 2 + cp.sum(self.xi)
         self.problem = cp.Problem(cp.Minimize(objective), [self.cuts])
         self.shape = n_cuts, n_features, n_blocks
 
-    def fill(self, slopes, intercepts, blocks, linear):
+    def fits(self, n_cuts, n_features, n_blocks):
+        """Whether there is room, and at most twice as much as needed."""
+        wanted = n_cuts, n_features, n_blocks
+        enough = all(have >= want for have, want in zip(self.shape, wanted, strict=True))
+        return enough and n_features == self.shape[1] and self.shape[0] <= 2 * max(n_cuts, 8)
+
+    def fill(self, slopes, intercepts, blocks):
         n_cuts, n_features, n_blocks = self.shape
         used = blocks.size
         padded = np.zeros((n_cuts + n_blocks, n_features))
@@ -142,7 +177,7 @@ class _Problem:
         limits[:used] = -intercepts
         limits[n_cuts + unused] = 0.0
         self.slopes.value, self.member.value = padded, member
-        self.limits.value, self.linear.value = limits, linear
+        self.limits.value = limits
         self.used = used
 
     def dual(self, solver, tol):
@@ -181,21 +216,3 @@ def _capacity(n):
     while size < n:
         size += size // 2
     return size
-
-
-def _in_span(slopes, fixed):
-    """Coordinates of the slopes and of `fixed` in an orthonormal basis of the slopes' span.
-
-    The part of `fixed` outside the span only shifts the objective.
-    """
-    basis, factor = np.linalg.qr(slopes.T)
-    return factor.T, basis.T @ fixed
-
-
-def _onto_simplices(theta, blocks):
-    """Clip and rescale each block to a probability vector (uniform where nothing is left)."""
-    theta = np.maximum(theta, 0.0)
-    sums = np.bincount(blocks, weights=theta)
-    sizes = np.bincount(blocks)
-    empty = (sums <= 0.0)[blocks]
-    return np.where(empty, 1.0 / sizes[blocks], theta / np.where(empty, 1.0, sums[blocks]))

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-_SWEEPS = 60
+_SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
 

@@ -18,7 +18,7 @@ from structsvm_papk.solvers._cut_model import CutModel
 
 METHODS = ("bundle", "line_search", "one_slack")
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
-_INNER = 0.2  # accuracy of the restricted problem, relative to the predicted decrease
+_INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
 _SMALLEST_PROX = 1e-3  # of alpha
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
@@ -60,7 +60,7 @@ class CuttingPlane:
     max_iter: int = 2000
     method: str = "bundle"
     n_blocks: int | None = None
-    qp_solver: str = "PIQP"
+    qp_solver: str = "blocks"
     time_limit: float | None = None
 
     def __post_init__(self):

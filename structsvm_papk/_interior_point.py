@@ -1,0 +1,152 @@
+"""An interior-point method for the restricted problem of a cutting-plane model with blocks.
+
+    minimise over v, xi    weight/2 ||v||^2 + sum_j xi_j
+    subject to             a_i . v + b_i + s_i = xi_j,   s_i >= 0,   for every cut i of block j
+
+with multipliers theta_i >= 0 that sum to 1 over each block. A general QP solver factorises systems
+of size features + blocks; here every xi_j is eliminated by hand, so that a step costs one Cholesky
+factorisation of size features, however many blocks there are. Mehrotra's predictor-corrector.
+"""
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+_MAX_STEPS = 50
+_TO_BOUNDARY = 0.995
+_PATIENCE = 5  # steps without progress before rounding is blamed
+
+
+def solve(slopes, intercepts, starts, weight, tol):
+    """Return multipliers whose certified duality gap is at most `tol`, or the best found.
+
+    Parameters
+    ----------
+    slopes : ndarray of shape (n_cuts, n_features)
+        Cuts of one block after the other.
+    intercepts : ndarray of shape (n_cuts,)
+    starts : ndarray of int, shape (n_blocks,)
+        First cut of each block; no block is empty.
+    weight : float
+    tol : float
+        Absolute duality gap.
+
+    Returns
+    -------
+    theta : ndarray of shape (n_cuts,)
+        Non-negative, sums to 1 over each block.
+    """
+    state = _State(slopes, intercepts, starts, weight)
+    best, best_gap, stalled = None, np.inf, 0
+    for _ in range(_MAX_STEPS):
+        theta = onto_simplices(state.theta, starts)
+        gap = duality_gap(theta, slopes, intercepts, starts, weight)
+        stalled = 0 if gap < 0.9 * best_gap else stalled + 1
+        if gap < best_gap:
+            best, best_gap = theta, gap
+        if best_gap <= tol or stalled > _PATIENCE:
+            break
+        try:
+            state.step()
+        except (LinAlgError, ValueError):  # rounding has taken over: the best so far stands
+            break
+    return best
+
+
+def duality_gap(theta, slopes, intercepts, starts, weight):
+    """Gap of a feasible theta: the primal objective at ``-A' theta / weight`` less the dual one."""
+    heights = intercepts - slopes @ (theta @ slopes) / weight
+    return np.maximum.reduceat(heights, starts).sum() - heights @ theta
+
+
+def onto_simplices(theta, starts):
+    """Clip and rescale each block to a probability vector, uniform where nothing is left."""
+    theta = np.maximum(theta, 0.0)
+    sizes = np.diff(np.append(starts, theta.size))
+    sums = np.add.reduceat(theta, starts)
+    empty = np.repeat(sums <= 0.0, sizes)
+    share = theta / np.repeat(np.where(sums > 0.0, sums, 1.0), sizes)
+    return np.where(empty, 1.0 / np.repeat(sizes, sizes), share)
+
+
+class _State:
+    """Iterate (v, xi, slack, theta) and the block structure."""
+
+    def __init__(self, slopes, intercepts, starts, weight):
+        self.slopes, self.intercepts, self.weight = slopes, intercepts, weight
+        self.starts = starts
+        sizes = np.diff(np.append(starts, intercepts.size))
+        self.block = np.repeat(np.arange(starts.size), sizes)
+        self.theta = 1.0 / sizes[self.block]
+        self.v = -(self.theta @ slopes) / weight
+        self.heights = slopes @ self.v + intercepts
+        self.xi = np.maximum.reduceat(self.heights, starts)
+        spread = self.xi[self.block] - self.heights
+        room = max(spread.mean(), 1e-8 * (1.0 + np.abs(self.xi).max()))
+        self.xi = self.xi + room
+        self.slack = spread + room
+
+    def sums(self, values):
+        """Sum over the cuts of each block."""
+        return np.add.reduceat(values, self.starts)
+
+    def step(self):
+        """One predictor-corrector step."""
+        theta, slack = self.theta, self.slack
+        system = _NewtonSystem(self)
+        mean = theta @ slack / theta.size
+        affine = system.solve(-theta * slack)
+        theta_ahead = theta + _longest(theta, affine.theta) * affine.theta
+        slack_ahead = slack + _longest(slack, affine.slack) * affine.slack
+        centring = (theta_ahead @ slack_ahead / theta.size / mean) ** 3
+        move = system.solve(centring * mean - theta * slack - affine.slack * affine.theta)
+        length = min(_longest(theta, move.theta), _longest(slack, move.slack))
+        self.v = self.v + length * move.v
+        self.xi = self.xi + length * move.xi
+        self.slack = slack + length * move.slack
+        self.theta = theta + length * move.theta
+        self.heights = self.heights + length * move.heights
+
+
+class _Move:
+    """A Newton direction."""
+
+    def __init__(self, v, xi, slack, theta, heights):
+        self.v, self.xi, self.slack, self.theta, self.heights = v, xi, slack, theta, heights
+
+
+class _NewtonSystem:
+    """The linear system at one iterate, with the slacks, multipliers and xi eliminated."""
+
+    def __init__(self, state):
+        self.state = state
+        slopes = state.slopes
+        self.ratio = state.theta / state.slack
+        self.root = np.sqrt(state.sums(self.ratio))
+        scaled = np.sqrt(self.ratio)[:, None] * slopes
+        self.mixed = (
+            np.add.reduceat(self.ratio[:, None] * slopes, state.starts, axis=0) / self.root[:, None]
+        )
+        matrix = scaled.T @ scaled - self.mixed.T @ self.mixed
+        matrix.flat[:: slopes.shape[1] + 1] += state.weight
+        self.factor = cho_factor(matrix, overwrite_a=True, check_finite=True)
+        self.dual_residual = state.weight * state.v + state.theta @ slopes
+        self.sum_residual = 1.0 - state.sums(state.theta)
+        self.primal_residual = state.xi[state.block] - state.heights - state.slack
+
+    def solve(self, complementarity):
+        """Direction towards ``theta * slack`` changing by `complementarity` to first order."""
+        state = self.state
+        pull = complementarity / state.slack - self.ratio * self.primal_residual
+        level = (state.sums(pull) - self.sum_residual) / self.root
+        right = level @ self.mixed - self.dual_residual - pull @ state.slopes
+        v = cho_solve(self.factor, right, check_finite=False)
+        heights = state.slopes @ v
+        xi = (level + self.mixed @ v) / self.root
+        slack = self.primal_residual + xi[state.block] - heights
+        theta = (complementarity - state.theta * slack) / state.slack
+        return _Move(v, xi, slack, theta, heights)
+
+
+def _longest(values, direction):
+    """Longest step in (0, 1] that keeps positive values positive."""
+    return 1.0 / max(1.0, (-direction / values).max() / _TO_BOUNDARY)
