@@ -117,7 +117,7 @@ def test_compare_gives_both_solvers_the_same_passes(files, tmp_path, capsys):
 def test_compare_prints_a_table_and_who_was_left_out(files, capsys):
     assert run("compare", files / "qid.txt", "--k", "3", "--relevance-threshold", "3") == 0
     shown = capsys.readouterr()
-    for word in ("avg", "max", "ts", "pauc", "cutting_plane", "lower bound", "pAp@3 train"):
+    for word in ("avg", "max", "ts", "pauc", "cutting plane", "lower bound", "pAp@3 train"):
         assert word in shown.out
     assert re.search(r"training: \d+ of 12 users used; left out: \d+ without", shown.err)
     assert "\x1b" not in shown.out + shown.err
@@ -236,13 +236,14 @@ def test_picture_formats(files, tmp_path, suffix):
     assert path.read_bytes()[:5] in (b"<?xml", b"%PDF-")
 
 
-def test_progress_line_and_silence_without_a_terminal(capsys):
+def test_progress_and_silence_without_a_terminal(capsys):
     at = Progress(
         iteration=7, seconds=1.5, data_passes=9, objective=0.25, lower_bound=0.125, n_cuts=3
     )
-    line = progress.line("cutting_plane", "ts", at)
+    text = progress.lines("cutting_plane", "ts", at)
     for word in ("iteration 7", "objective 0.25", "lower bound 0.125", "gap 5.0e-01", "passes 9"):
-        assert word in line
+        assert word in text
+    assert max(map(len, text.splitlines())) < 78
     with progress.live() as watch:
         assert watch("cutting_plane", "ts") is None
     assert capsys.readouterr().err == ""
@@ -264,3 +265,15 @@ def test_installed_command(files):
     wrong = subprocess.run([*command, "fit", "--json"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "error" in json.loads(wrong.stdout)
     assert "Traceback" not in wrong.stderr and os.linesep in wrong.stderr
+
+
+def test_table_fits_a_narrow_terminal(files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the output for a terminal
+    monkeypatch.setenv("COLUMNS", "80")
+    compare = ["compare", files / "qid.txt", *PROBLEM, "--test", files / "qid.txt"]
+    assert run(*compare, "--surrogate", "pauc") == 0
+    text = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    header, *rows = [line for line in text.splitlines() if not line.startswith(str(files))][-5:]
+    assert max(map(len, [header, *rows])) <= 80
+    assert "objective" in header and "…" not in text
+    assert all(row.startswith("pauc") and len(row.split()) >= 9 for row in rows)

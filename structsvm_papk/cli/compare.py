@@ -131,6 +131,6 @@ def finish(runs, title, plot, as_json):
     if as_json:
         console.print_json({"runs": [run.as_dict() for run in runs]})
     else:
-        console.print_table(console.table_of_runs(runs, title))
+        console.print_runs(runs, title)
     if not all(run.result.converged for run in runs if run.solver == "cutting_plane"):
         raise typer.Exit(1)

@@ -4,6 +4,7 @@ import json
 import math
 import sys
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -36,43 +37,75 @@ def _plain(value):
 
 
 def print_table(table):
-    """Print a table on standard output, as wide as it needs to be where that is no terminal."""
+    """Print a table on standard output, never narrower than what it holds."""
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=200)
+    console.width = max(console.width, _needed_width(console, table))
     console.print(table)
 
 
-def table_of_runs(runs, title):
-    """Solver, surrogate, objective, bound, gap, effort and metric of each run."""
-    table = Table(title=title, title_justify="left", header_style="bold")
+def _needed_width(console, table):
+    return console.measure(table, options=console.options.update(width=1000)).maximum
+
+
+def print_runs(runs, title):
+    """Print the table of runs, in its compact form where the terminal is narrow."""
+    table, console = table_of_runs(runs, title), Console()
+    if console.is_terminal and _needed_width(console, table) > console.width:
+        table = table_of_runs(runs, title, compact=True)
+    print_table(table)
+
+
+def table_of_runs(runs, title, compact=False):
+    """Objective, bound, gap, effort, metric and status of each run.
+
+    The compact form fits 80 columns: fewer digits, no status.
+    """
+    places = [place for place in ("train", "test") if place in runs[0].pap_at_k]
+    table = Table(
+        title=title,
+        title_justify="left",
+        header_style="bold",
+        box=None if compact else box.HEAVY_HEAD,
+        padding=(0, 1, 0, 0) if compact else (0, 1),
+    )
     names = ["objective", "lower bound", "gap", "passes", "seconds"]
-    where = [name for name in ("train", "test") if name in runs[0].pap_at_k]
-    table.add_column("surrogate")
-    table.add_column("solver")
-    for name in names + [f"pAp@{runs[0].k} {place}" for place in where]:
-        table.add_column(name, justify="right")
-    table.add_column("status")
+    names += [f"pAp@{runs[0].k} {place}" for place in places]
+    if compact:
+        names = ["objective", "bound", "gap", "passes", "s", *places]
+    for name in ("surrogate", "solver"):
+        table.add_column(name, no_wrap=True)
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+    if not compact:
+        table.add_column("status", no_wrap=True)
     for position, run in enumerate(runs):
         last = position + 1 == len(runs) or runs[position + 1].surrogate != run.surrogate
-        table.add_row(*_row(run, where), end_section=last)
+        table.add_row(*_row(run, places, compact), end_section=last and not compact)
     return table
 
 
-def _row(run, where):
+def _row(run, places, compact):
     result = run.result
-    step = f" (eta {run.settings['eta']:g})" if "eta" in run.settings else ""
-    return [
+    number = "{:.6f}" if compact else "{:.8f}"
+    cells = [
         run.surrogate,
-        run.solver + step,
-        f"{result.objective:.8f}",
-        _known(result.lower_bound, "{:.8f}"),
-        _known(result.gap, "{:.1e}"),
+        _solver(run, compact),
+        number.format(result.objective),
+        _known(result.lower_bound, number),
+        _known(result.gap, "{:.0e}" if compact else "{:.1e}"),
         f"{run.data_passes:g}",
         f"{run.seconds:.2f}",
-        *(_known(run.pap_at_k[place], "{:.4f}") for place in where),
-        str(result.status).replace("_", " "),
+        *(_known(run.pap_at_k[place], "{:.4f}") for place in places),
     ]
+    return cells if compact else [*cells, str(result.status).replace("_", " ")]
+
+
+def _solver(run, compact):
+    name = run.solver.replace("_", " ")
+    if "eta" not in run.settings:
+        return name
+    eta = f"{run.settings['eta']:g}"
+    return f"descent {eta}" if compact else f"{name} (eta {eta})"
 
 
 def _known(value, form):

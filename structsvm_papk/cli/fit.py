@@ -102,5 +102,5 @@ def _report(run, output, as_json):
     if as_json:
         console.print_json(run.as_dict() | {"model": str(output)})
         return
-    console.print_table(console.table_of_runs([run], f"alpha = {run.alpha:g}"))
+    console.print_runs([run], f"alpha = {run.alpha:g}")
     console.note(f"model written to {output}")

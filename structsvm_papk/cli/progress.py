@@ -1,4 +1,4 @@
-"""A live line while a solver works; silent where standard error is no terminal."""
+"""Two live lines while a solver works; silent where standard error is no terminal."""
 
 from contextlib import contextmanager
 
@@ -18,15 +18,16 @@ def live():
     with screen.status("starting") as status:
 
         def watch(solver, surrogate):
-            return lambda progress: status.update(line(solver, surrogate, progress))
+            return lambda progress: status.update(lines(solver, surrogate, progress))
 
         yield watch
 
 
-def line(solver, surrogate, progress):
-    """One line: where the run stands."""
+def lines(solver, surrogate, progress):
+    """Where the run stands, in two lines that fit 80 columns."""
     return (
-        f"{surrogate} [bold]{solver}[/bold]  iteration {progress.iteration}"
+        f"{surrogate} {solver}  iteration {progress.iteration}"
+        f"  passes {progress.data_passes}  {progress.seconds:.1f} s\n"
         f"  objective {progress.objective:.8f}  lower bound {progress.lower_bound:.8f}"
-        f"  gap {progress.gap:.1e}  passes {progress.data_passes:g}  {progress.seconds:.1f} s"
+        f"  gap {progress.gap:.1e}"
     )
