@@ -214,9 +214,10 @@ def plot(result, path=None, ax=None):
     -------
     matplotlib Axes
     """
-    from structsvm_papk.displays import new_axes
+    from matplotlib.figure import Figure
 
-    ax = new_axes(ax, (7.5, 4.8))
+    if ax is None:
+        ax = Figure(figsize=(7.5, 4.8), layout="constrained").add_subplot()
     order = sorted(result.share, key=lambda name: -float(result.share[name].sum()))
     for name in order:
         style = "--" if name.startswith("NDCG") else "-"

@@ -1,0 +1,249 @@
+"""One self-contained interactive page about a ranking; works offline, needs the extra `report`.
+
+The numbers that the page shows are computed here by the same functions as everywhere else; the
+page only picks among them. plotly.js is embedded, nothing is loaded from elsewhere.
+"""
+
+import json
+from importlib.resources import files
+
+import numpy as np
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import curves, lists
+from structsvm_papk.outputs import write_atomically
+
+_CURVE_POINTS = 1500
+_BINS = 60
+_MAX_ROWS = 400
+
+
+def page(
+    scores,
+    labels,
+    groups=None,
+    *,
+    names=("pap@10", "auc", "ap", "ndcg@10", "precision@10"),
+    k=10,
+    largest_k=30,
+    n_users=40,
+    title="Ranking report",
+    segments=None,
+    comparisons=None,
+    level=0.95,
+    seed=0,
+    **options,
+):
+    """The page as a string of HTML.
+
+    Parameters
+    ----------
+    scores, labels, groups
+        Rows as in `metrics.evaluate`.
+    names : sequence of str
+        Metrics of the summary table.
+    k, largest_k : int
+        Where the k slider starts and ends.
+    n_users : int
+        How many users can be looked at: the first ones that have positives and negatives.
+    title : str
+    segments : dict of str to array, optional
+    comparisons : list of Comparison, optional
+        Shown as a table, see `metrics.compare`.
+    level, seed
+        Of the intervals.
+    **options
+        Of `metrics.evaluate`.
+
+    Returns
+    -------
+    str
+    """
+    _check_k(k, largest_k)
+    table = metrics.evaluate(names, scores, labels, groups, segments=segments, **options)
+    ks = [f"pap@{i}" for i in range(1, largest_k + 1)]
+    by_k = metrics.evaluate(ks, scores, labels, groups, **options)
+    threshold = options.get("relevance_threshold")
+    rows = lists.build(scores, labels, groups, relevance_threshold=threshold)
+    payload = {
+        "title": title,
+        "k": k,
+        "data": f"{rows.scores.size} rows, {rows.n_users} users",
+        "conventions": str(table.conventions),
+        "summary": _summary(table, level, seed),
+        "segments": _segments(table, level, seed),
+        "comparison": _comparison(comparisons),
+        "mean_pap": [
+            {"value": _plain(by_k.mean(name)), "n_used": int(by_k.used(name).sum())} for name in ks
+        ],
+        "users": _users(rows, by_k, n_users),
+        **_pooled(rows),
+    }
+    return _filled(payload)
+
+
+def write_page(path, scores, labels, groups=None, **how):
+    """Write `page(..)` to a file, atomically."""
+    write_atomically(path, page(scores, labels, groups, **how).encode())
+
+
+def plotly_js():
+    """The source of plotly.js as the installed plotly package ships it."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise InputError(
+            "the interactive page needs plotly; pip install 'structsvm-papk[report]'"
+        ) from None
+    return get_plotlyjs()
+
+
+def _check_k(k, largest_k):
+    if not 1 <= k <= largest_k:
+        raise InputError(f"k={k} must lie between 1 and largest_k={largest_k}")
+
+
+def _filled(payload):
+    """The template with data and library put in; `</` cannot end the data's script element."""
+    template = files("structsvm_papk").joinpath("report_page.html").read_text(encoding="utf-8")
+    text = json.dumps(payload, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    head, rest = template.split("__PAYLOAD__")
+    middle, tail = rest.split("__PLOTLY__")
+    return "".join([head, text, middle, plotly_js(), tail])
+
+
+def _plain(value):
+    """A JSON number, null where it is not finite."""
+    value = float(value)
+    return value if np.isfinite(value) else None
+
+
+def _shown(value, digits=4):
+    return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
+
+
+def _interval(table, metric, level, seed):
+    if table.pooled or not table.used(metric).any():
+        return "–"
+    found = metrics.interval(table, metric, level=level, seed=seed, n_resamples=1000)
+    return f"{found.lower:.4f} – {found.upper:.4f}"
+
+
+def _summary(table, level, seed):
+    rows = []
+    for summary in table.summary():
+        touched = ", ".join(
+            f"{n} {rule.replace('_', ' ')}" for rule, n in summary.touched.items() if n
+        )
+        rows.append([
+            summary.metric, _shown(summary.value), _interval(table, summary.metric, level, seed),
+            f"{summary.n_used} of {summary.n_users}", touched or "none",
+        ])  # fmt: skip
+    head = ["metric", "mean", f"{level:.0%} interval", "users used", "touched by a rule"]
+    return {"head": head, "rows": rows}
+
+
+def _segments(table, level, seed):
+    if not table.segments:
+        return None
+    rows = [
+        [
+            f"{s.column} = {s.value}", str(s.n_rows), str(s.n_pos), metric,
+            _shown(s.table.mean(metric)), _interval(s.table, metric, level, seed),
+            str(int(s.table.used(metric).sum())),
+        ]
+        for s in table.segments
+        for metric in table.metrics
+    ]  # fmt: skip
+    head = ["segment", "rows", "positives", "metric", "mean", f"{level:.0%} interval", "users"]
+    return {"title": "Segments", "head": head, "rows": rows}
+
+
+def _comparison(comparisons):
+    if not comparisons:
+        return None
+    rows = [
+        [
+            c.metric, _shown(c.first), _shown(c.second), _shown(c.difference),
+            f"{c.lower:.4f} – {c.upper:.4f}", f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}",
+            str(c.n_users),
+        ]
+        for c in comparisons
+    ]  # fmt: skip
+    first = comparisons[0]
+    head = [
+        "metric", "this", "other", "difference", f"{first.level:.0%} interval", "p",
+        f"p ({first.correction})", "users",
+    ]  # fmt: skip
+    return {"title": "Comparison", "head": head, "rows": rows}
+
+
+def _pooled(rows):
+    """Curve, histogram, positive rates and warnings of all rows as one list."""
+    found = curves.curve(rows.scores, rows.relevant)
+    report = curves.report(rows.scores, rows.relevant)
+    return {
+        "n_pos": found.n_pos,
+        "n_neg": found.n_neg,
+        "auroc": report.auroc,
+        "ap": report.average_precision,
+        "warnings": list(report.warnings),
+        "curve": _thinned(found),
+        "rates": _rates(found),
+        "histogram": _histogram(rows),
+    }
+
+
+def _thinned(found):
+    """At most so many points, evenly along the ROC curve, with their exact counts."""
+    along = found.tpr + found.fpr
+    wanted = np.searchsorted(along, np.linspace(0, 2, _CURVE_POINTS))
+    kept = np.unique(np.append(np.minimum(wanted, along.size - 1), along.size - 1))
+    return {
+        "thresholds": [_plain(t) for t in found.thresholds[kept]],
+        "tp": found.tp[kept].tolist(),
+        "fp": found.fp[kept].tolist(),
+    }
+
+
+def _rates(found):
+    """AUPRC at a grid of positive rates, that of the data among them."""
+    own = found.positive_rate
+    grid = np.unique(np.append(np.geomspace(1e-3, 0.5, 41), own))
+    return [
+        {"rate": float(r), "ap": found.average_precision(float(r)), "own": bool(r == own)}
+        for r in grid
+    ]
+
+
+def _histogram(rows):
+    finite = np.isfinite(rows.scores)
+    edges = np.histogram_bin_edges(rows.scores[finite], _BINS)
+    shares = {}
+    for name, mask in (("positive", rows.relevant == 1), ("negative", rows.relevant == 0)):
+        counts = np.histogram(rows.scores[mask & finite], edges)[0]
+        shares[name] = (counts / max(int(mask.sum()), 1)).tolist()
+    centers = 0.5 * (edges[1:] + edges[:-1])
+    return {"centers": centers.tolist(), "width": float(edges[1] - edges[0]), **shares}
+
+
+def _users(rows, by_k, n_users):
+    """Lists of the first users with both classes: order, labels, scores, pAp@k for every k."""
+    mixed = np.flatnonzero((by_k.n_pos > 0) & (by_k.n_neg > 0))[:n_users]
+    chosen = mixed if mixed.size else np.arange(min(1, rows.n_users))
+    return [_user(rows, by_k, int(u)) for u in chosen]
+
+
+def _user(rows, by_k, u):
+    part = slice(rows.indptr[u], rows.indptr[u + 1])
+    scores, relevant = rows.scores[part], rows.relevant[part]
+    order = np.lexsort((relevant, -scores))
+    shown = order[:_MAX_ROWS]
+    return {
+        "name": str(by_k.users[u]),
+        "scores": np.clip(scores[shown], -1e300, 1e300).tolist(),
+        "labels": relevant[shown].tolist(),
+        "pap": [_plain(value) for value in by_k.values[u]],
+        "cut": bool(order.size > _MAX_ROWS),
+    }

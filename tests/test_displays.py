@@ -1,0 +1,140 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from structsvm_papk import displays, metrics
+from structsvm_papk.errors import InputError
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+def rows(n_users=30, n=25):
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(100, 100 + n_users), n)
+    X = rng.normal(size=(groups.size, 3))
+    y = (X[:, 0] + rng.normal(size=groups.size) > 1).astype(int)
+    tier = np.where(groups < 110, "new", "old")
+    return X, y, groups, tier
+
+
+X, Y, GROUPS, TIER = rows()
+MODEL = LogisticRegression().fit(X, Y)
+SCORES = MODEL.decision_function(X)
+
+
+def test_pap_against_k():
+    shown = displays.PAPDisplay.from_predictions(
+        Y, SCORES, groups=GROUPS, ks=[1, 3, 20], name="logistic", n_resamples=50
+    )
+    values = [
+        metrics.evaluate([f"pap@{k}"], SCORES, Y, GROUPS).mean(f"pap@{k}") for k in (1, 3, 20)
+    ]
+    line = shown.ax_.lines[0]
+    np.testing.assert_allclose(line.get_ydata(), values)
+    assert (shown.lower <= shown.mean).all()
+    assert (shown.mean <= shown.upper).all()
+    assert shown.n_used[2] < shown.n_used[0]
+    assert "at k = 20" in shown.ax_.get_title()
+    again = displays.PAPDisplay.from_predictions(
+        Y, -SCORES, groups=GROUPS, ks=[1, 3, 20], ax=shown.ax_, n_resamples=50
+    )
+    assert again.figure_ is shown.figure_
+
+
+@pytest.mark.parametrize(
+    ("display", "options"),
+    [
+        (displays.PAPDisplay, {"ks": [1, 2], "n_resamples": 20}),
+        (displays.CurveDisplay, {"kind": "pr"}),
+        (displays.SegmentDisplay, {"segments": {"tier": TIER}, "metric": "auc", "n_resamples": 20}),
+        (displays.ScoreDisplay, {}),
+        (displays.RankStripDisplay, {"k": 5}),
+    ],
+)
+def test_from_estimator_draws_the_same(display, options):
+    one = display.from_estimator(MODEL, X, Y, groups=GROUPS, **options)
+    two = display.from_predictions(Y, SCORES, groups=GROUPS, **options)
+    assert len(one.ax_.get_children()) == len(two.ax_.get_children())
+    for a, b in zip(one.ax_.lines, two.ax_.lines, strict=True):
+        np.testing.assert_allclose(a.get_ydata(), b.get_ydata())
+
+
+def test_estimators_without_decision_function():
+    class Probabilities:
+        def predict_proba(self, X):
+            return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+    class Values:
+        def predict(self, X):
+            return 2 * X[:, 0]
+
+    np.testing.assert_array_equal(displays.estimator_scores(Probabilities(), X), X[:, 0])
+    np.testing.assert_array_equal(displays.estimator_scores(Values(), X), 2 * X[:, 0])
+
+
+def test_curves_per_segment_with_baselines():
+    roc = displays.CurveDisplay.from_predictions(Y, SCORES, segments=TIER)
+    assert [line.get_label().split(":")[0] for line in roc.ax_.lines] == ["new", "old", "random"]
+    pr = displays.CurveDisplay.from_predictions(Y, SCORES, segments=TIER, kind="pr")
+    baselines = [line.get_ydata()[0] for line in pr.ax_.lines if line.get_linestyle() == ":"]
+    np.testing.assert_allclose(baselines, [Y[TIER == "new"].mean(), Y[TIER == "old"].mean()])
+    one_class = np.where(np.arange(Y.size) == 0, "odd", TIER)
+    kept = displays.CurveDisplay.from_predictions(Y, SCORES, segments=one_class)
+    assert set(kept.curves) == {"new", "old"}
+    with pytest.raises(InputError, match="'roc' or 'pr'"):
+        displays.CurveDisplay.from_predictions(Y, SCORES, kind="det")
+    with pytest.raises(InputError, match="no curve"):
+        displays.CurveDisplay.from_predictions([1, 1], [0.1, 0.2])
+
+
+def test_segments_show_support():
+    shown = displays.SegmentDisplay.from_predictions(
+        Y, SCORES, groups=GROUPS, segments={"tier": TIER}, metric="auc", n_resamples=50
+    )
+    assert shown.names == ["tier = new", "tier = old"]
+    labels = [text.get_text() for text in shown.ax_.get_yticklabels()]
+    assert labels[0] == f"tier = new\n10 users, {Y[TIER == 'new'].sum()} positives"
+    with pytest.raises(InputError, match="no segments"):
+        displays.SegmentDisplay.from_table(metrics.evaluate(["auc"], SCORES, Y), "auc")
+
+
+def test_strip_of_chosen_users():
+    shown = displays.RankStripDisplay.from_predictions(
+        Y, SCORES, groups=GROUPS, users=[129, 100], k=4, depth=30
+    )
+    assert shown.users == [129, 100]
+    mine = GROUPS == 129
+    np.testing.assert_array_equal(shown.strips[0], Y[mine][np.argsort(-SCORES[mine])])
+    assert shown.papk[0] == metrics.pap_at_k(SCORES[mine], Y[mine], 4)[0]
+    with pytest.raises(InputError, match="no user 99"):
+        displays.RankStripDisplay.from_predictions(Y, SCORES, groups=GROUPS, users=[99])
+    uneven = displays.RankStripDisplay.from_predictions(
+        [1, 0, 1, 0], [4.0, 3, 2, 1], groups=[0, 0, 0, 1]
+    )
+    np.testing.assert_array_equal(uneven.strips, [[1, 0, 1], [0, np.nan, np.nan]])
+    nobody = displays.RankStripDisplay.from_predictions(np.zeros(9, int), np.arange(9.0))
+    assert nobody.papk.size == 1
+
+
+def test_score_distributions_are_shares():
+    shown = displays.ScoreDisplay.from_predictions(Y, SCORES, bins=10)
+    assert sum(patch.get_height() for patch in shown.ax_.patches) == pytest.approx(2.0)
+
+
+def test_matplotlib_is_imported_late():
+    code = "import sys, structsvm_papk.displays, structsvm_papk.report_page;"
+    code += "print([m for m in ('matplotlib', 'plotly', 'pandas') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,203 @@
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from structsvm_papk import metrics, report_page
+from structsvm_papk.errors import InputError
+
+pytest.importorskip("plotly")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage", "--window-size=1200,2600",
+)  # fmt: skip
+
+
+def rows(n_users=25, n=30):
+    rng = np.random.default_rng(4)
+    groups = np.array([f"user </b> {u:02d}" for u in np.repeat(np.arange(n_users), n)])
+    labels = (rng.random(groups.size) < 0.25).astype(int)
+    labels[:n] = 0
+    scores = np.round(rng.normal(size=groups.size) + 1.2 * labels, 2)
+    return scores, labels, groups
+
+
+SCORES, LABELS, GROUPS = rows()
+
+
+def payload_of(text):
+    found = re.search(r'id="payload">(.*?)</script>', text, re.DOTALL)[1]
+    return json.loads(found)
+
+
+def test_page_is_self_contained_and_holds_the_numbers():
+    tier = np.where(GROUPS < "user </b> 10", "new", "old")
+    text = report_page.page(
+        SCORES, LABELS, GROUPS, segments={"tier": tier}, title="A & B", largest_k=12
+    )
+    assert not re.search(r"<(script|link|img)[^>]*(src|href)=", text.split("plotly.js v")[0])
+    found = payload_of(text)
+    assert found["auroc"] == pytest.approx(roc_auc_score(LABELS, SCORES), abs=1e-12)
+    assert found["ap"] == pytest.approx(average_precision_score(LABELS, SCORES), abs=1e-12)
+    own = next(r for r in found["rates"] if r["own"])
+    assert own["ap"] == pytest.approx(found["ap"], abs=1e-12)
+    assert found["summary"]["rows"][0][3:] == ["24 of 25", "1 no positives, 2 ties"]
+    assert len(found["segments"]["rows"]) == 10
+    means = [
+        metrics.evaluate([f"pap@{k}"], SCORES, LABELS, GROUPS).mean(f"pap@{k}") for k in (1, 12)
+    ]
+    assert [found["mean_pap"][i]["value"] for i in (0, 11)] == means
+
+
+def test_comparison_is_shown():
+    table = metrics.evaluate(["pap@10", "auc"], SCORES, LABELS, GROUPS)
+    worse = metrics.evaluate(["pap@10", "auc"], -SCORES, LABELS, GROUPS)
+    compared = metrics.compare(table, worse, n_resamples=99)
+    found = payload_of(report_page.page(SCORES, LABELS, GROUPS, comparisons=compared))
+    assert [row[0] for row in found["comparison"]["rows"]] == ["pap@10", "auc"]
+
+
+def test_curve_is_thinned_with_exact_counts():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=30_000)
+    labels = (rng.random(30_000) < 0.01).astype(int)
+    curve = payload_of(report_page.page(scores, labels))["curve"]
+    assert len(curve["tp"]) <= 1502
+    assert (curve["tp"][0], curve["fp"][0]) == (0, 0)
+    assert (curve["tp"][-1], curve["fp"][-1]) == (labels.sum(), 30_000 - labels.sum())
+    for i in (5, 300, 700):
+        called = scores >= curve["thresholds"][i]
+        assert curve["tp"][i] == labels[called].sum()
+        assert curve["fp"][i] == called.sum() - labels[called].sum()
+
+
+def test_bad_k_is_refused():
+    with pytest.raises(InputError, match="between 1 and largest_k=30"):
+        report_page.page(SCORES, LABELS, GROUPS, k=31)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver")
+    driver = shutil.which("chromedriver")
+    binary = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not (driver and binary):
+        pytest.skip("needs chromium and chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(driver)
+    running = webdriver.Chrome(options=options, service=service)
+    path = tmp_path_factory.mktemp("page") / "out.html"
+    report_page.write_page(path, SCORES, LABELS, GROUPS, k=5, largest_k=15)
+    running.get(path.as_uri())
+    yield running
+    running.quit()
+
+
+def read(browser, name):
+    return browser.find_element("id", name).text
+
+
+def number(browser, name):
+    return float(read(browser, name))
+
+
+def slide(browser, name, key, times=1):
+    slider = browser.find_element("id", name)
+    for _ in range(times):
+        slider.send_keys(key)
+    return int(slider.get_attribute("value"))
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+class TestInBrowser:
+    def test_loads_without_errors_or_network(self, browser):
+        assert browser.find_element("tag name", "body").get_attribute("data-ready") == "yes"
+        assert browser.get_log("browser") == []
+        events = [
+            json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
+        ]
+        sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        urls = [p["request"]["url"] for p in sent if p["documentURL"].startswith("file:")]
+        assert urls
+        outside = [url for url in urls if not url.startswith(("file:", "data:", "blob:"))]
+        assert outside == []
+        assert len(browser.find_elements("css selector", ".plot .main-svg")) >= 7
+
+    def test_threshold_slider_moves_the_confusion_matrix(self, browser):
+        from selenium.webdriver.common.keys import Keys
+
+        seen = []
+        for key, times in (
+            (Keys.HOME, 1),
+            (Keys.ARROW_RIGHT, 60),
+            (Keys.PAGE_UP, 2),
+            (Keys.END, 1),
+        ):
+            slide(browser, "threshold", key, times)
+            told = read(browser, "threshold-value")
+            called = np.zeros(SCORES.size, bool) if "above" in told else float(told) <= SCORES
+            expected = [
+                (LABELS[called] == 1).sum(), (LABELS[~called] == 1).sum(),
+                (LABELS[called] == 0).sum(), (LABELS[~called] == 0).sum(),
+            ]  # fmt: skip
+            assert [number(browser, name) for name in ("tp", "fn", "fp", "tn")] == expected
+            recall = expected[0] / LABELS.sum()
+            assert number(browser, "tpr") == pytest.approx(recall, abs=5.1e-5)
+            dot = browser.execute_script("return document.getElementById('pr').data[2].x[0]")
+            assert dot == pytest.approx(recall)
+            seen.append(recall)
+        assert seen == sorted(seen)
+        assert (seen[0], seen[-1]) == (0.0, 1.0)
+
+    def test_positive_rate_slider_lowers_auprc_only(self, browser):
+        from selenium.webdriver.common.keys import Keys
+
+        auroc = number(browser, "auroc")
+        own = number(browser, "ap")
+        assert own == pytest.approx(average_precision_score(LABELS, SCORES), abs=5.1e-5)
+        slide(browser, "rate", Keys.HOME)
+        assert number(browser, "auroc") == auroc
+        assert number(browser, "ap") < own / 3
+        assert number(browser, "baseline") == 0.001
+        weights = np.where(LABELS == 1, 0.001 / LABELS.mean(), 0.999 / (1 - LABELS.mean()))
+        reweighted = average_precision_score(LABELS, SCORES, sample_weight=weights)
+        assert number(browser, "ap") == pytest.approx(reweighted, abs=5.1e-5)
+
+    def test_k_slider_shows_what_counts(self, browser):
+        from selenium.webdriver.common.keys import Keys
+
+        slide(browser, "k", Keys.HOME)
+        for times in (0, 4, 10):
+            k = slide(browser, "k", Keys.ARROW_RIGHT, times)
+            mine = GROUPS[30] == GROUPS
+            table = metrics.evaluate([f"pap@{k}"], SCORES, LABELS, GROUPS)
+            assert read(browser, "k-value") == str(k)
+            assert number(browser, "user-pap") == pytest.approx(table.values[1, 0], abs=5.1e-5)
+            assert number(browser, "mean-pap") == pytest.approx(table.mean(f"pap@{k}"), abs=5.1e-5)
+            opacity = browser.execute_script(
+                "return document.getElementById('strip').data[0].marker.opacity"
+            )
+            assert opacity.count(1) == min(k, LABELS[mine].sum()) + min(k, (1 - LABELS[mine]).sum())
+
+    def test_pairs_of_the_chosen_user(self, browser):
+        from selenium.webdriver.support.select import Select
+
+        choice = Select(browser.find_element("id", "user"))
+        assert choice.options[0].text == "user </b> 01"
+        for at in (3, 0):
+            choice.select_by_index(at)
+            mine = choice.options[at].text == GROUPS
+            pos, neg = SCORES[mine][LABELS[mine] == 1], SCORES[mine][LABELS[mine] == 0]
+            signs = np.sign(pos[:, None] - neg)
+            found = [number(browser, name) for name in ("concordant", "discordant", "tied")]
+            assert found == [(signs == 1).sum(), (signs == -1).sum(), (signs == 0).sum()]
+            area = roc_auc_score(LABELS[mine], SCORES[mine])
+            assert number(browser, "user-auc") == pytest.approx(area, abs=5.1e-5)
