@@ -5,7 +5,7 @@ a linear w and return a certificate that `Existence.verify` re-checks in rationa
 """
 
 from structsvm_papk.margins.exact import exact_margins
-from structsvm_papk.margins.existence import Existence, find_scorer, find_scorers
+from structsvm_papk.margins.existence import Existence, find_in_data, find_scorer, find_scorers
 from structsvm_papk.margins.scores import (
     CONDITIONS,
     MarginReport,
@@ -26,6 +26,7 @@ __all__ = [
     "check_scores",
     "check_users",
     "exact_margins",
+    "find_in_data",
     "find_scorer",
     "find_scorers",
     "join",

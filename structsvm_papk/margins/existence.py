@@ -122,6 +122,11 @@ def find_scorer(X, y, k, condition, groups=None, time_limit=60.0, largest_margin
     if not time_limit > 0:
         raise InputError(f"time_limit = {time_limit}: a positive number of seconds")
     data = RankingData.from_groups(X, y, groups).usable(k, "raise")
+    return find_in_data(data, k, condition, time_limit, largest_margin)
+
+
+def find_in_data(data, k, condition, time_limit=60.0, largest_margin=True):
+    """`find_scorer` for `RankingData` whose users all have a positive and k negatives."""
     return _decide(data, int(k), condition, time.monotonic(), time_limit, largest_margin)
 
 

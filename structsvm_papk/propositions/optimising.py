@@ -159,7 +159,7 @@ def _record(data, w_margin, surrogate, k, outcome):
     result = CuttingPlane(alpha=alpha, tol=1e-6, max_iter=500).solve(risk)
     if result.objective - result.lower_bound > 1e-6:
         return
-    risks = list_risks(data, result.w, k)
+    risks = list_risks(data, data.scores(result.w), k)
     outcome.instances += 1
     outcome.worst = max(outcome.worst, float(risks.max()))
     if risks.max() <= 0:
@@ -170,9 +170,8 @@ def _record(data, w_margin, surrogate, k, outcome):
         outcome.example = example
 
 
-def list_risks(data, w, k):
-    """Definition 1 for each user at w."""
-    scores = data.scores(w)
+def list_risks(data, scores, k):
+    """Definition 1 for each user, from the scores at the list positions."""
     risks = np.empty(data.n_users)
     for u, (start, n, stop) in enumerate(
         zip(data.indptr[:-1], data.n_pos, data.indptr[1:], strict=True)
