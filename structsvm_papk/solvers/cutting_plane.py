@@ -20,6 +20,7 @@ METHODS = ("bundle", "line_search", "one_slack")
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
 _SMALLEST_PROX = 1e-3  # of alpha
+_FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
 
@@ -225,7 +226,7 @@ class _Run:
         curvature = alpha + self.prox
         scale = max(abs(self.best), 1e-3)
         wanted = min(self.best - self.lower_bound, last_predicted)
-        target = np.clip(_INNER * 0.3 * wanted, 0.02 * self.config.tol * scale, 1e-2 * scale)
+        target = np.clip(_INNER * 0.3 * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
         w, _ = self.model.minimise(self.prox / curvature * self.best_w, curvature, target)
         self.lower_bound = max(self.lower_bound, self.model.lower_bound(alpha))
         predicted = self.best - self._objective(w, self.model.value(w))
