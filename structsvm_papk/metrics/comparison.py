@@ -240,7 +240,7 @@ def adjust(p_values, correction="bh"):
         from statsmodels.stats.multitest import multipletests
     except ImportError:
         raise InputError(
-            f"correction={correction!r} needs statsmodels (pip install statsmodels); "
+            f"correction={correction!r} needs statsmodels (pip install 'structsvm-papk[stats]'); "
             "none, bh and by do not"
         ) from None
     try:
