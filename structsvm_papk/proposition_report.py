@@ -55,6 +55,15 @@ ol.ranked .item { min-width:6.2rem; border-radius:.35rem; padding:.1rem .5rem; c
 ol.ranked .p { background:#1b7f5c; } ol.ranked .q { background:#b5532a; }
 ol.ranked .score { font-variant-numeric:tabular-nums; }
 ol.ranked .cut { color:var(--soft); font-size:.82rem; }
+.plot .row { display:grid; grid-template-columns:15rem 1fr; align-items:center; gap:.8rem;
+  font-size:.85rem; }
+.plot .row a { text-align:right; overflow-wrap:anywhere; }
+.track, .ticks { position:relative; height:1.35rem; margin:0 1rem 0 .5rem; }
+.track { border-bottom:1px solid var(--line); }
+.track .rounding { position:absolute; top:0; bottom:0; border-left:1px dashed var(--soft); }
+.track .dot { position:absolute; top:.4rem; width:.65rem; height:.65rem; margin-left:-.32rem;
+  border-radius:50%; background:currentColor; }
+.ticks span { position:absolute; transform:translateX(-50%); color:var(--soft); font-size:.8rem; }
 svg { display:block; width:100%; height:auto; }
 svg text { fill:var(--soft); font:12px system-ui, sans-serif; }
 @media (max-width:40rem) {
@@ -62,6 +71,7 @@ svg text { fill:var(--soft); font:12px system-ui, sans-serif; }
   table.verdicts tr { display:block; padding:.6rem 0; border-bottom:1px solid var(--line); }
   table.verdicts td { display:block; border:0; padding:.1rem 0; text-align:left; }
   table.verdicts td.n::before { content:attr(data-label) ": "; color:var(--soft); }
+  .plot .row { grid-template-columns:1fr; gap:0; } .plot .row a { text-align:left; }
   dl { grid-template-columns:1fr; } dt { margin-top:.35rem; }
 }
 @media print { section.check { break-inside:avoid; } }
@@ -94,8 +104,8 @@ def render(checks, seed, effort):
         "<h2>Verdicts</h2>",
         _table(checks),
         "<h2>How close to a violation</h2>",
-        "<p class='soft'>Largest violation found, on a logarithmic scale. Left of the line: "
-        "rounding of floating-point numbers.</p>",
+        "<p class='soft'>Largest violation found, on a logarithmic scale; at the left end none at "
+        "all. Left of the dashed line: rounding of floating-point numbers.</p>",
         _violations_plot(checks),
         "<h2>The checks</h2>",
         *[_section(check) for check in checks],
@@ -136,36 +146,27 @@ def _table(checks):
 
 
 def _violations_plot(checks):
-    """Draw one dot for each check on a log scale; two columns of rows would not fit a phone."""
-    row, left, width = 20, 165, 640
-    low, high = -17.0, 5.0
-
-    def x(violation):
-        power = log10(violation) if 0 < violation < inf else low
-        return left + (min(max(power, low), high) - low) / (high - low) * (width - left - 15)
-
-    height = row * len(checks) + 30
-    rounding = x(TOL)
-    marks = [
-        f"<line x1='{rounding:.1f}' x2='{rounding:.1f}' y1='0' y2='{height - 24}' "
-        "stroke='var(--soft)' stroke-dasharray='3 3'/>"
-    ]
-    for n, check in enumerate(checks):
-        y = row * n + 12
-        colour = "var(--bad)" if check.verdict == "counterexample" else "var(--good)"
-        marks.append(
-            f"<line x1='{left}' x2='{width - 15}' y1='{y}' y2='{y}' stroke='var(--line)'/>"
-            f"<text x='{left - 8}' y='{y + 4}' text-anchor='end'>{escape(check.id[:24])}</text>"
-            f"<circle cx='{x(check.worst):.1f}' cy='{y}' r='5' fill='{colour}'/>"
-        )
-    for power in (-15, -10, -5, 0, 5):
-        marks.append(
-            f"<text x='{x(10.0**power):.1f}' y='{height - 6}' text-anchor='middle'>1e{power}</text>"
-        )
-    return (
-        f"<svg viewBox='0 0 {width} {height}' role='img' aria-label='Largest violation of each "
-        f"claim'>{''.join(marks)}</svg>"
+    """One dot for each check on a logarithmic track; boxes, so that text keeps its size."""
+    rounding = _position(TOL)
+    rows = "".join(
+        f"<div class='row'><a href='#{c.id}'>{c.id}</a><div class='track'>"
+        f"<i class='rounding' style='left:{rounding:.1f}%'></i>"
+        f"<i class='dot {c.verdict}' style='left:{_position(c.worst):.1f}%' "
+        f"title='{_number(c.worst)}'></i></div></div>"
+        for c in checks
     )
+    ticks = "".join(
+        f"<span style='left:{_position(10.0**power):.1f}%'>1e{power}</span>"
+        for power in (-15, -10, -5, 0)
+    )
+    axis = f"<div class='row'><a></a><div class='ticks'>{ticks}</div></div>"
+    return f"<div class='plot'>{rows}{axis}</div>"
+
+
+def _position(violation, low=-17.0, high=5.0):
+    """Place on the track in percent; zero and less at the left end."""
+    power = log10(violation) if 0 < violation < inf else low
+    return 100 * (min(max(power, low), high) - low) / (high - low)
 
 
 def _section(check):
@@ -224,18 +225,22 @@ def _data(data):
 
 
 def _ranked(one, k):
-    """Items from the highest score down; ties put the negative first, since they are errors."""
-    items = [(score, "q") for score in one["negatives"]] + [(s, "p") for s in one["positives"]]
+    """Items from the highest score down; ties put the negative first, since they are errors.
+
+    Items keep the number they have in their list: the lists of a pair have the same items.
+    """
+    items = [(s, "q", n) for n, s in enumerate(one["negatives"], start=1)]
+    items += [(s, "p", n) for n, s in enumerate(one["positives"], start=1)]
     items.sort(key=lambda item: (-item[0], item[1] == "p"))
-    beta, seen, rows = min(len(one["positives"]), k), {"p": 0, "q": 0}, []
-    for rank, (score, side) in enumerate(items, start=1):
-        seen[side] += 1
-        counted = seen[side] <= (beta if side == "p" else k)
+    counted = {"p": min(len(one["positives"]), k), "q": k}
+    rows = []
+    for rank, (score, side, number) in enumerate(items, start=1):
+        counted[side] -= 1
         words = "positive" if side == "p" else "negative"
-        note = "" if counted else "<span class='cut'>not counted</span>"
+        note = "" if counted[side] >= 0 else "<span class='cut'>not counted</span>"
         rows.append(
             f"<li><span class='rank'>{rank}</span><span class='item {side}'>{words} "
-            f"{seen[side]}</span><span class='score'>{_short(score)}</span>{note}</li>"
+            f"{number}</span><span class='score'>{_short(score)}</span>{note}</li>"
         )
     return f"<ol class='ranked'>{''.join(rows)}</ol>"
 
@@ -250,10 +255,10 @@ def _number_line(one):
     for side, sign, colour in (("positives", -1, "var(--pos)"), ("negatives", 1, "var(--neg)")):
         stacked = {}
         for score in one[side]:
-            stacked[score] = stacked.get(score, 0) + 1
-            x = 20 + (score - low) / span * 280
-            y = middle + sign * (8 + 11 * (min(stacked[score], 3) - 1))
-            marks.append(f"<circle cx='{x:.1f}' cy='{y}' r='4.5' fill='{colour}'/>")
+            x = round(20 + (score - low) / span * 280)
+            stacked[x] = stacked.get(x, 0) + 1
+            y = middle + sign * (8 + 11 * (min(stacked[x], 3) - 1))
+            marks.append(f"<circle cx='{x}' cy='{y}' r='4.5' fill='{colour}'/>")
     for score, anchor, x in ((low, "start", 10), (high, "end", 310)):
         marks.append(f"<text x='{x}' y='92' text-anchor='{anchor}'>{_short(score)}</text>")
     label = "positives above the line, negatives below"
