@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from structsvm_papk.cli import compare, console, demo, fit, predict
+from structsvm_papk.cli import compare, console, demo, evaluate, fit, predict
 from structsvm_papk.errors import InputError
 
 NOT_CONVERGED, WRONG_INPUT, OWN_ERROR, INTERRUPTED = 1, 2, 3, 130
@@ -21,7 +21,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, compare, fit, predict):
+for command in (demo, compare, fit, predict, evaluate):
     command.register(app)
 
 
