@@ -29,7 +29,7 @@ def evaluate_frame(
 
     Parameters
     ----------
-    frame : pandas or polars frame
+    frame : pandas or polars frame, or dict of arrays
     metrics : str or sequence of str
     user : str or None
         User column; None: all rows are one list.
@@ -124,15 +124,12 @@ def evaluate_recommendations(
 
 def column(frame, name):
     """One column as an array."""
-    try:
-        return np.asarray(frame[name].to_numpy())
-    except Exception:
-        names = [str(c) for c in getattr(frame, "columns", [])]
-        if name not in names:
-            raise InputError(
-                f"there is no column {name!r}; the frame has {', '.join(names)}"
-            ) from None
-        raise
+    names = list(frame) if isinstance(frame, dict) else list(frame.columns)
+    if name not in names:
+        shown = ", ".join(map(str, names))
+        raise InputError(f"there is no column {name!r}; the frame has {shown}")
+    found = frame[name]
+    return np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
 
 
 def codes_of(name, *frames):

@@ -1,0 +1,511 @@
+"""``evaluate``: ranking metrics of scores in a table, or of a model on data."""
+
+import csv
+import io
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from structsvm_papk import metrics
+from structsvm_papk.cli import console, options
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import columns, curves
+from structsvm_papk.metrics.frames import evaluate_frame
+from structsvm_papk.model_file import load_model
+from structsvm_papk.outputs import write_atomically
+from structsvm_papk.readers import read_table
+
+_USERS = ("group", "user_id", "user", "qid", "query_id")
+_ITEMS = ("item_id", "item")
+_DEFAULT = "pap@10,auc,ap,ndcg@10,precision@10"
+_RULES = "Rules"
+_INPUT = "Reading the data"
+_SURE = "Uncertainty"
+_OUTPUT = "Output"
+
+
+def register(app):
+    """Add the command."""
+    app.command()(evaluate)
+
+
+def _option(help, panel, *names, metavar=None):
+    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar)
+
+
+def evaluate(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV or Parquet with a user, a label and a score column; or a model file "
+            "followed by DATA."
+        ),
+    ],
+    data: Annotated[
+        Path | None, typer.Argument(help="Data to score, when FILE is a model file.")
+    ] = None,
+    names: Annotated[
+        str,
+        _option(
+            "Comma-separated: pap@k, pauc@k, auc, precision@k, recall@k, ap, ndcg@k, ndcg, rr, "
+            "auc@k.", _RULES, "--metrics", "-m", metavar="NAMES",
+        ),
+    ] = _DEFAULT,
+    by: Annotated[
+        list[str] | None,
+        _option("Split by this user or item column; repeat for more.", _RULES, metavar="COLUMN"),
+    ] = None,
+    compare: Annotated[
+        Path | None,
+        _option(
+            "A second scorer on the same users: a table, a model file, or a file of scores, as "
+            "the first.", _SURE, metavar="OTHER",
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None, _option("Score FILE with this model file.", _INPUT, metavar="MODEL")
+    ] = None,
+    scores: Annotated[
+        Path | None,
+        _option("Scores of the rows of FILE, one number per line.", _INPUT, metavar="SCORES"),
+    ] = None,
+    score: Annotated[str, _option("Score column.", _INPUT, metavar="COLUMN")] = "score",
+    rank: Annotated[
+        str | None,
+        _option("Rank column (1, 2, .. per user) in place of scores.", _INPUT, metavar="COLUMN"),
+    ] = None,
+    label: options.Label = "label",
+    group: Annotated[
+        str | None,
+        _option(
+            f"User column; by default the first of {', '.join(_USERS)}.", _INPUT, metavar="COLUMN"
+        ),
+    ] = None,
+    item: Annotated[
+        str | None,
+        _option(
+            f"Item column, to refuse pairs that occur twice; by default {' or '.join(_ITEMS)}.",
+            _INPUT, metavar="COLUMN",
+        ),
+    ] = None,
+    threshold: options.Threshold = None,
+    one_list: options.OneList = False,
+    query: options.Query = None,
+    format: options.Format = None,
+    preset: Annotated[
+        str, _option(f"{', '.join(metrics.PRESETS)}.", _RULES, metavar="NAME")
+    ] = "icml2020",
+    ties: Annotated[
+        str | None, _option("loss, half, win or threshold.", _RULES, metavar="RULE")
+    ] = None,
+    few_negatives: Annotated[
+        str | None, _option("exclude, raise, normalise or as_wins.", _RULES, metavar="RULE")
+    ] = None,
+    no_positives: Annotated[
+        str | None, _option("exclude, zero, one, nan or raise.", _RULES, metavar="RULE")
+    ] = None,
+    mean: Annotated[
+        str | None, _option("user, positives, pairs or pooled.", _RULES, metavar="RULE")
+    ] = None,
+    discount: Annotated[
+        str, _option("Discount of NDCG: log, zipf, exp or r^-0.5.", _RULES, metavar="NAME")
+    ] = "log",
+    interval: Annotated[
+        str, _option("bootstrap, kl, hoeffding, bernstein or none.", _SURE, metavar="METHOD")
+    ] = "bootstrap",
+    level: Annotated[float, _option("Coverage of the intervals.", _SURE)] = 0.95,
+    resamples: Annotated[int, _option("Resamples of intervals and tests.", _SURE)] = 2000,
+    correction: Annotated[
+        str,
+        _option("For several metrics: none, bh, by, or a method of statsmodels.", _SURE,
+                metavar="NAME"),
+    ] = "bh",
+    seed: Annotated[int, _option("Seed of the resampling.", _SURE)] = 0,
+    as_json: options.Json = False,
+    csv_file: Annotated[
+        Path | None, _option("Write the table here.", _OUTPUT, "--csv", metavar="FILE")
+    ] = None,
+    per_user: Annotated[
+        Path | None, _option("Write the value of every user here, as CSV.", _OUTPUT, metavar="FILE")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        _option("Write an interactive page here; needs the extra 'report'.", _OUTPUT,
+                metavar="FILE"),
+    ] = None,
+):  # fmt: skip
+    """Ranking metrics per user, their means with intervals, and what every rule did."""
+    options.check_outputs(csv_file, per_user, html)
+    _check_sizes(level, resamples)
+    asked = [name for name in names.replace(" ", "").split(",") if name]
+    where = _Where(label, group, item, score, rank, tuple(by or ()), one_list, query, format)
+    file, model = _model_first(file, data, model)
+    rows, other = _loaded(file, model, scores, compare, where)
+    how = {
+        "preset": preset, "ties": ties, "few_negatives": few_negatives, "mean": mean,
+        "no_positives": no_positives, "discount": discount,
+        "relevance_threshold": rows.threshold if threshold is None else threshold,
+    }  # fmt: skip
+    table = rows.evaluated(asked, how)
+    draws = {"level": level, "n_resamples": resamples, "seed": seed}
+    compared = []
+    if other is not None:
+        second = other.evaluated(asked, how)
+        _same_positives(table, second, file, compare)
+        compared = metrics.compare(table, second, correction=correction, **draws)
+    found = _Found(table, rows.report(how["relevance_threshold"]), compared, interval, draws)
+    if csv_file is not None:
+        write_atomically(csv_file, _csv(found.lines()).encode())
+    if per_user is not None:
+        cells = table.to_columns()
+        lines = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+        write_atomically(per_user, _csv(lines).encode())
+    if html is not None:
+        _write_html(html, rows, asked, how, compared, level, str(file))
+    if as_json:
+        console.print_json({"file": str(file), **found.as_dict()})
+    else:
+        found.show()
+
+
+@dataclass(frozen=True)
+class _Where:
+    """Which columns hold what."""
+
+    label: str
+    group: str | None
+    item: str | None
+    score: str
+    rank: str | None
+    by: tuple
+    one_list: bool
+    query: Path | None
+    format: str | None
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What is evaluated: a frame and the names of its columns."""
+
+    frame: dict
+    names: dict
+    by: tuple
+    threshold: float | None = None
+
+    def evaluated(self, asked, how):
+        return evaluate_frame(self.frame, asked, **self.names, by=self.by, **how)
+
+    def scores(self):
+        rank = self.names.get("rank")
+        return self.frame[self.names["score"]] if rank is None else -self.frame[rank].astype(float)
+
+    def report(self, threshold):
+        labels = self.frame[self.names["label"]]
+        return curves.report(self.scores(), labels, relevance_threshold=threshold)
+
+
+def _check_sizes(level, resamples):
+    if not 0 < level < 1:
+        raise InputError(f"--level {level:g} must lie between 0 and 1")
+    if resamples < 10:
+        raise InputError(f"--resamples {resamples} is too small; use at least 10")
+
+
+def _model_first(file, data, model):
+    """FILE and the model: `evaluate MODEL DATA` means `evaluate DATA --model MODEL`."""
+    if data is None:
+        return file, model
+    if model is not None:
+        raise InputError("give the model once: `evaluate MODEL DATA`, or `evaluate DATA --model`")
+    return data, file
+
+
+def _loaded(file, model, scores, compare, where):
+    """Rows of the scorer, and of the second one where there is one."""
+    if model is not None and scores is not None:
+        raise InputError("give --model or --scores, not both")
+    if model is None and scores is None:
+        rows = _from_table(file, where)
+        return rows, None if compare is None else _from_table(compare, where)
+    if model is not None:
+        trained = load_model(model)
+        table = _features(file, where, trained)
+        rows = _scored(file, table, where, table.X @ trained.coef, trained.relevance_threshold)
+        if compare is None:
+            return rows, None
+        second = load_model(compare)
+        other = table.X @ second.coef if _same_features(trained, second) else (
+            _features(file, where, second).X @ second.coef
+        )  # fmt: skip
+        return rows, _scored(file, table, where, other, None)
+    table = _features(file, where, None)
+    n_rows = table.labels.size
+    rows = _scored(file, table, where, _read_scores(scores, n_rows), None)
+    other = None if compare is None else _read_scores(compare, n_rows)
+    return rows, None if other is None else _scored(file, table, where, other, None)
+
+
+def _same_features(one, two):
+    return (one.feature_names, one.first_index, one.coef.size) == (
+        two.feature_names, two.first_index, two.coef.size,
+    )  # fmt: skip
+
+
+def _from_table(path, where):
+    """A table that holds the scores."""
+    if not columns.is_table(path):
+        raise InputError(
+            f"{path}: not a CSV, TSV or Parquet table with scores; for a file of features give "
+            "--model or --scores"
+        )
+    frame = columns.read_columns(path)
+    names = {"user": None, "label": where.label, "score": where.score, "rank": where.rank}
+    if not where.one_list:
+        names["user"] = _chosen(path, frame, where.group, _USERS, "user")
+        names["item"] = where.item or next((name for name in _ITEMS if name in frame), None)
+    for role in ("label", "rank" if where.rank else "score", "item"):
+        if names.get(role) is not None and names[role] not in frame:
+            raise InputError(
+                f"{path}: no {role} column {names[role]!r}; it has {', '.join(frame)}"
+                + ("; for a file of features give --model" if role == "score" else "")
+            )
+    _check_by(path, frame, where.by)
+    for role in ("label", "score"):
+        _check_numbers(path, frame, names[role])
+    return _Rows(frame, names, where.by)
+
+
+def _check_by(path, frame, by):
+    for name in by:
+        if name not in frame:
+            raise InputError(f"{path}: no column {name!r} to split by; it has {', '.join(frame)}")
+
+
+def _check_numbers(path, frame, name):
+    """Refuse text in a column of numbers, naming the first row of it."""
+    if name not in frame or frame[name].dtype.kind in "iufb":
+        return
+    for row, value in enumerate(frame[name].tolist()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{path}: column {name!r} holds {value!r} in row {row + 1} below the header; "
+                "numbers are needed"
+            ) from None
+
+
+def _chosen(path, frame, given, candidates, role):
+    if given is not None:
+        if given not in frame:
+            raise InputError(f"{path}: no {role} column {given!r}; it has {', '.join(frame)}")
+        return given
+    found = next((name for name in candidates if name in frame), None)
+    if found is None:
+        raise InputError(
+            f"{path}: no {role} column ({', '.join(candidates)}); name it with --group, or give "
+            "--one-list when all rows are one list"
+        )
+    return found
+
+
+def _features(path, where, like):
+    """A file of features; the columns to split by are no features."""
+    return read_table(
+        path,
+        format=where.format,
+        label=where.label,
+        group=where.group or "group",
+        ignore=where.by,
+        query=where.query,
+        like=like,
+    )
+
+
+def _scored(path, table, where, scores, threshold):
+    if table.groups is None and not where.one_list:
+        raise InputError(
+            f"{path}: nothing says which user a row belongs to; give --query or --group, or "
+            "--one-list when all rows are one list"
+        )
+    frame = {"score": np.asarray(scores, dtype=float), "label": table.labels}
+    if not where.one_list:
+        frame["user"] = np.asarray(table.groups)
+    if where.by:
+        if not columns.is_table(path):
+            raise InputError(f"{path}: --by needs a table with named columns")
+        frame |= columns.read_columns(path, where.by)
+    names = {"user": None if where.one_list else "user", "label": "label", "score": "score"}
+    return _Rows(frame, names, where.by, threshold)
+
+
+def _read_scores(path, n_rows):
+    """One number per line."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    try:
+        found = np.array(lines, dtype=float)
+    except ValueError:
+        raise InputError(
+            f"{path}: {_first_bad_line(lines)}; one number per line is needed"
+        ) from None
+    if found.size != n_rows:
+        raise InputError(f"{path}: {found.size} scores for {n_rows} rows")
+    return found
+
+
+def _first_bad_line(lines):
+    for number, text in enumerate(lines, 1):
+        try:
+            float(text)
+        except ValueError:
+            return f"line {number} is {text!r}"
+    return "not a file of scores"
+
+
+def _same_positives(table, other, file, compare):
+    """A comparison on different labels would compare the labels."""
+    if not np.array_equal(table.users, other.users):
+        return
+    differ = (table.n_pos != other.n_pos) | (table.n_neg != other.n_neg)
+    if differ.any():
+        u = int(np.argmax(differ))
+        raise InputError(
+            f"user {table.users[u]} has {table.n_pos[u]} positives and {table.n_neg[u]} negatives "
+            f"in {file}, but {other.n_pos[u]} and {other.n_neg[u]} in {compare} "
+            f"({int(differ.sum())} such users); compare scorers on the same rows"
+        )
+
+
+class _Found:
+    """Everything that is printed or written."""
+
+    def __init__(self, table, report, compared, interval, draws):
+        self.table = table
+        self.pooled = report
+        self.compared = compared
+        self.interval = interval
+        self.draws = draws
+
+    def _ends(self, table, metric):
+        """Lower and upper end; None where there is no interval."""
+        if self.interval == "none" or table.pooled or not table.used(metric).any():
+            return {"lower": None, "upper": None}
+        found = metrics.interval(table, metric, method=self.interval, **self.draws)
+        return {"lower": found.lower, "upper": found.upper}
+
+    def overall(self):
+        return [
+            s.as_dict() | self._ends(self.table, s.metric) | {"interval": self.interval}
+            for s in self.table.summary()
+        ]
+
+    def segments(self):
+        return [
+            {
+                "column": s.column, "segment": s.value, "kind": s.kind, "metric": metric,
+                "value": s.table.mean(metric), **self._ends(s.table, metric),
+                "n_rows": s.n_rows, "n_pos": s.n_pos, "n_used": int(s.table.used(metric).sum()),
+            }
+            for s in self.table.segments
+            for metric in self.table.metrics
+        ]  # fmt: skip
+
+    def lines(self):
+        """Rows of the CSV file: all users first, then the segments."""
+        kept = ("metric", "value", "lower", "upper", "n_used")
+        whole = [
+            {"column": "", "segment": "", **{name: row[name] for name in kept}}
+            for row in self.overall()
+        ]
+        parts = [
+            {name: row[name] for name in ("column", "segment", *kept)} for row in self.segments()
+        ]
+        return whole + parts
+
+    def as_dict(self):
+        return {
+            "metrics": self.overall(),
+            "pooled": asdict(self.pooled),
+            "segments": self.segments(),
+            "comparison": [asdict(c) for c in self.compared],
+        }
+
+    def show(self):
+        level = f"{self.draws['level']:.0%} interval"
+        table = Table(title=f"{self.table.users.size} users", title_justify="left")
+        for name in ("metric", "mean", level, "users used", "touched by a rule"):
+            table.add_column(name, justify="left" if name == "metric" else "right")
+        for row in self.overall():
+            told = [f"{n} {rule.replace('_', ' ')}" for rule, n in row["touched"].items() if n]
+            table.add_row(
+                row["metric"], _number(row["value"]), _span(row), str(row["n_used"]),
+                ", ".join(told) or "-",
+            )  # fmt: skip
+        console.print_table(table)
+        console.note(f"Rules: {self.table.conventions}")
+        console.note(f"All rows as one list: {self.pooled}")
+        if self.table.segments:
+            self._show_segments(level)
+        if self.compared:
+            self._show_comparison(level)
+
+    def _show_segments(self, level):
+        table = Table(title="Segments", title_justify="left")
+        for name in ("segment", "rows", "positives", "metric", "mean", level, "users used"):
+            table.add_column(name, justify="left" if name in ("segment", "metric") else "right")
+        for row in self.segments():
+            table.add_row(
+                f"{row['column']} = {row['segment']}", str(row["n_rows"]), str(row["n_pos"]),
+                row["metric"], _number(row["value"]), _span(row), str(row["n_used"]),
+            )  # fmt: skip
+        console.print_table(table)
+
+    def _show_comparison(self, level):
+        title = f"Comparison: paired permutation test, correction {self.compared[0].correction}"
+        table = Table(title=title, title_justify="left")
+        names = ("metric", "this", "other", "difference", level, "p", "p corrected", "users")
+        for name in names:
+            table.add_column(name, justify="left" if name == "metric" else "right")
+        for c in self.compared:
+            table.add_row(
+                c.metric, _number(c.first), _number(c.second), _number(c.difference),
+                _span({"lower": c.lower, "upper": c.upper}), f"{c.p_value:.3g}",
+                f"{c.p_adjusted:.3g}", str(c.n_users),
+            )  # fmt: skip
+        console.print_table(table)
+
+
+def _number(value):
+    return "-" if value is None or not np.isfinite(value) else f"{value:.4f}"
+
+
+def _span(row):
+    return "-" if row["lower"] is None else f"{row['lower']:.4f} - {row['upper']:.4f}"
+
+
+def _csv(lines):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+def _write_html(path, rows, asked, how, compared, level, title):
+    from structsvm_papk import report_page
+
+    groups = None if rows.names["user"] is None else rows.frame[rows.names["user"]]
+    ks = [int(name.partition("@")[2]) for name in asked if name.startswith("pap@")]
+    k = ks[0] if ks else 10
+    report_page.write_page(
+        path, rows.scores(), rows.frame[rows.names["label"]], groups, names=asked, k=k,
+        largest_k=max(30, k), title=title, comparisons=compared, level=level,
+        segments={name: rows.frame[name] for name in rows.by} or None, **how,
+    )  # fmt: skip
