@@ -8,6 +8,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from structsvm_papk import metrics
@@ -194,10 +195,14 @@ class _Rows:
     frame: dict
     names: dict
     by: tuple
+    source: str
     threshold: float | None = None
 
     def evaluated(self, asked, how):
-        return evaluate_frame(self.frame, asked, **self.names, by=self.by, **how)
+        try:
+            return evaluate_frame(self.frame, asked, **self.names, by=self.by, **how)
+        except InputError as error:
+            raise InputError(f"{self.source}: {error}") from None
 
     def scores(self):
         rank = self.names.get("rank")
@@ -276,7 +281,7 @@ def _from_table(path, where):
     _check_by(path, frame, where.by)
     for role in ("label", "score"):
         _check_numbers(path, frame, names[role])
-    return _Rows(frame, names, where.by)
+    return _Rows(frame, names, where.by, str(path))
 
 
 def _check_by(path, frame, by):
@@ -340,7 +345,7 @@ def _scored(path, table, where, scores, threshold):
             raise InputError(f"{path}: --by needs a table with named columns")
         frame |= columns.read_columns(path, where.by)
     names = {"user": None if where.one_list else "user", "label": "label", "score": "score"}
-    return _Rows(frame, names, where.by, threshold)
+    return _Rows(frame, names, where.by, str(path), threshold)
 
 
 def _read_scores(path, n_rows):
@@ -462,8 +467,8 @@ class _Found:
             table.add_column(name, justify="left" if name in ("segment", "metric") else "right")
         for row in self.segments():
             table.add_row(
-                f"{row['column']} = {row['segment']}", str(row["n_rows"]), str(row["n_pos"]),
-                row["metric"], _number(row["value"]), _span(row), str(row["n_used"]),
+                escape(f"{row['column']} = {row['segment']}"),
+                str(row["n_rows"]), str(row["n_pos"]), row["metric"], _number(row["value"]), _span(row), str(row["n_used"]),
             )  # fmt: skip
         console.print_table(table)
 
