@@ -291,3 +291,37 @@ def tight_structural(scores, indptr, n_pos, k, first, last, values, coef):
         coef[indptr[u] : indptr[u + 1]] = 0.0
         add_counts(coef, indptr[u], order, rows, -scale)
         add_counts(coef, middle, chosen, columns, scale)
+
+
+@njit(cache=True, nogil=True)
+def positive_blocks(scores, n_pos, k, bounds, values, own, shared):
+    """Hinges of one list, split into blocks of positives against the common top-k negatives.
+
+    ``values[b]`` is the sum over the pairs of the positives ``bounds[b] <= i < bounds[b + 1]``;
+    ``own[i]`` and ``shared[b, j]`` count the active pairs of a positive and, in each block, of the
+    j-th chosen negative. Returns the positions of the chosen negatives.
+    """
+    chosen = n_pos + top_k(scores[n_pos:], k)
+    negatives = scores[chosen]
+    for b in range(values.size):
+        lo, hi = bounds[b], bounds[b + 1]
+        order = np.argsort(-scores[lo:hi])
+        rows = np.empty(hi - lo, dtype=np.int64)
+        values[b] = hinge_sweep(scores[lo:hi][order] - 1.0, negatives, rows, shared[b])
+        own[lo:hi][order] = rows
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def negative_blocks(scores, n_pos, bounds, values, own, shared):
+    """Hinges of one list at k = n_neg, split into blocks of negatives against all positives.
+
+    As `positive_blocks`, with the sides exchanged; `bounds` are positions in the list.
+    """
+    order = np.argsort(-scores[:n_pos])
+    thresholds = scores[:n_pos][order] - 1.0
+    rows = np.empty(n_pos, dtype=np.int64)
+    for b in range(values.size):
+        lo, hi = bounds[b], bounds[b + 1]
+        values[b] = hinge_sweep(thresholds, scores[lo:hi], rows, own[lo:hi])
+        shared[b][order] = rows

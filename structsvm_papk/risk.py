@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from structsvm_papk import _products
+from structsvm_papk import _kernels, _products
 from structsvm_papk.errors import InputError
 
 _CHUNK_ROWS = 1 << 16
@@ -75,8 +75,14 @@ class EmpiricalRisk:
         return self._user_bounds.size - 1
 
     def with_blocks(self, n_blocks):
-        """Return the same risk split into `n_blocks` blocks (at most one per user)."""
-        split = EmpiricalRisk(self.surrogate, self.data, "raise", n_blocks, self.n_threads)
+        """Return the same risk split into `n_blocks` blocks.
+
+        Blocks are runs of users, at most one block per user; a single user's list is split into
+        blocks of pairs where the surrogate is a sum over positives.
+        """
+        one_list = self.n_users == 1 and self.surrogate.sums_over_positives and n_blocks > 1
+        kind = OneListRisk if one_list else EmpiricalRisk
+        split = kind(self.surrogate, self.data, "raise", n_blocks, self.n_threads)
         split.exclusions = self.exclusions
         return split
 
@@ -139,6 +145,58 @@ class EmpiricalRisk:
         with ThreadPoolExecutor(self.n_threads) as pool:
             for done in [pool.submit(task, *args) for args in arguments]:
                 done.result()
+
+
+class OneListRisk(EmpiricalRisk):
+    """Risk of a single user, split into blocks of pairs.
+
+    For surrogates that sum over the positives (pAUC). Each block has some of the positives and the
+    common top-k negatives; at k = n_neg, where every negative counts, some of the negatives and all
+    positives, if there are more of them.
+
+    Parameters
+    ----------
+    surrogate, data, policy, n_blocks, n_threads
+        As for `EmpiricalRisk`.
+    """
+
+    def __init__(self, surrogate, data, policy="exclude", n_blocks=1, n_threads=1):
+        super().__init__(surrogate, data, policy, 1, n_threads)
+        self._n_pos = int(self.data.n_pos[0])
+        n_neg = self.data.rows.size - self._n_pos
+        self._split_negatives = surrogate.k == n_neg and n_neg > self._n_pos
+        first, size = (self._n_pos, n_neg) if self._split_negatives else (0, self._n_pos)
+        edges = np.linspace(first, first + size, min(n_blocks, size) + 1)
+        self._bounds = edges.astype(np.int64)
+
+    @property
+    def n_blocks(self):
+        """Number of blocks of pairs."""
+        return self._bounds.size - 1
+
+    def blocks_from_scores(self, scores):
+        """Value and subgradient of each block of pairs; see `EmpiricalRisk.blocks_from_scores`."""
+        data, k, n_pos = self.data, self.surrogate.k, self._n_pos
+        values = np.empty(self.n_blocks)
+        own = np.zeros(scores.size, dtype=np.int64)
+        if self._split_negatives:
+            shared = np.empty((self.n_blocks, n_pos), dtype=np.int64)
+            _kernels.negative_blocks(scores, n_pos, self._bounds, values, own, shared)
+            partners, sign = np.arange(n_pos), 1.0
+        else:
+            shared = np.empty((self.n_blocks, k), dtype=np.int64)
+            partners = _kernels.positive_blocks(scores, n_pos, k, self._bounds, values, own, shared)
+            sign = -1.0
+        scale = 1.0 / (n_pos * k)
+        subgradients = np.asarray((-sign * scale * shared) @ data.X[data.rows[partners]])
+        coef = sign * scale * own
+        self._map(
+            lambda b, lo, hi: _products.add_weighted_rows(
+                data.X, data.rows, coef, lo, hi, subgradients[b]
+            ),
+            [(b, lo, hi) for b, (lo, hi) in enumerate(pairwise(self._bounds))],
+        )
+        return scale * values, subgradients
 
 
 def _split_users(indptr, n_blocks):
