@@ -1,0 +1,249 @@
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from reference_theory import (
+    absolute_deviation,
+    cover_count,
+    kl,
+    kl_up,
+    relative_deviation,
+    sauer,
+    shift,
+    top_risk,
+)
+from scipy import stats
+
+from structsvm_papk import bounds
+from structsvm_papk.errors import InputError
+
+
+def draw(n_pos, n_neg, seed, ties=False):
+    rng = np.random.default_rng(seed)
+    p, q = rng.normal(1, 1, n_pos), rng.normal(0, 1, n_neg)
+    if ties:
+        p, q = np.rint(p), np.rint(q)
+    return p, q, np.r_[p, q], np.r_[np.ones(n_pos), np.zeros(n_neg)]
+
+
+def test_growth_functions():
+    for p in (1, 4, 30):
+        n = np.array([2, 5, 40, 300])
+        expected = [log(cover_count(int(m), p)) for m in n]
+        assert np.allclose(bounds.log_cover(n, p), expected, rtol=1e-10)
+        assert np.allclose(bounds.log_sauer(n, p + 1), [log(sauer(int(m), p + 1)) for m in n])
+
+
+@pytest.mark.parametrize("growth", ["sauer", "cover"])
+def test_auto_is_the_formula_up_to_the_grid(growth):
+    n_pos, n_neg, k, p, rho = 40, 120, 15, 3, 0.1
+    a, b, delta = 15 / 40, 15 / 120, 0.1 / 4
+    count = (lambda n: cover_count(n, p)) if growth == "cover" else (lambda n: sauer(n, p + 1))
+    expected = 0
+    for n, share in ((n_pos, a), (n_neg, b)):
+        sizes = range(1, 20 * n)
+        expected += min(
+            absolute_deviation(n, delta, count, sizes) / share,
+            relative_deviation(n, share, delta, count, sizes) / share,
+        )
+    found = bounds.uniform(n_pos, n_neg, k, n_features=p, rho=rho, growth=growth).raw
+    assert expected - 1e-12 <= found <= 1.002 * expected
+
+
+def test_c2_and_k3_are_the_formulas():
+    n_pos, n_neg, k, d, rho = 5000, 20000, 1000, 4, 0.05
+    a_pos, a_neg = (d * log(n) + log(1 / rho) for n in (n_pos, n_neg))
+    c2 = 2 * (sqrt(a_pos / n_pos) / (k / n_pos) + sqrt(a_neg / n_neg) / (k / n_neg))
+    k3 = 3 * (sqrt(a_pos / k) + sqrt(a_neg / k))
+    assert bounds.uniform(n_pos, n_neg, k, vc_dim=d, form="c2").raw == pytest.approx(c2)
+    assert bounds.uniform(n_pos, n_neg, k, n_features=d - 1, form="k3").raw == pytest.approx(k3)
+    scaled = bounds.uniform(n_pos, n_neg, k, vc_dim=d, form="k3", constant=6.0)
+    assert scaled.raw == pytest.approx(2 * k3) and scaled.guaranteed
+
+
+def test_auto_is_never_above_c2_or_k3_where_they_say_something():
+    for n in (10**5, 10**6, 10**7):
+        for share in (0.01, 0.1, 0.5):
+            sizes = (n // 4, n, round(share * n))
+            auto = bounds.uniform(*sizes, n_features=4).raw
+            for form in ("c2", "k3"):
+                other = bounds.uniform(*sizes, n_features=4, form=form)
+                assert other.vacuous or auto <= other.raw
+
+
+def test_one_sided_is_smaller_and_bounds_above_only():
+    both = bounds.uniform(10**6, 10**6, 10**5, n_features=4)
+    one = bounds.uniform(10**6, 10**6, 10**5, n_features=4, two_sided=False)
+    assert one.raw < both.raw < 1
+    assert one.interval(0.5).lower == 0 and both.interval(0.5).lower > 0
+    assert one.interval(0.5).upper == pytest.approx(0.5 + one.half_width)
+
+
+def test_vacuous_bounds_are_flagged_and_clipped():
+    found = bounds.uniform(50, 200, 10, n_features=5)
+    assert found.vacuous and found.half_width == 1 and found.raw > 1
+    assert found.interval(0.3).vacuous
+    assert not bounds.uniform(10**6, 10**6, 10**5, n_features=5).vacuous
+
+
+def test_paper_gamma_and_small_constants_are_not_guaranteed():
+    with pytest.warns(bounds.NotGuaranteedWarning, match="not valid in general"):
+        found = bounds.uniform(30, 100, 25, n_features=5, gamma="paper")
+    assert not found.guaranteed and found.gamma_pos == 1.0
+    with pytest.warns(bounds.NotGuaranteedWarning, match="below the proven"):
+        assert not bounds.uniform(30, 100, 25, n_features=5, form="c2", constant=1).guaranteed
+    assert bounds.shares(30, 100, 25) == (25 / 30, 0.25)
+    assert bounds.shares(50, 100, 25, "paper") == (0.25, 0.25)
+
+
+def test_theorem_2_counterexamples():
+    atoms, wrong_share = bounds.theorem2_counterexamples()
+    assert atoms["population"] == pytest.approx(100) and atoms["empirical"] == pytest.approx(1)
+    assert abs(wrong_share["population"] - wrong_share["empirical"]) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("n_pos", "n_neg", "k"), [(30, 80, 10), (5, 40, 20), (12, 12, 12), (3, 9, 9), (40, 30, 2)]
+)
+@pytest.mark.parametrize("ties", [False, True])
+def test_shift_step_by_step(n_pos, n_neg, k, ties):
+    p, q, scores, labels = draw(n_pos, n_neg, n_pos, ties)
+    found = bounds.held_out(scores, labels, k, 0.1)
+    assert (found.lower, found.upper) == pytest.approx(shift(p, q, k, 0.1), abs=1e-9)
+    assert found.risk == pytest.approx(top_risk(p, q, min(n_pos, k), k))
+    assert found.lower <= found.risk <= found.upper
+
+
+def test_dkw_formula_and_width():
+    _, _, scores, labels = draw(4000, 9000, 0)
+    found = bounds.held_out(scores, labels, 3000, 0.05, "dkw")
+    half = 4000 / 3000 * sqrt(log(80) / 8000) + 3 * sqrt(log(80) / 18000)
+    assert found.upper - found.risk == pytest.approx(half)
+    assert found.lower == pytest.approx(max(0, found.risk - half))
+
+
+def test_asymptotic_is_labelled_and_close_to_the_spread_of_repeated_draws():
+    risks, widths = [], []
+    for seed in range(200):
+        _, _, scores, labels = draw(200, 800, seed)
+        found = bounds.held_out(scores, labels, 80, 0.05, "asymptotic")
+        assert not found.guaranteed and "approximate" in found.note
+        risks.append(found.risk)
+        widths.append(found.upper - found.lower)
+    assert np.mean(widths) / 2 / 1.96 == pytest.approx(np.std(risks), rel=0.2)
+
+
+def test_asymptotic_at_zero_risk_says_nothing():
+    found = bounds.held_out([3.0, 2, 1, 0], [1, 1, 0, 0], 2, method="asymptotic")
+    assert found.risk == 0 and found.vacuous
+
+
+@pytest.mark.parametrize("method", ["shift", "dkw"])
+def test_guaranteed_intervals_cover(method):
+    truth = 0.2581754697  # R_{.2,.05} of N(1,1) against N(0,1), see test_population
+    missed = 0
+    for seed in range(200):
+        _, _, scores, labels = draw(100, 400, seed)
+        found = bounds.held_out(scores, labels, 20, 0.5, method)
+        missed += not found.lower <= truth <= found.upper
+    assert missed <= stats.binom.ppf(0.999, 200, 0.5)
+
+
+def test_bounded_differences_are_attained_and_never_exceeded():
+    rng = np.random.default_rng(0)
+    n_pos, n_neg, k = 4, 5, 3
+    by_pos, by_neg = bounds.bounded_differences(n_pos, n_neg, k)
+    seen = [0.0, 0.0]
+    for _ in range(3000):
+        p, q = rng.integers(0, 4, n_pos).tolist(), rng.integers(0, 4, n_neg).tolist()
+        before = top_risk(p, q, 3, k)
+        moved_p, moved_q = [*p[1:], rng.integers(-9, 9)], [*q[1:], rng.integers(-9, 9)]
+        seen[0] = max(seen[0], abs(top_risk(moved_p, q, 3, k) - before))
+        seen[1] = max(seen[1], abs(top_risk(p, moved_q, 3, k) - before))
+    assert seen == pytest.approx([by_pos, by_neg])
+
+
+def test_kl_inverses():
+    for p in (0.0, 0.1, 0.5, 0.97, 1.0):
+        for level in (1e-4, 0.05, 2.0):
+            up, down = bounds.kl_inverse_up(p, level), bounds.kl_inverse_down(p, level)
+            assert down <= p <= up
+            assert up == pytest.approx(kl_up(p, level), abs=1e-9)
+            assert down == pytest.approx(1 - kl_up(1 - p, level), abs=1e-9)
+    assert bounds.kl_bernoulli(0.2, 0.7) == pytest.approx(kl(0.2, 0.7))
+
+
+def test_many_users_formulas():
+    values = np.random.default_rng(0).beta(1, 4, 300)
+    r, v = values.mean(), values.var(ddof=1)
+    expected = {
+        "hoeffding": sqrt(log(40) / 600),
+        "bernstein": sqrt(2 * v * log(80) / 300) + 7 * log(80) / (3 * 299),
+    }
+    for method, half in expected.items():
+        found = bounds.many_users(values, 0.05, method)
+        assert (found.lower, found.upper) == pytest.approx((max(0, r - half), min(1, r + half)))
+        assert found.guaranteed
+    found = bounds.many_users(values)
+    assert found.upper == pytest.approx(kl_up(r, log(40) / 300), abs=1e-9)
+    boot = bounds.many_users(values, method="bootstrap")
+    assert not boot.guaranteed
+    assert boot.upper - boot.lower == pytest.approx(2 * 1.96 * sqrt(v / 300), rel=0.15)
+
+
+@pytest.mark.parametrize("form", ["auto", "c2", "k3", "dkw"])
+def test_required_items_reach_the_target(form):
+    how = {} if form == "dkw" else {"n_features": 4}
+    need = bounds.required_items(0.2, 0.1, rho=0.05, form=form, **how)
+    assert need["half_width"] <= 0.2
+    assert need["k"] == int(np.ceil(0.1 * need["n_neg"]))
+    if form != "dkw":
+        sizes = (need["n_pos"], need["n_neg"], need["k"])
+        assert bounds.uniform(*sizes, n_features=4, form=form).half_width <= 0.2
+        smaller = [int(0.98 * v) for v in sizes]
+        assert bounds.uniform(*smaller, n_features=4, form=form).half_width > 0.2
+
+
+@pytest.mark.parametrize("method", ["kl", "hoeffding", "bernstein"])
+def test_required_users_is_the_smallest_number(method):
+    n = bounds.required_users(0.05, method=method)
+    values = np.repeat([0.0, 1.0], [n // 2, n - n // 2])
+    widths = [bounds.many_users(values, method=method).half_width]
+    widths.append(bounds.many_users(values[: int(0.98 * n)], method=method).half_width)
+    assert widths[0] <= 0.0502 and widths[1] > 0.05
+
+
+def test_plot_draws_no_vacuous_values():
+    axes = bounds.plot_uniform(500, 2000, 100, n_features=5)
+    for line in axes[1].get_lines():
+        y = line.get_ydata()
+        assert np.nanmax(y) < 1 and np.isnan(y).any()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, rho=0.6), "rho"),
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, rho=0), "rho"),
+        (lambda: bounds.uniform(5, 10, 11, n_features=2), "k = 11"),
+        (lambda: bounds.uniform(0, 10, 3, n_features=2), "no positives"),
+        (lambda: bounds.uniform(5, 10, 3), "n_features"),
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, vc_dim=3), "one of"),
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, form="c3"), "form"),
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, gamma="mine"), "gamma"),
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, constant=2), "constant"),
+        (lambda: bounds.uniform(5, 10, 3, vc_dim=2, growth="cover"), "cover"),
+        (lambda: bounds.held_out([1.0, np.nan, 0], [1, 0, 0], 1), "NaN at row 1"),
+        (lambda: bounds.held_out([1.0, 2, 0], [1, 0, 2], 1), "0 or 1"),
+        (lambda: bounds.held_out([1.0, 2, 0], [1, 0, 0], 3), "k = 3"),
+        (lambda: bounds.held_out([1.0, 2], [0, 0], 1), "no positives"),
+        (lambda: bounds.held_out([1.0, 2], [1, 0], 1, 0.05, "exact"), "method"),
+        (lambda: bounds.many_users([0.2, 1.2]), "user 1"),
+        (lambda: bounds.many_users([]), "no users"),
+        (lambda: bounds.required_items(2, 0.1, n_features=3), "half_width"),
+        (lambda: bounds.required_items(1e-6, 0.01, n_features=3, form="c2"), "no size"),
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
