@@ -184,19 +184,32 @@ def _moderate(data, k, start, deadline, largest_margin):
 
 
 def _weak(data, k, start, deadline, largest_margin):
+    """Integer programme first when the largest margin is wanted, else the cheap questions first."""
     search = SubsetSearch(data, k, deadline)
-    share = 0.5 * (deadline - time.monotonic())
-    w, bound = search.largest_margin("weak", time.monotonic() + share)
-    w = _better(data, k, "weak", None, w)
-    if w is not None:
-        return _result(data, k, "weak", "yes", w, bound, "linf", None, start)
-    found = search.weak_conflicts()
+    if not largest_margin:
+        answer, w, _ = search.moderate()
+        found = w if answer == "yes" else search.weak_conflicts(_share(start, deadline, 0.4))
+        if found is not None:
+            return _weak_result(data, k, start, deadline, found, np.inf)
+    w, bound = search.largest_margin("weak", _share(start, deadline, 0.7))
+    found = _better(data, k, "weak", None, w)
+    found = search.weak_conflicts(deadline) if found is None else found
+    return _weak_result(data, k, start, deadline, found, bound)
+
+
+def _share(start, deadline, share):
+    return start + share * (deadline - start)
+
+
+def _weak_result(data, k, start, deadline, found, bound):
+    """From a direction, a proof, a choice of positives that can be lifted, or nothing."""
     if isinstance(found, SubsetProof):
         return _result(data, k, "weak", "no", None, 0.0, "linf", found, start)
-    if found is not None:
+    if isinstance(found, np.ndarray) and found.dtype == bool:
         ones = np.ones(data.n_users, dtype=int)
-        w = Separator(data, ones, found, deadline).solve(largest_margin=False).w
-        return _result(data, k, "weak", "yes", w, max(bound, 0.0), "linf", None, start)
+        found = Separator(data, ones, found, deadline).solve(largest_margin=False).w
+    if found is not None:
+        return _result(data, k, "weak", "yes", found, bound, "linf", None, start)
     if bound <= NUMERICAL_ZERO:
         note = f"numerical, by the integer solver: no w with |w_j| <= 1 exceeds {bound:.1e}"
         return _result(data, k, "weak", "no", None, bound, "linf", None, start, note)

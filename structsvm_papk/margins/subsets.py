@@ -147,8 +147,9 @@ class SubsetSearch:
 
     # ------------------------------------------------------------- weak
 
-    def weak_conflicts(self):
+    def weak_conflicts(self, deadline):
         """Return a SubsetProof, a choice of positives that can be lifted, or None (undecided)."""
+        self.deadline = deadline
         conflicts, alive = self._single_conflicts()
         if conflicts is None:
             return None
