@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import structsvm_papk
 from structsvm_papk import cli, plots
 from structsvm_papk.cli import console, progress
 from structsvm_papk.model_file import load_model
@@ -247,6 +248,11 @@ def test_progress_and_silence_without_a_terminal(capsys):
     with progress.live() as watch:
         assert watch("cutting_plane", "ts") is None
     assert capsys.readouterr().err == ""
+
+
+def test_version(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out.strip() == structsvm_papk.__version__
 
 
 def test_json_has_no_infinities():

@@ -9,7 +9,17 @@ import sys
 
 import typer
 
-from structsvm_papk.cli import compare, console, demo, evaluate, fit, predict
+from structsvm_papk import __version__
+from structsvm_papk.cli import (
+    compare,
+    console,
+    demo,
+    evaluate,
+    fit,
+    predict,
+    reproduce,
+    theory,
+)
 from structsvm_papk.errors import InputError
 
 NOT_CONVERGED, WRONG_INPUT, OWN_ERROR, INTERRUPTED = 1, 2, 3, 130
@@ -21,19 +31,23 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, compare, fit, predict, evaluate):
-    command.register(app)
+for group in (demo, compare, fit, predict, evaluate, theory, reproduce):
+    group.register(app)
+
+
+def _print_version(wanted: bool):
+    if wanted:
+        print(__version__)
+        raise typer.Exit
 
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True),
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_print_version, is_eager=True
+    ),
 ):
-    if version:
-        from importlib.metadata import version as installed
-
-        print(installed("structsvm-papk"))
-        raise typer.Exit
+    pass
 
 
 def main(arguments=None):
@@ -50,7 +64,7 @@ def main(arguments=None):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OWN_ERROR
     except (KeyboardInterrupt, typer.Abort):
-        return _failed(arguments, "interrupted", INTERRUPTED)
+        status = INTERRUPTED
     except Exception as error:
         if "STRUCTSVM_PAPK_TRACEBACK" in os.environ:
             raise
@@ -60,6 +74,8 @@ def main(arguments=None):
             "see where)",
             OWN_ERROR,
         )
+    if status == INTERRUPTED:
+        return _failed(arguments, "interrupted", INTERRUPTED)
     return status if isinstance(status, int) else 0
 
 
