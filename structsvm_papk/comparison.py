@@ -8,6 +8,7 @@ from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.estimator import make_solver
 from structsvm_papk.model_file import certificate_of
+from structsvm_papk.result import Status
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.surrogates import make_surrogate
 
@@ -131,6 +132,7 @@ def compare(data, surrogates, k, alpha, etas=ETAS, test=None, watch=None, n_thre
     Returns
     -------
     list of Run
+        On Ctrl-C the runs so far.
     """
     if test is not None and test.n_features != data.n_features:
         raise InputError(
@@ -140,12 +142,19 @@ def compare(data, surrogates, k, alpha, etas=ETAS, test=None, watch=None, n_thre
     runs = []
     for name in surrogates:
         risk = EmpiricalRisk(make_surrogate(name, k), data, n_threads=n_threads)
-        certified = _run("cutting_plane", risk, alpha, test, watch, limits)
-        runs.append(certified)
-        for eta in etas:
-            settings = {"eta": eta, "max_iter": certified.data_passes}
-            runs.append(_run("subgradient", risk, alpha, test, watch, settings))
+        for run in _solver_by_solver(risk, alpha, etas, test, watch, limits):
+            runs.append(run)
+            if run.result.status == Status.INTERRUPTED:
+                return runs
     return runs
+
+
+def _solver_by_solver(risk, alpha, etas, test, watch, limits):
+    certified = _run("cutting_plane", risk, alpha, test, watch, limits)
+    yield certified
+    for eta in etas:
+        settings = {"eta": eta, "max_iter": certified.data_passes}
+        yield _run("subgradient", risk, alpha, test, watch, settings)
 
 
 def _warm_up(data, surrogate, k, alpha):

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import re
@@ -283,3 +284,22 @@ def test_table_fits_a_narrow_terminal(files, tmp_path, monkeypatch, capsys):
     assert max(map(len, [header, *rows])) <= 80
     assert "objective" in header and "…" not in text
     assert all(row.startswith("pauc") and len(row.split()) >= 9 for row in rows)
+
+
+def test_interrupt_reports_what_there_is(files, monkeypatch, capsys):
+    """Ctrl-C in the second run: it is reported as interrupted, and no third one starts."""
+    started = []
+
+    def watch(solver, surrogate):
+        started.append(solver)
+
+        def callback(progress):
+            if len(started) == 2 and progress.iteration == 3:
+                raise KeyboardInterrupt
+
+        return callback
+
+    monkeypatch.setattr(progress, "live", lambda: contextlib.nullcontext(watch))
+    status, told = run_json(capsys, "compare", files / "qid.txt", *PROBLEM)
+    assert [one["status"] for one in told["runs"]] == ["converged", "interrupted"]
+    assert started == ["cutting_plane", "subgradient"] and status == 1

@@ -10,6 +10,7 @@ from structsvm_papk.cli import console, options, progress
 from structsvm_papk.comparison import ETAS
 from structsvm_papk.comparison import compare as run_all
 from structsvm_papk.errors import InputError
+from structsvm_papk.result import Status
 from structsvm_papk.surrogates import CONVEX, make_surrogate
 
 Eta = Annotated[
@@ -132,5 +133,5 @@ def finish(runs, title, plot, as_json):
         console.print_json({"runs": [run.as_dict() for run in runs]})
     else:
         console.print_runs(runs, title)
-    if not all(run.result.converged for run in runs if run.solver == "cutting_plane"):
+    if not all(run.result.converged or run.result.status == Status.FINISHED for run in runs):
         raise typer.Exit(1)
