@@ -28,7 +28,7 @@ def check_plot(path):
         raise InputError(f"cannot draw {path}: the name must end in {', '.join(FORMATS)}")
     if not has_matplotlib():
         raise InputError(
-            f"cannot draw {path}: matplotlib is missing; pip install 'structsvm-papk[plot]'"
+            f"cannot draw {path}: matplotlib is missing; pip install matplotlib (the extra 'plot')"
         )
 
 

@@ -524,7 +524,7 @@ def _read_parquet(path, roles):
         from pyarrow import ArrowException, parquet
     except ImportError:
         raise InputError(
-            f"reading Parquet ({path}) needs pyarrow: pip install 'structsvm-papk[frames]'"
+            f"reading Parquet ({path}) needs pyarrow: pip install pyarrow (the extra 'frames')"
         ) from None
     try:
         with open(path, "rb") as file:

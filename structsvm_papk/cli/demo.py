@@ -49,7 +49,7 @@ def demo(
     with progress.live() as watch:
         runs = run_all(_data(), CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
     if plot is None:
-        console.note("no plot: matplotlib is missing; pip install 'structsvm-papk[plot]'")
+        console.note("no plot: matplotlib is missing; pip install matplotlib (the extra 'plot')")
     compare.finish(runs, f"breast cancer: k = {K}, alpha = {alpha:g}", plot, as_json)
 
 
