@@ -1,0 +1,1 @@
+"""What the solvers, the data sets and the scripts beside this benchmark share."""

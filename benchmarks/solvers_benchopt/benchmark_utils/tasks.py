@@ -1,0 +1,80 @@
+"""The benchmark's tasks: data, k, and the test that a task is not trivial.
+
+    minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    F(0) = 1
+
+A task whose optimum lies within 5% of F(0) says little about a solver: w = 0 is nearly optimal.
+`trivial` finds that out with a certificate.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.datasets import linear_lists, two_gaussians
+
+NEAR_ZERO = 0.95  # of F(0): an optimum above makes a task trivial
+
+
+@dataclass(frozen=True)
+class Task:
+    """A seeded data set and the number k of recommended items.
+
+    Attributes
+    ----------
+    k : int
+    generate : callable
+        ``generate(seed)`` returns `Lists`.
+    about : str
+    """
+
+    k: int
+    generate: Callable
+    about: str
+
+    def risk(self, surrogate, seed=0):
+        """Return the empirical risk of a surrogate, by name."""
+        lists = self.generate(seed)
+        data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+        return EmpiricalRisk(make_surrogate(surrogate, self.k), data)
+
+
+def _users(n_users=600, n_items=70, n_features=90, **noise):
+    return lambda seed: linear_lists(n_users, n_items, n_features, seed=seed, **noise)
+
+
+def _one_user(separation):
+    return lambda seed: two_gaussians(1000, 100_000, 50, separation, seed=seed)
+
+
+TASKS = {
+    "M": Task(8, _users(), "600 users x 70 items x 90 features, noise 0.3"),
+    "M-heavy": Task(8, _users(noise_law="t", df=1.5), "as M, Student noise with 1.5 degrees"),
+    "M-mislabelled": Task(
+        8, _users(mislabelled_users=0.1), "as M, labels of 10% of the users wrong"
+    ),
+    "S": Task(3, _users(8, 12, 5), "8 users x 12 items x 5 features"),
+    "T": Task(500, _one_user(5.0), "one user, 100,000 negatives, 1,000 positives, 50 features"),
+    "L": Task(100_000, _one_user(1.5), "as T, less separated, all negatives count (AUC hinge)"),
+    "H": Task(10, _users(2500, 270, 150), "2,500 users x 270 items x 150 features, noise 0.3"),
+}
+
+
+def trivial(risk, alpha, max_iter=2000):
+    """Say why a task is to be rejected, or return None where its optimum is well below F(0).
+
+    The answer is certain: a point below 0.95 F(0) was found, or a lower bound above it.
+    """
+    at_zero = 1.0
+
+    def decided(progress):
+        return min(progress.objective / at_zero, 1.0) < NEAR_ZERO or (
+            progress.lower_bound >= NEAR_ZERO * at_zero
+        )
+
+    result = CuttingPlane(alpha, tol=1e-3, max_iter=max_iter).solve(risk, callback=decided)
+    if result.objective < NEAR_ZERO * at_zero:
+        return None
+    return (
+        f"trivial task: the optimum is at least {result.lower_bound:.4f} F(0), "
+        f"above the limit {NEAR_ZERO} F(0)"
+    )

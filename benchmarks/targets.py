@@ -1,0 +1,295 @@
+"""The table of targets: every number of docs/benchmarks.md, as ratios measured in one run.
+
+    python benchmarks/targets.py [--only M T L H path] [--repeats 3] [--json FILE]
+
+One thread, processor seconds. "evaluations" are seconds divided by the seconds of one evaluation of
+value and subgradient of the same risk; "QP" is the share of the restricted problems in the solve.
+The textbook 1-slack method is given at most `--limit` seconds, and at most 30 times our time.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from time import process_time as clock
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "solvers_benchopt"))
+
+from benchmark_utils.measuring import measure  # noqa: E402
+from benchmark_utils.tasks import TASKS, trivial  # noqa: E402
+
+from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate  # noqa: E402
+
+CONVEX = ("avg", "max", "ts", "pauc")
+ENOUGH = 30  # times our time: a slower competitor is stopped there
+LIBRARIES = ("numpy", "numba", "scipy", "cvxpy", "piqp", "clarabel", "dlib")
+
+
+def main():
+    options = parsed()
+    report = {"machine": machine(), "load_before": os.getloadavg()[0]}
+    for name in options.only:
+        warm_up()
+        start = clock()
+        report[name] = SECTIONS[name](options)
+        print(f"  [{name}: {clock() - start:.0f} s]", flush=True)
+    report["load_after"] = os.getloadavg()[0]
+    if options.json:
+        merged = json.loads(options.json.read_text()) if options.json.exists() else {}
+        options.json.write_text(json.dumps(merged | report, indent=1) + "\n")
+
+
+def parsed():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=list(SECTIONS), choices=list(SECTIONS))
+    parser.add_argument("--repeats", type=int, default=3, help="the fastest of so many runs counts")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for one solve")
+    parser.add_argument("--json", type=Path, help="merge the numbers into this file")
+    return parser.parse_args()
+
+
+def machine():
+    found = {"python": platform.python_version(), "processor": processor()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def processor():
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "unknown")
+
+
+def warm_up():
+    """Load compiled code and libraries, so that no run pays for it."""
+    for surrogate in CONVEX:
+        risk = TASKS["S"].risk(surrogate)
+        for method in ("bundle", "line_search", "one_slack"):
+            CuttingPlane(1e-2, method=method).solve(risk)
+
+
+# ----------------------------------------------------------------- rows
+
+
+def row(task, surrogate, alpha, measured, target, met, **more):
+    """One line of the table, printed as it is known."""
+    line = {"task": task, "surrogate": surrogate, "alpha": alpha, **measured.as_dict(), **more}
+    line |= {"target": target, "met": bool(met)}
+    extra = "".join(f"  {k} {v:.3g}" for k, v in more.items() if isinstance(v, float))
+    print(
+        f"{task:4s} {surrogate:5s} {alpha:7.0e}  F {line['objective']:.6f}  gap {line['gap']:.1e}  "
+        f"{line['passes']:4d} passes  {line['seconds']:7.3f} s  {line['evaluations']:6.0f} eval.  "
+        f"QP {line['qp_share']:4.0%}{extra}  {'met' if met else 'MISSED'}",
+        flush=True,
+    )
+    return line
+
+
+def one_slack(risk, alpha, tol, ours, limit):
+    """Seconds of the textbook method to a certified gap, and ours to the same gap.
+
+    Where the method was stopped first, `one_slack_reached` is false and its seconds so far are a
+    lower bound.
+    """
+    limit = max(10.0, min(limit, ENOUGH * ours.seconds))
+    start = clock()
+    result = CuttingPlane(
+        alpha, tol=tol, method="one_slack", max_iter=1_000_000, time_limit=limit
+    ).solve(risk)
+    seconds = clock() - start
+    same = measure(CuttingPlane(alpha, tol=tol), risk)
+    return {
+        "one_slack_tol": tol,
+        "one_slack_seconds": seconds,
+        "one_slack_reached": bool(result.gap <= tol),
+        "one_slack_passes": int(result.data_passes),
+        "one_slack_gap": float(result.gap),
+        "speedup": seconds / ours.seconds,
+        "speedup_same_gap": seconds / same.seconds,
+    }
+
+
+def refuse_trivial(task, risk, alpha):
+    reason = trivial(risk, alpha)
+    if reason:
+        raise SystemExit(f"{task}, {risk.surrogate.name}, alpha {alpha:g}: {reason}")
+
+
+# ----------------------------------------------------------------- sections
+
+
+def many_users(options):
+    """M: gap 1e-9 within 60 passes and 300 evaluations; 20 times faster than 1-slack to 1e-3."""
+    rows = []
+    for surrogate in CONVEX:
+        risk = TASKS["M"].risk(surrogate)
+        for alpha in (1e-1, 1e-2, 1e-3, 1e-4):
+            refuse_trivial("M", risk, alpha)
+            ours = measure(CuttingPlane(alpha, tol=1e-9), risk, options.repeats)
+            slack = one_slack(risk, alpha, 1e-3, ours, options.limit)
+            met = ours.result.gap <= 1e-9 and ours.result.data_passes <= 60
+            met = met and ours.evaluations <= 300
+            target = "gap 1e-9, 60 passes, 300 evaluations"
+            if alpha <= 1e-3:
+                met, target = met and slack["speedup"] >= 20, target + ", 20x 1-slack to 1e-3"
+            rows.append(row("M", surrogate, alpha, ours, target, met, **slack))
+    return rows
+
+
+def one_user(options):
+    """T: gap 1e-9; 1e-6 in 1/15 of 1-slack's time; QP under 30%."""
+    rows = []
+    for surrogate in CONVEX:
+        risk, alpha = TASKS["T"].risk(surrogate), 1e-4
+        refuse_trivial("T", risk, alpha)
+        exact = measure(
+            CuttingPlane(alpha, tol=1e-9, max_iter=100_000, time_limit=options.limit), risk
+        )
+        met = exact.result.gap <= 1e-9 and exact.qp_share <= 0.3
+        rows.append(row("T", surrogate, alpha, exact, "gap 1e-9, QP 30%", met))
+        ours = measure(
+            CuttingPlane(alpha, tol=1e-6, max_iter=100_000, time_limit=options.limit),
+            risk,
+            options.repeats,
+        )
+        slack = one_slack(risk, alpha, 1e-6, ours, options.limit)
+        met = ours.result.gap <= 1e-6 and slack["speedup"] >= 15
+        rows.append(row("T", surrogate, alpha, ours, "gap 1e-6, 15x 1-slack", met, **slack))
+    return rows
+
+
+def against_dlib(options):
+    """L: F - F* <= 4e-7 in 1/8 (alpha 1e-3) and 1/4 (alpha 1e-2) of dlib's time."""
+    rows = []
+    risk = TASKS["L"].risk("pauc")
+    pair = dlib_data(risk)
+    for alpha, factor in ((1e-3, 8), (1e-2, 4)):
+        refuse_trivial("L", risk, alpha)
+        best = CuttingPlane(alpha, tol=1e-9).solve(risk).lower_bound
+        ours = measure(CuttingPlane(alpha, tol=4e-7 / max(best, 1e-3)), risk, options.repeats)
+        more = {"excess": float(ours.result.objective - best)}
+        if pair is not None:
+            more |= dlib_to(pair, risk, alpha, best, 4e-7)
+            more["speedup"] = more["dlib_seconds"] / ours.seconds
+        met = more["excess"] <= 4e-7 and more.get("speedup", 0) >= factor and ours.qp_share <= 0.3
+        target = f"F - F* <= 4e-7 in 1/{factor} of dlib, QP 30%"
+        rows.append(row("L", "pauc", alpha, ours, target, met, **more))
+    return rows
+
+
+def dlib_data(risk):
+    if find_spec("dlib") is None:
+        print("dlib is not installed: left out")
+        return None
+    from benchmark_utils.peers import dlib_pairs
+
+    return dlib_pairs(risk.data)
+
+
+def dlib_to(pair, risk, alpha, best, wanted):
+    """dlib's seconds at the loosest epsilon, of a grid, whose result has F - F* <= wanted."""
+    from benchmark_utils.peers import dlib_weights
+
+    for epsilon in wanted * 2.0 ** np.arange(4, -4, -1):
+        start = clock()
+        w = dlib_weights(pair, alpha, epsilon)
+        seconds = clock() - start
+        excess = float(alpha / 2 * (w @ w) + risk(w)[0] - best)
+        print(
+            f"     dlib epsilon {epsilon:.1e}: {seconds:.2f} s, F - F* = {excess:.1e}", flush=True
+        )
+        if excess <= wanted:
+            break
+    return {"dlib_epsilon": float(epsilon), "dlib_seconds": seconds, "dlib_excess": excess}
+
+
+def behance_size(options):
+    """H: gap 1e-6 within 80 passes and 150 evaluations; QP under 30%; memory within 1.5 X."""
+    rows = []
+    risk = None
+    for surrogate in ("ts", "max"):
+        alpha, k = 1e-3, TASKS["H"].k
+        risk = (
+            EmpiricalRisk(make_surrogate(surrogate, k), risk.data)
+            if risk
+            else TASKS["H"].risk(surrogate)
+        )
+        refuse_trivial("H", risk, alpha)
+        solver = CuttingPlane(alpha, tol=1e-6, time_limit=options.limit)
+        ours = measure(solver, risk, options.repeats)
+        memory = peak_memory(surrogate)
+        met = ours.result.gap <= 1e-6 and ours.result.data_passes <= 80
+        met = met and ours.evaluations <= 150 and ours.qp_share <= 0.3
+        met = met and memory["peak_over_X"] <= 1.5
+        target = "gap 1e-6, 80 passes, 150 evaluations, QP 30%, memory 1.5 X"
+        rows.append(row("H", surrogate, alpha, ours, target, met, **memory))
+    return rows
+
+
+def peak_memory(surrogate):
+    command = [sys.executable, str(HERE / "memory.py"), "--child", "H", surrogate, "1e-3"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = json.loads(out)
+    return {"peak_mb": found["peak_mb"], "X_mb": found["X_mb"],
+            "peak_over_X": found["peak_mb"] / found["X_mb"]}  # fmt: skip
+
+
+def path(options):
+    """T: ten alphas with cuts reused, in a third of ten cold solves."""
+    return [path_of(surrogate, options) for surrogate in CONVEX]
+
+
+def path_of(surrogate, options):
+    risk = TASKS["T"].risk(surrogate)
+    alphas = np.logspace(-1, -4, 10)
+    solvers = [
+        CuttingPlane(a, tol=1e-6, max_iter=100_000, time_limit=options.limit) for a in alphas
+    ]
+    start = clock()
+    cold = [solver.solve(risk) for solver in solvers]
+    cold_seconds = clock() - start
+    start = clock()
+    warm = [solvers[0].solve(risk)]
+    for solver in solvers[1:]:
+        warm.append(solver.solve(risk, warm_start=warm[-1]))
+    warm_seconds = clock() - start
+    line = {
+        "surrogate": surrogate,
+        "cold_seconds": cold_seconds,
+        "warm_seconds": warm_seconds,
+        "cold_passes": sum(r.data_passes for r in cold),
+        "warm_passes": sum(r.data_passes for r in warm),
+        "worst_gap": max(r.gap for r in cold + warm),
+        "ratio": warm_seconds / cold_seconds,
+        "target": "1/3 of ten cold solves",
+        "met": bool(warm_seconds <= cold_seconds / 3 and max(r.gap for r in warm) <= 1e-6),
+    }
+    print(
+        f"path {surrogate:5s} cold {cold_seconds:.2f} s, {line['cold_passes']} passes; warm "
+        f"{warm_seconds:.2f} s, {line['warm_passes']} passes; ratio {line['ratio']:.2f}; worst gap "
+        f"{line['worst_gap']:.1e}  {'met' if line['met'] else 'MISSED'}",
+        flush=True,
+    )
+    return line
+
+
+SECTIONS = {"M": many_users, "T": one_user, "L": against_dlib, "H": behance_size, "path": path}
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        main()
