@@ -189,3 +189,14 @@ def test_segment_column_per_user_and_bad_ones():
         metrics.evaluate(
             ["ap"], scores, labels, groups, segments={"x": [1, 2, 1, 2]}, list_length=1
         )
+
+
+def test_held_out_interval_is_the_bound_turned_into_a_gain():
+    rng = np.random.default_rng(2)
+    labels = (rng.random(600) < 0.3).astype(int)
+    scores = rng.normal(size=600) + 2 * labels
+    found = metrics.held_out_interval(scores, labels, 40)
+    assert found.value == pytest.approx(metrics.pap_at_k(scores, labels, 40)[0], abs=1e-12)
+    assert found.lower <= found.value <= found.upper
+    assert found.guaranteed
+    assert not metrics.held_out_interval(scores, labels, 40, method="asymptotic").guaranteed

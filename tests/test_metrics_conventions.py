@@ -74,6 +74,18 @@ def test_scikit_learn_graded_ndcg_and_users_without_positives():
         assert table.summary(name).touched["no_positives"] == 1
 
 
+def test_ndcg_over_all_places_divides_by_k_hits():
+    scores, labels = -np.arange(6.0), np.array([0, 1, 0, 0, 1, 0])
+    discount = 1 / np.log2(2 + np.arange(9))
+    for k, hits in ((3, [1]), (5, [1, 4]), (9, [1, 4])):
+        found = metrics.ndcg_at_k(scores, labels, k, ideal="all_places")[0]
+        assert found == pytest.approx(discount[hits].sum() / discount[:k].sum(), abs=1e-14)
+    whole = metrics.ndcg_at_k(scores, labels, preset="rectools")[0]
+    assert whole == pytest.approx(discount[[1, 4]].sum() / discount[:6].sum(), abs=1e-14)
+    with pytest.raises(InputError, match="binary relevance only"):
+        metrics.ndcg_at_k(scores, 2 * labels, preset="rectools")
+
+
 def example():
     """Users: ordinary; no positives; one negative only; all positive."""
     groups = np.repeat([10, 20, 30, 40], [4, 3, 3, 2])

@@ -109,6 +109,10 @@ def evaluate(
     no_positives: Annotated[
         str | None, _option("exclude, zero, one, nan or raise.", _RULES, metavar="RULE")
     ] = None,
+    ideal: Annotated[
+        str | None,
+        _option("What NDCG@k divides by: achievable or all_places.", _RULES, metavar="RULE"),
+    ] = None,
     mean: Annotated[
         str | None, _option("user, positives, pairs or pooled.", _RULES, metavar="RULE")
     ] = None,
@@ -148,7 +152,7 @@ def evaluate(
     rows, other = _loaded(file, model, scores, compare, where)
     how = {
         "preset": preset, "ties": ties, "few_negatives": few_negatives, "mean": mean,
-        "no_positives": no_positives, "discount": discount,
+        "no_positives": no_positives, "ideal": ideal, "discount": discount,
         "relevance_threshold": rows.threshold if threshold is None else threshold,
     }  # fmt: skip
     table = rows.evaluated(asked, how)
@@ -468,7 +472,8 @@ class _Found:
         for row in self.segments():
             table.add_row(
                 escape(f"{row['column']} = {row['segment']}"),
-                str(row["n_rows"]), str(row["n_pos"]), row["metric"], _number(row["value"]), _span(row), str(row["n_used"]),
+                str(row["n_rows"]), str(row["n_pos"]), row["metric"],
+                _number(row["value"]), _span(row), str(row["n_used"]),
             )  # fmt: skip
         console.print_table(table)
 

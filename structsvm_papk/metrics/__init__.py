@@ -11,6 +11,7 @@ from structsvm_papk.metrics.comparison import (
     adjust,
     compare,
     delong,
+    held_out_interval,
     interval,
     pooled_auc_interval,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "compare",
     "delong",
     "evaluate",
+    "held_out_interval",
     "interval",
     "ndcg_at_k",
     "pap_at_k",

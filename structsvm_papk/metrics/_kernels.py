@@ -13,6 +13,8 @@ from numba import njit
 PAP, PAUC, AUC, PRECISION, RECALL, AP, NDCG, RR, AUC_AT_K = range(9)
 LOSS, HALF, WIN, THRESHOLD = range(4)
 EXCLUDE, NORMALISE, AS_WINS = range(3)
+ACHIEVABLE, ALL_PLACES = range(2)
+WHOLE_LIST = 2**62
 N_POS, N_NEG, LISTED_POS, LISTED_NEG, TIED, CUT_TIED = range(6)
 N_COUNTS = 6
 
@@ -226,9 +228,10 @@ def area_at_k(ahead, listed, n, k):
 
 
 @njit(cache=True, nogil=True)
-def metric_value(code, k, n_pos, n_neg, listed, length, work, discount, cumulative, ties, few):
+def metric_value(code, k, n_pos, n_neg, listed, length, work, discount, cumulative, rules):
     """One metric of one user with at least one positive; NaN where it is not defined."""
     above, reach, first, last = work[0], work[1], work[2], work[3]
+    ties, few, ideal_rule = rules
     if code in (PAP, PAUC):
         wide = k
         if n_neg < k:
@@ -251,8 +254,8 @@ def metric_value(code, k, n_pos, n_neg, listed, length, work, discount, cumulati
     if code == NDCG:
         top = min(k, n_pos + n_neg)
         ideal = cumulative[min(top, n_pos)]
-        if ideal == 0.0:
-            return np.nan
+        if ideal_rule == ALL_PLACES:
+            ideal = cumulative[min(k, cumulative.size - 1) if k < WHOLE_LIST else top]
         shown = min(top, length)
         return (
             discounted_gain(above, reach, first, last, listed, discount, cumulative, shown, ties)
@@ -321,8 +324,7 @@ def fused_metrics(
     ks,
     discount,
     cumulative,
-    ties,
-    few,
+    rules,
     start,
     stop,
     out,
@@ -331,8 +333,10 @@ def fused_metrics(
     """Every requested metric of the users start..stop-1, one pass over their rows.
 
     out : (n_users, n_metrics), NaN where undefined; counts : (n_users, N_COUNTS);
-    lengths : places shown per user, or empty when every list is complete.
+    lengths : places shown per user, or empty when every list is complete;
+    rules : codes of the rules for ties, few negatives and the ideal DCG.
     """
+    ties = rules[0]
     longest = 0
     for u in range(start, stop):
         longest = max(longest, indptr[u + 1] - indptr[u])
@@ -362,8 +366,7 @@ def fused_metrics(
                     work,
                     discount,
                     cumulative,
-                    ties,
-                    few,
+                    rules,
                 )
 
 

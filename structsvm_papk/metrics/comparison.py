@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import _auc
+from structsvm_papk.metrics import _auc, lists
 
 _BATCH_BYTES = 1 << 26
 GUARANTEED = ("kl", "hoeffding", "bernstein")
@@ -131,6 +131,33 @@ def _guaranteed(values, method, level, table):
     found = many_users(risks, rho=1.0 - level, method=method)
     ends = (found.lower, found.upper)
     return (1.0 - ends[1], 1.0 - ends[0]) if table.gain else ends
+
+
+def held_out_interval(scores, labels, k, *, method="shift", level=0.95):
+    """Interval for the pAp@k of the population that one held-out list was drawn from.
+
+    The scorer and k were chosen before the list was seen, see `bounds.held_out`.
+
+    Parameters
+    ----------
+    scores, labels : array-like, shape (n_rows,)
+    k : int
+    method : {"shift", "dkw", "asymptotic"}
+        The first two are guaranteed.
+    level : float
+
+    Returns
+    -------
+    Estimate
+        Of the gain 1 - risk, ties counting as errors; `n_users` is 1.
+    """
+    from structsvm_papk.bounds import held_out
+
+    _check_level(level)
+    rows = lists.build(scores, labels)
+    found = held_out(rows.scores, rows.relevant, k, rho=1.0 - level, method=method)
+    ends = 1.0 - found.risk, 1.0 - found.upper, 1.0 - found.lower
+    return Estimate(*ends, level, method, 1, found.guaranteed)
 
 
 def _bootstrap(values, weights, level, n_resamples, seed):

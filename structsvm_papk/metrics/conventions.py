@@ -27,6 +27,7 @@ FEW_NEGATIVES = {
     "normalise": _kernels.NORMALISE,
     "as_wins": _kernels.AS_WINS,
 }
+IDEAL = {"achievable": _kernels.ACHIEVABLE, "all_places": _kernels.ALL_PLACES}
 NO_POSITIVES = ("exclude", "zero", "one", "nan", "raise")
 MEANS = ("user", "positives", "pairs", "pooled")
 INSUFFICIENT = ("ignore", "exclude", "raise")
@@ -35,6 +36,7 @@ _CHOICES = {
     "few_negatives": tuple(FEW_NEGATIVES),
     "no_positives": NO_POSITIVES,
     "auc_no_positives": NO_POSITIVES,
+    "ideal": tuple(IDEAL),
     "mean": MEANS,
     "insufficient_handling": INSUFFICIENT,
 }
@@ -56,6 +58,9 @@ class Conventions:
         NaN), or an error.
     auc_no_positives : same values
         The same for `auc` and `auc@k`.
+    ideal : {"achievable", "all_places"}
+        What NDCG@k divides by: the best order of the user's own items, or k hits even where a
+        user has fewer positives (RecTools).
     mean : {"user", "positives", "pairs", "pooled"}
         Equal weight per user (the paper calls it Micro), weight n_pos, weight n_pos * n_neg, or
         the metric of all rows as one list.
@@ -68,6 +73,7 @@ class Conventions:
     few_negatives: str = "exclude"
     no_positives: str = "exclude"
     auc_no_positives: str = "exclude"
+    ideal: str = "achievable"
     mean: str = "user"
     insufficient_handling: str = "ignore"
 
@@ -86,7 +92,7 @@ class Conventions:
 PRESETS = {
     "icml2020": Conventions(),
     "icml2020-code": Conventions(ties="half"),
-    "rectools": Conventions(ties="win", few_negatives="as_wins"),
+    "rectools": Conventions(ties="win", few_negatives="as_wins", ideal="all_places"),
     "sklearn": Conventions(ties="threshold", no_positives="zero"),
 }
 
@@ -107,3 +113,8 @@ def resolve(preset, **choices):
     if "no_positives" in given:
         given.setdefault("auc_no_positives", given["no_positives"])
     return replace(base, **given)
+
+
+def codes(rules):
+    """The rules as the kernel takes them: ties, few negatives, ideal DCG."""
+    return (TIES[rules.ties], FEW_NEGATIVES[rules.few_negatives], IDEAL[rules.ideal])

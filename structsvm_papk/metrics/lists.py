@@ -144,7 +144,7 @@ def _relevance(labels, threshold, need_binary):
         bad = ~np.isin(labels, (0, 1))
         raise InputError(
             f"labels are not binary: {labels[bad][0]} in {_rows(bad)}; "
-            "give relevance_threshold (--relevance-threshold) to say from which label on an item is "
+            "give relevance_threshold (--relevance-threshold) to say from which label on a row is "
             "relevant"
         )
     return positive.astype(np.uint8)

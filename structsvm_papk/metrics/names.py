@@ -30,7 +30,6 @@ KNOWN = (
     "rr",
     "auc@k",
 )
-WHOLE_LIST = 2**62
 _SYNONYMS = {"prec": "precision", "p": "precision", "map": "ap", "mrr": "rr", "r": "recall"}
 
 
@@ -55,7 +54,7 @@ class Metric:
     @property
     def kernel_k(self):
         """The cut-off as the kernel takes it."""
-        return WHOLE_LIST if self.k is None else self.k
+        return _kernels.WHOLE_LIST if self.k is None else self.k
 
     @property
     def needs_negatives(self):

@@ -191,6 +191,7 @@ def evaluate(
     ties=None,
     few_negatives=None,
     no_positives=None,
+    ideal=None,
     mean=None,
     list_length=None,
     insufficient_handling=None,
@@ -211,7 +212,7 @@ def evaluate(
         Rows, see `lists.build`. Without groups the rows are one list.
     preset : {"icml2020", "icml2020-code", "rectools", "sklearn"} or Conventions
         The set of rules; the next four arguments override single ones.
-    ties, few_negatives, no_positives, mean, insufficient_handling : str, optional
+    ties, few_negatives, no_positives, ideal, mean, insufficient_handling : str, optional
         See `Conventions`.
     list_length : int or array of int, optional
         How many top items of each list were shown (truncated lists). Positives further down
@@ -246,6 +247,7 @@ def evaluate(
         ties=ties,
         few_negatives=few_negatives,
         no_positives=no_positives,
+        ideal=ideal,
         mean=mean,
         insufficient_handling=insufficient_handling,
     )
@@ -346,10 +348,9 @@ def _oriented(values, gain):
 
 def run_kernels(parsed, rows, rules, discount, n_threads=None):
     """Raw values (n_users, n_metrics) and counts (n_users, 6) of checked rows."""
-    table = _discounts(parsed, rows, discount)
+    table = _discounts(parsed, rows, rules, discount)
     cumulative = np.concatenate([[0.0], np.cumsum(table)])
-    ties = conventions.TIES[rules.ties]
-    few = conventions.FEW_NEGATIVES[rules.few_negatives]
+    codes_of_rules = conventions.codes(rules)
     codes = np.array([metric.code for metric in parsed], dtype=np.int64)
     ks = np.array([metric.kernel_k for metric in parsed], dtype=np.int64)
     values = np.empty((rows.n_users, len(parsed)))
@@ -358,18 +359,23 @@ def run_kernels(parsed, rows, rules, discount, n_threads=None):
     def fused(start, stop):
         _kernels.fused_metrics(
             rows.scores, rows.relevant, rows.indptr, rows.lengths, codes, ks,
-            table, cumulative, ties, few, start, stop, values, counts,
+            table, cumulative, codes_of_rules, start, stop, values, counts,
         )  # fmt: skip
 
     lists.run_over_users(rows, fused, n_threads)
     is_ndcg = codes == _kernels.NDCG
     if rows.gains is not None and is_ndcg.any():
+        if rules.ideal != "achievable":
+            raise InputError(
+                "ideal='all_places' (RecTools) is defined for binary relevance only; choose "
+                "ideal='achievable' for graded gains"
+            )
         graded = np.empty((rows.n_users, int(is_ndcg.sum())))
 
         def graded_only(start, stop):
             _kernels.graded_ndcg(
                 rows.scores, rows.gains, rows.indptr, rows.lengths, ks[is_ndcg],
-                table, cumulative, ties, start, stop, graded,
+                table, cumulative, codes_of_rules[0], start, stop, graded,
             )  # fmt: skip
 
         lists.run_over_users(rows, graded_only, n_threads)
@@ -377,14 +383,17 @@ def run_kernels(parsed, rows, rules, discount, n_threads=None):
     return values, counts
 
 
-def _discounts(parsed, rows, discount):
+def _discounts(parsed, rows, rules, discount):
     if all(metric.code != _kernels.NDCG for metric in parsed):
         return np.ones(1)
     if callable(discounts.resolve(discount)):
         _warn_of_no_limit(discount)
     ks = [metric.kernel_k for metric in parsed if metric.code == _kernels.NDCG]
     longest = int(np.diff(rows.indptr).max())
-    return discounts.values(discount, max(min(longest, max(ks)), 1))
+    needed = min(longest, max(ks))
+    if rules.ideal == "all_places":
+        needed = max(longest, *(k for k in ks if k < _kernels.WHOLE_LIST), 1)
+    return discounts.values(discount, max(needed, 1))
 
 
 def _warn_of_no_limit(discount):
