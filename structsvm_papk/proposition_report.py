@@ -55,6 +55,7 @@ ol.ranked .item { min-width:6.2rem; border-radius:.35rem; padding:.1rem .5rem; c
 ol.ranked .p { background:#1b7f5c; } ol.ranked .q { background:#b5532a; }
 ol.ranked .score { font-variant-numeric:tabular-nums; }
 ol.ranked .cut { color:var(--soft); font-size:.82rem; }
+.wide { overflow-x:auto; }
 .plot .row { display:grid; grid-template-columns:15rem 1fr; align-items:center; gap:.8rem;
   font-size:.85rem; }
 .plot .row a { text-align:right; overflow-wrap:anywhere; }
@@ -78,7 +79,7 @@ svg text { fill:var(--soft); font:12px system-ui, sans-serif; }
 """
 
 
-def render(checks, seed, effort):
+def render(checks, seed, effort, regimes=()):
     """Return the page.
 
     Parameters
@@ -86,6 +87,8 @@ def render(checks, seed, effort):
     checks : list of Check
     seed : int
     effort : str
+    regimes : list of dict
+        From `propositions.regimes`; shown as a table when there are some.
 
     Returns
     -------
@@ -107,6 +110,7 @@ def render(checks, seed, effort):
         "<p class='soft'>Largest violation found, on a logarithmic scale; at the left end none at "
         "all. Left of the dashed line: rounding of floating-point numbers.</p>",
         _violations_plot(checks),
+        *_regimes(regimes),
         "<h2>The checks</h2>",
         *[_section(check) for check in checks],
         "</main></body></html>",
@@ -167,6 +171,33 @@ def _position(violation, low=-17.0, high=5.0):
     """Place on the track in percent; zero and less at the left end."""
     power = log10(violation) if 0 < violation < inf else low
     return 100 * (min(max(power, low), high) - low) / (high - low)
+
+
+def _regimes(rows):
+    """Table: the negatives move up, the conditions are lost one after the other."""
+    if not rows:
+        return []
+    conditions, surrogates = list(rows[0]["conditions"]), list(rows[0]["risk"])
+    head = "".join(f"<th>{escape(name)}</th>" for name in ["shift", *conditions, *surrogates])
+    body = ""
+    for row in rows:
+        marks = "".join(
+            f"<td class='{'holds' if a == 'yes' else 'counterexample'}'>{a}</td>"
+            for a in row["conditions"].values()
+        )
+        risks = "".join(
+            f"<td class='{'counterexample' if r > 0 else 'holds'}'>{_short(r)}</td>"
+            for r in row["risk"].values()
+        )
+        body += f"<tr><td>{_short(row['shift'])}</td>{marks}{risks}</tr>"
+    return [
+        "<h2>Where consistency ends</h2>",
+        "<p class='soft'>One user; the negatives move up along the truth. Columns: does some "
+        "linear w realise the condition (certified); then the risk at the certified optimum of "
+        "each surrogate for a small alpha.</p>",
+        f"<div class='wide'><table><thead><tr>{head}</tr></thead>",
+        f"<tbody>{body}</tbody></table></div>",
+    ]
 
 
 def _section(check):

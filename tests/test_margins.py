@@ -111,7 +111,8 @@ def test_margins_that_force_exact_ties():
 def test_one_scorer_for_all_users_is_harder_than_one_each():
     # the users' positives lie left and right of their negatives, spread evenly up and down
     spread = np.array([[0.0, 0.1], [0.0, 0.0], [0.0, -0.1]])
-    X = np.vstack([spread + (1, 0), np.zeros((2, 2)), spread - (1, 0), np.zeros((2, 2))])
+    right, left = np.add(spread, [1, 0]), np.add(spread, [-1, 0])
+    X = np.vstack([right, np.zeros((2, 2)), left, np.zeros((2, 2))])
     y, groups = [1, 1, 1, 0, 0] * 2, np.repeat([0, 1], 5)
     for condition in ("strong", "beta", "moderate", "weak"):
         shared = margins.find_scorer(X, y, 2, condition, groups)

@@ -55,10 +55,11 @@ def verify(
     start = time.perf_counter()
     with _bar(len(ids)) as advance:
         checks = propositions.verify(ids, seed, effort, jobs or os.cpu_count() or 1, advance)
+    regimes = [] if check else propositions.regimes(seed)
     if report is not None:
         from structsvm_papk.proposition_report import render
 
-        write_atomically(report, render(checks, seed, effort).encode())
+        write_atomically(report, render(checks, seed, effort, regimes).encode())
         console.note(f"report written to {report}")
     if as_json:
         console.print_json(
@@ -67,6 +68,7 @@ def verify(
     else:
         console.print_table(_verdicts(checks))
         _print_counterexamples(checks)
+        _print_regimes(regimes)
         console.note(f"{len(checks)} checks in {time.perf_counter() - start:.0f} s")
     failed = [c.id for c in checks if not c.control_works]
     if failed:
@@ -142,6 +144,22 @@ def _print_counterexamples(checks):
         table.add_row(c.id, str(found["k"]), *sides, values)
     if table.row_count:
         console.print_table(table)
+
+
+def _print_regimes(regimes):
+    """Print where consistency ends: conditions some w realises, and risks at certified optima."""
+    if not regimes:
+        return
+    table = Table(title="Negatives moved up along the truth", title_justify="left")
+    table.add_column("shift", justify="right")
+    for name in regimes[0]["conditions"]:
+        table.add_column(f"{name}: some w", justify="right")
+    for name in regimes[0]["risk"]:
+        table.add_column(f"risk, optimum of {name}", justify="right")
+    for row in regimes:
+        risks = (f"{value:.4g}" for value in row["risk"].values())
+        table.add_row(f"{row['shift']:g}", *row["conditions"].values(), *risks)
+    console.print_table(table)
 
 
 def _numbers(values):

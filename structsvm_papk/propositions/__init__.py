@@ -6,7 +6,12 @@ verdict must be the opposite.
 """
 
 from structsvm_papk.propositions.claims import CLAIMS, Claim
-from structsvm_papk.propositions.optimising import OPTIMUM_CLAIMS, OptimumClaim, search_optima
+from structsvm_papk.propositions.optimising import (
+    OPTIMUM_CLAIMS,
+    OptimumClaim,
+    regimes,
+    search_optima,
+)
 from structsvm_papk.propositions.running import ALL_IDS, EFFORTS, Check, run_check, verify
 
 __all__ = [
@@ -17,6 +22,7 @@ __all__ = [
     "Check",
     "Claim",
     "OptimumClaim",
+    "regimes",
     "run_check",
     "search_optima",
     "verify",

@@ -12,7 +12,7 @@ import numpy as np
 
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import margin_lists
-from structsvm_papk.margins import find_scorer
+from structsvm_papk.margins import CONDITIONS, find_scorer
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.surrogates import make_surrogate
@@ -168,6 +168,49 @@ def _record(data, w_margin, surrogate, k, outcome):
     example = _example(data, result, k, surrogate, int(np.argmax(risks)), float(risks.max()))
     if outcome.example is None or example["size"] < outcome.example["size"]:
         outcome.example = example
+
+
+def regimes(seed=0, n_steps=10, k=3, alpha=1e-4):
+    """Move the negatives up, step by step: which conditions survive, and who still has zero risk?
+
+    One user whose scores along ``w*`` are spread out; in step i all negatives move by ``i/2`` along
+    ``w*``, so that first strong, then moderate and beta, then weak are lost.
+
+    Parameters
+    ----------
+    seed : int
+    n_steps : int
+    k : int
+    alpha : float
+
+    Returns
+    -------
+    list of dict
+        ``shift``; ``conditions``, condition to "yes", "no" or "undecided" for any linear w;
+        ``risk``, surrogate to the risk at its certified optimum.
+    """
+    rng = np.random.default_rng(seed)
+    w_star = np.array([1.0, 0.0, 0.0])
+    pos = rng.standard_normal((8, 3)) * 0.5 + np.outer(np.arange(8) * 0.6 + 2.0, w_star)
+    neg = rng.standard_normal((20, 3)) * 0.5
+    y = np.repeat([1, 0], [8, 20])
+    return [
+        {"shift": step / 2, **_regime(np.vstack([pos, neg + step / 2 * w_star]), y, k, alpha)}
+        for step in range(n_steps)
+    ]
+
+
+def _regime(X, y, k, alpha):
+    data = RankingData.from_groups(X, y)
+    conditions = {
+        c: find_scorer(X, y, k, c, time_limit=10, largest_margin=False).answer for c in CONDITIONS
+    }
+    risk = {}
+    for surrogate in ("max", "ts", "avg"):
+        oracle = EmpiricalRisk(make_surrogate(surrogate, k), data)
+        w = CuttingPlane(alpha=alpha, tol=1e-6, max_iter=500).solve(oracle).w
+        risk[surrogate] = float(list_risks(data, data.scores(w), k)[0])
+    return {"conditions": conditions, "risk": risk}
 
 
 def list_risks(data, scores, k):

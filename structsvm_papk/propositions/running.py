@@ -15,7 +15,7 @@ from structsvm_papk.propositions.search import Effort, search
 
 ALL_IDS = (*CLAIMS, *OPTIMUM_CLAIMS)
 EFFORTS = {
-    "quick": (Effort(n_random=40, n_steps=8, n_climbers=8), (1, 25)),
+    "quick": (Effort(n_random=40, n_steps=8, n_climbers=8, largest=4), (1, 25)),
     "normal": (Effort(n_random=300, n_steps=40, n_climbers=32), (4, 120)),
     "thorough": (Effort(n_random=2000, n_steps=150, n_climbers=64), (20, 1000)),
 }
@@ -151,7 +151,7 @@ def _run_claim(name, seeds, effort):
         "instances": found.instances,
         "drawn": f"{drawn['random']} random lists, {drawn['lattice']} on tie-rich lattices, "
         f"{drawn['climbing']} by climbing towards a violation; "
-        f"{len(claim.statement.shapes)} shapes, n_pos = 1 and k = n_neg among them",
+        f"{sum(map(level.allows, claim.statement.shapes))} shapes, with n_pos = 1 and k = n_neg",
         "worst": found.worst,
         "counterexample": _described(found.example, claim.quantities),
         "control": claim.control_words,

@@ -13,16 +13,21 @@ import numpy as np
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
 
 GRIDS = (np.arange(-3, 4.0), np.arange(-4, 4.5) / 2, np.arange(-8, 9) / 4)
-MOST_LATTICE = 60_000
+MOST_LATTICE = 30_000
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to try per shape: random draws, climbing steps, and the climbing population."""
+    """How much to try per shape: random draws, climbing steps and population; and which shapes."""
 
     n_random: int = 150
     n_steps: int = 30
     n_climbers: int = 24
+    largest: int = 100
+
+    def allows(self, shape):
+        """Whether lists of this shape are tried: no side is longer than `largest`."""
+        return max(shape.n_pos, shape.n_neg) <= self.largest
 
 
 @dataclass
@@ -67,7 +72,7 @@ def search(statement, seed, effort):
     """
     rng = np.random.default_rng(seed)
     outcome = Outcome()
-    for shape in statement.shapes:
+    for shape in filter(effort.allows, statement.shapes):
         drawn = _keep(statement, _random(shape, effort.n_random, rng), prepare=True)
         _record(statement, drawn, "random", outcome)
         lattice = _keep(statement, _lattice_sample(shape, effort.n_random, rng))
