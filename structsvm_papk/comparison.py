@@ -138,7 +138,7 @@ def compare(data, surrogates, k, alpha, etas=ETAS, test=None, watch=None, n_thre
         raise InputError(
             f"the test data has {test.n_features} features, the training data {data.n_features}"
         )
-    _warm_up(data, surrogates[0], k, alpha)
+    _warm_up(data, surrogates, k, alpha)
     runs = []
     for name in surrogates:
         risk = EmpiricalRisk(make_surrogate(name, k), data, n_threads=n_threads)
@@ -157,15 +157,14 @@ def _solver_by_solver(risk, alpha, etas, test, watch, limits):
         yield _run("subgradient", risk, alpha, test, watch, settings)
 
 
-def _warm_up(data, surrogate, k, alpha):
-    """Load compiled code and libraries, so that their time is counted for no run."""
-    risk = EmpiricalRisk(make_surrogate(surrogate, k), data.subset(_first_usable(data, k)))
-    solve("cutting_plane", risk, alpha, max_iter=1)
-
-
-def _first_usable(data, k):
-    usable = (data.n_pos > 0) & (data.n_neg >= k)
-    return usable & (np.cumsum(usable) == 1)
+def _warm_up(data, surrogates, k, alpha):
+    """Load compiled code and libraries on two users, so that their time is counted for no run."""
+    usable = data.usable(k)
+    few = usable.subset(np.arange(usable.n_users) < 2)
+    for name in surrogates:
+        risk = EmpiricalRisk(make_surrogate(name, k), few)
+        solve("cutting_plane", risk, alpha, max_iter=2)
+        solve("subgradient", risk, alpha, max_iter=2)
 
 
 def _run(solver, risk, alpha, test, watch, settings):

@@ -280,7 +280,7 @@ def test_table_fits_a_narrow_terminal(files, tmp_path, monkeypatch, capsys):
     compare = ["compare", files / "qid.txt", *PROBLEM, "--test", files / "qid.txt"]
     assert run(*compare, "--surrogate", "pauc") == 0
     text = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
-    header, *rows = [line for line in text.splitlines() if not line.startswith(str(files))][-5:]
+    header, *rows = [line for line in text.splitlines() if not line.startswith("qid.txt")][-5:]
     assert max(map(len, [header, *rows])) <= 80
     assert "objective" in header and "…" not in text
     assert all(row.startswith("pauc") and len(row.split()) >= 9 for row in rows)

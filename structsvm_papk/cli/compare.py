@@ -95,7 +95,7 @@ def compare(
         )
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
-    finish(runs, f"{data}: k = {k}, alpha = {alpha:g}", plot, as_json)
+    finish(runs, f"{data.name}: k = {k}, alpha = {alpha:g}", plot, as_json)
 
 
 def convex_names(names, k):
