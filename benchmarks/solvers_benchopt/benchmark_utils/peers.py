@@ -35,3 +35,20 @@ def is_auc_hinge(risk):
     """Whether a risk is the mean hinge over all pairs of one user."""
     one_user = risk.n_users == 1
     return one_user and risk.surrogate.name == "pauc" and risk.surrogate.k == risk.data.n_neg[0]
+
+
+def pair_differences(data):
+    """Rows ``s (x_i - x_j)`` of every user's pairs with signs s = 1, -1, 1, .., and pair weights.
+
+    The weighted hinges add up to the risk of pauc with k = n_neg.
+    """
+    differences, weights = [], []
+    for u in range(data.n_users):
+        rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]]
+        n_pos = data.n_pos[u]
+        pairs = (rows[:n_pos, None, :] - rows[None, n_pos:, :]).reshape(-1, data.n_features)
+        differences.append(pairs)
+        weights.append(np.full(len(pairs), 1.0 / (len(pairs) * data.n_users)))
+    differences = np.concatenate(differences)
+    signs = np.where(np.arange(len(differences)) % 2, -1, 1)
+    return differences * signs[:, None], signs, np.concatenate(weights)

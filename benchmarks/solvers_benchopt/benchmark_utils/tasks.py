@@ -42,8 +42,8 @@ def _users(n_users=600, n_items=70, n_features=90, **noise):
     return lambda seed: linear_lists(n_users, n_items, n_features, seed=seed, **noise)
 
 
-def _one_user(separation):
-    return lambda seed: two_gaussians(1000, 100_000, 50, separation, seed=seed)
+def _one_user(separation, n_pos=1000, n_neg=100_000, n_features=50):
+    return lambda seed: two_gaussians(n_pos, n_neg, n_features, separation, seed=seed)
 
 
 TASKS = {
@@ -53,6 +53,7 @@ TASKS = {
         8, _users(mislabelled_users=0.1), "as M, labels of 10% of the users wrong"
     ),
     "S": Task(3, _users(8, 12, 5), "8 users x 12 items x 5 features"),
+    "P": Task(400, _one_user(1.5, 30, 400, 10), "one user, 400 negatives, 30 positives, AUC hinge"),
     "T": Task(500, _one_user(5.0), "one user, 100,000 negatives, 1,000 positives, 50 features"),
     "L": Task(100_000, _one_user(1.5), "as T, less separated, all negatives count (AUC hinge)"),
     "H": Task(10, _users(2500, 270, 150), "2,500 users x 270 items x 150 features, noise 0.3"),

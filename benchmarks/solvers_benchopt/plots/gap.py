@@ -1,0 +1,33 @@
+"""Gap to the best bound known, against seconds and against passes over the data."""
+
+import numpy as np
+from benchopt import BasePlot
+
+COLUMNS = {"seconds": "time", "data passes": "objective_data_passes"}
+
+
+class Plot(BasePlot):
+    """One curve a solver; solvers that do not count passes appear against seconds only."""
+
+    name = "Gap"
+    type = "scatter"
+    options = {"dataset": ..., "objective": ..., "against": list(COLUMNS)}
+
+    def plot(self, df, dataset, objective, against):
+        df = df[(df["dataset_name"] == dataset) & (df["objective_name"] == objective)]
+        curves = []
+        for solver, points in df.groupby("solver_name"):
+            points = points.groupby("stop_val").median(numeric_only=True).sort_values("time")
+            x, y = points[COLUMNS[against]].to_numpy(), points["objective_gap"].to_numpy()
+            known = np.isfinite(x) & (x > 0)
+            if known.any():
+                curve = {"x": x[known].tolist(), "y": y[known].tolist(), "label": solver}
+                curves.append(curve | self.get_style(solver))
+        return curves
+
+    def get_metadata(self, df, dataset, objective, against):
+        return {
+            "title": f"{objective}\nData: {dataset}",
+            "xlabel": against,
+            "ylabel": "relative gap to the best bound",
+        }

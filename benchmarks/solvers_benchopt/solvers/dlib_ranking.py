@@ -1,0 +1,36 @@
+"""dlib's svm_rank_trainer: the AUC hinge of one user."""
+
+import dlib  # noqa: F401
+import numpy as np
+from benchmark_utils.peers import dlib_pairs, dlib_weights, is_auc_hinge
+from benchopt import BaseSolver
+
+
+class Solver(BaseSolver):
+    """Optimised cutting planes with a dual SMO solver, in C++."""
+
+    name = "dlib"
+    sampling_strategy = "tolerance"
+    requirements = ["pip::dlib"]
+    references = ["http://dlib.net/python/index.html#dlib_pybind11.svm_rank_trainer"]
+
+    def skip(self, risk, alpha):
+        if not is_auc_hinge(risk):
+            return True, "dlib ranks all pairs of one user: pauc with k = n_neg only"
+        return False, None
+
+    def set_objective(self, risk, alpha):
+        self.n_features, self.alpha = risk.n_features, alpha
+        self.pair = dlib_pairs(risk.data)
+
+    @staticmethod
+    def get_next(tol):
+        return min(1e-1, tol / 4)
+
+    def run(self, tol):
+        self.w = np.zeros(self.n_features)
+        if tol <= 1.0:
+            self.w = dlib_weights(self.pair, self.alpha, tol)
+
+    def get_result(self):
+        return {"w": self.w}
