@@ -3,12 +3,14 @@
 from structsvm_papk.data import RankingData
 from structsvm_papk.result import SolverResult, Status
 from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
 
 __version__ = "0.1.0"
 __all__ = [
+    "CCCP",
     "CuttingPlane",
     "EmpiricalRisk",
     "PAPKRanker",

@@ -137,6 +137,18 @@ class EmpiricalRisk:
         sums = np.add.reduceat(values, self._user_bounds[:-1])
         return sums / data.n_users, subgradients / data.n_users
 
+    def majorant(self, w, kind="latent"):
+        """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`."""
+        from structsvm_papk.majorants import majorant  # it builds on this module
+
+        return majorant(self, w, kind)
+
+    def starts(self, alpha, **given):
+        """Starting points by name for solvers of non-convex risks; see `starts.warm_starts`."""
+        from structsvm_papk.starts import warm_starts
+
+        return warm_starts(self, alpha, **given)
+
     def _map(self, task, arguments):
         if self.n_threads == 1 or len(arguments) == 1:
             for args in arguments:

@@ -1,0 +1,414 @@
+"""The convex-concave procedure, for risks that have convex majorants.
+
+    minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R not convex
+    repeat             w_{t+1} = argmin_w alpha/2 ||w||^2 + M_t(w)
+
+with ``M_t`` convex, ``M_t >= R`` everywhere and ``M_t(w_t) = R(w_t)``. Then
+
+    F(w_{t+1}) <= alpha/2 ||w_{t+1}||^2 + M_t(w_{t+1}) <= F(w_t)
+
+for every point that is no worse than w_t on the majorant: the inner problem need not be solved
+exactly. The oracle answers ``majorant(w, kind)``; the solver knows nothing else of it.
+"""
+
+import time
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.cutting_plane import CuttingPlane, _default_blocks
+
+_SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
+_SCOUT = 3e-3  # criticality to which every start is followed, before the best is polished
+_ROUNDING = 1e-9
+_INNER_ITERATIONS = 500
+_SCALES = 4.0 ** np.arange(-10, 11)
+
+
+@dataclass(frozen=True)
+class CCCPResult(SolverResult):
+    """Outcome of `CCCP`.
+
+    Attributes
+    ----------
+    criticality : float
+        ``(F(w) - min of the majorant at w) / max(F(w), 1e-3)``, the minimum replaced by its
+        certified lower bound: what no point improves on. 0 at a critical point of the difference
+        of convex functions; w is within ``sqrt(2 (F(w) - bound) / alpha)`` of the minimiser of its
+        own majorant.
+    starts : tuple of StartReport
+        How every start ended.
+    """
+
+    criticality: float = np.inf
+    starts: tuple = ()
+
+
+@dataclass(frozen=True)
+class StartReport:
+    """One start of `CCCP`.
+
+    Attributes
+    ----------
+    name : str
+    initial : float
+        Objective at the start, after scaling it.
+    objective : float
+        Objective where the start ended.
+    criticality : float
+        As in `CCCPResult`, at that point.
+    n_iter : int
+        Majorants.
+    data_passes : int
+    seconds : float
+    polished : bool
+        Whether it was followed to the tolerance (the best start), or only scouted.
+    w : ndarray
+        Where it ended.
+    """
+
+    name: str
+    initial: float
+    objective: float
+    criticality: float
+    n_iter: int
+    data_passes: int
+    seconds: float
+    polished: bool
+    w: np.ndarray = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CCCP:
+    """Local minimiser of ``alpha/2 ||w||^2 + R(w)`` by convex majorants.
+
+    Parameters
+    ----------
+    alpha : float
+        Regularisation strength, > 0 (the paper's lambda).
+    tol : float
+        Stop when `CCCPResult.criticality` is at most this.
+    max_iter : int
+        Limit on majorants, for each start and each step of the continuation.
+    majorant : str
+        Kind of majorant, as the oracle names them.
+    starts : sequence of str, optional
+        Names of the oracle's starts to use; by default all of them. Every start is followed to a
+        criticality of 0.3%, the best one to `tol`.
+    continuation : sequence of float
+        Decreasing multiples of alpha, above 1, that every start is first followed through.
+    rescale : bool
+        Scale every start by the best power of two first.
+    extrapolate : bool
+        Go on along the step to the majorant's minimiser, doubling it while R itself decreases
+        (boosted DC algorithm; Aragon Artacho, Fleming and Vuong, 2018).
+    n_blocks : int, optional
+        Cuts an inner iteration; by default as in `CuttingPlane`.
+    qp_solver : str
+        As in `CuttingPlane`.
+    time_limit : float, optional
+        Seconds.
+
+    References
+    ----------
+    Yuille and Rangarajan, "The concave-convex procedure", Neural Computation 15 (2003).
+    Aragon Artacho, Fleming, Vuong, "Accelerating the DC algorithm for smooth functions",
+    Mathematical Programming 169 (2018).
+    """
+
+    alpha: float
+    tol: float = 1e-6
+    max_iter: int = 200
+    majorant: str = "latent"
+    starts: tuple | None = None
+    continuation: tuple = ()
+    rescale: bool = True
+    extrapolate: bool = True
+    n_blocks: int | None = None
+    qp_solver: str = "blocks"
+    time_limit: float | None = None
+
+    def __post_init__(self):
+        self._inner(self.alpha, None)  # checks alpha, tol, n_blocks, time_limit
+        if self.max_iter < 1:
+            raise InputError(f"max_iter must be at least 1, got {self.max_iter!r}")
+        ladder = [*self.continuation, 1.0]
+        if any(high <= low for high, low in pairwise(ladder)):
+            raise InputError(
+                f"continuation must decrease and stay above 1, got {self.continuation!r}"
+            )
+
+    def solve(self, oracle, w_init=None, callback=None, warm_start=None):
+        """Minimise from one start or several.
+
+        Parameters
+        ----------
+        oracle : EmpiricalRisk or any object with `n_features` and ``majorant(w, kind)``
+            A majorant is an oracle for `CuttingPlane`. It may have ``reuse(previous, cuts)``, which
+            carries the cuts of an earlier majorant over, and be `exact`, the risk itself. Where
+            the oracle has ``starts(alpha, names)``, several starts come from there.
+        w_init : ndarray of shape (n_features,) or dict of str to ndarray, optional
+            The start, or several by name, instead of the oracle's own.
+        callback : callable, optional
+            Called with a `Progress` after every majorant; a true return value stops the solver.
+        warm_start : SolverResult, optional
+            Its point is the start.
+
+        Returns
+        -------
+        CCCPResult
+            Status 'stationary' where the criticality reached `tol`. On Ctrl-C the best so far.
+
+        Raises
+        ------
+        InputError
+            The oracle has no majorants, or a start does not fit.
+        """
+        if not hasattr(oracle, "majorant"):
+            raise InputError("CCCP needs an oracle with majorants; this one has none")
+        search = _Search(self, self._in_blocks(oracle), callback)
+        return search.run(_starts(self, oracle, w_init, warm_start))
+
+    def _in_blocks(self, oracle):
+        if not hasattr(oracle, "with_blocks"):
+            return oracle
+        return oracle.with_blocks(self.n_blocks or _default_blocks(oracle))
+
+    def _inner(self, alpha, n_blocks, time_limit=None):
+        return CuttingPlane(
+            alpha,
+            0.5 * self.tol,
+            _INNER_ITERATIONS,
+            n_blocks=n_blocks or self.n_blocks,
+            qp_solver=self.qp_solver,
+            time_limit=time_limit or self.time_limit,
+        )
+
+
+def _starts(config, oracle, w_init, warm_start):
+    """Starting points by name, checked."""
+    if w_init is None and warm_start is not None:
+        w_init = warm_start.w
+    if w_init is None and hasattr(oracle, "starts"):
+        given = {} if config.starts is None else {"names": config.starts}
+        w_init = oracle.starts(config.alpha, **given)
+    if w_init is None:
+        w_init = np.zeros(oracle.n_features)
+    points = w_init if isinstance(w_init, dict) else {"given": w_init}
+    points = {name: np.array(w, dtype=np.float64) for name, w in points.items()}
+    for name, w in points.items():
+        if w.shape != (oracle.n_features,) or not np.isfinite(w).all():
+            raise InputError(
+                f"start {name!r} must be a finite vector of length {oracle.n_features}"
+            )
+    return points
+
+
+class _Search:
+    """All starts of one solve: scout each, then polish the best."""
+
+    def __init__(self, config, oracle, callback):
+        self.config, self.oracle, self.callback = config, oracle, callback
+        self.started = time.perf_counter()
+        self.passes, self.best = 0, np.inf
+        self.history, self.stop = [], None
+
+    def run(self, starts):
+        descents = []
+        target = _SCOUT if len(starts) > 1 else self.config.tol
+        for name, w in starts.items():
+            descents.append(_Descent(self, name, w))
+            status = descents[-1].follow(max(target, self.config.tol))
+            if self.stop is not None:
+                break
+        best = min(descents, key=lambda descent: descent.objective)
+        if len(starts) > 1:
+            status = self.stop or best.follow(self.config.tol, last=True)
+        return self._result(best, status, [d.report(d is best) for d in descents])
+
+    def seconds(self):
+        return time.perf_counter() - self.started
+
+    def record(self, objective, lower_bound, n_cuts):
+        """Note one majorant, and whether the search has to stop."""
+        self.best = min(self.best, objective)
+        progress = Progress(
+            len(self.history) + 1, self.seconds(), self.passes, self.best, lower_bound, n_cuts
+        )
+        self.history.append(progress)
+        limit = self.config.time_limit
+        if self.callback is not None and self.callback(progress):
+            self.stop = Status.STOPPED
+        elif limit is not None and progress.seconds >= limit:
+            self.stop = Status.TIME_LIMIT
+
+    def _result(self, best, status, reports):
+        if best.lower_bound > -np.inf and status is Status.STATIONARY:
+            status = Status.CONVERGED  # the majorant was the risk: its bound certifies
+        if status is Status.CONVERGED and not best.w.any():
+            status = Status.DEGENERATE
+        return CCCPResult(
+            best.w,
+            best.objective,
+            best.lower_bound,
+            status,
+            tuple(self.history),
+            self.config.alpha,
+            None,
+            tuple(self._notes(best, status)),
+            best.criticality,
+            tuple(reports),
+        )
+
+    def _notes(self, best, status):
+        if status is Status.STATIONARY and not best.w.any():
+            yield "The point is w = 0, where every score ties: try other starts."
+
+
+class _Descent:
+    """One start: majorant after majorant."""
+
+    def __init__(self, search, name, w):
+        self.search, self.config, self.oracle = search, search.config, search.oracle
+        self.name, self.alpha = name, search.config.alpha
+        self.seconds, self.passes, self.n_iter = 0.0, 0, 0
+        self.lower_bound, self.criticality = -np.inf, np.inf
+        self.inner, self.previous = None, None
+        self.w = w
+        self._best_scale()
+        self.initial = self.objective
+
+    def follow(self, tol, last=False):
+        """Descend until the criticality is at most `tol`, through the continuation first."""
+        began, passes = self.search.seconds(), self.search.passes
+        try:
+            for multiple in () if last else self.config.continuation:
+                self._set_alpha(multiple * self.config.alpha)
+                self._loop(max(tol, _SCOUT))
+                if self.search.stop is not None:
+                    return self.search.stop
+            self._set_alpha(self.config.alpha)
+            return self._loop(tol)
+        except KeyboardInterrupt:
+            self.search.stop = Status.INTERRUPTED
+            return Status.INTERRUPTED
+        finally:
+            if self.alpha != self.config.alpha:
+                self._set_alpha(self.config.alpha)
+            self.seconds += self.search.seconds() - began
+            self.passes += self.search.passes - passes
+
+    def report(self, polished):
+        return StartReport(
+            self.name,
+            self.initial,
+            self.objective,
+            self.criticality,
+            self.n_iter,
+            self.passes,
+            self.seconds,
+            polished,
+            self.w,
+        )
+
+    def _loop(self, tol):
+        for _ in range(self.config.max_iter):
+            status = self._step(tol)
+            if status is not None:
+                return status
+        return Status.MAX_ITER
+
+    def _step(self, tol):
+        """One majorant; returns a status where the descent ends."""
+        majorant = self.oracle.majorant(self.w, self.config.majorant)
+        inner = self._minimise(majorant, tol)
+        self.n_iter += 1
+        objective = self._checked(inner)
+        self.criticality = relative_gap(self.objective, inner.lower_bound)
+        exact = getattr(majorant, "exact", False)
+        if exact and self.alpha == self.config.alpha:
+            self.lower_bound = max(self.lower_bound, inner.lower_bound)
+        before, step = self.objective, inner.w - self.w
+        if objective < before:
+            self.w, self.objective = inner.w, objective
+            if self.config.extrapolate and not exact:
+                self._extrapolate(step)
+        self.inner, self.previous = inner, majorant
+        self.search.record(
+            self.objective if self.alpha == self.config.alpha else np.inf,
+            self.lower_bound,
+            0 if inner.cuts is None else inner.cuts[2].size,
+        )
+        if inner.status is Status.INTERRUPTED:
+            self.search.stop = Status.INTERRUPTED
+        if self.criticality <= tol:
+            return Status.STATIONARY
+        if self.search.stop is not None:
+            return self.search.stop
+        return Status.STALLED if self.objective >= before else None
+
+    def _minimise(self, majorant, tol):
+        """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
+        start, limit = self.objective, self.config.time_limit
+        left = None if limit is None else max(limit - self.search.seconds(), 1e-3)
+        inner = self.config._inner(self.alpha, getattr(majorant, "n_blocks", None), left)
+
+        def enough(progress):
+            possible = start - progress.lower_bound
+            settled = possible <= tol * max(start, 1e-3)
+            return settled or start - progress.objective >= _SHARE * possible
+
+        result = inner.solve(majorant, self.w, enough, self._warm(majorant))
+        self.search.passes += result.data_passes
+        return result
+
+    def _warm(self, majorant):
+        if self.inner is None or not hasattr(majorant, "reuse"):
+            return None
+        cuts = majorant.reuse(self.previous, self.inner.cuts)
+        return replace(self.inner, cuts=cuts) if cuts[2].size else None
+
+    def _checked(self, inner):
+        """F at the new point; the descent property is asserted here."""
+        slack = _ROUNDING * max(1.0, abs(self.objective))
+        if inner.objective > self.objective + slack:
+            raise AssertionError(
+                f"the majorant rose from {self.objective!r} to {inner.objective!r}: "
+                "it is not tight at its own point"
+            )
+        objective = self._evaluate(inner.w)
+        if objective > inner.objective + slack:
+            raise AssertionError(f"the risk {objective!r} exceeds its majorant {inner.objective!r}")
+        return objective
+
+    def _extrapolate(self, step):
+        """Double the step while F decreases."""
+        while True:
+            w = self.w + step
+            objective = self._evaluate(w)
+            if not objective < self.objective:
+                return
+            self.w, self.objective, step = w, objective, 2.0 * step
+
+    def _best_scale(self):
+        """Scale the start."""
+        self.objective = self._evaluate(self.w)
+        if not self.config.rescale:
+            return
+        for scales in (_SCALES, (0.5, 2.0)):
+            candidates = [scale * self.w for scale in scales]
+            values = [self._evaluate(w) for w in candidates]
+            best = int(np.argmin(values))
+            if values[best] < self.objective:
+                self.w, self.objective = candidates[best], values[best]
+
+    def _set_alpha(self, alpha):
+        self.objective += (alpha - self.alpha) / 2 * (self.w @ self.w)
+        self.alpha = alpha
+
+    def _evaluate(self, w):
+        self.search.passes += 1
+        return float(self.alpha / 2 * (w @ w) + self.oracle(w)[0])

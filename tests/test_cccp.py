@@ -1,0 +1,304 @@
+"""Majorants against their definitions; CCCP by its descent, its certificate and its optima."""
+
+import numpy as np
+import pytest
+import reference_nonconvex
+
+from structsvm_papk.data import RankingData
+from structsvm_papk.datasets import degenerate_lists, linear_lists
+from structsvm_papk.errors import InputError
+from structsvm_papk.majorants import KINDS, majorant
+from structsvm_papk.result import Status
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.starts import logistic_regression, warm_starts
+from structsvm_papk.surrogates import make_surrogate
+
+SURROGATES = ("ramp", "clipped_ramp")
+SCORES = np.eye(24)  # with unit rows w is the vector of scores
+
+
+def ranking_data(lists, **options):
+    return RankingData.from_groups(lists.X, lists.y, lists.groups, **options)
+
+
+def score_risk(name, k, n_pos, n_neg):
+    """One user whose scores are w itself."""
+    n = n_pos + n_neg
+    data = RankingData.from_groups(SCORES[:n, :n], np.arange(n) < n_pos)
+    return EmpiricalRisk(make_surrogate(name, k), data)
+
+
+def draw_scores(rng, n):
+    """Scores on a lattice full of ties, or of any size."""
+    if rng.random() < 0.4:
+        return rng.integers(-2, 3, n) / 2
+    return 10.0 ** rng.integers(-1, 2) * rng.normal(size=n)
+
+
+def small_risk(name, seed=0, **options):
+    lists = linear_lists(n_users=40, n_items=30, n_features=6, noise=1.0, seed=seed)
+    return EmpiricalRisk(make_surrogate(name, 3), ranking_data(lists), **options)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_majorant_matches_its_definition_and_bounds_the_surrogate(name, kind):
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        n_pos, n_neg = rng.integers(1, 8, 2)
+        k = rng.integers(1, n_neg + 1)
+        risk = score_risk(name, k, n_pos, n_neg)
+        at = draw_scores(rng, n_pos + n_neg)
+        bound = majorant(risk, at, kind)
+        assert bound(at)[0] == pytest.approx(risk(at)[0], abs=1e-12)
+        for _ in range(3):
+            s = draw_scores(rng, n_pos + n_neg) + at * rng.integers(0, 2)
+            value = bound(s)[0]
+            expected = reference_nonconvex.MAJORANTS[kind](
+                s[:n_pos], s[n_pos:], at[:n_pos], at[n_pos:], k, name == "clipped_ramp"
+            )
+            assert value == pytest.approx(expected, abs=1e-10)
+            assert value >= risk(s)[0] - 1e-10
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_majorant_is_convex(name, kind):
+    rng = np.random.default_rng(1)
+    for _ in range(150):
+        n_pos, n_neg = rng.integers(1, 10, 2)
+        risk = score_risk(name, rng.integers(1, n_neg + 1), n_pos, n_neg)
+        bound = majorant(risk, draw_scores(rng, n_pos + n_neg), kind)
+        s, t = draw_scores(rng, n_pos + n_neg), draw_scores(rng, n_pos + n_neg)
+        value, slope = bound(s)
+        assert bound(t)[0] >= value + slope @ (t - s) - 1e-9
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_freezing_the_positives_is_never_above_linearising(name):
+    rng = np.random.default_rng(2)
+    strictly = 0
+    for _ in range(200):
+        n_pos, n_neg = rng.integers(2, 9, 2)
+        risk = score_risk(name, rng.integers(1, min(n_pos, n_neg) + 1), n_pos, n_neg)
+        at, s = draw_scores(rng, n_pos + n_neg), draw_scores(rng, n_pos + n_neg)
+        low, high = majorant(risk, at, "mixed")(s)[0], majorant(risk, at, "linearised")(s)[0]
+        assert low <= high + 1e-10
+        strictly += low < high - 1e-6
+    assert strictly > 20
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_reused_cuts_are_cuts_of_the_new_majorant(name, kind):
+    rng = np.random.default_rng(3)
+    risk = small_risk(name).with_blocks(20)
+    w = rng.normal(size=6)
+    old, new = (majorant(risk, v, kind) for v in (w, w + 0.1 * rng.normal(size=6)))
+    points = rng.normal(size=(3, 6))
+    taken = [old.blocks(v) for v in points]
+    slopes = np.concatenate([g for _, g in taken])
+    intercepts = np.concatenate([v - g @ z for z, (v, g) in zip(points, taken, strict=True)])
+    cuts = new.reuse(old, (slopes, intercepts, np.tile(np.arange(20), 3)))
+    assert set(cuts[2]) == set(range(20))
+    if kind == "linearised":
+        assert cuts[2].size == 60  # its convex part never changes
+    for z in rng.normal(size=(50, 6)) * 3:
+        assert (cuts[0] @ z + cuts[1] <= new.blocks(z)[0][cuts[2]] + 1e-12).all()
+
+
+def test_clipped_ramp_tends_to_the_risk_as_scores_grow():
+    risk = small_risk("clipped_ramp")
+    w = np.random.default_rng(4).normal(size=6)
+    scores, data = risk.scores(w), risk.data
+    errors = []
+    for u in range(data.n_users):
+        own = scores[data.indptr[u] : data.indptr[u + 1]]
+        p, q = np.sort(own[: data.n_pos[u]])[::-1][:3], np.sort(own[data.n_pos[u] :])[::-1][:3]
+        errors.append(np.mean(p[:, None] <= q))
+    values = [risk(c * w)[0] for c in (1.0, 1e2, 1e4, 1e8)]
+    assert all(0.0 <= v <= 1.0 and v >= np.mean(errors) - 1e-12 for v in values)
+    assert values[-1] == pytest.approx(np.mean(errors), abs=1e-12)
+    assert values[0] > values[-1] + 1e-3
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_descends_to_a_critical_point(name, kind):
+    risk = small_risk(name)
+    result = CCCP(alpha=1e-2, tol=1e-5, majorant=kind).solve(risk)
+    objectives = result.curve("objective")
+    assert result.status is Status.STATIONARY
+    assert 0.0 <= result.criticality <= 1e-5
+    assert (np.diff(objectives) <= 1e-12).all()
+    assert result.objective == pytest.approx(
+        0.5e-2 * result.w @ result.w + risk(result.w)[0], rel=1e-12
+    )
+    assert result.objective <= min(report.objective for report in result.starts)
+    # the certificate, computed anew: nothing is below F(w) on the majorant at w
+    check = CuttingPlane(1e-2, tol=1e-7).solve(majorant(risk, result.w, kind))
+    assert result.objective - check.lower_bound <= 2e-5 * result.objective
+
+
+def test_finds_the_certified_optimum_where_ramp_is_convex():
+    lists = linear_lists(n_users=30, n_items=30, n_features=6, noise=0.3, seed=2)
+    data = ranking_data(lists)
+    assert (data.n_pos <= 6).all()
+    result = CCCP(1e-2, tol=1e-6).solve(EmpiricalRisk(make_surrogate("ramp", 6), data))
+    convex = CuttingPlane(1e-2, tol=1e-8).solve(EmpiricalRisk(make_surrogate("max", 6), data))
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(convex.objective, rel=1e-6)
+    assert result.lower_bound <= convex.objective
+
+
+def test_leaves_zero_behind_where_every_convex_surrogate_is_degenerate():
+    lists = degenerate_lists(n_users=40, n_pos=6, n_neg=20, n_features=5, seed=1)
+    data = ranking_data(lists)
+    convex = CuttingPlane(1e-3).solve(EmpiricalRisk(make_surrogate("avg", 3), data))
+    result = CCCP(1e-3, tol=1e-4).solve(EmpiricalRisk(make_surrogate("clipped_ramp", 3), data))
+    assert convex.status is Status.DEGENERATE
+    assert result.objective < 0.97
+    assert result.w.any()
+
+
+def test_scaling_the_starts_never_hurts():
+    risk = small_risk("clipped_ramp")
+    w = 1e3 * logistic_regression(risk.data)
+    result = CCCP(1e-2, tol=1e-3).solve(risk, {"long": w, "short": 1e-6 * w})
+    for report, start in zip(result.starts, (w, 1e-6 * w), strict=True):
+        assert report.initial <= 0.5e-2 * start @ start + risk(start)[0]
+    assert result.starts[0].initial == pytest.approx(result.starts[1].initial, rel=0.05)
+
+
+def test_starts_are_restricted_by_name_and_reported():
+    result = CCCP(1e-2, tol=1e-3, starts=("zero", "centred_logistic")).solve(small_risk("ramp"))
+    assert [report.name for report in result.starts] == ["zero", "centred_logistic"]
+    assert sum(report.polished for report in result.starts) == 1
+    assert result.n_iter == sum(report.n_iter for report in result.starts)
+
+
+def test_warm_start_and_continuation():
+    risk = small_risk("clipped_ramp")
+    loose = CCCP(1e-1, tol=1e-3).solve(risk)
+    given = CCCP(1e-2, tol=1e-4).solve(risk, warm_start=loose)
+    path = CCCP(1e-2, tol=1e-4, continuation=(100.0, 10.0)).solve(risk, w_init=loose.w)
+    assert [report.name for report in given.starts] == ["given"]
+    for result in (given, path):
+        assert result.status is Status.STATIONARY
+        assert result.objective < 0.5e-2 * loose.w @ loose.w + risk(loose.w)[0]
+
+
+def test_result_does_not_depend_on_threads_and_little_on_the_order_of_users():
+    one, two = (CCCP(1e-2, tol=1e-4).solve(small_risk("clipped_ramp", n_threads=n)) for n in (1, 2))
+    np.testing.assert_array_equal(one.w, two.w)
+    lists = linear_lists(n_users=40, n_items=30, n_features=6, noise=1.0, seed=0)
+    data = RankingData.from_groups(lists.X, lists.y, (lists.groups * 7 + 3) % 40)
+    shuffled = CCCP(1e-2, tol=1e-4).solve(EmpiricalRisk(make_surrogate("clipped_ramp", 3), data))
+    assert shuffled.objective == pytest.approx(one.objective, rel=0.02)
+
+
+def test_logistic_starts_minimise_the_log_loss():
+    data = small_risk("ramp").data
+    X, y = data.X[data.rows], np.where(data.labels, 1.0, -1.0)
+    centred = X - np.repeat(
+        np.add.reduceat(X, data.indptr[:-1]) / data.sizes[:, None], data.sizes, axis=0
+    )
+    for features, option in ((X, False), (centred, True)):
+        w = logistic_regression(data, centred=option)
+        slope = -y / (1 + np.exp(y * (features @ w - _intercept(features @ w, y))))
+        assert np.abs(slope @ features / y.size + 1e-4 * w).max() < 1e-4
+
+
+def _intercept(scores, y):
+    """Minus the best intercept, by bisection on the derivative of the log loss."""
+    low, high = -20.0, 20.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        if (-y / (1 + np.exp(y * (scores + middle)))).sum() > 0:
+            high = middle
+        else:
+            low = middle
+    return -middle
+
+
+class TwoValleys:
+    """R(w) = min(|w - 1|, |w + 2| + 1/2) in one dimension: the valley one is in is the majorant."""
+
+    n_features = 1
+
+    def __call__(self, w):
+        return min(abs(w[0] - 1), abs(w[0] + 2) + 0.5), None
+
+    def majorant(self, w, kind):
+        left = abs(w[0] + 2) + 0.5 < abs(w[0] - 1)
+        centre, offset = (-2.0, 0.5) if left else (1.0, 0.0)
+        return Valley(centre, offset)
+
+
+class Valley:
+    n_features = 1
+
+    def __init__(self, centre, offset):
+        self.centre, self.offset = centre, offset
+
+    def __call__(self, w):
+        return abs(w[0] - self.centre) + self.offset, np.sign(w - self.centre)
+
+
+def test_knows_nothing_of_ranking():
+    config = CCCP(0.1, rescale=False, extrapolate=False)
+    left = config.solve(TwoValleys(), np.array([-3.0]))
+    both = config.solve(TwoValleys(), {"left": np.array([-3.0]), "right": np.array([0.5])})
+    assert left.objective == pytest.approx(0.05 * 4 + 0.5)
+    assert left.status is Status.STATIONARY
+    assert both.w[0] == pytest.approx(1.0)
+    assert both.objective == pytest.approx(0.05)
+
+
+def test_a_majorant_that_is_none_is_found_out():
+    class Liar(TwoValleys):
+        def majorant(self, w, kind):
+            return Valley(5.0, -1.0)
+
+    with pytest.raises(AssertionError, match="majorant"):
+        CCCP(0.1).solve(Liar(), np.array([0.5]))
+
+
+def test_callback_time_limit_and_interrupt_keep_the_best_point():
+    risk = small_risk("clipped_ramp")
+    stopped = CCCP(1e-2).solve(risk, callback=lambda progress: progress.iteration == 2)
+    late = CCCP(1e-2, time_limit=1e-9).solve(risk)
+
+    def interrupt(progress):
+        if progress.iteration == 2:
+            raise KeyboardInterrupt
+
+    broken = CCCP(1e-2).solve(risk, callback=interrupt)
+    assert (stopped.status, stopped.n_iter) == (Status.STOPPED, 2)
+    assert late.status is Status.TIME_LIMIT
+    assert broken.status is Status.INTERRUPTED
+    for result in (stopped, late, broken):
+        assert np.isfinite(result.objective)
+        assert not result.converged
+
+
+def test_bad_input():
+    risk = small_risk("ramp")
+    with pytest.raises(InputError, match="CuttingPlane for convex"):
+        CCCP(1e-2, starts=("zero",)).solve(small_risk("avg"))
+    with pytest.raises(InputError, match="CCCP is for"):
+        CCCP(1e-2, starts=("zero",)).solve(small_risk("ts_alg2"))
+    with pytest.raises(InputError, match="use CCCP"):
+        CuttingPlane(1e-2).solve(risk)
+    with pytest.raises(InputError, match="unknown majorant"):
+        CCCP(1e-2, majorant="tight").solve(risk, np.ones(6))
+    with pytest.raises(InputError, match="length 6"):
+        CCCP(1e-2).solve(risk, np.ones(5))
+    with pytest.raises(InputError, match="continuation"):
+        CCCP(1e-2, continuation=(10.0, 100.0))
+    with pytest.raises(InputError, match="unknown start 'random'"):
+        warm_starts(risk, 1e-2, names=("random",))
+    with pytest.raises(InputError, match="alpha"):
+        CCCP(-1.0)
