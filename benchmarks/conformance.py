@@ -18,7 +18,6 @@ from structsvm_papk import metrics
 from structsvm_papk.metrics.frames import evaluate_recommendations
 
 K = 5
-warnings.simplefilter("ignore")
 
 
 @dataclass
@@ -381,8 +380,8 @@ def page():
     yield ""
     yield "## With ties"
     yield ""
-    yield "Scores rounded up to whole numbers: 8 levels. Libraries that sort and break ties by the"
-    yield "order of the rows are reproduced by no rule; those that average, or put negatives first, are."
+    yield "Scores rounded up to whole numbers: 8 levels. Libraries that break ties by the order of"
+    yield "the rows are reproduced by no rule; those that average, or put negatives first, are."
     yield ""
     yield from table(tied, tied_rows)
     yield ""
@@ -392,6 +391,7 @@ def page():
 
 
 def main():
+    warnings.simplefilter("ignore")
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/conformance.md")
     path.write_text("\n".join(page()) + "\n", encoding="utf-8")
     print(f"written: {path}")

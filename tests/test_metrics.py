@@ -4,7 +4,7 @@ from reference_metrics import auc, pap, per_user, ranked
 
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import _kernels, discounts
+from structsvm_papk.metrics import _kernels, discounts, lists
 
 NAMES = (
     "pap@1", "pap@3", "pauc@2", "auc", "precision@1", "precision@4", "recall@3", "ap",
@@ -135,6 +135,24 @@ def test_threads_rows_and_group_labels_do_not_change_a_number():
     sparse_labels = metrics.evaluate(NAMES, scores, labels, groups.astype(np.int64) * 10**12)
     np.testing.assert_array_equal(sparse_labels.values, base)
     np.testing.assert_array_equal(sparse_labels.users, np.unique(groups) * 10**12)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.uint64, np.float64])
+def test_counting_sort_in_parts_is_stable(dtype):
+    rng = np.random.default_rng(10)
+    low = {"i": -100, "u": 3, "f": -5}[np.dtype(dtype).kind]
+    groups = (rng.integers(0, 90, 70_001) * 2).astype(dtype) + np.dtype(dtype).type(low)
+    rows, relevant = np.arange(70_001.0), rng.integers(0, 2, 70_001).astype(np.uint8)
+    users, bounds, sorter = lists.group_rows(groups, None, groups.size, n_threads=3)
+    assert sorter.counts.shape == (3, 90)
+    order = np.argsort(groups, kind="stable")
+    np.testing.assert_array_equal(users, np.unique(groups))
+    np.testing.assert_array_equal(bounds, np.searchsorted(groups[order], [*users, np.inf]))
+    placed, labels = sorter.place(rows, relevant)
+    np.testing.assert_array_equal(placed, rows[order])
+    np.testing.assert_array_equal(labels, relevant[order])
+    np.testing.assert_array_equal(sorter.order(), order)
+    assert lists.group_rows(groups[order], None, groups.size, n_threads=3)[2] is None
 
 
 def test_indptr_with_empty_users():

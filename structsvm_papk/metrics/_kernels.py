@@ -423,6 +423,18 @@ def graded_gain(scores, gains, discount, cumulative, k, ties):
 
 
 @njit(cache=True, nogil=True)
+def count_rows(codes, previous, start, stop, counts):
+    """Count the codes of the rows start..stop-1; whether they never decrease from `previous` on."""
+    in_order = True
+    last = codes[previous] if previous < codes.size else 0
+    for i in range(start, stop):
+        counts[codes[i]] += 1
+        in_order &= codes[i] >= last
+        last = codes[i]
+    return in_order
+
+
+@njit(cache=True, nogil=True)
 def scatter_rows(codes, position, scores, relevant, out_scores, out_relevant):
     """Place each row behind the rows of its group placed so far; `position` is consumed."""
     for i in range(codes.size):

@@ -50,11 +50,11 @@ def evaluate_frame(
     MetricTable
     """
     labels = column(frame, label)
-    groups, users = (None, None) if user is None else codes_of(user, frame)
+    groups, users = (None, None) if user is None else _groups_of(user, frame)
     if item is not None:
-        _refuse_pairs_twice(frame, user, item, groups, users)
+        _refuse_pairs_twice(frame, user, item)
     scores = (
-        column(frame, score) if rank is None else _scores_from_ranks(frame, rank, groups, users)
+        column(frame, score) if rank is None else _scores_from_ranks(frame, rank, user)
     )
     columns = [by] if isinstance(by, str) else list(by)
     segments = {name: column(frame, name) for name in columns}
@@ -106,8 +106,8 @@ def evaluate_recommendations(
     item_codes, items = codes_of(item, recommendations, interactions)
     n_shown = column(recommendations, user).shape[0]
     ranks = _whole_ranks(column(recommendations, rank), rank)
-    shown = _Grouped.of(user_codes[:n_shown], users.size)
-    liked = _Grouped.of(user_codes[n_shown:], users.size)
+    shown = _Grouped(user_codes[:n_shown], users.size)
+    liked = _Grouped(user_codes[n_shown:], users.size)
     if unmatched == "raise":
         _refuse_unmatched(users, shown, liked)
     relevant, hits, error = _match(
@@ -144,10 +144,10 @@ def codes_of(name, *frames):
     if values.dtype.kind == "O":
         return _text_codes(name, frames, values)
     try:
-        users, codes = lists._codes(values)
+        users, sorter, _ = lists.grouped(values)
     except InputError as error:
         raise InputError(f"column {name!r}: {error}") from None
-    return codes, users
+    return sorter.codes, users
 
 
 def _text_codes(name, frames, values):
@@ -189,16 +189,10 @@ def _renamed(found, users):
 class _Grouped:
     """Rows brought together by user; keeps the order within a user."""
 
-    def __init__(self, bounds, order):
-        self.bounds = bounds
-        self.order = order
-
-    @classmethod
-    def of(cls, codes, n_users):
-        bounds = np.zeros(n_users + 1, dtype=np.int64)
-        np.cumsum(np.bincount(codes, minlength=n_users), out=bounds[1:])
-        in_order = bool((codes[1:] >= codes[:-1]).all())
-        return cls(bounds, None if in_order else lists.row_order(codes, bounds))
+    def __init__(self, codes, n_users):
+        sorter, in_order = lists.count_codes(codes, n_users)
+        self.bounds = sorter.bounds
+        self.order = None if in_order else sorter.order()
 
     @property
     def sizes(self):
@@ -218,35 +212,48 @@ def _whole_ranks(ranks, name):
     return ranks.astype(np.int64, copy=False)
 
 
-def _scores_from_ranks(frame, rank, groups, users):
+def _groups_of(user, frame):
+    """Labels that `evaluate` groups by, and the users they stand for (None: they are the users)."""
+    if column(frame, user).dtype.kind in "iu":
+        return column(frame, user), None
+    return codes_of(user, frame)
+
+
+def _by_user(frame, user, n_rows):
+    """Rows grouped by user, and the users."""
+    if user is None:
+        return _Grouped(np.zeros(n_rows, dtype=np.int64), 1), np.zeros(1, dtype=int)
+    codes, users = codes_of(user, frame)
+    return _Grouped(codes, users.size), users
+
+
+def _scores_from_ranks(frame, rank, user):
     ranks = _whole_ranks(column(frame, rank), rank)
-    groups = np.zeros(ranks.size, dtype=np.int64) if groups is None else groups
-    users = np.zeros(1, dtype=int) if users is None else users
-    grouped = _Grouped.of(groups, users.size)
+    grouped, users = _by_user(frame, user, ranks.size)
     bad = _bad_rank(grouped.bounds, grouped.taken(ranks))
     if bad >= 0:
         owner = users[np.searchsorted(grouped.bounds, bad, side="right") - 1]
         row = bad if grouped.order is None else grouped.order[bad]
         raise InputError(
-            f"column {rank!r} of user {owner} has the rank {grouped.taken(ranks)[bad]} in row "
-            f"{row}: ranks must be 1, 2, .. without gaps or ties"
+            f"column {rank!r} of user {owner} has the rank {ranks[row]} in row {row}: ranks must "
+            "be 1, 2, .. without gaps or ties"
         )
     return -ranks.astype(np.float64)
 
 
-def _refuse_pairs_twice(frame, user, item, groups, users):
-    items, names = codes_of(item, frame)
-    groups = np.zeros(items.size, dtype=np.int64) if groups is None else groups
-    pair = groups * names.size + items
-    order = np.argsort(pair, kind="stable")
-    twice = np.flatnonzero(np.diff(pair[order]) == 0)
-    if twice.size:
-        first, second = order[twice[0]], order[twice[0] + 1]
-        whose = "" if users is None else f" of user {users[groups[first]]}"
-        raise InputError(
-            f"item {names[items[first]]}{whose} occurs in row {first} and in row {second} "
-            f"({twice.size} such pairs); give every pair (user, item) once"
-        )
+def _refuse_pairs_twice(frame, user, item):
+    codes, items = codes_of(item, frame)
+    grouped, users = _by_user(frame, user, codes.size)
+    first, second = _pair_twice(grouped.bounds, grouped.taken(codes), items.size)
+    if second < 0:
+        return
+    rows = (first, second) if grouped.order is None else grouped.order[[first, second]]
+    owner = users[np.searchsorted(grouped.bounds, first, side="right") - 1]
+    whose = "" if user is None else f" of user {owner}"
+    raise InputError(
+        f"item {items[codes[rows[0]]]}{whose} occurs in row {rows[0]} and in row {rows[1]}; give "
+        "every pair (user, item) once"
+    )
 
 
 def _refuse_unmatched(users, shown, liked):
@@ -275,6 +282,18 @@ def _raise_match_error(error, users, items, user, item):
             f"user {users[owner]} has the rank {value}, but ranks must be 1, 2, .. without gaps "
             "or ties"
         )
+
+
+@njit(cache=True, nogil=True)
+def _pair_twice(bounds, items, n_items):
+    """The first two rows of one user with the same item; (-1, -1) if none."""
+    seen = np.full(n_items, -1, dtype=np.int64)
+    for u in range(bounds.size - 1):
+        for row in range(bounds[u], bounds[u + 1]):
+            if seen[items[row]] >= bounds[u]:
+                return seen[items[row]], row
+            seen[items[row]] = row
+    return -1, -1
 
 
 @njit(cache=True, nogil=True)

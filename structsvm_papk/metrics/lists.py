@@ -63,6 +63,7 @@ def build(
     relevance_threshold=None,
     gains=None,
     need_binary=True,
+    n_threads=None,
 ):
     """RankedLists of row arrays.
 
@@ -84,14 +85,17 @@ def build(
         Graded gain of a label for NDCG. Default: linear on graded labels.
     need_binary : bool
         Whether graded labels without a threshold are an error.
+    n_threads : int, optional
+        Default: one per processor.
     """
     scores = _checked_scores(scores)
     labels = _checked_labels(labels, scores.size)
-    users, bounds, position = group_rows(groups, indptr, scores.size)
+    users, bounds, sorter = group_rows(groups, indptr, scores.size, n_threads)
     relevant = _relevance(labels, relevance_threshold, need_binary)
     graded = _graded_gains(labels, relevant, gains)
-    if position is not None:
-        scores, relevant, graded = _sorted_rows(position, bounds, scores, relevant, graded)
+    if sorter is not None:
+        scores, relevant = sorter.place(scores, relevant)
+        graded = None if graded is None else graded[sorter.order()]
     return RankedLists(users, bounds, scores, relevant, graded, _lengths(list_length, users))
 
 
@@ -171,8 +175,8 @@ def _graded_gains(labels, relevant, gains):
     return np.ascontiguousarray(found)
 
 
-def group_rows(groups, indptr, n_rows):
-    """Sorted unique users, their row bounds, and a code per row (None when rows are sorted)."""
+def group_rows(groups, indptr, n_rows, n_threads=None):
+    """Sorted unique users, their row bounds, and a Sorter (None when rows are sorted)."""
     if groups is not None and indptr is not None:
         raise InputError("give either groups or indptr, not both")
     if indptr is not None:
@@ -183,11 +187,110 @@ def group_rows(groups, indptr, n_rows):
     groups = np.asarray(groups)
     if groups.shape != (n_rows,):
         raise InputError(f"groups have shape {groups.shape}, but there are {n_rows} rows")
+    users, sorter, in_order = grouped(groups, n_threads or os.cpu_count() or 1)
+    return users, sorter.bounds, None if in_order else sorter
+
+
+@dataclass(frozen=True)
+class Sorter:
+    """A stable counting sort of the rows by user, in parts that threads can place at once.
+
+    Attributes
+    ----------
+    codes : ndarray of int64, shape (n_rows,)
+        User index of each row.
+    counts : ndarray of int64, shape (n_parts, n_users)
+        Rows of each user in each part.
+    cuts : ndarray of int64, shape (n_parts + 1,)
+        The parts of the rows.
+    """
+
+    codes: np.ndarray
+    counts: np.ndarray
+    cuts: np.ndarray
+
+    @property
+    def bounds(self):
+        """Row bounds of the users after sorting."""
+        return np.concatenate([[0], np.cumsum(self.counts.sum(axis=0))])
+
+    def _starts(self):
+        """Where each part's first row of each user goes."""
+        before = np.cumsum(self.counts, axis=0) - self.counts
+        return before + self.bounds[:-1]
+
+    def place(self, scores, relevant):
+        """Both arrays in sorted order."""
+        out = np.empty_like(scores), np.empty_like(relevant)
+        starts = self._starts()
+
+        def one(part):
+            rows = slice(self.cuts[part], self.cuts[part + 1])
+            _kernels.scatter_rows(
+                self.codes[rows], starts[part], scores[rows], relevant[rows], *out
+            )
+
+        _in_threads(one, self.counts.shape[0])
+        return out
+
+    def order(self):
+        """The permutation that sorts."""
+        order = np.empty(self.codes.size, dtype=np.int64)
+        _kernels.stable_order(self.codes, self.bounds[:-1].copy(), order)
+        return order
+
+
+def _in_threads(work, n_parts):
+    if n_parts == 1:
+        work(0)
+        return
+    with ThreadPoolExecutor(n_parts) as pool:
+        list(pool.map(work, range(n_parts)))
+
+
+def count_codes(codes, n_users, n_threads=1):
+    """Sorter of the codes, and whether they increase already."""
+    n_parts = n_threads if codes.size >= max(n_threads * n_users, 1 << 16) else 1
+    cuts = np.linspace(0, codes.size, n_parts + 1).astype(np.int64)
+    counts = np.zeros((n_parts, n_users), dtype=np.int64)
+    in_order = np.zeros(n_parts, dtype=bool)
+
+    def one(part):
+        start = cuts[part] - (part > 0)
+        in_order[part] = _kernels.count_rows(codes, start, cuts[part], cuts[part + 1], counts[part])
+
+    _in_threads(one, n_parts)
+    return Sorter(codes, counts, cuts), bool(in_order.all())
+
+
+def grouped(groups, n_threads=1):
+    """Users, Sorter and whether the rows are sorted already."""
+    if groups.dtype.kind in "iu":
+        low, high = int(groups.min()), int(groups.max())
+        if high - low <= 4 * groups.size + 1024:
+            return _grouped_by_counting(groups, low, high - low + 1, n_threads)
     users, codes = _codes(groups)
-    bounds = np.zeros(users.size + 1, dtype=np.int64)
-    np.cumsum(np.bincount(codes, minlength=users.size), out=bounds[1:])
-    sorted_already = bool((codes[1:] >= codes[:-1]).all())
-    return users, bounds, None if sorted_already else codes
+    return users, *count_codes(codes, users.size, n_threads)
+
+
+def _grouped_by_counting(groups, low, n_values, n_threads):
+    """Labels that span a range near the number of rows need no sorting."""
+    shifted = _shifted(groups, low)
+    sorter, in_order = count_codes(shifted, n_values, n_threads)
+    present = sorter.counts.any(axis=0)
+    users = np.array(np.flatnonzero(present) + low, dtype=groups.dtype)
+    if users.size < n_values:
+        rank = np.cumsum(present) - 1
+        sorter = Sorter(rank[shifted], sorter.counts[:, present], sorter.cuts)
+    return users, sorter, in_order
+
+
+def _shifted(groups, low):
+    """Labels minus the smallest, as int64."""
+    if groups.dtype.kind == "u":
+        return (groups - groups.dtype.type(low)).astype(np.int64)
+    groups = groups.astype(np.int64, copy=False)
+    return groups if low == 0 else groups - low
 
 
 def _checked_indptr(indptr, n_rows):
@@ -201,8 +304,6 @@ def _checked_indptr(indptr, n_rows):
 
 def _codes(groups):
     """Sorted unique labels and the index of each row's label."""
-    if groups.dtype.kind in "iu":
-        return _integer_codes(groups)
     missing = np.array([], dtype=bool)
     if groups.dtype.kind == "f":
         missing = np.isnan(groups)
@@ -212,36 +313,6 @@ def _codes(groups):
         raise InputError(f"groups are missing in {_rows(missing)}; give every row its user")
     users, codes = np.unique(groups, return_inverse=True)
     return users, codes.astype(np.int64, copy=False)
-
-
-def _integer_codes(groups):
-    """Counting instead of sorting where the labels span a range near the number of rows."""
-    low, high = int(groups.min()), int(groups.max())
-    if high - low > 4 * groups.size + 1024:
-        users, codes = np.unique(groups, return_inverse=True)
-        return users, codes.astype(np.int64, copy=False)
-    shifted = groups.astype(np.int64, copy=False) if low == 0 else groups.astype(np.int64) - low
-    present = np.bincount(shifted, minlength=high - low + 1) > 0
-    users = np.flatnonzero(present) + low
-    if users.size == present.size:
-        return users.astype(groups.dtype), shifted
-    rank = np.cumsum(present) - 1
-    return users.astype(groups.dtype), rank[shifted]
-
-
-def _sorted_rows(codes, bounds, scores, relevant, graded):
-    out_scores, out_relevant = np.empty_like(scores), np.empty_like(relevant)
-    _kernels.scatter_rows(codes, bounds[:-1].copy(), scores, relevant, out_scores, out_relevant)
-    if graded is not None:
-        graded = graded[row_order(codes, bounds)]
-    return out_scores, out_relevant, graded
-
-
-def row_order(codes, bounds):
-    """Stable permutation of the rows that brings each user's rows together."""
-    order = np.empty(codes.size, dtype=np.int64)
-    _kernels.stable_order(codes, bounds[:-1].copy(), order)
-    return order
 
 
 def _lengths(list_length, users):

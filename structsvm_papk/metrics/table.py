@@ -260,6 +260,7 @@ def evaluate(
         relevance_threshold=relevance_threshold,
         gains=gains,
         need_binary=any(metric.code != _kernels.NDCG for metric in parsed),
+        n_threads=n_threads,
     )
     how = {"discount": discount, "gain": gain, "n_threads": n_threads}
     table = evaluate_lists(parsed, rows, rules, **how)
@@ -271,13 +272,14 @@ def evaluate(
 
 
 def _with_segments(table, columns, arrays, groups, indptr, parsed, rows, rules, shape, how):
-    users, bounds, codes = lists.group_rows(groups, indptr, arrays[0].size)
-    if codes is None:
+    users, bounds, sorter = lists.group_rows(groups, indptr, arrays[0].size)
+    if sorter is None:
         codes = np.repeat(np.arange(users.size), np.diff(bounds))
         relevant = rows.relevant
     else:
+        codes = sorter.codes
         relevant = np.empty_like(rows.relevant)
-        relevant[lists.row_order(codes, bounds)] = rows.relevant
+        relevant[sorter.order()] = rows.relevant
 
     def restricted(mask):
         if rows.lengths.size:
