@@ -15,6 +15,7 @@ import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from time import process_time as clock
 
@@ -77,10 +78,8 @@ def processor():
 
 def warm_up():
     """Load compiled code and libraries, so that no run pays for it."""
-    for surrogate in CONVEX:
-        risk = TASKS["S"].risk(surrogate)
-        for method in ("bundle", "line_search", "one_slack"):
-            CuttingPlane(1e-2, method=method).solve(risk)
+    for task, surrogate, method in product("SP", CONVEX, ("bundle", "one_slack")):
+        CuttingPlane(1e-2, method=method).solve(TASKS[task].risk(surrogate))
 
 
 # ----------------------------------------------------------------- rows

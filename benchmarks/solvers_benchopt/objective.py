@@ -15,7 +15,6 @@ class Objective(BaseObjective):
     """``alpha/2 ||w||^2 + R(w)``, R the mean over users of a convex surrogate."""
 
     name = "Regularised pAp@k surrogate"
-    url = "https://proceedings.mlr.press/v119/hiranandani20a.html"
     min_benchopt_version = "1.9"
     parameters = {
         "surrogate": ["avg", "max", "ts", "pauc"],

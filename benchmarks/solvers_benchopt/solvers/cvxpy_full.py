@@ -3,6 +3,7 @@
 import cvxpy as cp
 import numpy as np
 from benchmark_utils.full_problem import full_problem, n_hinges
+from benchmark_utils.stopping import GapBelow
 from benchopt import BaseSolver
 
 MOST_HINGES = 20_000
@@ -13,6 +14,7 @@ class Solver(BaseSolver):
 
     name = "cvxpy_full"
     sampling_strategy = "tolerance"
+    stopping_criterion = GapBelow(1e-9)
     requirements = ["pip::cvxpy"]
 
     def skip(self, risk, alpha):

@@ -1,8 +1,10 @@
 """dlib's svm_rank_trainer: the AUC hinge of one user."""
 
-import dlib  # noqa: F401
+from importlib.util import find_spec
+
 import numpy as np
 from benchmark_utils.peers import dlib_pairs, dlib_weights, is_auc_hinge
+from benchmark_utils.stopping import GapBelow
 from benchopt import BaseSolver
 
 
@@ -11,10 +13,13 @@ class Solver(BaseSolver):
 
     name = "dlib"
     sampling_strategy = "tolerance"
+    stopping_criterion = GapBelow(1e-9)
     requirements = ["pip::dlib"]
     references = ["http://dlib.net/python/index.html#dlib_pybind11.svm_rank_trainer"]
 
     def skip(self, risk, alpha):
+        if find_spec("dlib") is None:
+            return True, "dlib is not installed"
         if not is_auc_hinge(risk):
             return True, "dlib ranks all pairs of one user: pauc with k = n_neg only"
         return False, None
