@@ -15,11 +15,14 @@ from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.model_file import Model, certificate_of, save_model
 from structsvm_papk.result import Status
 from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
 
-SOLVERS = ("auto", "cutting_plane", "subgradient")
+_SOLVERS = {"cutting_plane": CuttingPlane, "cccp": CCCP, "subgradient": SubgradientDescent}
+SOLVERS = ("auto", *_SOLVERS)
+_HAVE_MAJORANTS = ("ramp", "clipped_ramp")
 _MATRIX = {
     "accept_sparse": "csr",
     "accept_large_sparse": True,
@@ -29,15 +32,23 @@ _MATRIX = {
 
 
 def solver_name(name, surrogate):
-    """The solver that `name` stands for: ``auto`` is the certified one where there is one."""
+    """The solver that `name` stands for, where it can solve the surrogate.
+
+    ``auto`` is the cutting plane for convex surrogates, CCCP for those with convex majorants
+    (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
+    """
     if name not in SOLVERS:
         raise InputError(f"unknown solver {name!r}: choose from {', '.join(SOLVERS)}")
     if name == "auto":
-        return "cutting_plane" if surrogate.convex else "subgradient"
+        if surrogate.convex:
+            return "cutting_plane"
+        return "cccp" if surrogate.name in _HAVE_MAJORANTS else "subgradient"
+    if name == "cccp" and surrogate.name not in _HAVE_MAJORANTS:
+        raise InputError(f"CCCP solves {' and '.join(_HAVE_MAJORANTS)}, not {surrogate.name!r}")
     if name == "cutting_plane" and not surrogate.convex:
         raise InputError(
             f"surrogate {surrogate.name!r} is not convex, so its cuts are not valid and the "
-            "cutting plane cannot certify it; use solver 'subgradient' or 'auto'"
+            "cutting plane cannot certify it; use solver 'auto'"
         )
     return name
 
@@ -47,7 +58,7 @@ def make_solver(name, surrogate, alpha, **settings):
 
     Parameters
     ----------
-    name : {'auto', 'cutting_plane', 'subgradient'}
+    name : {'auto', 'cutting_plane', 'cccp', 'subgradient'}
     surrogate : Surrogate
     alpha : float
         Regularisation strength.
@@ -60,9 +71,7 @@ def make_solver(name, surrogate, alpha, **settings):
     InputError
         Unknown names, settings that the solver does not have, or a surrogate that it cannot solve.
     """
-    solver = {"cutting_plane": CuttingPlane, "subgradient": SubgradientDescent}[
-        solver_name(name, surrogate)
-    ]
+    solver = _SOLVERS[solver_name(name, surrogate)]
     known = solver.__dataclass_fields__
     given = {key: value for key, value in settings.items() if value is not None}
     unknown = set(given) - set(known) - {"tol", "time_limit", "seed"}
@@ -83,13 +92,16 @@ class PAPKRanker(BaseEstimator):
         Number of items that a user is shown. Choose it for your task; every user needs at least
         k negatives to take part.
     surrogate : {'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'}
-        The first four are convex and solved to a certified gap.
+        The first four are convex and solved to a certified gap; the last two to a stationary
+        point.
     alpha : float
         Regularisation strength, > 0.
-    solver : {'auto', 'cutting_plane', 'subgradient'}
-        'auto' takes the cutting plane for convex surrogates.
+    solver : {'auto', 'cutting_plane', 'cccp', 'subgradient'}
+        'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
+        subgradient descent for 'ts_alg2'.
     tol : float
-        Relative gap, ``(objective - lower_bound) / max(objective, 1e-3)``, at which to stop.
+        Relative gap, ``(objective - lower_bound) / max(objective, 1e-3)``, at which to stop; for
+        CCCP the gap to the best point of the last majorant.
     max_iter : int, optional
         Largest number of iterations; by default the solver's own.
     time_limit : float, optional

@@ -192,6 +192,7 @@ def test_users_left_out_are_counted_or_refused(task):
         ({"surrogate": "tss"}, "unknown surrogate 'tss'.*did you mean 'ts'"),
         ({"solver": "simplex"}, "unknown solver 'simplex'"),
         ({"surrogate": "ts_alg2", "solver": "cutting_plane"}, "is not convex"),
+        ({"surrogate": "ts", "solver": "cccp"}, "CCCP solves ramp and clipped_ramp, not 'ts'"),
         ({"solver_options": {"step": 1}}, "CuttingPlane has no setting 'step'"),
         ({"policy": "ignore"}, "unknown policy 'ignore'"),
         ({"n_threads": 0}, "n_threads"),
@@ -234,7 +235,16 @@ def test_auto_solver_is_certified_where_that_is_possible():
     for name in ("avg", "max", "ts", "pauc"):
         solver = make_solver("auto", make_surrogate(name, 3), 0.1, tol=1e-3, eta=None)
         assert type(solver).__name__ == "CuttingPlane" and solver.tol == 1e-3
-    assert type(make_solver("auto", make_surrogate("ts_alg2", 3), 0.1)).__name__ != "CuttingPlane"
+    for name, kind in [("ramp", "CCCP"), ("clipped_ramp", "CCCP"), ("ts_alg2", "Subgradient")]:
+        solver = make_solver("auto", make_surrogate(name, 3), 0.1, tol=1e-3, seed=0)
+        assert type(solver).__name__.startswith(kind)
+
+
+@pytest.mark.parametrize("surrogate", ["ramp", "clipped_ramp"])
+def test_ramps_end_at_a_stationary_point(task, surrogate):
+    ranker = PAPKRanker(k=3, surrogate=surrogate, tol=1e-4, alpha=0.1).fit(*task)
+    assert ranker.result_.status in ("stationary", "converged")
+    assert ranker.result_.objective < 1 and ranker.score(*task) > 0.7
 
 
 def test_random_state_seeds_a_random_start(task):

@@ -35,7 +35,8 @@ def fit(
     ] = "avg",
     alpha: options.Alpha = 1e-2,
     solver: Annotated[
-        str, typer.Option(help="auto, cutting_plane or subgradient.", rich_help_panel="Stopping")
+        str,
+        typer.Option(help="auto, cutting_plane, cccp or subgradient.", rich_help_panel="Stopping"),
     ] = "auto",
     eta: Annotated[
         float | None,
