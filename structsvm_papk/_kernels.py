@@ -279,10 +279,7 @@ def tight_structural(scores, indptr, n_pos, k, first, last, values, coef):
         positives = scores[indptr[u] : middle]
         chosen = top_k(scores[middle : indptr[u + 1]], k)
         beta = min(n_pos[u], k)
-        order = np.argsort(-positives)
-        thresholds = positives[order]
-        thresholds[:beta] -= 1.0
-        pool_around(thresholds, beta)
+        thresholds, order = threshold_order(positives, True, beta)
         rows = np.empty(thresholds.size, dtype=np.int64)
         columns = np.empty(k, dtype=np.int64)
         negatives = scores[middle : indptr[u + 1]][chosen]
@@ -294,34 +291,64 @@ def tight_structural(scores, indptr, n_pos, k, first, last, values, coef):
 
 
 @njit(cache=True, nogil=True)
-def positive_blocks(scores, n_pos, k, bounds, values, own, shared):
-    """Hinges of one list, split into blocks of positives against the common top-k negatives.
+def threshold_order(positives, pooled, beta):
+    """Decreasing thresholds of a list's positives, and the order that sorts them.
 
-    ``values[b]`` is the sum over the pairs of the positives ``bounds[b] <= i < bounds[b + 1]``;
-    ``own[i]`` and ``shared[b, j]`` count the active pairs of a positive and, in each block, of the
-    j-th chosen negative. Returns the positions of the chosen negatives.
+    ``p_(i) - 1`` for every positive; with `pooled` those of TS, see `pool_around`.
     """
-    chosen = n_pos + top_k(scores[n_pos:], k)
-    negatives = scores[chosen]
-    for b in range(values.size):
-        lo, hi = bounds[b], bounds[b + 1]
-        order = np.argsort(-scores[lo:hi])
-        rows = np.empty(hi - lo, dtype=np.int64)
-        values[b] = hinge_sweep(scores[lo:hi][order] - 1.0, negatives, rows, shared[b])
-        own[lo:hi][order] = rows
-    return chosen
+    order = np.argsort(-positives)
+    thresholds = positives[order]
+    if pooled:
+        thresholds[:beta] -= 1.0
+        pool_around(thresholds, beta)
+    else:
+        thresholds -= 1.0
+    return thresholds, order
 
 
 @njit(cache=True, nogil=True)
-def negative_blocks(scores, n_pos, bounds, values, own, shared):
-    """Hinges of one list at k = n_neg, split into blocks of negatives against all positives.
+def positive_blocks(scores, n_pos, n_active, k, bounds, values, own, shared):
+    """Hinges of one list in blocks of positives, against the common top-k negatives.
 
-    As `positive_blocks`, with the sides exchanged; `bounds` are positions in the list.
+    Only the `n_active` lowest positives count. ``values[b]`` is the sum over those of them with
+    ``bounds[b] <= i < bounds[b + 1]``; ``own[i]`` and ``shared[b, j]`` count the active pairs of a
+    positive and, in each block, of the j-th chosen negative. `lowest` is the smallest sum of one
+    counted positive. Returns (positions of the chosen negatives, counted positives of each block,
+    lowest).
     """
-    order = np.argsort(-scores[:n_pos])
-    thresholds = scores[:n_pos][order] - 1.0
-    rows = np.empty(n_pos, dtype=np.int64)
+    chosen = n_pos + top_k(scores[n_pos:], k)
+    negatives = scores[chosen]
+    counted = top_k(-scores[:n_pos], n_active)
+    counted.sort()
+    edges = np.searchsorted(counted, bounds)
+    own[:] = 0
     for b in range(values.size):
-        lo, hi = bounds[b], bounds[b + 1]
-        values[b] = hinge_sweep(thresholds, scores[lo:hi], rows, own[lo:hi])
-        shared[b][order] = rows
+        part = counted[edges[b] : edges[b + 1]]
+        part = part[np.argsort(-scores[part])]
+        rows = np.empty(part.size, dtype=np.int64)
+        values[b] = hinge_sweep(scores[part] - 1.0, negatives, rows, shared[b])
+        own[part] = rows
+    ceiling = scores[counted].max()
+    lowest = np.maximum(1.0 - ceiling + negatives, 0.0).sum()
+    return chosen, np.diff(edges), lowest
+
+
+@njit(cache=True, nogil=True)
+def negative_blocks(scores, n_pos, thresholds, k, bounds, values, own, rows):
+    """Hinges of one list in blocks of negatives, against given decreasing thresholds.
+
+    Only the top-k negatives count. `bounds` are positions in the list; ``own[position]`` and
+    ``rows[b, i]`` count the active pairs of a negative and, in each block, of the i-th threshold.
+    Returns (counted negatives of each block, smallest sum of one counted negative).
+    """
+    counted = n_pos + top_k(scores[n_pos:], k)
+    counted.sort()
+    edges = np.searchsorted(counted, bounds)
+    own[:] = 0
+    for b in range(values.size):
+        part = counted[edges[b] : edges[b + 1]]
+        columns = np.empty(part.size, dtype=np.int64)
+        values[b] = hinge_sweep(thresholds, scores[part], rows[b], columns)
+        own[part] = columns
+    lowest = np.maximum(scores[counted].min() - thresholds, 0.0).sum()
+    return np.diff(edges), lowest

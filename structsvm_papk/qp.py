@@ -65,6 +65,7 @@ class RestrictedQP:
             )
         self._solvers = [name, *(s for s in _FALLBACKS if s in available and s != name)]
         self._problems = []
+        self._ask_again = True
         self.notes = []
 
     def solve(self, slopes, intercepts, blocks, weight, tol):
@@ -106,15 +107,16 @@ class RestrictedQP:
         best, best_gap = None, np.inf
         for solver in tuple(self._solvers):
             theta = self._ask(solver, slopes, intercepts, blocks, starts, weight, tol)
-            gap = np.inf
-            if theta is not None:
-                gap = duality_gap(theta, slopes, intercepts, starts, weight)
-            if gap < best_gap:
-                best, best_gap = theta, gap
-            if best_gap <= _CLOSE_ENOUGH * tol:
-                break
             if theta is None:
                 self._replace(solver, blocks.size)
+                continue
+            gap = duality_gap(theta, slopes, intercepts, starts, weight)
+            if best is not None:  # was a second opinion worth its time?
+                self._ask_again = gap < 0.1 * best_gap
+            if gap < best_gap:
+                best, best_gap = theta, gap
+            if best_gap <= _CLOSE_ENOUGH * tol or not self._ask_again:
+                break
         return best
 
     def _ask(self, solver, slopes, intercepts, blocks, starts, weight, tol):

@@ -5,8 +5,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from structsvm_papk import _kernels, _products
+from structsvm_papk import _products
+from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError
+from structsvm_papk.one_list import OneListCuts, can_split
 
 _CHUNK_ROWS = 1 << 16
 
@@ -75,14 +77,14 @@ class EmpiricalRisk:
         return self._user_bounds.size - 1
 
     def with_blocks(self, n_blocks):
-        """Return the same risk split into `n_blocks` blocks.
+        """Return the same risk as an oracle of `n_blocks` cuts an evaluation.
 
         Blocks are runs of users, at most one block per user; a single user's list is split into
-        blocks of pairs where the surrogate is a sum over positives.
+        blocks of pairs (`OneListCuts`) where the surrogate allows it.
         """
-        one_list = self.n_users == 1 and self.surrogate.sums_over_positives and n_blocks > 1
-        kind = OneListRisk if one_list else EmpiricalRisk
-        split = kind(self.surrogate, self.data, "raise", n_blocks, self.n_threads)
+        if self.n_users == 1 and n_blocks > 1 and can_split(self.surrogate):
+            return OneListCuts(self, n_blocks)
+        split = EmpiricalRisk(self.surrogate, self.data, "raise", n_blocks, self.n_threads)
         split.exclusions = self.exclusions
         return split
 
@@ -101,6 +103,29 @@ class EmpiricalRisk:
         subgradients : ndarray of shape (n_blocks, n_features)
         """
         return self.blocks_from_scores(self.scores(w))
+
+    def cuts(self, w, scores=None):
+        """The cuts of an evaluation at w, one for each block; see `Cuts`.
+
+        `scores`, if they are known already, save the product ``X @ w``.
+        """
+        values, slopes = self.blocks_from_scores(self.scores(w) if scores is None else scores)
+        return Cuts(values.sum(), slopes, values - slopes @ w, w)
+
+    def along(self, scores, direction):
+        """The risk on a line, for scores that are linear in t, without another look at X.
+
+        Returns
+        -------
+        callable
+            ``t -> (R, dR/dt)`` at the scores ``scores + t * direction``.
+        """
+
+        def line(t):
+            values, coef = self.user_values(scores + t * direction)
+            return values.mean(), coef @ direction / self.n_users
+
+        return line
 
     def scores(self, w):
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
@@ -157,58 +182,6 @@ class EmpiricalRisk:
         with ThreadPoolExecutor(self.n_threads) as pool:
             for done in [pool.submit(task, *args) for args in arguments]:
                 done.result()
-
-
-class OneListRisk(EmpiricalRisk):
-    """Risk of a single user, split into blocks of pairs.
-
-    For surrogates that sum over the positives (pAUC). Each block has some of the positives and the
-    common top-k negatives; at k = n_neg, where every negative counts, some of the negatives and all
-    positives, if there are more of them.
-
-    Parameters
-    ----------
-    surrogate, data, policy, n_blocks, n_threads
-        As for `EmpiricalRisk`.
-    """
-
-    def __init__(self, surrogate, data, policy="exclude", n_blocks=1, n_threads=1):
-        super().__init__(surrogate, data, policy, 1, n_threads)
-        self._n_pos = int(self.data.n_pos[0])
-        n_neg = self.data.rows.size - self._n_pos
-        self._split_negatives = surrogate.k == n_neg and n_neg > self._n_pos
-        first, size = (self._n_pos, n_neg) if self._split_negatives else (0, self._n_pos)
-        edges = np.linspace(first, first + size, min(n_blocks, size) + 1)
-        self._bounds = edges.astype(np.int64)
-
-    @property
-    def n_blocks(self):
-        """Number of blocks of pairs."""
-        return self._bounds.size - 1
-
-    def blocks_from_scores(self, scores):
-        """Value and subgradient of each block of pairs; see `EmpiricalRisk.blocks_from_scores`."""
-        data, k, n_pos = self.data, self.surrogate.k, self._n_pos
-        values = np.empty(self.n_blocks)
-        own = np.zeros(scores.size, dtype=np.int64)
-        if self._split_negatives:
-            shared = np.empty((self.n_blocks, n_pos), dtype=np.int64)
-            _kernels.negative_blocks(scores, n_pos, self._bounds, values, own, shared)
-            partners, sign = np.arange(n_pos), 1.0
-        else:
-            shared = np.empty((self.n_blocks, k), dtype=np.int64)
-            partners = _kernels.positive_blocks(scores, n_pos, k, self._bounds, values, own, shared)
-            sign = -1.0
-        scale = 1.0 / (n_pos * k)
-        subgradients = np.asarray((-sign * scale * shared) @ data.X[data.rows[partners]])
-        coef = sign * scale * own
-        self._map(
-            lambda b, lo, hi: _products.add_weighted_rows(
-                data.X, data.rows, coef, lo, hi, subgradients[b]
-            ),
-            [(b, lo, hi) for b, (lo, hi) in enumerate(pairwise(self._bounds))],
-        )
-        return scale * values, subgradients
 
 
 def _split_users(indptr, n_blocks):

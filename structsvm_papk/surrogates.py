@@ -34,7 +34,6 @@ class Surrogate(ABC):
     k: int
     name: ClassVar[str]
     convex: ClassVar[bool] = True
-    sums_over_positives: ClassVar[bool] = False  # a sum of one convex term for each positive
 
     def __post_init__(self):
         if int(self.k) != self.k or self.k < 1:
@@ -143,7 +142,6 @@ class PAUC(_Segments):
     name = "pauc"
     parts = np.array([(_kernels.ALL, 1)])
     mean_over_all = True
-    sums_over_positives = True
 
 
 class Ramp(_Segments):

@@ -1,4 +1,4 @@
-"""The cutting-plane model of R, one maximum of cuts for each block, and its restricted problem."""
+"""The cutting-plane model of a risk, and a dual point of it."""
 
 import numpy as np
 from numba import njit
@@ -9,28 +9,27 @@ _QP_ROUNDS = 4
 
 
 class CutModel:
-    """Cuts ``R_j(w) >= slope . w + intercept`` of every block j, and a dual point of them.
+    """Cuts ``R_j(z) >= a_i . z + b_i`` of every block j, and a dual point of them.
 
-    The model is ``sum_j max_(cuts i of block j) (a_i . w + b_i) <= R(w)``. The dual point `theta`
-    (non-negative, sums to 1 over each block) certifies
-
-        min_w alpha/2 ||w||^2 + R(w)  >=  b . theta - ||A' theta||^2 / (2 alpha).
+    The variables are ``z = w``, or ``z = (w, s)`` for a risk ``R(w) = min_s sum_j R_j(w, s)``. The
+    model is ``sum_j max_(cuts i of block j) (a_i . z + b_i)``. The dual point `theta` is
+    non-negative and sums to 1 over each block; see `lower_bound`.
 
     Cuts live in slots that are reused; `order` lists the slots in use, block after block.
 
     Parameters
     ----------
-    n_features, n_blocks : int
+    n_variables, n_blocks : int
     qp_solver : str
         cvxpy solver for the restricted problem.
     """
 
-    def __init__(self, n_features, n_blocks, qp_solver):
+    def __init__(self, n_variables, n_blocks, qp_solver):
         from structsvm_papk.qp import RestrictedQP  # cvxpy takes a second to import
 
         self.n_blocks = n_blocks
         self.qp = RestrictedQP(qp_solver)
-        self._slopes = np.empty((0, n_features))
+        self._slopes = np.empty((0, n_variables))
         self._intercepts = np.empty(0)
         self._block = np.empty(0, dtype=np.int64)
         self._theta = np.empty(0)
@@ -65,26 +64,25 @@ class CutModel:
             self._list(self.order[keep])
 
     def minimise(self, centre, curvature, target):
-        """Improve the dual point for ``min_w curvature/2 ||w - centre||^2 + model(w)``.
+        """Improve the dual point for ``min_z sum_f curvature_f/2 (z_f - centre_f)^2 + model(z)``.
 
         Coordinate steps over the blocks first; where they do not reach the wanted accuracy, the
         restricted QP on the cuts that matter.
 
         Parameters
         ----------
-        centre : ndarray of shape (n_features,)
-        curvature : float
+        centre, curvature : ndarray of shape (n_variables,)
         target : float
             Wanted duality gap of this problem.
 
         Returns
         -------
-        w : ndarray
+        z : ndarray
             Minimiser that belongs to the dual point.
         inner_gap : float
             Duality gap that was reached.
         """
-        w = self._primal(centre, curvature)
+        z = self._primal(centre, curvature)
         inner_gap = np.inf
         if self.n_blocks >= _FEW_BLOCKS:
             inner_gap = block_sweeps(
@@ -93,53 +91,58 @@ class CutModel:
                 self.order,
                 self.starts,
                 self._theta,
-                w,
-                curvature,
+                z,
+                1.0 / curvature,
                 _SWEEPS,
                 target,
             )
-            w = self._primal(centre, curvature)
-        tol = target
+            z = self._primal(centre, curvature)
         for _ in range(_QP_ROUNDS):
-            if inner_gap <= target:
+            if inner_gap <= target or not self._solve_qp(z, centre, curvature, 0.5 * target):
                 break
-            if not self._solve_qp(w, centre, curvature, tol):
-                break
-            w = self._primal(centre, curvature)
-            inner_gap = self.inner_gap(w)
-            tol *= 0.1
-        return w, inner_gap
+            z = self._primal(centre, curvature)
+            inner_gap = self.inner_gap(z)
+        return z, inner_gap
 
-    def inner_gap(self, w):
-        """``model(w)`` less its value at the dual point: zero where theta is optimal for w."""
-        heights = self._heights(w)
-        return np.maximum.reduceat(heights, self.starts).sum() - heights @ self._theta[self.order]
+    def inner_gap(self, z):
+        """``model(z)`` less its value at the dual point: zero where theta is optimal for z."""
+        heights = self._heights(z)
+        top = np.maximum.reduceat(heights, self.starts).sum()
+        return top - heights @ self._theta[self.order]
 
-    def value(self, w):
-        """``model(w)``, a lower bound of R(w)."""
-        return np.maximum.reduceat(self._heights(w), self.starts).sum()
+    def value(self, z):
+        """``model(z)``."""
+        return np.maximum.reduceat(self._heights(z), self.starts).sum()
 
-    def lower_bound(self, alpha):
-        """Certified lower bound of the whole problem from the dual point."""
+    def lower_bound(self, alpha, n_features, upper_bound):
+        """Certified lower bound of ``min_w alpha/2 ||w||^2 + R(w)`` from the dual point.
+
+        With ``g = A' theta`` it is ``b . theta - ||g_w||^2 / (2 alpha)``; where there is an s, it
+        lies between 0 and the optimum, so ``min(0, g_s)`` times an upper bound of that is added.
+        """
         theta = self._theta[self.order]
         total = theta @ self._slopes[self.order]
-        return theta @ self._intercepts[self.order] - total @ total / (2 * alpha)
+        slope, rest = total[:n_features], total[n_features:]
+        least = np.minimum(rest, 0.0).sum() * upper_bound
+        return theta @ self._intercepts[self.order] - slope @ slope / (2 * alpha) + least
 
-    def _heights(self, w):
-        return self._slopes[self.order] @ w + self._intercepts[self.order]
+    def _heights(self, z):
+        return self._slopes[self.order] @ z + self._intercepts[self.order]
 
     def _primal(self, centre, curvature):
         return centre - self._theta[self.order] @ self._slopes[self.order] / curvature
 
-    def _solve_qp(self, w, centre, curvature, tol):
-        heights = self._heights(w)
+    def _solve_qp(self, z, centre, curvature, tol):
+        """Solve the restricted QP on the cuts with dual weight and the highest of each block."""
+        heights = self._heights(z)
         tops = np.maximum.reduceat(heights, self.starts)
         block = self._block[self.order]
-        theta = self._theta[self.order]
-        chosen = (theta > 0.0) | (heights >= tops[block])
+        chosen = (self._theta[self.order] > 0.0) | (heights >= tops[block])
         slots = self.order[chosen]
-        shift = self._intercepts[slots] + self._slopes[slots] @ centre
-        found = self.qp.solve(self._slopes[slots], shift, block[chosen], curvature, tol)
+        shifted = self._intercepts[slots] + self._slopes[slots] @ centre
+        found = self.qp.solve(
+            self._slopes[slots] / np.sqrt(curvature), shifted, block[chosen], 1.0, tol
+        )
         if found is None:
             return False
         self._theta[self.order] = 0.0
@@ -170,37 +173,38 @@ class CutModel:
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _height(slopes, intercepts, slot, w):
+def _height(slopes, intercepts, slot, z):
     total = intercepts[slot]
     row = slopes[slot]
-    for f in range(w.size):
-        total += row[f] * w[f]
+    for f in range(z.size):
+        total += row[f] * z[f]
     return total
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _move(slopes, theta, low, high, fall, curvature, w):
+def _move(slopes, theta, low, high, fall, inverse, z):
     """Move dual weight from one cut of a block to another by an exact line search."""
     norm = 0.0
-    for f in range(w.size):
-        norm += (slopes[high, f] - slopes[low, f]) ** 2
+    for f in range(z.size):
+        norm += inverse[f] * (slopes[high, f] - slopes[low, f]) ** 2
     step = theta[low]
-    if norm * step > fall * curvature:
-        step = fall * curvature / norm
+    if norm * step > fall:
+        step = fall / norm
         theta[low] -= step
     else:
         theta[low] = 0.0
     theta[high] += step
-    for f in range(w.size):
-        w[f] -= step / curvature * (slopes[high, f] - slopes[low, f])
+    for f in range(z.size):
+        z[f] -= step * inverse[f] * (slopes[high, f] - slopes[low, f])
 
 
 @njit(cache=True, nogil=True)
-def block_sweeps(slopes, intercepts, order, starts, theta, w, curvature, max_sweeps, target):
+def block_sweeps(slopes, intercepts, order, starts, theta, z, inverse, max_sweeps, target):
     """Maximise the dual block by block with pairwise steps; return the last sweep's gap.
 
-    Each visit moves weight from the lowest active cut of a block to its highest. `theta` and `w`
-    are updated in place; stops after `max_sweeps` or when the gap falls to `target`.
+    `inverse` holds the inverse curvatures. Each visit moves weight from the lowest active cut of a
+    block to its highest. `theta` and `z` are updated in place; stops after `max_sweeps` or when the
+    gap falls to `target`.
     """
     heights = np.empty(order.size)
     gap = np.inf
@@ -214,7 +218,7 @@ def block_sweeps(slopes, intercepts, order, starts, theta, w, curvature, max_swe
             for visit in range(2):
                 high, low, mean = first, -1, 0.0
                 for i in range(first, last):
-                    heights[i] = _height(slopes, intercepts, order[i], w)
+                    heights[i] = _height(slopes, intercepts, order[i], z)
                     if heights[i] > heights[high]:
                         high = i
                     if theta[order[i]] > 0.0:
@@ -231,8 +235,8 @@ def block_sweeps(slopes, intercepts, order, starts, theta, w, curvature, max_swe
                     order[low],
                     order[high],
                     heights[high] - heights[low],
-                    curvature,
-                    w,
+                    inverse,
+                    z,
                 )
         if gap <= target:
             break

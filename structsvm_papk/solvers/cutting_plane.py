@@ -1,10 +1,11 @@
 """Cutting planes with a certificate, for convex risks.
 
-    minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R = R_1 + .. + R_J convex
+    minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R(w) = R_1(w) + .. + R_J(w) convex
 
-The oracle answers ``blocks(w) -> (values, subgradients)``, one row for each of J blocks. Every
-evaluation at w_t adds the cuts ``R_j(w) >= R_j(w_t) + g_j . (w - w_t)``; a feasible dual point of
-the resulting model bounds the optimum from below. Polyhedral risks need finitely many cuts.
+Every evaluation at w_t adds the cuts ``R_j(w) >= R_j(w_t) + g_j . (w - w_t)``, one for each block;
+a feasible dual point of the resulting model bounds the optimum from below. Polyhedral risks need
+finitely many cuts. The blocks may share one more variable that is not regularised, see
+`structsvm_papk.cuts.Cuts`.
 """
 
 import time
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError
 from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers._cut_model import CutModel
@@ -20,9 +22,14 @@ METHODS = ("bundle", "line_search", "one_slack")
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
 _SMALLEST_PROX = 1e-3  # of alpha
+_LEVEL_PROX = 1e-3  # least curvature of s, whose scale is that of the risk: 1
 _FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
+_STALL = 50  # iterations without any progress before the solver gives up
+_MAX_IDLE = {"bundle": 12, "line_search": 50, "one_slack": 50}  # iterations a cut may be idle
+_AHEAD = 0.1  # of the way from the best point to the proposal: where line_search cuts
+_LINE_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -136,9 +143,10 @@ class _OneBlock:
     def __init__(self, oracle):
         self.oracle, self.n_features = oracle, oracle.n_features
 
-    def blocks(self, w):
-        value, subgradient = self.oracle(w)
-        return np.array([value]), np.asarray(subgradient)[None, :]
+    def cuts(self, w):
+        value, slope = self.oracle(w)
+        slope = np.asarray(slope, dtype=np.float64)
+        return Cuts(value, slope[None, :], np.array([value - slope @ w]), w)
 
 
 def _default_blocks(oracle):
@@ -152,13 +160,14 @@ def _name(oracle):
 
 
 class _Run:
-    """State of one solve."""
+    """State of one solve. The model's variables are z = (w, s), or z = w; see `Cuts`."""
 
     def __init__(self, config, oracle, callback):
         self.config, self.oracle, self.callback = config, oracle, callback
         self.started = time.perf_counter()
-        self.model = CutModel(oracle.n_features, oracle.n_blocks, config.qp_solver)
+        self.model = None
         self.best_w, self.best, self.lower_bound = None, np.inf, -np.inf
+        self.centre = None  # z of the best point
         self.at_zero = None  # F(0) = R(0), where it was evaluated
         self.prox = 0.0
         self.passes = 0
@@ -166,13 +175,16 @@ class _Run:
 
     def loop(self, w_init, warm_start):
         self._start(w_init, warm_start)
+        line_search = _LineSearch(self) if self.config.method == "line_search" else None
         predicted = np.inf
         while True:
             w, predicted = self._propose(predicted)
-            objective = self._evaluate(w)
-            self._move(w, objective, predicted)
-            self.model.drop_idle(self._max_idle)
-            status = self._record_and_judge(predicted)
+            if line_search is not None:
+                line_search.advance(w)
+            else:
+                self._step(w, predicted)
+            self.model.drop_idle(_MAX_IDLE[self.config.method])
+            status = self._record_and_judge()
             if status is not None:
                 return status
 
@@ -183,8 +195,8 @@ class _Run:
             w, objective, status = np.zeros_like(w), self.at_zero, Status.DEGENERATE
         return SolverResult(
             w,
-            objective,
-            min(self.lower_bound, objective),
+            float(objective),
+            float(min(self.lower_bound, objective)),
             status,
             tuple(self.history),
             self.config.alpha,
@@ -193,61 +205,78 @@ class _Run:
         )
 
     def _start(self, w_init, warm_start):
+        w = self._first_point(w_init, warm_start)
+        cuts = self.ask(w)
+        self.model = CutModel(cuts.point.size, self.oracle.n_blocks, self.config.qp_solver)
+        if warm_start is not None and warm_start.cuts is not None:
+            self._take_cuts(warm_start.cuts, cuts)
+        self.add(cuts)
+        self.accept(cuts, self.objective(w, cuts.value))
+        if self.config.method == "bundle":
+            self.prox = self._first_prox(cuts)
+
+    def _first_point(self, w_init, warm_start):
         d = self.oracle.n_features
         w = np.zeros(d) if warm_start is None else warm_start.w
         w = np.array(w if w_init is None else w_init, dtype=np.float64)
         if w.shape != (d,) or not np.isfinite(w).all():
-            raise InputError(f"the start must be a finite vector of length {d}, got {w.shape}")
-        values, subgradients = self._ask(w)
-        objective = self._objective(w, values)
-        self.best_w, self.best = w, objective
-        if warm_start is not None and warm_start.cuts is not None:
-            self._take_cuts(warm_start.cuts, w, values)
-        self._add_cuts(w, values, subgradients)
-        if self.config.method == "bundle":
-            self.prox = self._first_prox(subgradients.sum(axis=0) + self.config.alpha * w)
+            raise InputError(
+                f"the start must be a finite vector of length {d}, got shape {w.shape}"
+            )
+        return w
 
-    def _first_prox(self, gradient):
+    def _first_prox(self, cuts):
         """Curvature at which the first step is Polyak's for an optimum of zero."""
+        gradient = cuts.slopes.sum(axis=0)[: self.best_w.size] + self.config.alpha * self.best_w
         return max(10 * self.config.alpha, gradient @ gradient / max(self.best, 1e-300))
 
-    def _take_cuts(self, cuts, w, values):
-        slopes, intercepts, blocks = cuts
-        if slopes.shape[1] != w.size or blocks.max(initial=0) >= self.oracle.n_blocks:
+    def _take_cuts(self, old, new):
+        slopes, intercepts, blocks = old
+        if slopes.shape[1] != new.point.size or blocks.max(initial=0) >= self.oracle.n_blocks:
             raise InputError("the warm start's cuts are of another problem: shapes differ")
-        excess = slopes @ w + intercepts - values[blocks]
-        if (excess > 1e-9 * np.maximum(1.0, np.abs(values[blocks]))).any():
+        values = (new.slopes @ new.point + new.intercepts)[blocks]
+        if (slopes @ new.point + intercepts > values + 1e-9 * np.maximum(1.0, values)).any():
             raise InputError("the warm start's cuts are of another problem: they exceed this risk")
         self.model.add(slopes, intercepts, blocks)
 
     def _propose(self, last_predicted):
         """Minimise the model (with its proximal term); update the bound."""
-        alpha = self.config.alpha
-        curvature = alpha + self.prox
+        alpha, d = self.config.alpha, self.best_w.size
+        curvature = np.full(self.centre.size, alpha + self.prox)
+        curvature[d:] = max(self.prox, _LEVEL_PROX)
+        centre = self.centre.copy()
+        centre[:d] *= self.prox / (alpha + self.prox)
         scale = max(abs(self.best), 1e-3)
         wanted = min(self.best - self.lower_bound, last_predicted)
         target = np.clip(_INNER * 0.3 * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
-        w, _ = self.model.minimise(self.prox / curvature * self.best_w, curvature, target)
-        self.lower_bound = max(self.lower_bound, self.model.lower_bound(alpha))
-        predicted = self.best - self._objective(w, self.model.value(w))
-        return w, predicted
+        z, _ = self.model.minimise(centre, curvature, target)
+        bound = self.model.lower_bound(alpha, d, self.best)
+        self.lower_bound = max(self.lower_bound, bound)
+        return z[:d], self.best - self.objective(z[:d], self.model.value(z))
 
-    def _move(self, w, objective, predicted):
+    def _step(self, w, predicted):
+        """Ask the oracle at w; move there if it is better; adapt the proximal term."""
+        cuts = self.ask(w)
+        self.add(cuts)
+        objective = self.objective(w, cuts.value)
         decrease = self.best - objective
         if decrease > 0.0:
-            self.best_w, self.best = w, objective
-        if self.prox == 0.0:
-            return
+            self.accept(cuts, objective)
+        if self.prox > 0.0:
+            self._adapt_prox(decrease, predicted)
+
+    def _adapt_prox(self, decrease, predicted):
+        smallest = _SMALLEST_PROX * self.config.alpha
         if decrease >= _SERIOUS * predicted:
             shrink = 0.25 if decrease >= 0.5 * predicted else 0.5
-            self.prox = max(shrink * self.prox, _SMALLEST_PROX * self.config.alpha)
+            self.prox = max(shrink * self.prox, smallest)
         elif predicted <= _PINNED * (self.best - self.lower_bound):
             # the proximal term, not the model, keeps w in place: no certificate would come of it
-            self.prox = max(0.25 * self.prox, _SMALLEST_PROX * self.config.alpha)
+            self.prox = max(0.25 * self.prox, smallest)
         elif -decrease > 3.0 * predicted:
             self.prox *= 2.0
 
-    def _record_and_judge(self, predicted):
+    def _record_and_judge(self):
         progress = Progress(
             len(self.history) + 1,
             time.perf_counter() - self.started,
@@ -271,41 +300,89 @@ class _Run:
 
     def _is_stalled(self):
         """No better point and no better bound for many iterations."""
-        if len(self.history) <= 50:
+        if len(self.history) <= _STALL:
             return False
-        old, new = self.history[-50], self.history[-1]
+        old, new = self.history[-_STALL], self.history[-1]
         return new.objective >= old.objective and new.lower_bound <= old.lower_bound
 
     def _zero_is_optimal(self):
         """No w improves on zero by more than rounding, and the bound agrees within tol."""
         if self.at_zero is None:
-            self.at_zero = self._ask(np.zeros_like(self.best_w))[0].sum()
+            self.ask(np.zeros_like(self.best_w))
         near = relative_gap(self.at_zero, self.lower_bound) <= self.config.tol
         return near and self.best >= self.at_zero * (1.0 - _ROUNDING)
 
-    @property
-    def _max_idle(self):
-        return 12 if self.config.method == "bundle" else 50
-
-    def _evaluate(self, w):
-        values, subgradients = self._ask(w)
-        self._add_cuts(w, values, subgradients)
-        return self._objective(w, values)
-
-    def _ask(self, w):
-        values, subgradients = self.oracle.blocks(w)
+    def ask(self, w, **known):
+        """One evaluation of the oracle."""
+        cuts = self.oracle.cuts(w, **known)
         self.passes += 1
-        if not (np.isfinite(values).all() and np.isfinite(subgradients).all()):
+        if not (np.isfinite(cuts.value) and np.isfinite(cuts.slopes).all()):
             raise InputError(
                 f"the risk is not finite at a point of norm {np.linalg.norm(w):.3g}; "
                 "rescale the features"
             )
         if not w.any():
-            self.at_zero = values.sum()
-        return values, subgradients
+            self.at_zero = cuts.value
+        return cuts
 
-    def _add_cuts(self, w, values, subgradients):
-        self.model.add(subgradients, values - subgradients @ w, np.arange(values.size))
+    def add(self, cuts):
+        """Add the cuts of an evaluation to the model."""
+        self.model.add(cuts.slopes, cuts.intercepts, np.arange(cuts.intercepts.size))
 
-    def _objective(self, w, value):
-        return self.config.alpha / 2 * (w @ w) + np.sum(value)
+    def accept(self, cuts, objective):
+        """Take the point of an evaluation as the best one."""
+        self.centre, self.best_w = cuts.point, cuts.point[: self.oracle.n_features]
+        self.best = objective
+
+    def objective(self, w, risk):
+        """``alpha/2 ||w||^2 + risk``."""
+        return self.config.alpha / 2 * (w @ w) + risk
+
+
+class _LineSearch:
+    """OCAS: move the best point by an exact line search towards each proposal, cut near it.
+
+    Scores are linear in w, so a search costs evaluations in score space but no look at X.
+    """
+
+    def __init__(self, run):
+        if not hasattr(run.oracle, "along"):
+            raise InputError("method 'line_search' needs an oracle with `scores` and `along`")
+        self.run = run
+        self.scores = run.oracle.scores(run.best_w)
+
+    def advance(self, w):
+        run = self.run
+        direction, rise = w - run.best_w, run.oracle.scores(w) - self.scores
+        t, objective = self._minimise(direction, run.oracle.along(self.scores, rise))
+        if objective < run.best:
+            run.best_w, run.best = run.best_w + t * direction, objective
+            self.scores = self.scores + t * rise
+        else:
+            t = 0.0
+        ahead = _AHEAD * (1.0 - t)
+        cuts = run.ask(run.best_w + ahead * direction, scores=self.scores + ahead * rise)
+        run.add(cuts)
+        run.centre = run.best_w
+        value = run.objective(cuts.point, cuts.value)
+        if value < run.best:
+            run.accept(cuts, value)
+            self.scores = self.scores + ahead * rise
+
+    def _minimise(self, direction, line):
+        """Bisect on the sign of the derivative; return t and the objective there."""
+        alpha, w = self.run.config.alpha, self.run.best_w
+
+        def along(t):
+            value, slope = line(t)
+            point = w + t * direction
+            return self.run.objective(point, value), slope + alpha * (point @ direction)
+
+        low, high, best = 0.0, 1.0, (0.0, self.run.best)
+        for _ in range(_LINE_STEPS):
+            t = (low + high) / 2
+            value, slope = along(t)
+            if value < best[1]:
+                best = (t, value)
+            low, high = (t, high) if slope < 0.0 else (low, t)
+        return best

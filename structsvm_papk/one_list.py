@@ -1,0 +1,124 @@
+"""Several cuts from one evaluation of a single user's list.
+
+A list cannot be split into users, but its convex surrogates are sums of the m largest of many
+convex terms, one for each positive or one for each negative:
+
+    pAUC   sum over all positives         of  h_i  = sum_{j<=k} (1 - p_i + q_(j))_+
+    Max    the beta largest over i        of  h_i
+    TS     the k largest over negatives   of  f(q_j) = sum_i (q_j - t~_i)_+
+    Avg    the k largest over negatives   of  (1 - mean(p) + q_j)_+
+
+With m of them counted and the rest dropped, ``max-m-sum(f) = min_s m s + sum_i (f_i - s)_+``
+(Rockafellar and Uryasev's formula for the conditional value at risk). For fixed s the right-hand
+side is a sum over terms, so any partition of the terms gives blocks, each convex in (w, s). At the
+optimal s the cuts of all blocks together are the usual single cut.
+
+That f is convex for TS: with k equal negatives q, TS is f(q) / beta, and TS is convex.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+from structsvm_papk import _kernels, _products
+from structsvm_papk.cuts import Cuts
+
+_BY_POSITIVES = ("pauc", "max")
+_BY_NEGATIVES = ("ts", "avg")
+
+
+def can_split(surrogate):
+    """Whether a single list of this surrogate has blocks."""
+    return surrogate.name in (*_BY_POSITIVES, *_BY_NEGATIVES)
+
+
+class OneListCuts:
+    """Oracle of one user's risk with a cut for each block of its pairs.
+
+    Parameters
+    ----------
+    risk : EmpiricalRisk
+        Of a single user.
+    n_blocks : int
+        At most one block for each positive (pAUC, Max) or negative (TS, Avg).
+    """
+
+    convex = True
+
+    def __init__(self, risk, n_blocks):
+        self.risk, self.surrogate, self.data = risk, risk.surrogate, risk.data
+        self.n_features = risk.n_features
+        self._n_pos = int(risk.data.n_pos[0])
+        self._n_neg = risk.data.rows.size - self._n_pos
+        self._beta = min(self._n_pos, self.surrogate.k)
+        by_negatives = self.surrogate.name in _BY_NEGATIVES
+        # where every pair counts, blocks on the longer side leave less to share
+        every_pair = self.surrogate.name == "pauc" and self.surrogate.k == self._n_neg
+        self._by_negatives = by_negatives or (every_pair and self._n_neg > self._n_pos)
+        first, size = (self._n_pos, self._n_neg) if self._by_negatives else (0, self._n_pos)
+        edges = np.linspace(first, first + size, min(n_blocks, size) + 1)
+        self._bounds = edges.astype(np.int64)
+
+    @property
+    def n_blocks(self):
+        """Number of blocks."""
+        return self._bounds.size - 1
+
+    def __call__(self, w):
+        """Return ``R(w)`` and a subgradient."""
+        return self.risk(w)
+
+    def cuts(self, w):
+        """The cuts of an evaluation at w; see `Cuts`."""
+        scores = self.risk.scores(w)
+        split = self._negative_side if self._by_negatives else self._positive_side
+        values, slopes, counted, n_terms, lowest = split(scores)
+        intercepts = values - slopes @ w
+        if counted.sum() < n_terms:  # some terms are dropped: s decides which
+            share = -counted / counted.sum()
+            share[0] += 1.0
+            slopes = np.column_stack([slopes, share])
+            w = np.append(w, lowest)
+        return Cuts(values.sum(), slopes, intercepts, w)
+
+    def _positive_side(self, scores):
+        n_counted = self._n_pos if self.surrogate.name == "pauc" else self._beta
+        values = np.empty(self.n_blocks)
+        own = np.empty(scores.size, dtype=np.int64)
+        shared = np.empty((self.n_blocks, self.surrogate.k), dtype=np.int64)
+        partners, counted, lowest = _kernels.positive_blocks(
+            scores, self._n_pos, n_counted, self.surrogate.k, self._bounds, values, own, shared
+        )
+        scale = 1.0 / (n_counted * self.surrogate.k)
+        slopes = self._slopes(-scale * own, scale * shared, partners)
+        return scale * values, slopes, counted, self._n_pos, lowest / self.surrogate.k
+
+    def _negative_side(self, scores):
+        thresholds, onto_positives = self._thresholds(scores[: self._n_pos])
+        values = np.empty(self.n_blocks)
+        own = np.empty(scores.size, dtype=np.int64)
+        rows = np.empty((self.n_blocks, thresholds.size), dtype=np.int64)
+        counted, lowest = _kernels.negative_blocks(
+            scores, self._n_pos, thresholds, self.surrogate.k, self._bounds, values, own, rows
+        )
+        n_rows = {"ts": self._beta, "avg": 1, "pauc": self._n_pos}[self.surrogate.name]
+        scale = 1.0 / (n_rows * self.surrogate.k)
+        slopes = self._slopes(scale * own, -scale * onto_positives(rows), np.arange(self._n_pos))
+        return scale * values, slopes, counted, self._n_neg, lowest / n_rows
+
+    def _thresholds(self, positives):
+        """Thresholds, and how to hand their counts on to the positives behind them."""
+        if self.surrogate.name == "avg":
+            share = np.full((1, positives.size), 1.0 / positives.size)
+            return np.array([positives.mean() - 1.0]), lambda rows: rows @ share
+        pooled = self.surrogate.name == "ts"
+        thresholds, order = _kernels.threshold_order(positives, pooled, self._beta)
+        return thresholds, lambda rows: rows[:, np.argsort(order)]
+
+    def _slopes(self, own, shared, partners):
+        """Add up ``own`` times the rows of each block and ``shared[b]`` times the partners."""
+        data = self.data
+        slopes = np.asarray(shared @ data.X[data.rows[partners]], dtype=np.float64)
+        for b, (lo, hi) in enumerate(pairwise(self._bounds)):
+            _products.add_weighted_rows(data.X, data.rows, own, lo, hi, slopes[b])
+        return slopes
