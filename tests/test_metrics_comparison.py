@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
+from structsvm_papk.metrics._resampling import sign_flip_p_value
 
 
 def two_scorers(n_users=80, n=30, seed=0, shift=0.8):
@@ -91,6 +93,25 @@ def test_permutation_p_values_are_uniform_without_a_difference():
         p_values.append(metrics.compare(one, two, n_resamples=199)[0].p_value)
     assert np.mean(np.array(p_values) <= 0.1) < 0.22
     assert np.mean(p_values) == pytest.approx(0.5, abs=0.12)
+
+
+@pytest.mark.parametrize("n", [3, 9, 12])
+def test_exact_permutation_test_is_scipys(n):
+    differences = np.random.default_rng(n).normal(0.4, 1.0, n)
+    found = sign_flip_p_value(differences, 9999, 0)
+    expected = stats.permutation_test(
+        (differences,), lambda x, axis=-1: x.sum(axis=axis), permutation_type="samples",
+        vectorized=True, n_resamples=np.inf,
+    )  # fmt: skip
+    assert found == pytest.approx(expected.pvalue, abs=1e-12)
+
+
+def test_random_permutation_test_agrees_with_the_normal_limit():
+    differences = np.random.default_rng(0).normal(0.02, 1.0, 5000)
+    found = sign_flip_p_value(differences, 4000, 1)
+    z = differences.sum() / np.sqrt((differences**2).sum())
+    assert found == pytest.approx(2 * stats.norm.sf(abs(z)), abs=0.03)
+    assert sign_flip_p_value(np.zeros(4), 99, 0) == 1.0
 
 
 def test_corrections():

@@ -11,6 +11,7 @@ from scipy import stats
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _auc, lists
+from structsvm_papk.metrics._resampling import sign_flip_p_value
 
 _BATCH_BYTES = 1 << 26
 GUARANTEED = ("kl", "hoeffding", "bernstein")
@@ -63,7 +64,7 @@ class Comparison:
     lower, upper : float
         Paired bootstrap interval of the difference.
     p_value : float
-        Paired permutation test, two-sided.
+        Paired permutation test, two-sided: each user's difference may change sign.
     p_adjusted : float
         After the correction for the number of comparisons.
     n_users : int
@@ -234,26 +235,9 @@ def _paired(first, second, metric, level, n_resamples, seed):
         "difference": float(np.average(a - b, weights=weights)),
         "lower": lower,
         "upper": upper,
-        "p_value": _permutation_p((a - b) * weights, n_resamples, seed),
+        "p_value": sign_flip_p_value((a - b) * weights, n_resamples, seed),
         "n_users": int(both.sum()),
     }
-
-
-def _permutation_p(differences, n_resamples, seed):
-    """Two-sided p-value when each user's difference may change sign."""
-    differences = differences[differences != 0]
-    if not differences.size:
-        return 1.0
-    found = stats.permutation_test(
-        (differences,),
-        lambda x, axis=-1: x.sum(axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=n_resamples,
-        batch=_batch(differences.size),
-        rng=np.random.default_rng(seed),
-    )
-    return float(found.pvalue)
 
 
 def adjust(p_values, correction="bh"):

@@ -53,9 +53,7 @@ def evaluate_frame(
     groups, users = (None, None) if user is None else _groups_of(user, frame)
     if item is not None:
         _refuse_pairs_twice(frame, user, item)
-    scores = (
-        column(frame, score) if rank is None else _scores_from_ranks(frame, rank, user)
-    )
+    scores = column(frame, score) if rank is None else _scores_from_ranks(frame, rank, user)
     columns = [by] if isinstance(by, str) else list(by)
     segments = {name: column(frame, name) for name in columns}
     found = table.evaluate(metrics, scores, labels, groups, segments=segments or None, **options)
