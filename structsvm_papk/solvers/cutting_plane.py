@@ -170,6 +170,7 @@ class _Run:
         self.centre = None  # z of the best point
         self.at_zero = None  # F(0) = R(0), where it was evaluated
         self.prox = 0.0
+        self.nulls = 0  # steps without a serious decrease since prox last changed
         self.passes = 0
         self.history = []
 
@@ -266,15 +267,18 @@ class _Run:
             self._adapt_prox(decrease, predicted)
 
     def _adapt_prox(self, decrease, predicted):
+        """Looser after good steps, tighter when the model keeps promising what R does not give."""
         smallest = _SMALLEST_PROX * self.config.alpha
         if decrease >= _SERIOUS * predicted:
             shrink = 0.25 if decrease >= 0.5 * predicted else 0.5
-            self.prox = max(shrink * self.prox, smallest)
+            self.prox, self.nulls = max(shrink * self.prox, smallest), 0
         elif predicted <= _PINNED * (self.best - self.lower_bound):
             # the proximal term, not the model, keeps w in place: no certificate would come of it
             self.prox = max(0.25 * self.prox, smallest)
-        elif -decrease > 3.0 * predicted:
-            self.prox *= 2.0
+        else:
+            self.nulls += 1
+            if -decrease > 3.0 * predicted or (self.nulls > 1 and -decrease > 0.5 * predicted):
+                self.prox, self.nulls = 2.0 * self.prox, 0
 
     def _record_and_judge(self):
         progress = Progress(
