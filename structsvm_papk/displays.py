@@ -21,8 +21,10 @@ def new_axes(ax=None, size=(6.0, 4.2)):
     """The given axes, or new ones on a figure of this size in inches."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise InputError("pictures need matplotlib; pip install 'structsvm-papk[plot]'") from None
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
@@ -324,10 +326,10 @@ class RankStripDisplay(_Display):
 
     def plot(self, ax=None):
         """Draw on the axes; returns the display."""
-        from matplotlib.colors import ListedColormap
-
         n_users, depth = self.strips.shape
         ax = new_axes(ax, (8.0, 1.1 + 0.24 * n_users))
+        from matplotlib.colors import ListedColormap
+
         colors = ListedColormap([NEGATIVE, POSITIVE]).with_extremes(bad="white")
         look = {"cmap": colors, "vmin": 0, "vmax": 1, "edgecolors": "white", "lw": 0.8}
         edges = np.arange(depth + 1) + 0.5, np.arange(n_users + 1) - 0.5

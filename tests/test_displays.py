@@ -138,3 +138,9 @@ def test_matplotlib_is_imported_late():
     code += "print([m for m in ('matplotlib', 'plotly', 'pandas') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_missing_matplotlib_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(InputError, match=r"structsvm-papk\[plot\]"):
+        displays.ScoreDisplay.from_predictions(Y, SCORES)

@@ -177,6 +177,8 @@ def test_minus_one_labels_and_thresholds():
     ("change", "told"),
     [
         ({"scores": [1.0, np.nan, 0.5]}, "NaN in row 1"),
+        ({"scores": [np.nan, 1.0, np.nan], "groups": ["b", "a", "c"]}, "rows 0, 2 of users b, c"),
+        ({"labels": [0, np.inf, 1], "groups": [7, 7, 7]}, "row 1 of user 7"),
         ({"labels": [0, 1]}, "3 scores"),
         ({"labels": [0, 2, 1]}, "not binary: 2 in row 1"),
         ({"labels": [0, np.nan, 1]}, "row 1"),
@@ -240,3 +242,52 @@ def test_nothing_asked_or_asked_twice():
         metrics.evaluate([], [1.0], [1])
     with pytest.raises(InputError, match="twice: ap"):
         metrics.evaluate(["ap", "ap"], [1.0], [1])
+
+
+def distinct_lists(seed=12, n_users=30):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_users), 12)
+    scores = rng.permutation(groups.size).astype(float)
+    labels = (rng.random(groups.size) < 0.4).astype(int)
+    labels[::12], labels[1::12] = 1, 0
+    return scores, labels, groups
+
+
+def test_identities_between_metrics():
+    scores, labels, groups = distinct_lists()
+    n_pos, n_neg = np.bincount(groups, labels), np.bincount(groups, 1 - labels)
+    table = metrics.evaluate(
+        ["pap@4", "pauc@4", "auc", "precision@4", "recall@4"], scores, labels, groups
+    )
+    small = (n_pos <= 4) & (n_neg >= 4)
+    assert small.sum() > 3
+    np.testing.assert_allclose(table["pap@4"][small], table["pauc@4"][small], atol=1e-15)
+    np.testing.assert_allclose(4 * table["precision@4"], n_pos * table["recall@4"], atol=1e-12)
+    for u in range(5):
+        mine = groups == u
+        everything = metrics.pauc_at_k(scores[mine], labels[mine], int(n_neg[u]))
+        np.testing.assert_allclose(everything, table["auc"][u], atol=1e-15)
+
+
+def test_metrics_depend_on_order_only_and_loss_mirrors_win():
+    rng = np.random.default_rng(13)
+    scores, labels, groups = distinct_lists()
+    base = metrics.evaluate(NAMES, scores, labels, groups).values
+    again = metrics.evaluate(NAMES, np.exp(scores / 100) - 7, labels, groups).values
+    np.testing.assert_array_equal(base, again)
+    tied = rng.integers(0, 5, scores.size).astype(float)
+    loss = metrics.auc(tied, labels, groups, ties="loss")
+    mirrored = 1 - metrics.auc(-tied, labels, groups, ties="win")
+    np.testing.assert_allclose(loss, mirrored, atol=1e-14)
+    risk = metrics.auc(tied, labels, groups, gain=False)
+    np.testing.assert_allclose(risk, 1 - loss, atol=1e-15)
+
+
+def test_infinite_scores_order_as_usual():
+    scores, labels = np.array([np.inf, 1.0, -np.inf, -np.inf]), [0, 1, 1, 0]
+    finite = np.array([3.0, 2.0, 1.0, 1.0])
+    for ties in TIES:
+        np.testing.assert_array_equal(
+            metrics.evaluate(NAMES, scores, labels, ties=ties).values,
+            metrics.evaluate(NAMES, finite, labels, ties=ties).values,
+        )

@@ -2,6 +2,8 @@
 
 `evaluate` makes the table users x metrics in one pass; `per_user` gives one column of it. Every
 value is a gain (larger is better, 1 is perfect); `gain=False` gives the risk, 1 - gain.
+Frames: `evaluate_frame`, `evaluate_recommendations`. Further modules: `curves` (AUROC and AUPRC of
+one list), `calibration`, `ndcg_theory`, `discounts`, `hooks` (LightGBM, XGBoost, CatBoost).
 """
 
 from structsvm_papk.metrics.comparison import (
@@ -16,6 +18,7 @@ from structsvm_papk.metrics.comparison import (
     pooled_auc_interval,
 )
 from structsvm_papk.metrics.conventions import PRESETS, Conventions
+from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 from structsvm_papk.metrics.named import (
     auc,
     auc_at_k,
@@ -27,6 +30,7 @@ from structsvm_papk.metrics.named import (
     recall_at_k,
     reciprocal_rank,
 )
+from structsvm_papk.metrics.scorers import mean_score
 from structsvm_papk.metrics.segments import Segment
 from structsvm_papk.metrics.table import MetricTable, Summary, evaluate, per_user
 
@@ -46,8 +50,11 @@ __all__ = [
     "compare",
     "delong",
     "evaluate",
+    "evaluate_frame",
+    "evaluate_recommendations",
     "held_out_interval",
     "interval",
+    "mean_score",
     "ndcg_at_k",
     "pap_at_k",
     "pauc_at_k",

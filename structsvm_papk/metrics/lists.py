@@ -88,8 +88,8 @@ def build(
     n_threads : int, optional
         Default: one per processor.
     """
-    scores = _checked_scores(scores)
-    labels = _checked_labels(labels, scores.size)
+    scores = _checked_scores(scores, groups)
+    labels = _checked_labels(labels, scores.size, groups)
     users, bounds, sorter = group_rows(groups, indptr, scores.size, n_threads)
     relevant = _relevance(labels, relevance_threshold, need_binary)
     graded = _graded_gains(labels, relevant, gains)
@@ -99,7 +99,7 @@ def build(
     return RankedLists(users, bounds, scores, relevant, graded, _lengths(list_length, users))
 
 
-def _checked_scores(scores):
+def _checked_scores(scores, groups):
     scores = np.ascontiguousarray(scores, dtype=np.float64)
     if scores.ndim != 1:
         raise InputError(f"scores must have one dimension, not shape {scores.shape}")
@@ -107,11 +107,11 @@ def _checked_scores(scores):
         raise InputError("there are no rows: scores is empty")
     missing = np.isnan(scores)
     if missing.any():
-        raise InputError(f"scores contain NaN in {_rows(missing)}; give every row a score")
+        raise InputError(f"scores contain NaN in {_rows(missing, groups)}; give every row a score")
     return scores
 
 
-def _checked_labels(labels, n_rows):
+def _checked_labels(labels, n_rows, groups):
     labels = np.asarray(labels)
     if labels.shape != (n_rows,):
         raise InputError(f"labels have shape {labels.shape}, but there are {n_rows} scores")
@@ -120,17 +120,22 @@ def _checked_labels(labels, n_rows):
     if labels.dtype.kind not in "iuf":
         labels = labels.astype(np.float64)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise InputError(f"labels are NaN or infinite in {_rows(~np.isfinite(labels))}")
+        raise InputError(f"labels are NaN or infinite in {_rows(~np.isfinite(labels), groups)}")
     return labels
 
 
-def _rows(mask):
-    """`row 3`, or `rows 3, 5, .. (12 rows)` for a message."""
+def _rows(mask, groups=None):
+    """`row 3`, or `rows 3, 5, .. (12 rows)` for a message, with the users of the shown rows."""
     found = np.flatnonzero(mask)
     listed = ", ".join(map(str, found[:_SHOWN]))
+    whose = ""
+    if groups is not None and np.shape(groups) == np.shape(mask):
+        users = dict.fromkeys(map(str, np.asarray(groups)[found[:_SHOWN]].tolist()))
+        whose = f" of user{'s' if len(users) > 1 else ''} {', '.join(users)}"
     if found.size == 1:
-        return f"row {listed}"
-    return f"rows {listed}{', ..' if found.size > _SHOWN else ''} ({found.size} rows, from 0)"
+        return f"row {listed}{whose}"
+    more = ", .." if found.size > _SHOWN else ""
+    return f"rows {listed}{more}{whose} ({found.size} rows, from 0)"
 
 
 def _relevance(labels, threshold, need_binary):
