@@ -2,7 +2,6 @@
 
 import numpy as np
 from numba import njit
-from scipy.stats import rankdata
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import lists
@@ -10,6 +9,8 @@ from structsvm_papk.metrics import lists
 
 def shares(scores, relevant):
     """Per positive the share of negatives below it, per negative the share of positives above."""
+    from scipy.stats import rankdata
+
     ranks = rankdata(scores)
     n_pos, n_neg = relevant.sum(), (~relevant).sum()
     v10 = (ranks[relevant] - rankdata(scores[relevant])) / n_neg

@@ -7,7 +7,6 @@ the two scorers' values of a user.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _auc, lists
@@ -164,6 +163,8 @@ def held_out_interval(scores, labels, k, *, method="shift", level=0.95):
 def _bootstrap(values, weights, level, n_resamples, seed):
     if values.size == 1 or np.ptp(values) == 0:
         return float(values[0]), float(values[0])
+    from scipy import stats  # half of the package's import time
+
     found = stats.bootstrap(
         (values * weights, weights),
         lambda x, w, axis=-1: x.sum(axis=axis) / w.sum(axis=axis),
@@ -246,6 +247,8 @@ def adjust(p_values, correction="bh"):
     if correction == "none":
         return p_values
     if correction in ("bh", "by"):
+        from scipy import stats
+
         return stats.false_discovery_control(p_values, method=correction)
     try:
         from statsmodels.stats.multitest import multipletests
@@ -293,6 +296,8 @@ def delong(labels, scores, other=None, *, level=0.95):
         `value` is the AUC, or the AUC difference scores - other, with its interval and, for a
         difference, the two-sided p-value that it is 0.
     """
+    from scipy import stats
+
     _check_level(level)
     relevant = np.asarray(labels).astype(bool)
     pos, neg = relevant.sum(), (~relevant).sum()
