@@ -89,7 +89,7 @@ def start_up():
     imported, evaluated, *wall = (min(column) for column in zip(*runs, strict=True))
     met = imported <= 1.5 and evaluated <= 0.5
     print(
-        f"import {imported:.2f} s, first evaluation {evaluated:.2f} s (processor; on the wall clock "
+        f"import {imported:.2f} s, first evaluation {evaluated:.2f} s (wall clock: "
         f"{wall[0]:.2f} s and {wall[1]:.2f} s)  {verdict(met)}"
     )
     return {"import": imported, "first": evaluated, "wall": wall, "met": met}

@@ -8,7 +8,7 @@ class Dataset(BaseDataset):
     """2,500 users x 270 items x 150 features, k = 10."""
 
     name = "large"
-    parameters = {"task": ["H"], "seed": [0]}
+    parameters = {"task": ["H", "H-20%"], "seed": [0]}
 
     def get_data(self):
         task = TASKS[self.task]
