@@ -140,6 +140,7 @@ def _eliminate(columns, target):
     """
     n, previous = len(columns), 1
     rows = [_whole([column[i] for column in columns] + [target[i]]) for i in range(len(target))]
+    rows.sort(key=lambda row: max(abs(v).bit_length() for v in row))  # short numbers first
     for j in range(n):
         pivot = next((i for i in range(j, len(rows)) if rows[i][j]), None)
         if pivot is None:

@@ -8,9 +8,10 @@ import numpy as np
 
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
+from structsvm_papk.margins.cuts import separator_for
 from structsvm_papk.margins.exact import exact_margins
 from structsvm_papk.margins.scores import CONDITIONS
-from structsvm_papk.margins.separation import HullProof, Separator
+from structsvm_papk.margins.separation import HullProof
 from structsvm_papk.margins.subsets import (
     NUMERICAL_ZERO,
     SubsetProof,
@@ -166,7 +167,7 @@ def _decide(data, k, condition, start, time_limit, largest_margin):
 def _convex(data, k, condition, start, deadline, largest_margin):
     beta = np.minimum(data.n_pos, k)
     n_lowest = np.ones_like(beta) if condition == "strong" else beta
-    found = Separator(data, n_lowest, deadline=deadline).solve(largest_margin)
+    found = separator_for(data, n_lowest, deadline=deadline).solve(largest_margin)
     bound = found.proof.bound(data, "l2") if found.proof else np.inf
     note = "" if found.answer != "undecided" else "no certificate within the limits"
     return _result(data, k, condition, found.answer, found.w, bound, "l2", found.proof, start, note)
@@ -174,9 +175,12 @@ def _convex(data, k, condition, start, deadline, largest_margin):
 
 def _moderate(data, k, start, deadline, largest_margin):
     search = SubsetSearch(data, k, deadline)
-    answer, w, proof = search.moderate()
+    w, proof = _strong_direction(data, start, deadline), None
+    answer = "yes" if w is not None else "undecided"
+    if w is None or search.is_small:
+        answer, w, proof = search.moderate()
     bound = 0.0 if answer == "no" else np.inf
-    if answer == "yes" and largest_margin:
+    if answer == "yes" and largest_margin and search.is_small:
         better, bound = search.largest_margin("moderate", deadline)
         w = _better(data, k, "moderate", w, search.with_exact_ties(better))
     note = "" if answer != "undecided" else "no certificate within the limits"
@@ -186,15 +190,26 @@ def _moderate(data, k, start, deadline, largest_margin):
 def _weak(data, k, start, deadline, largest_margin):
     """Integer programme first when the largest margin is wanted, else the cheap questions first."""
     search = SubsetSearch(data, k, deadline)
+    if not search.is_small:
+        w = _strong_direction(data, start, deadline)
+        found = search.weak_conflicts(deadline) if w is None else w
+        return _weak_result(data, k, start, deadline, found, np.inf)
     if not largest_margin:
         answer, w, _ = search.moderate()
         found = w if answer == "yes" else search.weak_conflicts(_share(start, deadline, 0.4))
         if found is not None:
             return _weak_result(data, k, start, deadline, found, np.inf)
     w, bound = search.largest_margin("weak", _share(start, deadline, 0.7))
+    bound = max(0.0, bound)
     found = _better(data, k, "weak", None, w)
     found = search.weak_conflicts(deadline) if found is None else found
     return _weak_result(data, k, start, deadline, found, bound)
+
+
+def _strong_direction(data, start, deadline):
+    """A w with the strong margin, which realises every condition; None when none is found soon."""
+    ones = np.ones(data.n_users, dtype=int)
+    return separator_for(data, ones, deadline=_share(start, deadline, 0.5)).solve(False).w
 
 
 def _share(start, deadline, share):
@@ -207,7 +222,7 @@ def _weak_result(data, k, start, deadline, found, bound):
         return _result(data, k, "weak", "no", None, 0.0, "linf", found, start)
     if isinstance(found, np.ndarray) and found.dtype == bool:
         ones = np.ones(data.n_users, dtype=int)
-        found = Separator(data, ones, found, deadline).solve(largest_margin=False).w
+        found = separator_for(data, ones, found, deadline).solve(largest_margin=False).w
     if found is not None:
         return _result(data, k, "weak", "yes", found, bound, "linf", None, start)
     if bound <= NUMERICAL_ZERO:

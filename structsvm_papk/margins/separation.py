@@ -22,7 +22,8 @@ from scipy import optimize, sparse
 
 from structsvm_papk.margins.exact import ExactLists, dense_rows, solve_near
 
-MAX_ROUNDS = 200
+MAX_ROUNDS = 500
+LARGEST_SYSTEM = 300  # equations solved in rational arithmetic: half a minute or so
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class Separator:
         self._pos = [np.flatnonzero(usable[a:b]) + a for a, b in self._ranges()]
         self._neg = [np.flatnonzero(~data.labels[a:b]) + a for a, b in self._ranges()]
         self._user = user
-        self._scale = _column_scale(data.X)
+        self.scale = _column_scale(data.X)
         self._in_work = np.zeros(len(data.rows), dtype=bool)
         self._grow(np.zeros(data.n_features))
 
@@ -180,7 +181,7 @@ class Separator:
         if result.x is None or result.status not in (0,):
             return None, None, None
         return (
-            result.x[: self.data.n_features] * self._scale,
+            result.x[: self.data.n_features] * self.scale,
             result.x[model.margin],
             (
                 model,
@@ -200,9 +201,14 @@ class Separator:
             neg=work[~is_pos],
             user=self._user,
             n_lowest=self.n_lowest,
-            rows=lambda at: dense_rows(self.data.X, self.data.rows[at]) * self._scale,
+            rows=lambda at: dense_rows(self.data.X, self.data.rows[at]) * self.scale,
             n_features=self.data.n_features,
         )
+
+    def whole_model(self):
+        """Return the model of all rows, for questions that working sets do not answer."""
+        self._in_work[:] = True
+        return self._model()
 
     def _grow(self, w, batch=8):
         """Add violated rows of each user to the working set; False when there are none."""
@@ -237,7 +243,7 @@ class Separator:
             if w is None:
                 return best
             exact = self.exact_margin(w)
-            if exact > 0 and _normalised(exact, w) >= _normalised(best.margin, best.w):
+            if exact > 0 and normalised(exact, w) >= normalised(best.margin, best.w):
                 best = Separation("yes", w, exact, self._rounded_proof(duals) or best.proof)
             if not self._grow(w):
                 return best
@@ -248,7 +254,7 @@ class Separator:
 
         model = self._model()
         x = cp.Variable(model.n_variables)
-        w = cp.multiply(self._scale, x[: self.data.n_features])
+        w = cp.multiply(self.scale, x[: self.data.n_features])
         low, high = (np.array(side, dtype=float) for side in zip(*model.bounds, strict=True))
         rows = model.matrix @ x <= 0
         fixed = [x[model.margin] == target]
@@ -257,13 +263,20 @@ class Separator:
         open_ = slack[high[slack] != 0]
         extra = ([x[open_] >= 0] if len(open_) else []) + ([x[closed] == 0] if len(closed) else [])
         problem = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2), [rows, *fixed, *extra])
+        if not self.solved(problem):
+            return None, None
+        return x.value[: self.data.n_features] * self.scale, (model, rows.dual_value)
+
+    def solved(self, problem):
+        """Run the quadratic solver until the deadline; whether it has a solution."""
+        import cvxpy as cp
+
+        left = float(np.clip(self.deadline - time.monotonic(), 0.1, 1e6))
         try:
-            problem.solve(solver=cp.CLARABEL)
+            problem.solve(solver=cp.CLARABEL, time_limit=left)
         except cp.SolverError:
-            return None, None
-        if problem.status not in ("optimal", "optimal_inaccurate"):
-            return None, None
-        return x.value[: self.data.n_features] * self._scale, (model, rows.dual_value)
+            return False
+        return problem.status in ("optimal", "optimal_inaccurate")
 
     # ------------------------------------------------------------- certificates
 
@@ -277,14 +290,14 @@ class Separator:
 
     def _infeasible(self, duals):
         """Turn the programme's dual into an exact proof that no w separates."""
-        proof = self._exact_proof(*duals)
+        proof = self.exact_proof(*duals)
         if proof is None:
-            proof = self._exact_proof(*self._interior_weights())
+            proof = self.exact_proof(*self._interior_weights())
         if proof is not None and not any(proof.vector(self.data)):
             return Separation("no", None, Fraction(0), proof)
         return Separation("undecided", None, Fraction(0), self._rounded_proof(duals))
 
-    def _exact_proof(self, model, duals):
+    def exact_proof(self, model, duals):
         """Weights with v = 0 exactly, near the float ones; None when that fails.
 
         Unknowns: the free lambda_i, the mu_j and ``c_u = s_u/r_u``; weights at their cap are c_u.
@@ -294,6 +307,8 @@ class Separator:
         weights_pos, weights_neg, shares = model.split(duals)
         users = np.flatnonzero(shares > 1e-9 * shares.max(initial=0.0))
         if not len(users):
+            return None
+        if self.data.n_features + 2 * len(users) > LARGEST_SYSTEM:
             return None
         cap = shares / self.n_lowest
         live_pos = [i for i in range(len(model.pos)) if weights_pos[i] > 1e-10 * shares.max()]
@@ -403,7 +418,7 @@ class _Model:
         self.pos, self.neg = pos, neg
         self._user_pos, self._user_neg = user[pos], user[neg]
         self.margin = n_features
-        self._x_pos, self._x_neg = rows(pos), rows(neg)
+        self.x_pos, self.x_neg = rows(pos), rows(neg)
         self.slack_start = n_features + 1 + 2 * n_users
         self.n_variables = self.slack_start + n_pos
         one_pos, one_neg = np.ones(n_pos), np.ones(n_neg)
@@ -413,9 +428,9 @@ class _Model:
         eye = sparse.eye_array(n_users)
         self.matrix = sparse.block_array(
             [
-                [sparse.csr_array(-self._x_pos), None, None, pick_pos, -sparse.eye_array(n_pos)],
+                [sparse.csr_array(-self.x_pos), None, None, pick_pos, -sparse.eye_array(n_pos)],
                 [None, sparse.csr_array(np.ones((n_users, 1))), eye, -eye, spread],
-                [sparse.csr_array(self._x_neg), None, -pick_neg, None, None],
+                [sparse.csr_array(self.x_neg), None, -pick_neg, None, None],
             ],
             format="csr",
         )
@@ -443,9 +458,9 @@ class _Model:
         pick_pos = np.equal.outer(np.arange(n_users), self._user_pos).astype(float)
         pick_neg = np.equal.outer(np.arange(n_users), self._user_neg).astype(float)
         n = n_pos + n_neg + n_users
-        equal = np.zeros((self._x_pos.shape[1] + 2 * n_users + 1, n + 1))
-        d = self._x_pos.shape[1]
-        equal[:d, :n_pos], equal[:d, n_pos : n_pos + n_neg] = self._x_pos.T, -self._x_neg.T
+        equal = np.zeros((self.x_pos.shape[1] + 2 * n_users + 1, n + 1))
+        d = self.x_pos.shape[1]
+        equal[:d, :n_pos], equal[:d, n_pos : n_pos + n_neg] = self.x_pos.T, -self.x_neg.T
         equal[d : d + n_users, :n_pos] = pick_pos
         equal[d + n_users : d + 2 * n_users, n_pos : n_pos + n_neg] = pick_neg
         for block in range(2):
@@ -486,7 +501,8 @@ def _fill(weights, share, r):
     return exact if missing == 0 else None
 
 
-def _normalised(margin, w):
+def normalised(margin, w):
+    """Margin over the l2 norm of w."""
     return float(margin) / float(np.linalg.norm(w))
 
 

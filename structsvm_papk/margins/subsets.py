@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, sparse
 
+from structsvm_papk.margins.cuts import separator_for
 from structsvm_papk.margins.exact import dense_rows, solve_near
 from structsvm_papk.margins.separation import HullProof, Separator
 
 NUMERICAL_ZERO = 1e-6
+MOST_ENTRIES = 5_000_000  # rows times features that the integer programmes take
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,12 @@ class SubsetSearch:
         self._user = data.user_of_position
         self._positives = np.flatnonzero(data.labels)
 
+    @property
+    def is_small(self):
+        """Whether programmes over all rows and positives at once are sensible."""
+        entries = len(self._user) * (self.data.n_features + self.data.n_users)
+        return entries <= MOST_ENTRIES and len(self._positives) <= 3000
+
     # ------------------------------------------------------------- weak
 
     def weak_conflicts(self, deadline):
@@ -191,7 +199,7 @@ class SubsetSearch:
         """Find proofs that parts of a choice cannot be lifted; drop one element and repeat."""
         found, chosen = [], choice.copy()
         while len(found) < most and time.monotonic() < self.deadline:
-            result = Separator(self.data, self._ones, chosen, self.deadline).solve(False)
+            result = separator_for(self.data, self._ones, chosen, self.deadline).solve(False)
             if result.answer != "no":
                 return found, result.answer if not found else "no"
             found.append(result.proof)
@@ -247,9 +255,8 @@ class SubsetSearch:
     def moderate(self):
         """Return (answer, w as Fractions or None, CommonProof or None)."""
         separator = Separator(self.data, self._ones, deadline=self.deadline)
-        separator._in_work[:] = True
-        model = separator._model()
-        w, lifted, duals = self._lift_programme(model, separator._scale)
+        model = separator.whole_model()
+        w, lifted, duals = self._lift_programme(model, separator.scale)
         if w is None:
             return "undecided", None, None
         enough = np.bincount(self._user[model.pos][lifted > 0.5], minlength=self.data.n_users)
@@ -257,7 +264,7 @@ class SubsetSearch:
         if (enough >= self.needed).all():
             w = self.with_exact_ties(w)
             return ("yes", w, None) if w is not None else ("undecided", None, None)
-        identity = separator._exact_proof(model, duals)
+        identity = separator.exact_proof(model, duals)
         if identity is None or any(identity.vector(self.data)):
             return "undecided", None, None
         proof = CommonProof(identity, tuple(self.needed.tolist()))
@@ -268,16 +275,20 @@ class SubsetSearch:
         n_pos, n_neg, d = len(model.pos), len(model.neg), self.data.n_features
         user_pos, user_neg = self._user[model.pos], self._user[model.neg]
         n_users = self.data.n_users
-        matrix = np.zeros((n_pos + n_neg, d + n_users + n_pos))
-        matrix[:n_pos, :d], matrix[n_pos:, :d] = -model._x_pos, model._x_neg
-        matrix[np.arange(n_pos), d + user_pos] = 1.0
-        matrix[np.arange(n_pos, n_pos + n_neg), d + user_neg] = -1.0
-        matrix[np.arange(n_pos), d + n_users + np.arange(n_pos)] = 1.0
+        at_pos = sparse.csr_array((np.ones(n_pos), (np.arange(n_pos), user_pos)), (n_pos, n_users))
+        at_neg = sparse.csr_array((np.ones(n_neg), (np.arange(n_neg), user_neg)), (n_neg, n_users))
+        matrix = sparse.block_array(
+            [
+                [sparse.csr_array(-model.x_pos), at_pos, sparse.eye_array(n_pos)],
+                [sparse.csr_array(model.x_neg), -at_neg, None],
+            ],
+            format="csr",
+        )
         cost = np.concatenate([np.zeros(d + n_users), -np.ones(n_pos)])
         bounds = [(None, None)] * (d + n_users) + [(0.0, 1.0)] * n_pos
         left = float(np.clip(self.deadline - time.monotonic(), 0.1, 1e6))
         result = optimize.linprog(
-            cost, matrix, np.zeros(len(matrix)), bounds=bounds, options={"time_limit": left}
+            cost, matrix, np.zeros(matrix.shape[0]), bounds=bounds, options={"time_limit": left}
         )
         if result.status != 0:
             return None, None, None
