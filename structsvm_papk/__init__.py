@@ -5,6 +5,7 @@ from structsvm_papk.result import SolverResult, Status
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.path import alpha_path
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
 
@@ -18,6 +19,7 @@ __all__ = [
     "SolverResult",
     "Status",
     "SubgradientDescent",
+    "alpha_path",
     "make_surrogate",
 ]
 

@@ -100,8 +100,8 @@ class SolverResult:
     alpha : float
         Regularisation strength that was used.
     cuts : tuple of ndarray or None
-        ``(slopes, intercepts, blocks)``: the cuts that are left, for warm starts. They do not
-        depend on alpha.
+        ``(slopes, intercepts, blocks)``: the cuts that make the bound, for warm starts. They do
+        not depend on alpha.
     notes : tuple of str
         What else is worth knowing, such as a QP solver that failed and was replaced.
     """

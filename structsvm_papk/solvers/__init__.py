@@ -2,6 +2,7 @@
 
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.path import alpha_path
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 
-__all__ = ["CCCP", "CuttingPlane", "SubgradientDescent"]
+__all__ = ["CCCP", "CuttingPlane", "SubgradientDescent", "alpha_path"]

@@ -42,9 +42,10 @@ class CutModel:
         """Number of cuts."""
         return self.order.size
 
-    def cuts(self):
-        """``(slopes, intercepts, blocks)`` of the cuts in use."""
-        return self._slopes[self.order], self._intercepts[self.order], self._block[self.order]
+    def active_cuts(self):
+        """``(slopes, intercepts, blocks)`` of the cuts with dual weight: they make the bound."""
+        slots = self.order[self._theta[self.order] > 0.0]
+        return self._slopes[slots], self._intercepts[slots], self._block[slots]
 
     def add(self, slopes, intercepts, blocks):
         """Add cuts with dual weight zero, or one where their block had none."""

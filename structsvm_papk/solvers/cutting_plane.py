@@ -201,7 +201,7 @@ class _Run:
             status,
             tuple(self.history),
             self.config.alpha,
-            self.model.cuts(),
+            self.model.active_cuts(),
             tuple(self.model.qp.notes),
         )
 

@@ -1,0 +1,49 @@
+"""Regularisation paths: one problem at many alphas, each solved from what the last one left."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+
+
+def alpha_path(oracle, alphas, solver, w_init=None, callback=None):
+    """Solve ``alpha/2 ||w||^2 + R(w)`` for every alpha, from the largest to the smallest.
+
+    Cuts are lower bounds of R, so they hold for every alpha: each solve starts with those that
+    the one before kept, and at its point.
+
+    Parameters
+    ----------
+    oracle : EmpiricalRisk or any convex oracle of `CuttingPlane`
+    alphas : array-like of float
+        Regularisation strengths, in any order.
+    solver : CuttingPlane
+        Its alpha is replaced.
+    w_init : ndarray of shape (n_features,), optional
+        Start at the largest alpha.
+    callback : callable, optional
+        Called with a `Progress` after every iteration of every solve.
+
+    Returns
+    -------
+    list of SolverResult
+        In the order of `alphas`. The path ends early where it is interrupted or stopped; the
+        results of the alphas that were not reached are None.
+
+    Raises
+    ------
+    InputError
+        No alphas, or one that is not positive.
+    """
+    alphas = np.asarray(alphas, dtype=np.float64).ravel()
+    if not alphas.size:
+        raise InputError("alpha_path needs at least one alpha")
+    solvers = [replace(solver, alpha=float(alpha)) for alpha in alphas]
+    results, last = [None] * alphas.size, None
+    for i in np.argsort(-alphas, kind="stable"):
+        start = w_init if last is None else None
+        last = results[i] = solvers[i].solve(oracle, start, callback, warm_start=last)
+        if last.status in ("interrupted", "stopped"):
+            break
+    return results
