@@ -1,6 +1,9 @@
+import json
+
 import numpy as np
 import pytest
 
+from structsvm_papk.cli import main
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import distinguishability
 
@@ -65,3 +68,20 @@ def test_plot(tmp_path):
     ax = distinguishability.plot(found, tmp_path / "plot.png")
     assert len(ax.get_legend().get_texts()) == 2
     assert (tmp_path / "plot.png").stat().st_size > 10_000
+
+
+def test_command(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "curves.svg"
+    how = ["reproduce", "distinguishability", "--replicates", "3", "--largest", "40"]
+    how += ["--items", "30", "--metric", "AUC", "--metric", "pAp@10"]
+    assert main([*how, "--plot", str(picture)]) == 0
+    assert "N for 95%" in capsys.readouterr().out
+    assert "</svg>" in picture.read_text(encoding="utf-8")
+    assert main([*how, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["needed_95"]) == {"AUC", "pAp@10"}
+    assert found["sizes"][-1] == 40
+    for wrong in (["--by", "rows"], ["--replicates", "0"], ["--metric", "MAP"], ["--items", "1"],
+                  ["--positive-rate", "1"], ["--plot", "x.bmp"]):  # fmt: skip
+        assert main([*how[:2], *wrong]) == 2

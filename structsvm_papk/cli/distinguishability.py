@@ -1,0 +1,103 @@
+"""``reproduce distinguishability``: from how few users a metric tells two close rankers apart."""
+
+import io
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from structsvm_papk.cli import console, options
+from structsvm_papk.errors import InputError
+from structsvm_papk.outputs import write_atomically
+from structsvm_papk.plots import check_plot
+
+
+def register(app):
+    """Add the command."""
+    app.command(name="distinguishability")(distinguish)
+
+
+def distinguish(
+    by: Annotated[
+        str,
+        typer.Option(help="What grows: users (lists of --items) or items (one list)."),
+    ] = "users",
+    replicates: Annotated[int, typer.Option(help="Independent repetitions.")] = 200,
+    largest: Annotated[
+        int | None,
+        typer.Option(help="Largest number; by default 2000 users or 20000 items."),
+    ] = None,
+    items: Annotated[int, typer.Option(help="Items of each user.")] = 100,
+    noise: Annotated[
+        tuple[float, float],
+        typer.Option(help="Noise of the better and of the worse ranker."),
+    ] = (1.0, 1.15),
+    positive_rate: Annotated[float, typer.Option(help="Share of relevant items.")] = 0.1,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Only this metric; repeat for more.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save the curves (.png, .svg or .pdf).")
+    ] = None,
+    as_json: options.Json = False,
+):
+    """Share of repetitions in which the better ranker stays ahead from N on, for each metric.
+
+    Consistent distinguishability, Def. 3 of Wang et al. (2013), for NDCG with several discounts
+    and for pAp@k, precision@k, AUC and AP.
+    """
+    from structsvm_papk.experiments import distinguishability
+
+    _check(replicates, items, positive_rate)
+    options.check_outputs(plot)
+    if plot is not None:
+        check_plot(plot)
+    found = distinguishability.run(
+        by,
+        n_replicates=replicates,
+        largest=largest,
+        n_items=items,
+        noise=noise,
+        positive_rate=positive_rate,
+        chosen=metric or None,
+        seed=seed,
+    )
+    if plot is not None:
+        picture = io.BytesIO()
+        figure = distinguishability.plot(found).figure
+        figure.savefig(picture, format=plot.suffix[1:].lower(), bbox_inches="tight", dpi=130)
+        write_atomically(plot, picture.getvalue())
+    if as_json:
+        console.print_json(found.as_dict())
+    else:
+        console.print_table(_table(found))
+
+
+def _check(replicates, items, positive_rate):
+    if replicates < 1:
+        raise InputError(f"--replicates {replicates} must be at least 1")
+    if items < 2:
+        raise InputError(f"--items {items} must be at least 2")
+    if not 0 < positive_rate < 1:
+        raise InputError(f"--positive-rate {positive_rate:g} must lie between 0 and 1")
+
+
+def _table(found):
+    """Metrics that need the fewest first."""
+    shown = sorted({0, *(round(part * (found.sizes.size - 2)) for part in (0.25, 0.5, 0.75, 1))})
+    table = Table(
+        title=f"Better ranker ahead from N {found.by} on ({found.description}, "
+        f"{found.n_replicates} replicates)",
+        title_justify="left",
+    )
+    table.add_column("metric")
+    table.add_column("N for 95%", justify="right")
+    for i in shown:
+        table.add_column(f"N = {found.sizes[i]}", justify="right")
+    needed = found.needed()
+    for name in sorted(needed, key=lambda name: (needed[name] or float("inf"), name)):
+        shares = (f"{found.share[name][i]:.2f}" for i in shown)
+        table.add_row(name, str(needed[name] or "-"), *shares)
+    return table
