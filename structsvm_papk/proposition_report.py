@@ -178,7 +178,10 @@ def _regimes(rows):
     if not rows:
         return []
     conditions, surrogates = list(rows[0]["conditions"]), list(rows[0]["risk"])
-    head = "".join(f"<th>{escape(name)}</th>" for name in ["shift", *conditions, *surrogates])
+    head = "".join(
+        f"<th>{escape(name)}</th>"
+        for name in ["shift", *conditions, *[f"risk, {s}" for s in surrogates]]
+    )
     body = ""
     for row in rows:
         marks = "".join(

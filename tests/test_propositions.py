@@ -10,6 +10,7 @@ from reference import avg, clipped_ramp, maximum, pauc, ramp, risk, ts, ts_alg2
 from typer.testing import CliRunner
 
 from structsvm_papk import propositions
+from structsvm_papk.cli import coverage as coverage_command
 from structsvm_papk.cli import theory
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments.coverage import Coverage, coverage, print_coverage
@@ -251,3 +252,15 @@ def test_coverage_refuses():
         coverage(laws=["cauchy"])
     with pytest.raises(InputError, match="n_draws"):
         coverage(n_draws=0)
+
+
+def test_coverage_command():
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    coverage_command.register(app)
+    how = ["coverage", "--draws", "10", "--size", "200", "--law", "normal", "--directions", "2"]
+    result = CliRunner().invoke(app, [*how, "--json"])
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert {row["method"] for row in rows} >= {"shift", "dkw", "asymptotic", "kl", "uniform auto"}
+    assert isinstance(CliRunner().invoke(app, [*how, "--law", "x"]).exception, InputError)
