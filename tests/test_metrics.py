@@ -162,6 +162,14 @@ def test_indptr_with_empty_users():
     np.testing.assert_allclose(graded, [np.nan, 0.5, np.nan])
 
 
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32, object])
+def test_labels_of_any_type(dtype):
+    labels = np.array([0, 1, 1, 0, 1]).astype(dtype)
+    found = metrics.evaluate(["auc", "ndcg"], [5.0, 4, 3, 2, 1], labels)
+    expected = metrics.evaluate(["auc", "ndcg"], [5.0, 4, 3, 2, 1], [0, 1, 1, 0, 1])
+    np.testing.assert_array_equal(found.values, expected.values)
+
+
 def test_minus_one_labels_and_thresholds():
     scores = np.array([4.0, 3, 2, 1])
     assert (
@@ -185,6 +193,7 @@ def test_minus_one_labels_and_thresholds():
         ({"groups": [1.0, np.nan, 1.0]}, "row 1"),
         ({"groups": [None, 1, 1]}, "row 0"),
         ({"groups": [1, 2]}, "3 rows"),
+        ({"groups": np.array([1, "a", 2], dtype=object)}, "mix types that have no order: int, str"),
         ({"indptr": [0, 2]}, "number of rows"),
         ({"scores": []}, "no rows"),
         ({"list_length": 0.5}, "whole numbers"),

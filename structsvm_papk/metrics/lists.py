@@ -138,17 +138,19 @@ def _rows(mask, groups=None):
     return f"rows {listed}{more}{whose} ({found.size} rows, from 0)"
 
 
+def _is_zero_one(labels):
+    """Whether all labels are 0 or 1; whole numbers need only their range."""
+    if labels.min() < 0 or labels.max() > 1:
+        return False
+    return labels.dtype.kind in "iu" or bool(((labels == 0) | (labels == 1)).all())
+
+
 def _relevance(labels, threshold, need_binary):
     if threshold is not None:
-        return (labels >= threshold).astype(np.uint8)
-    if labels.dtype == np.uint8 and labels.max() <= 1:
-        return np.ascontiguousarray(labels)
-    positive = labels > 0
-    other = labels != 1
-    other &= positive
-    is_binary = not other.any() and not (labels < 0).any()
-    if not is_binary:
-        is_binary = bool(np.isin(labels, (-1, 1)).all())
+        return (labels >= threshold).view(np.uint8)
+    if _is_zero_one(labels):
+        return np.ascontiguousarray(labels, dtype=np.uint8)
+    is_binary = bool(np.isin(labels, (-1, 1)).all())
     if need_binary and not is_binary:
         bad = ~np.isin(labels, (0, 1))
         raise InputError(
@@ -156,12 +158,12 @@ def _relevance(labels, threshold, need_binary):
             "give relevance_threshold (--relevance-threshold) to say from which label on a row is "
             "relevant"
         )
-    return positive.astype(np.uint8)
+    return (labels > 0).view(np.uint8)
 
 
 def _graded_gains(labels, relevant, gains):
     if gains is None or gains == "linear":
-        if labels.dtype == np.uint8 and labels is relevant:
+        if _is_zero_one(labels) and np.count_nonzero(labels) == np.count_nonzero(relevant):
             return None
         found = labels.astype(np.float64)
         if np.isin(labels, (-1, 1)).all():
@@ -316,7 +318,11 @@ def _codes(groups):
         missing = np.array([g is None or g != g for g in groups], dtype=bool)
     if missing.any():
         raise InputError(f"groups are missing in {_rows(missing)}; give every row its user")
-    users, codes = np.unique(groups, return_inverse=True)
+    try:
+        users, codes = np.unique(groups, return_inverse=True)
+    except TypeError:
+        kinds = ", ".join(sorted({type(g).__name__ for g in groups}))
+        raise InputError(f"groups mix types that have no order: {kinds}; use one type") from None
     return users, codes.astype(np.int64, copy=False)
 
 
