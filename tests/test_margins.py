@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ from structsvm_papk import datasets, margins
 from structsvm_papk.cli import theory
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
+from structsvm_papk.margins.cuts import CutSeparator
 from structsvm_papk.margins.exact import exact_scores, solve_near
 from structsvm_papk.margins.subsets import no_choice_avoids
 
@@ -155,6 +157,25 @@ def test_forged_certificates_are_rejected():
     moved[next(iter(rows))] += 1e-9  # the proof is about the numbers, not their neighbours
     assert found.verify(lists.X, lists.y) and not found.verify(moved, lists.y)
     assert not found.verify(lists.X, 1 - lists.y)
+    # a proof about the lowest positive says nothing about the mean of the lowest three
+    assert not replace(found, condition="beta").verify(lists.X, lists.y)
+    wrong = replace(found.proof, pos_weights={r: 2 * v for r, v in found.proof.pos_weights.items()})
+    assert not replace(found, proof=wrong).verify(lists.X, lists.y)
+    assert not replace(found, answer="undecided").verify(lists.X, lists.y)
+
+
+def test_many_users_take_the_cut_based_separator():
+    lists = datasets.margin_lists("beta", n_users=25, n_pos=6, n_neg=10, k=2, exclude="any", seed=1)
+    for condition, answer in (("beta", "yes"), ("strong", "no")):
+        found = margins.find_scorer(lists.X, lists.y, 2, condition, lists.groups)
+        assert found.answer == answer and found.verify(lists.X, lists.y, lists.groups)
+    few = lists.groups < 20
+    by_rows = margins.find_scorer(lists.X[few], lists.y[few], 2, "beta", lists.groups[few])
+    data = RankingData.from_groups(lists.X[few], lists.y[few], lists.groups[few])
+    by_cuts = CutSeparator(data, np.minimum(data.n_pos, 2)).solve()
+    margin = float(by_cuts.margin) / np.linalg.norm(by_cuts.w)
+    assert margin == pytest.approx(by_rows.margin, rel=1e-5)
+    assert by_cuts.proof.is_valid(data) and by_cuts.proof.bound(data, "l2") >= margin
 
 
 def test_exact_arithmetic():

@@ -13,6 +13,7 @@ from structsvm_papk.population import DiscreteLaw, at_least, population_risk
 
 FORMS = ("auto", "c2", "k3")
 CONSTANTS = {"c2": 2.0, "k3": 3.0}
+MOST_COVER = 5_000  # features up to which Cover's sum is added up; Sauer's bound beyond
 
 
 class NotGuaranteedWarning(UserWarning):
@@ -112,7 +113,8 @@ def uniform(
         "paper" takes ``a = 1 if n_pos/(n_pos + n_neg) <= b else b``; not valid in general
         (`theorem2_counterexamples`), and warned about.
     growth : {"auto", "sauer", "cover"}
-        Growth function for "auto": Sauer's, Cover's for linear scorers, or the smaller one.
+        Growth function for "auto": Sauer's, Cover's for linear scorers, or the smaller one
+        (always Sauer's above 5,000 features).
     constant : float, optional
         Another C for "c2" or "k3"; below the proven 2 or 3 the result is not guaranteed.
 
@@ -289,7 +291,7 @@ def _rate(n_pos, n_neg, a, b, dim, rho, form):
 
 def _one_side(n, share, delta, dim, n_features, growth):
     def log_growth(size):
-        if growth == "sauer" or n_features is None:
+        if growth == "sauer" or n_features is None or n_features > MOST_COVER:
             return log_sauer(size, dim)
         cover = log_cover(size, n_features)
         return cover if growth == "cover" else np.minimum(cover, log_sauer(size, dim))

@@ -117,6 +117,7 @@ def coverage(
             progress(row)
 
     settings = [(n, max(1, round(TOP_SHARE * n))) for n in sizes] + [(max(sizes), 10)]
+    settings = list(dict.fromkeys(settings))
     streams = iter(np.random.SeedSequence(seed).spawn(len(names) * (len(settings) + 1) + 10))
     for name in names:
         for n_neg, k in settings:

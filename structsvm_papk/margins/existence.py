@@ -71,9 +71,12 @@ class Existence:
             return all(m is not None and m > 0 for m in margins)
         if self.answer == "undecided" or self.proof is None:
             return False
-        if isinstance(self.proof, HullProof):
-            return self.proof.is_valid(data) and not any(self.proof.vector(data))
-        return self.proof.is_valid(data)
+        beta = tuple(np.minimum(data.n_pos, self.k).tolist())
+        if not isinstance(self.proof, HullProof):
+            return self.proof.needed == beta and self.proof.is_valid(data)
+        asked = beta if self.condition == "beta" else (1,) * data.n_users
+        about_this = self.proof.n_lowest == asked
+        return about_this and self.proof.is_valid(data) and not any(self.proof.vector(data))
 
     def as_dict(self):
         """Return a summary as plain Python values."""
