@@ -106,11 +106,10 @@ def one_slack(risk, alpha, tol, ours, limit):
     Where the method was stopped first, `one_slack_reached` is false and its seconds so far are a
     lower bound.
     """
-    limit = max(10.0, min(limit, ENOUGH * ours.seconds))
+    limit = max(5.0, min(limit, ENOUGH * ours.seconds))
+    solver = CuttingPlane(alpha, tol=tol, method="one_slack", max_iter=1_000_000)
     start = clock()
-    result = CuttingPlane(
-        alpha, tol=tol, method="one_slack", max_iter=1_000_000, time_limit=limit
-    ).solve(risk)
+    result = solver.solve(risk, callback=lambda _: clock() - start > limit)
     seconds = clock() - start
     same = measure(CuttingPlane(alpha, tol=tol), risk)
     return {
