@@ -106,11 +106,10 @@ class RestrictedQP:
             slopes = np.linalg.qr(slopes.T, mode="r").T  # coordinates in the span of the cuts
         best, best_gap = None, np.inf
         for solver in tuple(self._solvers):
-            theta = self._ask(solver, slopes, intercepts, blocks, starts, weight, tol)
-            if theta is None:
+            theta, gap = self._ask(solver, slopes, intercepts, blocks, starts, weight, tol)
+            if not np.isfinite(gap):
                 self._replace(solver, blocks.size)
                 continue
-            gap = duality_gap(theta, slopes, intercepts, starts, weight)
             if best is not None:  # was a second opinion worth its time?
                 self._ask_again = gap < 0.1 * best_gap
             if gap < best_gap:
@@ -120,12 +119,17 @@ class RestrictedQP:
         return best
 
     def _ask(self, solver, slopes, intercepts, blocks, starts, weight, tol):
+        """A feasible dual point of one solver and its gap, which is infinite on failure."""
         if solver == BLOCKS:
-            return _interior_point.solve(slopes, intercepts, starts, weight, tol)
-        problem = self._problem(*slopes.shape, starts.size)
-        problem.fill(slopes / np.sqrt(weight), intercepts, blocks)
-        theta = problem.dual(solver, tol)
-        return None if theta is None else onto_simplices(theta, starts)
+            theta = _interior_point.solve(slopes, intercepts, starts, weight, tol)
+        else:
+            problem = self._problem(*slopes.shape, starts.size)
+            problem.fill(slopes / np.sqrt(weight), intercepts, blocks)
+            theta = problem.dual(solver, tol)
+        if theta is None or not np.isfinite(theta).all():
+            return None, np.inf
+        theta = onto_simplices(theta, starts)
+        return theta, duality_gap(theta, slopes, intercepts, starts, weight)
 
     def _replace(self, solver, n_cuts):
         if len(self._solvers) > 1:
@@ -191,9 +195,7 @@ class _Problem:
             except (cp.SolverError, ArithmeticError, ValueError):
                 return None
         theta = self.cuts.dual_value
-        if theta is None or not np.isfinite(theta[: self.used]).all():
-            return None
-        return theta[: self.used]
+        return None if theta is None else theta[: self.used]
 
 
 def _options(solver, tol):

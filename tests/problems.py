@@ -1,0 +1,85 @@
+"""Small ranking problems that several test modules share."""
+
+import cvxpy as cp
+import numpy as np
+
+from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+
+
+def ranking_data(n_users=12, n_items=14, n_features=4, seed=0, noise=0.5):
+    """Lists whose relevance is the upper third of a noisy linear score."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_users * n_items, n_features))
+    score = X @ rng.normal(size=n_features) + noise * rng.normal(size=X.shape[0])
+    y = score.reshape(n_users, n_items)
+    y = y > np.quantile(y, 0.7, axis=1, keepdims=True)
+    return RankingData(X, y.ravel(), np.arange(0, X.shape[0] + 1, n_items))
+
+
+def risk(name, k=3, **options):
+    return EmpiricalRisk(make_surrogate(name, k), ranking_data(**options))
+
+
+def one_user_risk(name, k=10, n_pos=25, n_neg=160, seed=0):
+    """A single long list, positives shifted along one feature."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_pos + n_neg, 5))
+    X[:n_pos, 0] += 2.5
+    data = RankingData(X, np.arange(n_pos + n_neg) < n_pos, [0, n_pos + n_neg])
+    return EmpiricalRisk(make_surrogate(name, k), data)
+
+
+def full_problem(oracle, alpha):
+    """``alpha/2 ||w||^2 + R(w)`` of a convex surrogate written in full in cvxpy; its optimum."""
+    data, k = oracle.data, oracle.surrogate.k
+    w = cp.Variable(data.n_features)
+    users = []
+    for u in range(data.n_users):
+        rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]]
+        users.append(
+            _FULL[oracle.surrogate.name](rows[: data.n_pos[u]], rows[data.n_pos[u] :], k, w)
+        )
+    problem = cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + sum(users) / data.n_users))
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    return problem.value
+
+
+def _avg(P, Q, k, w):
+    margin = 1 - cp.sum(P @ w) / P.shape[0] + Q @ w
+    return cp.sum_largest(cp.pos(margin), k) / k
+
+
+def _pair_sums(P, Q, k, w):
+    """For every positive, the sum of its hinges with the top-k negatives."""
+    return [cp.sum_largest(cp.pos(1 - P[i] @ w + Q @ w), k) for i in range(P.shape[0])]
+
+
+def _pauc(P, Q, k, w):
+    return sum(_pair_sums(P, Q, k, w)) / (P.shape[0] * k)
+
+
+def _max(P, Q, k, w):
+    beta = min(P.shape[0], k)
+    return cp.sum_largest(cp.hstack(_pair_sums(P, Q, k, w)), beta) / (beta * k)
+
+
+def _ts(P, Q, k, w):
+    """Equation (14) with the loss of an ordering as a maximum over tau.
+
+    The sum of the beta smallest row sums r is the maximum over whole tau of
+    ``beta tau - sum_i (tau - r_i)_+``, so the rows separate for each tau; row i with sum r has the
+    r best negatives above it.
+    """
+    n_pos, beta = P.shape[0], min(P.shape[0], k)
+    best = [cp.sum_largest(Q @ w, r) if r else 0.0 for r in range(k + 1)]
+    values = []
+    for tau in range(k + 1):
+        rows = [
+            cp.maximum(*[best[r] - r * (P[i] @ w) - max(tau - r, 0) for r in range(k + 1)])
+            for i in range(n_pos)
+        ]
+        values.append(beta * tau + sum(rows))
+    return cp.maximum(*values) / (beta * k)
+
+
+_FULL = {"avg": _avg, "max": _max, "ts": _ts, "pauc": _pauc}
