@@ -1,0 +1,146 @@
+"""Ranking data: any order, any label type, no copies, errors that name the place."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from structsvm_papk import RankingData
+from structsvm_papk.errors import InputError
+
+X = np.arange(12.0).reshape(6, 2)
+Y = np.array([0, 1, 0, 1, 1, 0])
+GROUPS = ["b", "a", "b", "a", "b", "a"]
+
+
+def test_rows_are_listed_by_user_positives_first_and_x_is_not_copied():
+    data = RankingData.from_groups(X, Y, GROUPS)
+    assert data.X is X
+    assert list(data.users) == ["a", "b"]
+    assert list(data.rows) == [1, 3, 5, 4, 0, 2]
+    assert list(data.indptr) == [0, 3, 6]
+    assert list(data.n_pos) == [2, 1]
+    assert list(data.n_neg) == [1, 2]
+    assert list(data.labels) == [True, True, False, True, False, False]
+    assert list(data.user_of_position) == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        np.array([7, 3, 7, 3, 7, 3]),
+        np.array([2.5, 1.5, 2.5, 1.5, 2.5, 1.5]),
+        np.array(["y", "x", "y", "x", "y", "x"], dtype=object),
+        pd.Series(["y", "x", "y", "x", "y", "x"], index=range(5, 11)),
+        pd.Series(["y", "x", "y", "x", "y", "x"], dtype="category"),
+        pl.Series([True, False, True, False, True, False]),
+        pd.to_datetime(["2026-02-01", "2026-01-01"] * 3),
+    ],
+    ids=["int", "float", "object", "pandas", "category", "polars", "dates"],
+)
+def test_group_labels_of_any_type(groups):
+    data = RankingData.from_groups(X, Y, groups)
+    assert list(data.rows) == [1, 3, 5, 4, 0, 2]
+
+
+@pytest.mark.parametrize("labels", [Y, Y.astype(bool), 2 * Y - 1, Y.astype(float), list(Y)])
+def test_binary_labels_of_any_type(labels):
+    assert list(RankingData(X, labels, [0, 6]).n_pos) == [3]
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        X,
+        np.asfortranarray(X),
+        X.astype(np.float32),
+        X.astype(int),
+        np.repeat(X, 2, axis=1)[:, ::2],
+        sparse.csr_array(X),
+        sparse.coo_matrix(X),
+        pd.DataFrame(X),
+        pl.DataFrame(X),
+    ],
+    ids=["C", "F", "float32", "int", "strided", "csr", "coo", "pandas", "polars"],
+)
+def test_products_with_every_kind_of_matrix(matrix):
+    data = RankingData.from_groups(matrix, Y, GROUPS)
+    w, coef = np.array([0.5, -2.0]), np.array([1.0, 0.0, -1.0, 2.0, 0.0, 3.0])
+    np.testing.assert_allclose(data.scores(w), (X @ w)[data.rows])
+    np.testing.assert_allclose(data.pullback(coef), X[data.rows].T @ coef)
+
+
+def test_usable_users_and_the_report():
+    data = RankingData.from_groups(X, [0, 1, 0, 1, 0, 0], GROUPS)
+    assert str(data.exclusions(1)) == (
+        "1 of 2 users used; left out: 1 without a positive, 0 with fewer than k=1 negatives"
+    )
+    usable = data.usable(1)
+    assert list(usable.users) == ["a"]
+    assert usable.X is X
+    assert list(usable.rows) == [1, 3, 5]
+    with pytest.raises(InputError, match=r"user .*b.* has no positive.*policy='exclude'"):
+        data.usable(1, policy="raise")
+    with pytest.raises(InputError, match="at most 1"):
+        data.usable(2)
+    with pytest.raises(InputError, match="exclude, raise"):
+        data.usable(1, policy="drop")
+    both = RankingData.from_groups(X, Y, GROUPS)
+    with pytest.raises(InputError, match=r"user .*a.* has 1 negatives, fewer than k=2"):
+        both.usable(2, policy="raise")
+    assert both.usable(1) is both
+
+
+@pytest.mark.parametrize("labels", [np.zeros(6), np.ones(6)])
+def test_one_class_only(labels):
+    with pytest.raises(InputError, match="one class"):
+        RankingData(X, labels, [0, 6]).usable(1)
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5])
+def test_k_must_be_a_positive_whole_number(k):
+    with pytest.raises(InputError, match="k must be"):
+        RankingData(X, Y, [0, 6]).usable(k)
+
+
+def _with(value, row=4, column=1):
+    bad = X.copy()
+    bad[row, column] = value
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((_with(np.nan), Y, GROUPS), "nan at row 4, column 1"),
+        ((_with(np.inf), Y, GROUPS), "inf at row 4, column 1"),
+        ((sparse.csr_array(_with(-np.inf)), Y, GROUPS), "-inf at row 4, column 1"),
+        ((X[:0], Y[:0], []), "empty"),
+        ((X.ravel(), Y, GROUPS), "two dimensions"),
+        ((np.array([["a", "b"]] * 6), Y, GROUPS), "numeric"),
+        ((X, Y[:5], GROUPS), "6 rows"),
+        ((X, [0, 1, 2, 3, 4, 0], GROUPS), "threshold"),
+        ((X, [0, 1, np.nan, 1, 1, 0], GROUPS), "binary"),
+        ((X, Y, GROUPS[:5]), "one label per row"),
+        ((X, Y, ["a", None, "b", "a", "b", "b"]), "missing at row 1"),
+        ((X, Y, [1.0, 2.0, np.nan, 1.0, 2.0, 1.0]), "missing at row 2"),
+        ((X, Y, np.array(["a", 1, "b", "a", "b", "b"], dtype=object)), "different types"),
+    ],
+)
+def test_bad_input_is_named(arguments, message):
+    with pytest.raises(InputError, match=message):
+        RankingData.from_groups(*arguments)
+
+
+@pytest.mark.parametrize("indptr", [[0, 5], [1, 6], [0, 4, 2, 6], [0.0, 6.0], [0], [[0, 6]]])
+def test_bad_indptr(indptr):
+    with pytest.raises(InputError, match="indptr"):
+        RankingData(X, Y, indptr)
+
+
+def test_wrong_number_of_user_labels_or_weights():
+    with pytest.raises(InputError, match="3 labels"):
+        RankingData(X, Y, [0, 3, 6], users=["a", "b", "c"])
+    with pytest.raises(InputError, match="2 features"):
+        RankingData(X, Y, [0, 6]).scores(np.zeros(3))
