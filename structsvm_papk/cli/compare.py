@@ -126,12 +126,12 @@ def finish(runs, title, plot, as_json):
     console.note(f"training: {runs[0].exclusions}")
     for run in runs:
         console.explain(run)
+    if not as_json:
+        console.print_runs(runs, title)
     if plot is not None:
         plots.save_figure(plots.convergence_figure(runs, title), plot)
         console.note(f"plot written to {plot}")
     if as_json:
         console.print_json({"runs": [run.as_dict() for run in runs]})
-    else:
-        console.print_runs(runs, title)
     if not all(run.result.converged or run.result.status == Status.FINISHED for run in runs):
         raise typer.Exit(1)
