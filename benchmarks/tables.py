@@ -1,0 +1,175 @@
+"""Write the measured tables of docs/benchmarks.md from the JSON files in benchmarks/results.
+
+    python benchmarks/tables.py
+
+Only the text between the markers ``<!-- table NAME -->`` and ``<!-- end -->`` is replaced.
+"""
+
+import json
+import re
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "benchmarks.md"
+
+
+def main():
+    text = PAGE.read_text()
+    for name, (file, write) in TABLES.items():
+        source = RESULTS / file
+        pattern = re.compile(rf"(<!-- table {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        if source.exists() and pattern.search(text):
+            lines = "\n".join(write(json.loads(source.read_text())))
+            text = pattern.sub(lambda m, lines=lines: f"{m[1]}\n{lines}\n\n{m[2]}", text)
+    PAGE.write_text(text)
+
+
+def table(head, rows):
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def machine(found):
+    about = dict(found["machine"])
+    python, processor = about.pop("python"), about.pop("processor")
+    versions = ", ".join(f"{name} {version}" for name, version in about.items())
+    load = f"load {found['load_before']:.1f} before and {found['load_after']:.1f} after the run"
+    yield f"{processor}; Python {python}, {versions}; {load}."
+
+
+def many_users(found):
+    head = ("surrogate", "alpha", "F", "certified gap", "passes", "seconds", "evaluations", "QP",
+            "1-slack to 1e-3", "times ours", "ours to 1e-3 too", "target")  # fmt: skip
+    yield from table(head, [_many_users_row(row) for row in found["M"]])
+
+
+def _many_users_row(row):
+    if "rejected" in row:
+        return _rejected(row, 12)
+    return [*_solve(row), *_one_slack(row), _times(row, "speedup_same_gap"), _verdict(row)]
+
+
+def one_user(found):
+    head = ("surrogate", "alpha", "F", "certified gap", "passes", "seconds", "evaluations", "QP",
+            "1-slack to 1e-6", "times ours", "target")  # fmt: skip
+    yield from table(head, [_one_user_row(row) for row in found["T"]])
+
+
+def _one_user_row(row):
+    if "rejected" in row:
+        return _rejected(row, 11)
+    return [*_solve(row), *(_one_slack(row) if "speedup" in row else ("", "")), _verdict(row)]
+
+
+def dlib(found):
+    head = ("alpha", "F - F*", "passes", "seconds", "QP", "dlib's F - F*", "dlib's seconds",
+            "times ours", "target")  # fmt: skip
+    yield from table(head, [_dlib_row(row) for row in found["L"]])
+
+
+def _dlib_row(row):
+    theirs = ("not installed", "", "")
+    if "dlib_seconds" in row:
+        theirs = f"{row['dlib_excess']:.0e}", f"{row['dlib_seconds']:.2f}", f"{row['speedup']:.1f}"
+    ours = f"{row['excess']:.0e}", str(row["passes"]), f"{row['seconds']:.2f}"
+    return [f"{row['alpha']:g}", *ours, f"{row['qp_share']:.0%}", *theirs, _verdict(row)]
+
+
+def behance(found):
+    head = ("task", "surrogate", "F", "certified gap", "passes", "seconds", "evaluations", "QP",
+            "peak memory / X", "target")  # fmt: skip
+    yield from table(head, [_behance_row(row) for row in found["H"]])
+
+
+def _behance_row(row):
+    if "rejected" in row:
+        return [row["task"], f"`{row['surrogate']}`", row["rejected"], *[""] * 7]
+    surrogate, _, *solve = _solve(row)
+    return [row["task"], surrogate, *solve, f"{row['peak_over_X']:.2f}", _verdict(row)]
+
+
+def path(found):
+    head = ("surrogate", "ten cold solves, s", "passes", "path, s", "passes", "ratio", "worst gap",
+            "target")  # fmt: skip
+    yield from table(head, [
+        [f"`{row['surrogate']}`", f"{row['cold_seconds']:.2f}", str(row["cold_passes"]),
+         f"{row['warm_seconds']:.2f}", str(row["warm_passes"]), f"{row['ratio']:.2f}",
+         f"{row['worst_gap']:.0e}", _verdict(row)]
+        for row in found["path"]
+    ])  # fmt: skip
+
+
+def oracle(found):
+    head = ("data", "k", "surrogate", "evaluation, ms", "two products, ms", "ratio")
+    yield from table(head, [
+        [row["data"], f"{row['k']:,}", f"`{row['surrogate']}`", f"{row['ms']:.2f}",
+         f"{row['products_ms']:.2f}", f"{row['ratio']:.2f}"]
+        for row in found["evaluation"]
+    ])  # fmt: skip
+    start = found["start"]
+    yield ""
+    yield (
+        f"`import structsvm_papk` takes {start['import']:.2f} s; the first evaluation of a later "
+        f"process, with compiled kernels from the cache, {start['first']:.2f} s."
+    )
+
+
+def memory(found):
+    head = ("fit", "surrogate", "X, MB", "process before, MB", "peak, MB", "limit, MB")
+    yield from table(head, [
+        [_FITS[row["task"]], f"`{row['surrogate']}`", f"{row['X_mb']:.0f}",
+         f"{row['before_mb']:.0f}", f"{row['peak_mb']:.0f}", f"{row['limit_mb']:.0f}"]
+        for row in found
+    ])  # fmt: skip
+
+
+_FITS = {
+    "one_user": "one user, k = 500",
+    "many_users": "2,000 users, k = 10",
+    "auc": "one user, all negatives",
+}
+
+
+def _solve(row):
+    return [
+        f"`{row['surrogate']}`", f"{row['alpha']:g}", f"{row['objective']:.6g}",
+        f"{row['gap']:.0e}", str(row["passes"]), f"{row['seconds']:.2f}",
+        f"{row['evaluations']:.0f}", f"{row['qp_share']:.0%}",
+    ]  # fmt: skip
+
+
+def _one_slack(row):
+    seconds = f"{row['one_slack_seconds']:.2f} s"
+    if not row["one_slack_reached"]:
+        seconds = f"stopped at {seconds}, gap {row['one_slack_gap']:.0e}"
+    return seconds, _times(row, "speedup")
+
+
+def _times(row, name):
+    return ("" if row["one_slack_reached"] else "> ") + f"{row[name]:.1f}"
+
+
+def _verdict(row):
+    return "met" if row["met"] else "**missed**"
+
+
+def _rejected(row, width):
+    start = [f"`{row['surrogate']}`", f"{row['alpha']:g}", row["rejected"]]
+    return start + [""] * (width - len(start))
+
+
+TABLES = {
+    "machine": ("targets.json", machine),
+    "M": ("targets.json", many_users),
+    "T": ("targets.json", one_user),
+    "L": ("targets.json", dlib),
+    "H": ("targets.json", behance),
+    "path": ("targets.json", path),
+    "oracle": ("oracle.json", oracle),
+    "memory": ("memory.json", memory),
+}
+
+if __name__ == "__main__":
+    main()
