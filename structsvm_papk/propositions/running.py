@@ -16,7 +16,7 @@ from structsvm_papk.propositions.search import Effort, search
 ALL_IDS = (*CLAIMS, *OPTIMUM_CLAIMS)
 EFFORTS = {
     "quick": (Effort(n_random=40, n_steps=8, n_climbers=8, largest=4), (1, 25)),
-    "normal": (Effort(n_random=300, n_steps=40, n_climbers=32), (4, 120)),
+    "normal": (Effort(n_random=250, n_steps=30, n_climbers=24), (4, 70)),
     "thorough": (Effort(n_random=2000, n_steps=150, n_climbers=64), (20, 1000)),
 }
 
