@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError
@@ -120,13 +121,16 @@ class CuttingPlane:
                 "SubgradientDescent for 'ts_alg2'"
             )
         run = _Run(self, self._in_blocks(oracle), callback)
-        try:
-            status = run.loop(w_init, warm_start)
-        except KeyboardInterrupt:
-            if run.best_w is None:
-                raise
-            status = Status.INTERRUPTED
-        return run.result(status)
+        # the matrices of the model are small: more BLAS threads only wait for each other, and the
+        # last digits would depend on their number
+        with threadpool_limits(limits=1, user_api="blas"):
+            try:
+                status = run.loop(w_init, warm_start)
+            except KeyboardInterrupt:
+                if run.best_w is None:
+                    raise
+                status = Status.INTERRUPTED
+            return run.result(status)
 
     def _in_blocks(self, oracle):
         if not hasattr(oracle, "with_blocks"):
