@@ -15,6 +15,7 @@ __all__ = [
     "CuttingPlane",
     "EmpiricalRisk",
     "PAPKRanker",
+    "PAPKRankerCV",
     "RankingData",
     "SolverResult",
     "Status",
@@ -25,9 +26,13 @@ __all__ = [
 
 
 def __getattr__(name):
-    """Import the estimator on first use: scikit-learn alone takes a second."""
+    """Import the estimators on first use: scikit-learn alone takes a second."""
     if name == "PAPKRanker":
         from structsvm_papk.estimator import PAPKRanker
 
         return PAPKRanker
+    if name == "PAPKRankerCV":
+        from structsvm_papk.model_selection import PAPKRankerCV
+
+        return PAPKRankerCV
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

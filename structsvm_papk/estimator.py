@@ -114,7 +114,10 @@ class PAPKRanker(BaseEstimator):
     n_threads : int
         Threads that share each pass over the data; the result does not depend on it.
     solver_options : dict, optional
-        Further fields of the solver, such as ``{'method': '1slack'}`` or ``{'eta': 0.5}``.
+        Further fields of the solver, such as ``{'method': 'one_slack'}`` or ``{'eta': 0.5}``.
+    warm_start : bool
+        Start a fit at the weights of the one before. For a path of alphas on the same data,
+        `alpha_path` and `PAPKRankerCV` also use its cuts again.
     random_state : int, RandomState or None
         Seed of a random start, where the solver options ask for one.
     callback : callable, optional
@@ -170,6 +173,7 @@ class PAPKRanker(BaseEstimator):
         relevance_threshold=None,
         n_threads=1,
         solver_options=None,
+        warm_start=False,
         random_state=None,
         callback=None,
     ):
@@ -184,6 +188,7 @@ class PAPKRanker(BaseEstimator):
         self.relevance_threshold = relevance_threshold
         self.n_threads = n_threads
         self.solver_options = solver_options
+        self.warm_start = warm_start
         self.random_state = random_state
         self.callback = callback
 
@@ -224,7 +229,7 @@ class PAPKRanker(BaseEstimator):
         self.classes_ = self._find_classes(y)
         data = RankingData.from_groups(X, self._relevance(y), groups)
         risk = EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
-        self.result_ = solver.solve(risk, callback=self.callback)
+        self.result_ = self._solve(solver, risk)
         self.coef_ = self.result_.w
         self.n_iter_ = self.result_.n_iter
         self.exclusions_ = risk.exclusions
@@ -277,7 +282,7 @@ class PAPKRanker(BaseEstimator):
             coef=self.coef_,
             k=self.k,
             surrogate=self.surrogate,
-            alpha=self.alpha,
+            alpha=self.result_.alpha,
             solver=solver_name(self.solver, make_surrogate(self.surrogate, self.k)),
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
@@ -287,6 +292,15 @@ class PAPKRanker(BaseEstimator):
     def save(self, path):
         """Write a model file (safe to load: no pickle), for `load_model` and the command line."""
         save_model(path, self.to_model())
+
+    def _solve(self, solver, risk):
+        """Solve; with `warm_start`, from the last result."""
+        last = getattr(self, "result_", None) if self.warm_start else None
+        if last is not None and last.w.size != risk.n_features:
+            raise InputError(
+                f"warm_start: the last fit had {last.w.size} features, X has {risk.n_features}"
+            )
+        return solver.solve(risk, w_init=None if last is None else last.w, callback=self.callback)
 
     def _make_solver(self, surrogate):
         seed = None
