@@ -13,6 +13,7 @@ import os
 import platform
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from itertools import product
@@ -28,7 +29,7 @@ sys.path.insert(0, str(HERE / "solvers_benchopt"))
 from benchmark_utils.measuring import measure  # noqa: E402
 from benchmark_utils.tasks import TASKS, trivial  # noqa: E402
 
-from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate  # noqa: E402
+from structsvm_papk import CuttingPlane, EmpiricalRisk, alpha_path, make_surrogate  # noqa: E402
 
 CONVEX = ("avg", "max", "ts", "pauc")
 EXCESS = 4e-7  # F - F* at which dlib is compared
@@ -263,17 +264,15 @@ def path(options):
 def path_of(surrogate, options):
     risk = TASKS["T"].risk(surrogate)
     alphas = np.logspace(-1, -4, 10)
-    solvers = [
-        CuttingPlane(a, tol=1e-6, max_iter=100_000, time_limit=options.limit) for a in alphas
-    ]
-    start = clock()
-    cold = [solver.solve(risk) for solver in solvers]
-    cold_seconds = clock() - start
-    start = clock()
-    warm = [solvers[0].solve(risk)]
-    for solver in solvers[1:]:
-        warm.append(solver.solve(risk, warm_start=warm[-1]))
-    warm_seconds = clock() - start
+    solver = CuttingPlane(alphas[0], tol=1e-6, max_iter=100_000, time_limit=options.limit)
+    cold, warm, cold_seconds, warm_seconds = [], [], np.inf, np.inf
+    for _ in range(options.repeats):
+        start = clock()
+        cold = [replace(solver, alpha=alpha).solve(risk) for alpha in alphas]
+        cold_seconds = min(cold_seconds, clock() - start)
+        start = clock()
+        warm = alpha_path(risk, alphas, solver)
+        warm_seconds = min(warm_seconds, clock() - start)
     line = {
         "surrogate": surrogate,
         "cold_seconds": cold_seconds,
