@@ -5,6 +5,7 @@ from structsvm_papk.result import SolverResult, Status
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.global_ramp import GlobalRamp
 from structsvm_papk.solvers.path import alpha_path
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
@@ -14,6 +15,7 @@ __all__ = [
     "CCCP",
     "CuttingPlane",
     "EmpiricalRisk",
+    "GlobalRamp",
     "PAPKRanker",
     "PAPKRankerCV",
     "RankingData",

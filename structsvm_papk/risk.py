@@ -168,6 +168,12 @@ class EmpiricalRisk:
 
         return majorant(self, w, kind)
 
+    def boxes(self):
+        """Bounds of a Ramp or ClippedRamp risk over boxes of w; see `structsvm_papk.boxes`."""
+        from structsvm_papk.boxes import Boxes
+
+        return Boxes(self)
+
     def starts(self, alpha, **given):
         """Starting points by name for solvers of non-convex risks; see `starts.warm_starts`."""
         from structsvm_papk.starts import warm_starts

@@ -2,7 +2,8 @@
 
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.global_ramp import GlobalRamp
 from structsvm_papk.solvers.path import alpha_path
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 
-__all__ = ["CCCP", "CuttingPlane", "SubgradientDescent", "alpha_path"]
+__all__ = ["CCCP", "CuttingPlane", "GlobalRamp", "SubgradientDescent", "alpha_path"]

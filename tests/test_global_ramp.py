@@ -1,0 +1,155 @@
+"""Bounds over boxes by sampling and by brute force; global optima against every other solver."""
+
+import numpy as np
+import pytest
+
+from structsvm_papk.boxes import Boxes
+from structsvm_papk.data import RankingData
+from structsvm_papk.datasets import linear_lists, two_gaussians
+from structsvm_papk.errors import InputError
+from structsvm_papk.majorants import KINDS
+from structsvm_papk.result import Status
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.global_ramp import GlobalRamp
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.surrogates import make_surrogate
+
+SURROGATES = ("ramp", "clipped_ramp")
+
+
+def one_user_risk(name, k=3, n_pos=8, n_neg=20, d=2, separation=1.0, seed=0, **options):
+    lists = two_gaussians(n_pos, n_neg, d, separation, seed=seed)
+    data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+    return EmpiricalRisk(make_surrogate(name, k), data, **options)
+
+
+def many_users_risk(name, k=2, seed=0):
+    lists = linear_lists(n_users=4, n_items=12, n_features=3, relevant_share=0.4, seed=seed)
+    data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+    return EmpiricalRisk(make_surrogate(name, k), data)
+
+
+def objective(risk, alpha, w):
+    return alpha / 2 * w @ w + risk(w)[0]
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("make", [one_user_risk, many_users_risk])
+def test_bound_is_below_the_objective_in_the_box(name, make):
+    rng = np.random.default_rng(0)
+    risk = make(name)
+    d, alpha, n = risk.n_features, 0.03, 300
+    centre = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-1, 2, (n, 1))
+    half = rng.random((n, d)) * 10.0 ** rng.integers(-3, 2, (n, 1))
+    lower, value, split = Boxes(risk).bounds(alpha, centre - half, centre + half)
+    for b in range(n):
+        assert value[b] == pytest.approx(objective(risk, alpha, centre[b]), abs=1e-11)
+        corners = np.sign(rng.normal(size=(6, d)))
+        for w in np.vstack([corners, rng.uniform(-1, 1, (6, d)), np.zeros((1, d))]):
+            assert lower[b] <= objective(risk, alpha, centre[b] + half[b] * w) + 1e-11
+    assert ((split >= 0) & (split < d)).all()
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_bound_tightens_with_the_square_of_the_box_at_a_smooth_point(name):
+    risk = one_user_risk(name, d=3)
+    w = np.random.default_rng(1).normal(size=(1, 3))
+    gaps = []
+    for half in (1e-3, 1e-4):
+        lower, value, _ = Boxes(risk).bounds(1e-2, w - half, w + half)
+        slope = np.abs(1e-2 * w[0] + risk(w[0])[1]).sum() * half  # how far F itself falls
+        gaps.append(abs(value[0] - slope - lower[0]))
+    assert gaps[1] <= gaps[0] / 50 + 1e-13
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_optimum_in_two_dimensions_against_a_fine_grid(name):
+    risk = one_user_risk(name)
+    result = GlobalRamp(0.05).solve(risk)
+    radius = np.sqrt(2 * result.objective / 0.05)
+    line = np.linspace(-radius, radius, 101)
+    grid = np.array([[a, b] for a in line for b in line])
+    half = np.full_like(grid, radius / 100)
+    _, values, _ = Boxes(risk).bounds(0.05, grid - half, grid + half)
+    assert result.status is Status.CONVERGED
+    assert 0 <= result.gap <= 1e-4
+    assert result.lower_bound <= result.objective <= values.min() + 1e-9
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("seed", range(2))
+def test_no_solver_ever_goes_below_the_bound(name, seed):
+    risk = one_user_risk(name, d=3, n_pos=10, n_neg=40, k=4, seed=seed)
+    bound = GlobalRamp(1e-2).solve(risk).lower_bound
+    w = np.random.default_rng(seed).normal(size=3)
+    reached = [CCCP(1e-2, tol=1e-4, majorant=kind).solve(risk).objective for kind in KINDS]
+    reached.append(CCCP(1e-2, tol=1e-4).solve(risk, w).objective)
+    reached.append(SubgradientDescent(1e-2, max_iter=300).solve(risk, w).objective)
+    assert bound <= min(reached) + 1e-12
+
+
+def test_agrees_with_the_convex_solver_where_ramp_is_convex():
+    risk = one_user_risk("ramp", n_pos=3, k=4, d=3)
+    result = GlobalRamp(1e-2, tol=1e-5).solve(risk)
+    convex = CuttingPlane(1e-2, tol=1e-8).solve(one_user_risk("max", n_pos=3, k=4, d=3))
+    assert result.objective == pytest.approx(convex.objective, rel=2e-5)
+    assert result.lower_bound <= convex.objective + 1e-12
+
+
+def test_zero_is_certified_where_it_is_optimal():
+    lists = two_gaussians(6, 30, 2, 0.0, seed=3)
+    y = lists.y[::-1].copy()
+    X = np.vstack([0.01 * lists.X[:24], lists.X[24:]])  # the last six rows are the positives now
+    X[24:] *= 0.001
+    X[:24] *= 100.0
+    data = RankingData.from_groups(X, y, lists.groups)
+    result = GlobalRamp(1e-2).solve(EmpiricalRisk(make_surrogate("ramp", 2), data))
+    assert result.status is Status.DEGENERATE
+    assert not result.w.any()
+    assert result.objective == pytest.approx(1.0)
+
+
+def test_threads_do_not_change_the_result():
+    one, two = (GlobalRamp(1e-2).solve(one_user_risk("ramp", d=3, n_threads=n)) for n in (1, 2))
+    np.testing.assert_array_equal(one.w, two.w)
+    assert one.lower_bound == two.lower_bound
+
+
+def test_progress_is_monotone_and_stopping_keeps_a_valid_gap():
+    risk = one_user_risk("clipped_ramp", d=4, n_pos=12, n_neg=60, k=4)
+    full = GlobalRamp(1e-2).solve(risk)
+    late = GlobalRamp(1e-2, time_limit=1e-9).solve(risk)
+    few = GlobalRamp(1e-2, max_boxes=1).solve(risk)
+    stopped = GlobalRamp(1e-2).solve(risk, callback=lambda p: p.iteration == 5)
+
+    def interrupt(progress):
+        if progress.iteration == 4:
+            raise KeyboardInterrupt
+
+    broken = GlobalRamp(1e-2).solve(risk, callback=interrupt)
+    assert (np.diff(full.curve("objective")) <= 0).all()
+    assert (np.diff(full.curve("lower_bound")) >= -1e-12).all()
+    statuses = (Status.TIME_LIMIT, Status.MAX_ITER, Status.STOPPED, Status.INTERRUPTED)
+    for result, status in zip((late, few, stopped, broken), statuses, strict=True):
+        assert result.status is status
+        assert result.lower_bound <= full.objective
+        assert result.objective >= full.lower_bound
+        assert result.gap > 1e-4
+
+
+def test_sizes_are_refused_before_anything_is_solved():
+    lists = linear_lists(n_users=2, n_items=20, n_features=12)
+    data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+    with pytest.raises(InputError, match=r"12 features.*limits are 8 features"):
+        GlobalRamp(1e-2).solve(EmpiricalRisk(make_surrogate("ramp", 3), data))
+    large = one_user_risk("ramp", n_pos=4000, n_neg=5000, d=6, k=100)
+    with pytest.raises(InputError, match="4000 positives"):
+        GlobalRamp(1e-2).solve(large)
+    with pytest.raises(InputError, match="CuttingPlane certifies"):
+        GlobalRamp(1e-2).solve(one_user_risk("avg"))
+    with pytest.raises(InputError, match="alpha"):
+        GlobalRamp(0.0)
+    with pytest.raises(InputError, match="max_boxes"):
+        GlobalRamp(1.0, max_boxes=0)
