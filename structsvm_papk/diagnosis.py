@@ -1,0 +1,391 @@
+"""Is w = 0 the optimum? What a surrogate can say about data, before any training.
+
+Every surrogate has R(0) = 1, and near 0 every hinge is active, so that there
+``R(w) = 1 + D(w)`` with D positively homogeneous. With K_N the convex hull of the means of
+k negatives of a user, K_P the one of the means of beta positives, and h_K the support function of K
+(all averaged over users):
+
+    Avg, pAUC    D(w) = h_{K_N}(w) - mean(p) . w
+    TS           the same, each user weighing n_pos / beta
+    Max          D(w) = h_{K_N}(w) + h_{-K_P}(w)
+    Ramp         D(w) = h_{K_N}(w) - h_{K_P}(w)                  not convex
+    ClippedRamp  D(w) = -(mean of (p_(i) - q_(j))_+ over the selected pairs)
+
+For the first five ``R(w) >= 1 + D(w)`` everywhere. So w = 0 minimises ``alpha/2 ||w||^2 + R(w)``,
+for every alpha > 0, if and only if D >= 0; otherwise every w with D(w) < 0 is a way down from 0.
+For the convex ones that is whether 0 lies in the subdifferential K of R at 0, and its distance
+from there says how much there is to gain: by strong duality
+
+    min_w alpha/2 ||w||^2 + 1 + D(w)  =  1 - dist(0, K)^2 / (2 alpha)  <=  min_w F(w)
+
+ClippedRamp has R(0) = 1 as the largest value it can take: 0 is a minimiser only if no w puts any
+selected positive above any selected negative.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from structsvm_papk.data import RankingData
+from structsvm_papk.errors import InputError
+from structsvm_papk.min_norm import min_norm_point
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.starts import logistic_regression
+from structsvm_papk.surrogates import make_surrogate
+
+SURROGATES = ("avg", "pauc", "ts", "max", "ramp", "clipped_ramp")
+_TOL = 1e-8
+_ROUNDS = 20
+_COLORS = ("#1b5e9b", "#dd6b1f", "#2a8a57", "#8f2d16", "#7a4fa3", "#555555")
+
+
+class Verdict(StrEnum):
+    """Whether w = 0 is optimal; each answer but the last has a proof."""
+
+    DEGENERATE = "degenerate"  # 0 is the exact minimiser for every alpha
+    INFORMATIVE = "informative"  # a direction lowers the surrogate
+    UNDECIDED = "undecided"  # no direction was found, and no proof that there is none
+
+
+_MARKERS = {
+    Verdict.DEGENERATE: ("o", True),
+    Verdict.INFORMATIVE: ("o", False),
+    Verdict.UNDECIDED: ("X", True),
+}
+
+
+@dataclass(frozen=True)
+class ZeroTest:
+    """Whether w = 0 minimises one risk.
+
+    Attributes
+    ----------
+    verdict : Verdict
+    distance : float
+        Distance of 0 from the subdifferential at 0, from above: the norm of an element of it. For
+        the surrogates that are not convex, of that of Avg, Max or a majorant, see `diagnose`; nan
+        where nothing was computed.
+    lower_bound : float
+        Of the distance: ``-D(direction)``, how fast the surrogate falls along `direction`.
+    direction : ndarray or None
+        Unit vector along which the surrogate falls from 0.
+    """
+
+    verdict: Verdict
+    distance: float
+    lower_bound: float
+    direction: np.ndarray | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Answer of `diagnose`.
+
+    Attributes
+    ----------
+    surrogate : str
+    k : int
+    n_users : int
+    joint : ZeroTest
+        All users with one w.
+    users : tuple of ZeroTest
+        Every user alone, with a w of its own; empty if not asked for.
+    labels : ndarray
+        The users' labels.
+    """
+
+    surrogate: str
+    k: int
+    n_users: int
+    joint: ZeroTest
+    users: tuple = field(default=(), repr=False)
+    labels: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def zero_is_optimal(self):
+        """True, False, or None where it is undecided."""
+        answers = {Verdict.DEGENERATE: True, Verdict.INFORMATIVE: False}
+        return answers.get(self.joint.verdict)
+
+    def share(self, verdict=Verdict.DEGENERATE):
+        """Share of the users with this verdict; nan where users were not tested."""
+        return np.mean([test.verdict == verdict for test in self.users]) if self.users else np.nan
+
+    def objective_bound(self, alpha):
+        """``max(0, 1 - distance^2 / (2 alpha))``: no w has a smaller objective (if convex)."""
+        if self.surrogate in ("ramp", "clipped_ramp"):
+            raise InputError(f"surrogate {self.surrogate!r} is not convex: there is no such bound")
+        return max(0.0, 1.0 - self.joint.distance**2 / (2 * alpha))
+
+    def as_dict(self):
+        """Plain values for JSON."""
+        return {
+            "surrogate": self.surrogate,
+            "k": self.k,
+            "n_users": self.n_users,
+            "zero_is_optimal": self.zero_is_optimal,
+            "verdict": str(self.joint.verdict),
+            "distance": self.joint.distance,
+            "distance_lower_bound": self.joint.lower_bound,
+            "users": {str(v): float(self.share(v)) for v in Verdict} if self.users else None,
+        }
+
+    def __str__(self):
+        words = {
+            Verdict.DEGENERATE: "w = 0 is optimal for every alpha",
+            Verdict.INFORMATIVE: "w = 0 is not optimal",
+            Verdict.UNDECIDED: "no direction improves on w = 0 as far as was searched",
+        }
+        text = f"{self.surrogate} at k={self.k}: {words[self.joint.verdict]}"
+        if self.users:
+            text += f"; alone, it is for {self.share():.0%} of {self.n_users} users"
+        return text
+
+
+def diagnose(risk, per_user=True, tol=_TOL):
+    """Find out whether w = 0 is optimal, for all users jointly and for every user alone.
+
+    Parameters
+    ----------
+    risk : EmpiricalRisk
+        Of any surrogate but 'ts_alg2'.
+    per_user : bool
+        Also test every user alone (some milliseconds each).
+    tol : float
+        0 counts as an element of the subdifferential at a distance of at most `tol` times the
+        largest subgradient that was met.
+
+    Returns
+    -------
+    Diagnosis
+        For convex surrogates every verdict is proven: by a subgradient at 0 of norm zero (up to
+        `tol`), or by a direction of descent. For Ramp, 'degenerate' is proven by showing every
+        positive of every user to lie in K_N, 'informative' by a direction, which is searched by
+        freezing the best positives; for ClippedRamp 'informative' is proven by a direction.
+
+    Raises
+    ------
+    InputError
+        Surrogate 'ts_alg2', which is not convex and not bounded by its slope at 0.
+    """
+    if risk.surrogate.name not in SURROGATES:
+        raise InputError(
+            f"no diagnosis of surrogate {risk.surrogate.name!r}; choose from "
+            f"{', '.join(SURROGATES)}"
+        )
+    users = ()
+    if per_user:
+        users = tuple(_test(_one_user(risk, u), tol) for u in range(risk.n_users))
+    joint = _test(risk, tol, users)
+    name, k = risk.surrogate.name, risk.surrogate.k
+    return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users)
+
+
+def diagnose_over_k(data, ks, surrogates=SURROGATES, per_user=True, callback=None):
+    """Diagnose several surrogates at several k.
+
+    Parameters
+    ----------
+    data : RankingData
+    ks : sequence of int
+    surrogates : sequence of str
+    per_user : bool
+    callback : callable, optional
+        Called with each `Diagnosis`.
+
+    Returns
+    -------
+    list of Diagnosis
+        For every k, one for each surrogate, over the users that have k negatives.
+    """
+    found = []
+    for k in ks:
+        for name in surrogates:
+            risk = EmpiricalRisk(make_surrogate(name, k), data)
+            found.append(diagnose(risk, per_user))
+            if callback is not None:
+                callback(found[-1])
+    return found
+
+
+def _one_user(risk, u):
+    data = risk.data
+    keep = np.zeros(data.n_users, dtype=bool)
+    keep[u] = True
+    rows = data.rows[data.indptr[u] : data.indptr[u + 1]]
+    part = RankingData.__new__(RankingData)
+    part.X, part.rows, part.users = data.X, rows, data.users[u : u + 1]
+    part.indptr, part.n_pos = np.array([0, rows.size]), data.n_pos[u : u + 1]
+    return EmpiricalRisk(risk.surrogate, part, "raise")
+
+
+def _test(risk, tol, users=()):
+    name = risk.surrogate.name
+    if risk.convex:
+        return _convex_test(_Slopes(risk), tol)
+    return _ramp_test(risk, tol, users) if name == "ramp" else _clipped_test(risk)
+
+
+class _Slopes:
+    """The support points of the subdifferential at 0: gradients at tiny w."""
+
+    def __init__(self, risk):
+        self.risk = risk
+        self.n_features = risk.n_features
+        # small enough for TS's thresholds to stay pooled, and for every hinge to stay active
+        self.small = 0.05 / risk.data.n_pos.max()
+
+    def __call__(self, w):
+        scores = self.risk.scores(w)
+        largest = np.abs(scores).max()
+        if largest > 0.0:
+            scores *= self.small / largest
+        return self.risk.blocks_from_scores(scores)[1].sum(axis=0)
+
+
+def _convex_test(slopes, tol):
+    found = min_norm_point(slopes, slopes.n_features, tol)
+    verdict = Verdict.UNDECIDED
+    if found.direction is not None:
+        verdict = Verdict.INFORMATIVE
+    elif found.distance <= 10 * tol * found.scale:
+        verdict = Verdict.DEGENERATE
+    return ZeroTest(verdict, found.distance, found.lower_bound, found.direction)
+
+
+def _ramp_test(risk, tol, users):
+    """Every positive inside K_N proves degeneracy; a direction, found by freezing, disproves it."""
+    if (risk.data.n_pos <= risk.surrogate.k).all():
+        return _convex_test(_Slopes(risk), tol)
+    if users and all(test.verdict == Verdict.DEGENERATE for test in users):
+        largest = max(test.distance for test in users)
+        return ZeroTest(Verdict.DEGENERATE, largest, 0.0)
+    start = _convex_test(_Slopes(_same_data(risk, "avg")), tol)
+    if start.verdict == Verdict.INFORMATIVE:  # Ramp falls at least as fast as Avg
+        return start
+    directions = [logistic_regression(risk.data, centred=True)]
+    if risk.n_users == 1:
+        directions = _positives_outside(risk, tol)
+        if not directions:
+            return ZeroTest(Verdict.DEGENERATE, start.distance, 0.0)
+    for w in directions:
+        found = _freeze_and_test(risk, w, tol)
+        if found.verdict == Verdict.INFORMATIVE:
+            return found
+    return ZeroTest(Verdict.UNDECIDED, start.distance, 0.0)
+
+
+def _freeze_and_test(risk, w, tol):
+    """Freeze the best positives at w, find the steepest descent of that majorant, and repeat.
+
+    The majorant's slope is never below the slope of Ramp, so its directions of descent are
+    directions of descent of Ramp, and freezing at them again is never less steep.
+    """
+    best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
+    for _ in range(_ROUNDS):
+        found = _convex_test(_Slopes(risk.majorant(w, "mixed")), tol)
+        if found.direction is None or found.lower_bound <= best.lower_bound * (1 + 1e-9):
+            return best
+        best, w = found, found.direction
+    return best
+
+
+def _positives_outside(risk, tol):
+    """For each positive of a single user outside K_N, a direction that separates it from K_N."""
+    data = risk.data
+    n_pos = int(data.n_pos[0])
+    found = []
+    for i in range(n_pos):
+        alone = RankingData.__new__(RankingData)
+        alone.X, alone.users, alone.n_pos = data.X, data.users, np.array([1])
+        alone.rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
+        alone.indptr = np.array([0, alone.rows.size])
+        slopes = _Slopes(EmpiricalRisk(make_surrogate("avg", risk.surrogate.k), alone, "raise"))
+        test = _convex_test(slopes, tol)
+        if test.verdict != Verdict.DEGENERATE:
+            found.append(test.direction)
+    return found
+
+
+def _same_data(risk, name):
+    surrogate = make_surrogate(name, risk.surrogate.k)
+    return EmpiricalRisk(surrogate, risk.data, "raise", risk.n_blocks, risk.n_threads)
+
+
+def _clipped_test(risk):
+    """Look for any w that puts a selected positive above a selected negative."""
+    best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
+    for w in _candidates(risk.data):
+        norm = np.linalg.norm(w)
+        if norm > 0.0:
+            slope = _clipped_slope(risk, w / norm)
+            if slope < -best.lower_bound:
+                best = ZeroTest(Verdict.INFORMATIVE, np.nan, -slope, w / norm)
+    return best
+
+
+def _candidates(data):
+    """A few likely directions, both ways; then the positives of one user, one by one."""
+    sides = [data.pullback(side / max(side.sum(), 1)) for side in (data.labels, ~data.labels)]
+    difference = sides[0] - sides[1]
+    yield from (difference, -difference)
+    logistic = logistic_regression(data, centred=True, max_iter=20)
+    yield from (logistic, -logistic)
+    if data.n_users == 1:
+        for i in range(min(int(data.n_pos[0]), 50)):
+            one = np.zeros(data.rows.size)
+            one[i] = 1.0
+            yield data.pullback(one) - sides[1]
+
+
+def _clipped_slope(risk, w):
+    """``D(w)``, from the value at a scale where no hinge has ended."""
+    scores = risk.scores(w)
+    largest = np.abs(scores).max()
+    if largest == 0.0:
+        return 0.0
+    values, _ = risk.user_values(scores * (0.25 / largest))
+    return (values.mean() - 1.0) * largest / 0.25
+
+
+def degeneracy_figure(diagnoses):
+    """Share of the users for whom w = 0 is optimal on its own, against k, for each surrogate.
+
+    Filled markers say that w = 0 is optimal for all users jointly, open ones that it is not, a
+    cross that it is undecided.
+
+    Parameters
+    ----------
+    diagnoses : list of Diagnosis
+        From `diagnose_over_k`, with users.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    axes = figure.subplots()
+    for place, name in enumerate(dict.fromkeys(one.surrogate for one in diagnoses)):
+        own = [one for one in diagnoses if one.surrogate == name]
+        color = _COLORS[place % len(_COLORS)]
+        axes.plot(
+            [one.k for one in own], [one.share() for one in own], "-", color=color, label=name
+        )
+        for one in own:
+            marker, fill = _MARKERS[one.joint.verdict]
+            face = color if fill else "white"
+            axes.plot(one.k, one.share(), marker, color=color, mfc=face, ms=8 - place, zorder=3)
+    axes.set(
+        xlabel="k",
+        ylabel="share of users for whom\nw = 0 is optimal",
+        ylim=(-0.04, 1.04),
+        title="Degenerate optima (filled: also for all users jointly)",
+    )
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(alpha=0.25)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center")
+    return figure

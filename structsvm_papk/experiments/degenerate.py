@@ -1,0 +1,369 @@
+"""Where every convex surrogate's optimum is zero: what ClippedRamp gains there.
+
+Users with a common linear taste w*, ``s = X w* / sqrt(d) + noise``, the best fifth of each user's
+items relevant. Three regimes: Gaussian noise, heavy-tailed noise, and mislabelled training users
+(held-out users are clean). Every method chooses its settings by cross-validation over users, is
+trained on all training users, and is judged by the mean pAp@k gain of held-out users.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+
+import numpy as np
+from scipy import stats
+
+from structsvm_papk.comparison import mean_pap_at_k
+from structsvm_papk.data import RankingData
+from structsvm_papk.datasets import linear_lists
+from structsvm_papk.errors import InputError
+from structsvm_papk.result import Status
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.starts import logistic_regression
+from structsvm_papk.surrogates import make_surrogate
+
+REGIMES = {
+    "gaussian": {"noise": 1.0},
+    "heavy_tails": {"noise": 0.7, "noise_law": "t", "df": 1.5},
+    "mislabelled": {"noise": 0.3, "noise_law": "t", "df": 1.5, "mislabelled_users": 0.5},
+}
+ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+_RECIPES = ((0.1, 0.01), (0.2, 0.1))  # (eta, alpha), the ends of the paper's ranges
+_STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # scikit-learn's C
+_PAIRS_A_USER = 100
+_CCCP_TOL = 1e-3
+_OTHER_SEEDS = 1 << 20  # a start drawn with the data's seed would be the data's true direction
+_STEPS = 200  # of plain subgradient descent
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Size of one data set of the study; the defaults are the published task's."""
+
+    n_users: int = 600
+    n_test_users: int = 600
+    n_items: int = 70
+    n_features: int = 90
+    k: int = 8
+    n_folds: int = 3
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One method on one data set.
+
+    Attributes
+    ----------
+    regime, method : str
+    seed : int
+    gain : float
+        Mean pAp@k gain of the held-out users, ties counting as errors.
+    setting : str
+        What cross-validation chose.
+    zero : bool
+        The weights are zero: the certified optimum for every alpha.
+    """
+
+    regime: str
+    method: str
+    seed: int
+    gain: float
+    setting: str
+    zero: bool = False
+
+
+# ----------------------------------------------------------------- the methods
+# Each yields (setting, w) for its settings, one after the other.
+
+
+def _non_convex(name):
+    def path(data, k, seed):
+        risk = EmpiricalRisk(make_surrogate(name, k), data)
+        start = logistic_regression(data, centred=True)
+        for alpha in ALPHAS:
+            yield f"alpha={alpha:g}", CCCP(alpha, tol=_CCCP_TOL).solve(risk, start).w
+
+    return path
+
+
+def _descent(data, k, seed):
+    """Plain normalised subgradient steps on ClippedRamp from logistic regression, best kept."""
+    risk = EmpiricalRisk(make_surrogate("clipped_ramp", k), data)
+    start = logistic_regression(data, centred=True)
+    for alpha in ALPHAS[1:4]:
+        best, best_w, w = np.inf, start, start
+        for t in range(_STEPS):
+            value, slope = risk(w)
+            if value + alpha / 2 * (w @ w) < best:
+                best, best_w = value + alpha / 2 * (w @ w), w
+            slope = slope + alpha * w
+            w = w - slope / max(np.linalg.norm(slope), 1e-300) / np.sqrt(t + 1)
+        yield f"alpha={alpha:g}", best_w
+
+
+def _convex(name):
+    def path(data, k, seed):
+        """A zero that is certified for the smallest alpha is the optimum for all of them."""
+        risk = EmpiricalRisk(make_surrogate(name, k), data)
+        for alpha in reversed(ALPHAS):
+            result = CuttingPlane(alpha).solve(risk)
+            yield f"alpha={alpha:g}", result.w
+            if result.status is Status.DEGENERATE:
+                return
+
+    return path
+
+
+def _recipe(name):
+    def path(data, k, seed):
+        risk = EmpiricalRisk(make_surrogate(name, k), data)
+        for eta, alpha in _RECIPES:
+            solver = SubgradientDescent.paper(alpha, eta, seed=_OTHER_SEEDS + seed)
+            yield f"eta={eta:g}, alpha={alpha:g}", solver.solve(risk).w
+
+    return path
+
+
+def _rows(data, centred):
+    X, labels = np.asarray(data.X[data.rows]), data.labels
+    if centred:
+        means = np.add.reduceat(X, data.indptr[:-1]) / data.sizes[:, None]
+        X = X - np.repeat(means, data.sizes, axis=0)
+    return X, labels
+
+
+def _pairs(data, seed):
+    """Differences of a random positive and a random negative of the same user, both ways."""
+    rng = np.random.default_rng(seed)
+    shape = (data.n_users, _PAIRS_A_USER)
+    starts = data.indptr[:-1, None]
+    best = starts + (rng.random(shape) * data.n_pos[:, None]).astype(np.int64)
+    rest = starts + data.n_pos[:, None]
+    rest = rest + (rng.random(shape) * data.n_neg[:, None]).astype(np.int64)
+    X = data.X[data.rows[best.ravel()]] - data.X[data.rows[rest.ravel()]]
+    sign = rng.random(X.shape[0]) < 0.5
+    return np.where(sign[:, None], X, -X), sign
+
+
+def _logistic(kind):
+    def path(data, k, seed):
+        from sklearn.linear_model import LogisticRegression
+
+        X, y = _pairs(data, seed) if kind == "pairwise" else _rows(data, kind == "centred")
+        model = LogisticRegression(fit_intercept=kind == "pooled", warm_start=True, max_iter=300)
+        for strength in _STRENGTHS:
+            w = model.set_params(C=strength).fit(X, y).coef_[0]
+            yield f"C={strength:g}", w.copy()
+
+    return path
+
+
+def _random(data, k, seed):
+    yield "", np.random.default_rng(_OTHER_SEEDS + seed).standard_normal(data.n_features)
+
+
+METHODS: dict[str, Callable] = {
+    "ClippedRamp, CCCP": _non_convex("clipped_ramp"),
+    "ClippedRamp, descent": _descent,
+    "Ramp, CCCP": _non_convex("ramp"),
+    "Avg, certified": _convex("avg"),
+    "Max, certified": _convex("max"),
+    "TS, certified": _convex("ts"),
+    "pAUC, certified": _convex("pauc"),
+    "Avg, paper's descent": _recipe("avg"),
+    "Max, paper's descent": _recipe("max"),
+    "TS_alg2, paper's descent": _recipe("ts_alg2"),
+    "logistic, pooled": _logistic("pooled"),
+    "logistic, user-centred": _logistic("centred"),
+    "logistic, pairwise": _logistic("pairwise"),
+    "random order": _random,
+}
+OURS = "ClippedRamp, CCCP"
+
+
+# ----------------------------------------------------------------- the study
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One method in one regime, over the seeds.
+
+    Attributes
+    ----------
+    regime, method : str
+    n_seeds : int
+    mean, half_width : float
+        Mean test gain, and the half-width of its 95% Student interval.
+    difference, difference_half_width : float
+        ClippedRamp less this method, paired by seed, with its 95% interval.
+    wins, losses : int
+        Seeds where ClippedRamp is above, and below.
+    zeros : int
+        Seeds where the weights are zero.
+    """
+
+    regime: str
+    method: str
+    n_seeds: int
+    mean: float
+    half_width: float
+    difference: float
+    difference_half_width: float
+    wins: int
+    losses: int
+    zeros: int
+
+
+@dataclass(frozen=True)
+class Study:
+    """All outcomes, and their summary."""
+
+    outcomes: list
+    sizes: Sizes = field(default_factory=Sizes)
+
+    def gains(self, regime, method):
+        """Test gains by seed."""
+        return np.array([o.gain for o in self.outcomes if (o.regime, o.method) == (regime, method)])
+
+    def summary(self):
+        """One `Summary` for each regime and method, in the order of the study."""
+        pairs = dict.fromkeys((o.regime, o.method) for o in self.outcomes)
+        return [self._summarise(*pair) for pair in pairs]
+
+    def _summarise(self, regime, method):
+        gains, ours = self.gains(regime, method), self.gains(regime, OURS)
+        difference = ours - gains
+        return Summary(
+            regime,
+            method,
+            gains.size,
+            gains.mean(),
+            half_width(gains),
+            difference.mean(),
+            half_width(difference),
+            int((difference > 0).sum()),
+            int((difference < 0).sum()),
+            sum(o.zero for o in self.outcomes if (o.regime, o.method) == (regime, method)),
+        )
+
+    def as_dict(self):
+        """Plain values for JSON."""
+        return {
+            "sizes": vars(self.sizes),
+            "summary": [vars(row) for row in self.summary()],
+            "outcomes": [vars(outcome) for outcome in self.outcomes],
+        }
+
+
+def half_width(values):
+    """Half-width of the 95% Student interval of a mean; nan for fewer than two values."""
+    if values.size < 2:
+        return np.nan
+    error = values.std(ddof=1) / np.sqrt(values.size)
+    return float(stats.t.ppf(0.975, values.size - 1) * error)
+
+
+def run(
+    seeds=range(10),
+    regimes=tuple(REGIMES),
+    methods=tuple(METHODS),
+    sizes=None,
+    jobs=1,
+    callback=None,
+):
+    """Run the study.
+
+    Parameters
+    ----------
+    seeds : sequence of int
+        One data set each.
+    regimes, methods : sequence of str
+        Keys of `REGIMES` and `METHODS`; ClippedRamp is always among the methods.
+    sizes : Sizes, optional
+    jobs : int
+        Processes; the result does not depend on it.
+    callback : callable, optional
+        Called with the outcomes of each data set.
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    InputError
+        Unknown names, or no seeds.
+    """
+    sizes = sizes or Sizes()
+    _check_names("regime", regimes, REGIMES)
+    _check_names("method", methods, METHODS)
+    seeds = list(seeds)
+    if not seeds or jobs < 1:
+        raise InputError("the study needs at least one seed and one process")
+    methods = list(dict.fromkeys([OURS, *methods]))
+    tasks = [(regime, seed, methods, sizes) for regime in regimes for seed in seeds]
+    outcomes = []
+    for part in _in_turn(tasks) if jobs == 1 else _in_processes(tasks, jobs):
+        outcomes += part
+        if callback is not None:
+            callback(part)
+    return Study(outcomes, sizes)
+
+
+def _in_turn(tasks):
+    return map(_one_data_set, tasks)
+
+
+def _in_processes(tasks, jobs):
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_one_data_set, tasks)
+
+
+def _one_data_set(task):
+    regime, seed, methods, sizes = task
+    train, test = make_data(regime, seed, sizes)
+    return [_evaluate(regime, method, seed, train, test, sizes) for method in methods]
+
+
+def make_data(regime, seed, sizes):
+    """Training and held-out users with the same taste; the held-out ones are labelled cleanly."""
+    shape = {"n_items": sizes.n_items, "n_features": sizes.n_features}
+    law = dict(REGIMES[regime])
+    train = linear_lists(n_users=sizes.n_users, seed=2 * seed, **shape, **law)
+    law.pop("mislabelled_users", None)
+    test = linear_lists(
+        n_users=sizes.n_test_users, seed=2 * seed + 1, w_true=train.w_true, **shape, **law
+    )
+    return tuple(RankingData.from_groups(part.X, part.y, part.groups) for part in (train, test))
+
+
+def _check_names(kind, names, known):
+    for name in names:
+        if name not in known:
+            raise InputError(f"unknown {kind} {name!r}; choose from {', '.join(known)}")
+
+
+def _evaluate(regime, method, seed, train, test, sizes):
+    path = METHODS[method]
+    chosen = _cross_validate(path, train, sizes, seed)
+    found = path(train, sizes.k, seed)
+    setting, w = next(pair for pair in found if chosen in (None, pair[0]))
+    gain = mean_pap_at_k(w, test, sizes.k)
+    return Outcome(regime, method, seed, float(gain), setting, not w.any())
+
+
+def _cross_validate(path, data, sizes, seed):
+    """The setting with the best mean gain over the folds; None where there is only one."""
+    folds = np.random.default_rng(seed).permutation(data.n_users) % sizes.n_folds
+    totals = {}
+    for fold in range(sizes.n_folds):
+        held_out = data.subset(folds == fold)
+        for setting, w in path(data.subset(folds != fold), sizes.k, seed):
+            gains = totals.setdefault(setting, [])
+            gains.append(mean_pap_at_k(w, held_out, sizes.k))
+    complete = {s: np.mean(g) for s, g in totals.items() if len(g) == sizes.n_folds}
+    return max(complete, key=complete.get) if len(complete) > 1 else None

@@ -1,0 +1,123 @@
+"""The point of smallest norm in a convex set that is known by its support points.
+
+    minimise ||x||    over x in K = conv(V),    lmo(w) in argmax_{v in V} v . w
+
+Wolfe's algorithm keeps few affinely independent support points, finds the point of smallest norm
+in their affine hull, and ends after finitely many steps. At x with support point ``v = lmo(-x)``,
+
+    v . x / ||x||  <=  dist(0, K)  <=  ||x||
+
+so -x separates 0 from K as soon as ``v . x > 0``.
+
+P. Wolfe, "Finding the nearest point in a polytope", Mathematical Programming 11 (1976).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class NearestPoint:
+    """Outcome of `min_norm_point`.
+
+    Attributes
+    ----------
+    x : ndarray of shape (n_features,)
+        A convex combination of support points.
+    distance : float
+        ``||x||``, never below the distance of 0 from K.
+    lower_bound : float
+        Never above that distance; 0 where no separating direction was found.
+    direction : ndarray or None
+        Unit vector w with ``max_{v in K} v . w = -lower_bound < 0``; None without one.
+    scale : float
+        Largest norm of a support point.
+    n_steps : int
+        Support points that were asked for.
+    """
+
+    x: np.ndarray
+    distance: float
+    lower_bound: float
+    direction: np.ndarray | None
+    scale: float
+    n_steps: int
+
+
+def min_norm_point(lmo, n_features, tol=1e-9, max_iter=2000):
+    """Find the point of smallest norm.
+
+    Parameters
+    ----------
+    lmo : callable
+        Support point of K in a direction, shape (n_features,).
+    n_features : int
+    tol : float
+        Stop at a distance of at most ``tol * scale``, or bounds that differ by less.
+    max_iter : int
+        Support points to ask for.
+
+    Returns
+    -------
+    NearestPoint
+    """
+    first = lmo(np.zeros(n_features))
+    state = _Corral(first)
+    lower, direction = 0.0, None
+    scale = np.linalg.norm(first)
+    n_steps = 1
+    while n_steps < max_iter:
+        norm = np.linalg.norm(state.x)
+        if norm <= tol * scale or norm - lower <= tol * scale:
+            break
+        vertex = lmo(-state.x)
+        n_steps += 1
+        scale = max(scale, np.linalg.norm(vertex))
+        height = vertex @ state.x / norm
+        if height > max(lower, _ROUNDING * scale):
+            lower, direction = height, -state.x / norm
+        if norm - height <= tol * scale or not state.add(vertex):
+            break
+    distance = float(np.linalg.norm(state.x))
+    return NearestPoint(state.x, distance, float(lower), direction, float(scale), n_steps)
+
+
+class _Corral:
+    """Affinely independent support points, and the point of smallest norm in their hull."""
+
+    def __init__(self, point):
+        self.points, self.weights = point[None, :].copy(), np.ones(1)
+        self.x = point.copy()
+
+    def add(self, point):
+        """Take in a support point; return whether the norm went down."""
+        before = self.x @ self.x
+        self.points = np.vstack([self.points, point])
+        self.weights = np.append(self.weights, 0.0)
+        for _ in range(self.weights.size + 1):
+            target = self._affine_minimiser()
+            if target.min() > _ROUNDING:
+                self.weights = target
+                break
+            falling = target <= _ROUNDING
+            drop = np.maximum(self.weights - target, 1e-300)
+            step = min(1.0, (self.weights / drop)[falling].min())
+            self.weights = np.maximum(self.weights + step * (target - self.weights), 0.0)
+            keep = self.weights > _ROUNDING
+            keep[np.argmax(self.weights)] = True
+            self.points, self.weights = self.points[keep], self.weights[keep]
+        self.weights /= self.weights.sum()
+        self.x = self.weights @ self.points
+        return self.x @ self.x < before
+
+    def _affine_minimiser(self):
+        """Weights that sum to 1 of the smallest point in the affine hull."""
+        base = self.points[0]
+        edges = self.points[1:] - base
+        if not edges.size:
+            return np.ones(1)
+        rest = np.linalg.lstsq(edges.T, -base, rcond=1e-13)[0]
+        return np.concatenate([[1.0 - rest.sum()], rest])
