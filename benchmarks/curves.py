@@ -60,20 +60,14 @@ def figure(results):
 
 
 def draw(axes, found, column):
-    for name, curve in found.groupby("solver_name"):
-        curve = curve.sort_values("stop_val" if column == "time" else column)
-        x, y = curve[column].to_numpy(float), curve["objective_gap"].to_numpy(float)
-        known = np.isfinite(x) & (x > 0)
-        if column == "time":
-            known &= curve["objective_gap"].to_numpy() < curve["objective_gap"].max()
-            order = np.argsort(x[known], kind="stable")
-        else:
-            order = np.arange(known.sum())
-        if not known.any():
-            continue
-        color, line = style(name)
-        y = np.minimum.accumulate(np.maximum(y[known][order], LOWEST))
-        axes.plot(x[known][order], y, line, color=color, marker=".", ms=4, lw=1.3, label=name)
+    """Lowest gap so far of every solver, without the start at w = 0."""
+    for name, curve in found[found["stop_val"].between(1e-20, 1e20)].groupby("solver_name"):
+        curve = curve.dropna(subset=[column]).sort_values(column)
+        if len(curve):
+            x, y = curve[column].to_numpy(float), curve["objective_gap"].to_numpy(float)
+            y = np.minimum.accumulate(np.maximum(y, LOWEST))
+            color, line = style(name)
+            axes.plot(x, y, line, color=color, marker=".", ms=4, lw=1.3, label=name)
     axes.set(xscale="log", yscale="log", xlabel=AXES[column])
     axes.grid(alpha=0.25)
 

@@ -7,7 +7,7 @@ COLUMNS = {"seconds": "time", "data passes": "objective_data_passes"}
 
 
 class Plot(BasePlot):
-    """One curve a solver; solvers that do not count passes appear against seconds only."""
+    """Lowest gap so far, one curve a solver; solvers that do not count passes appear against seconds only."""
 
     name = "Gap"
     type = "scatter"
@@ -17,8 +17,11 @@ class Plot(BasePlot):
         df = df[(df["dataset_name"] == dataset) & (df["objective_name"] == objective)]
         curves = []
         for solver, points in df.groupby("solver_name"):
-            points = points.groupby("stop_val").median(numeric_only=True).sort_values("time")
-            x, y = points[COLUMNS[against]].to_numpy(), points["objective_gap"].to_numpy()
+            points = points[points["stop_val"].between(1e-20, 1e20)]  # not the start, w = 0
+            points = points.groupby("stop_val").median(numeric_only=True)
+            points = points.sort_values(COLUMNS[against])
+            x = points[COLUMNS[against]].to_numpy(dtype=float)
+            y = np.minimum.accumulate(points["objective_gap"].to_numpy(dtype=float))
             known = np.isfinite(x) & (x > 0)
             if known.any():
                 curve = {"x": x[known].tolist(), "y": y[known].tolist(), "label": solver}
