@@ -7,7 +7,7 @@ COLUMNS = {"seconds": "time", "data passes": "objective_data_passes"}
 
 
 class Plot(BasePlot):
-    """Lowest gap so far, one curve a solver; solvers that do not count passes appear against seconds only."""
+    """Lowest gap so far; solvers that do not count passes appear against seconds only."""
 
     name = "Gap"
     type = "scatter"
