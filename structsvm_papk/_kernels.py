@@ -37,18 +37,18 @@ def top_k(values, k):
     if k == values.size:
         return np.arange(k)
     border = kth_largest(values, k)
-    chosen = np.empty(k, dtype=np.int64)
-    above = 0
+    chosen = np.zeros(k, dtype=np.int64)
+    found = 0
     for i in range(values.size):
-        if values[i] > border:
-            chosen[above] = i
-            above += 1
-    i = 0
-    while above < k:
+        if values[i] > border and found < k:
+            chosen[found] = i
+            found += 1
+    for i in range(values.size):
+        if found == k:
+            break
         if values[i] == border:
-            chosen[above] = i
-            above += 1
-        i += 1
+            chosen[found] = i
+            found += 1
     return chosen
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from structsvm_papk import _kernels, _products
 from structsvm_papk.cuts import Cuts
+from structsvm_papk.surrogates import check_scores
 
 _BY_POSITIVES = ("pauc", "max")
 _BY_NEGATIVES = ("ts", "avg")
@@ -71,6 +72,7 @@ class OneListCuts:
     def cuts(self, w):
         """The cuts of an evaluation at w; see `Cuts`."""
         scores = self.risk.scores(w)
+        check_scores(scores)
         split = self._negative_side if self._by_negatives else self._positive_side
         values, slopes, counted, n_terms, lowest = split(scores)
         intercepts = values - slopes @ w

@@ -9,6 +9,7 @@ from structsvm_papk import _products
 from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError
 from structsvm_papk.one_list import OneListCuts, can_split
+from structsvm_papk.surrogates import check_scores
 
 _CHUNK_ROWS = 1 << 16
 
@@ -137,6 +138,7 @@ class EmpiricalRisk:
 
     def user_values(self, scores):
         """Surrogate value of each user for given scores, and its score-space subgradient."""
+        check_scores(scores)
         data = self.data
         values, coef = np.empty(data.n_users), np.empty(scores.size)
         self._map(

@@ -17,6 +17,19 @@ from structsvm_papk import _kernels
 from structsvm_papk.errors import InputError
 
 
+def check_scores(scores):
+    """Refuse scores that cannot be ranked; the kernels rely on it."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.isfinite(scores.sum()):  # one pass without an array; only a doubt costs more
+            return
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if bad.size:
+        raise InputError(
+            f"{bad.size} scores are not finite (the first is {scores[bad[0]]}): the weights or the "
+            "features are too large or not numbers; rescale the features"
+        )
+
+
 @dataclass(frozen=True)
 class Surrogate(ABC):
     """A loss of each user's scores that stands in for the pAp@k risk.
@@ -57,7 +70,13 @@ class Surrogate(ABC):
         coef : ndarray of shape (n_positions,)
             A subgradient of each user's value with respect to its own scores (a generalised
             gradient where the surrogate is not convex).
+
+        Raises
+        ------
+        InputError
+            Scores that are not finite.
         """
+        check_scores(scores)
         values, coef = np.empty(n_pos.size), np.empty(scores.size)
         self.evaluate(scores, indptr, n_pos, 0, n_pos.size, values, coef)
         return values, coef

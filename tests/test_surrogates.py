@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import reference
 
+from structsvm_papk import _kernels
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import CONVEX, SURROGATES, make_surrogate
 
@@ -134,3 +135,19 @@ def test_unknown_name_lists_the_known_and_suggests():
         make_surrogate("clippedramp", 3)
     with pytest.raises(InputError, match="at least 1"):
         make_surrogate("avg", 0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_not_finite_are_refused(bad):
+    scores = np.arange(14.0)
+    scores[[2, 9]] = bad
+    for name in SURROGATES:
+        with pytest.raises(InputError, match="2 scores are not finite"):
+            make_surrogate(name, 3).value_and_subgradient(scores, np.array([0, 14]), np.array([4]))
+
+
+def test_kernels_never_leave_their_arrays():
+    values = np.array([np.nan, 1.0, np.nan, 3.0, 2.0, np.nan])
+    for k in range(1, 7):
+        chosen = _kernels.top_k(values, k)
+        assert ((chosen >= 0) & (chosen < 6)).all()
