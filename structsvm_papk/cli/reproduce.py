@@ -6,9 +6,9 @@ A module with an experiment has ``register(app)``, which adds its command, and s
 
 import typer
 
-from structsvm_papk.cli import coverage, distinguishability
+from structsvm_papk.cli import coverage, degenerate, distinguishability, paper
 
-EXPERIMENTS = (coverage, distinguishability)
+EXPERIMENTS = (paper, coverage, distinguishability)
 
 app = typer.Typer(help="Reproduce tables and figures of the paper.", no_args_is_help=True)
 

@@ -1,0 +1,30 @@
+"""The methods that the paper compares with, each with ``solve(data, k) -> SolverResult``.
+
+`SVMPAUC`, `SGDAtKAvg`, `GreedyPAPK`, `SelectPAPK`, `Logistic`, and `LambdaRank`, which needs
+LightGBM and whose result scores items with trees. `scores_of` gives the scores of any of them.
+"""
+
+from structsvm_papk.baselines.greedy import GreedyPAPK
+from structsvm_papk.baselines.lambdarank import LambdaRank, LambdaRankResult
+from structsvm_papk.baselines.logistic import Logistic
+from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
+from structsvm_papk.baselines.select import SelectPAPK
+from structsvm_papk.baselines.sgd_at_k_avg import SGDAtKAvg
+from structsvm_papk.baselines.svm_pauc import SVMPAUC
+
+__all__ = [
+    "SVMPAUC",
+    "GreedyPAPK",
+    "LambdaRank",
+    "LambdaRankResult",
+    "Logistic",
+    "PrecAtKAvg",
+    "SGDAtKAvg",
+    "SelectPAPK",
+    "scores_of",
+]
+
+
+def scores_of(result, data):
+    """Scores of a result, linear or not, at the list positions of the data."""
+    return result.scores(data) if hasattr(result, "scores") else data.scores(result.w)

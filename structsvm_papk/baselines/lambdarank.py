@@ -1,0 +1,106 @@
+"""LightGBM's LambdaMART ranker, where LightGBM is installed."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from structsvm_papk import metrics
+from structsvm_papk.baselines.recording import Recorder
+from structsvm_papk.errors import InputError
+from structsvm_papk.result import SolverResult, Status
+
+_LONGEST = 10_000
+_QUIET = {"verbosity": -1, "num_threads": 1}
+
+
+@dataclass(frozen=True)
+class LambdaRankResult(SolverResult):
+    """Outcome of `LambdaRank`: trees instead of weights, so `w` is empty.
+
+    Attributes
+    ----------
+    booster : lightgbm.Booster
+    """
+
+    booster: object = field(default=None, repr=False)
+
+    def scores(self, data):
+        """Scores at the list positions of `RankingData`."""
+        return self.booster.predict(data.X[data.rows], num_threads=1)
+
+
+@dataclass(frozen=True)
+class LambdaRank:
+    """Gradient boosted trees with the lambdarank loss, its NDCG truncated at k.
+
+    Parameters
+    ----------
+    n_trees, n_leaves : int
+    learning_rate : float
+    min_rows : int
+        Fewest rows in a leaf.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        LightGBM is not installed, or a list is longer than it accepts (10,000 rows).
+
+    References
+    ----------
+    Burges, "From RankNet to LambdaRank to LambdaMART", MSR-TR-2010-82 (2010).
+    """
+
+    n_trees: int = 100
+    n_leaves: int = 31
+    learning_rate: float = 0.1
+    min_rows: int = 20
+    seed: int = 0
+
+    def solve(self, data, k, callback=None):
+        """Fit on `RankingData`; the objective of the result is its pAp@k risk in training."""
+        lightgbm = _lightgbm()
+        data = data.usable(k)
+        if data.sizes.max() > _LONGEST:
+            raise InputError(
+                f"LightGBM ranks at most {_LONGEST} rows of a user; the longest list has "
+                f"{data.sizes.max()}"
+            )
+        record = Recorder(callback)
+        rows = lightgbm.Dataset(
+            data.X[data.rows], data.labels.astype(int), group=data.sizes, params=_QUIET
+        )
+        booster = lightgbm.Booster(self._parameters(k), rows)
+        for t in range(self.n_trees):
+            finished = booster.update()
+            if record.add(np.nan, t + 1) or finished:
+                break
+        return self._result(booster, data, k, record)
+
+    def _parameters(self, k):
+        return {
+            **_QUIET,
+            "objective": "lambdarank",
+            "lambdarank_truncation_level": k,
+            "num_leaves": self.n_leaves,
+            "learning_rate": self.learning_rate,
+            "min_data_in_leaf": self.min_rows,
+            "seed": self.seed,
+            "deterministic": True,
+            "force_row_wise": True,
+        }
+
+    def _result(self, booster, data, k, record):
+        name, scores = f"pap@{k}", booster.predict(data.X[data.rows], num_threads=1)
+        gain = metrics.evaluate(name, scores, data.labels, indptr=data.indptr).mean(name)
+        status = Status.STOPPED if record.stopped else Status.FINISHED
+        history = tuple(record.history)
+        return LambdaRankResult(np.empty(0), 1.0 - gain, -np.inf, status, history, booster=booster)
+
+
+def _lightgbm():
+    try:
+        import lightgbm
+    except ImportError:
+        raise InputError("LambdaRank needs LightGBM: pip install lightgbm") from None
+    return lightgbm

@@ -1,0 +1,35 @@
+"""SVM-pAUC: the structural surrogate of the partial AUC, minimised with a certificate."""
+
+from dataclasses import dataclass
+
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.surrogates import PAUC
+
+
+@dataclass(frozen=True)
+class SVMPAUC:
+    """Certified minimiser of ``alpha/2 ||w||^2 + mean_u pAUC surrogate`` over [0, k/n_neg].
+
+    Parameters
+    ----------
+    alpha : float
+        Regularisation strength, > 0.
+    tol : float
+        Certified relative gap.
+    max_iter : int
+
+    References
+    ----------
+    Narasimhan and Agarwal, "A structural SVM based approach for optimizing partial AUC", ICML
+    2013.
+    """
+
+    alpha: float
+    tol: float = 1e-6
+    max_iter: int = 2000
+
+    def solve(self, data, k, callback=None):
+        """Minimise on `RankingData`; returns a `SolverResult` with its certificate."""
+        risk = EmpiricalRisk(PAUC(k), data)
+        return CuttingPlane(self.alpha, self.tol, self.max_iter).solve(risk, callback=callback)
