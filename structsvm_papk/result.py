@@ -24,6 +24,7 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"
     STOPPED = "stopped"
     STALLED = "stalled"
+    INCONSISTENT = "inconsistent"
     FINISHED = "finished"
 
     @property
@@ -45,6 +46,10 @@ _SENTENCES = {
     Status.INTERRUPTED: "Interrupted: this is the best point so far, with its certificate.",
     Status.STOPPED: "Stopped by the callback: this is the best point so far.",
     Status.STALLED: "Stopped: rounding errors prevent further progress at this tolerance.",
+    Status.INCONSISTENT: (
+        "Stopped: the cuts contradict the values of the risk, so there is no bound. Either the "
+        "risk is not convex, or the scores are too large for double precision: rescale the features."
+    ),
     Status.FINISHED: "Finished the requested number of iterations; the method has no certificate.",
 }
 

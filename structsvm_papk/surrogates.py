@@ -9,6 +9,7 @@ Recommender Systems", ICML 2020.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from difflib import get_close_matches
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -49,8 +50,9 @@ class Surrogate(ABC):
     convex: ClassVar[bool] = True
 
     def __post_init__(self):
-        if int(self.k) != self.k or self.k < 1:
+        if not isinstance(self.k, Real) or not 1 <= self.k < np.inf or self.k != int(self.k):
             raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
+        object.__setattr__(self, "k", int(self.k))
 
     def value_and_subgradient(self, scores, indptr, n_pos):
         """Evaluate every user's list.

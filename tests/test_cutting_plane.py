@@ -264,3 +264,34 @@ def test_restricted_qp_solvers_agree_and_duals_are_feasible():
             total = theta @ slopes
             values.append(theta @ intercepts - total @ total / (2 * 0.5))
         assert values == pytest.approx([values[0]] * 3, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("size", [1e8, 1e16])
+def test_a_start_far_out_does_not_spoil_the_bound(name, size):
+    """There the intercepts of cuts have lost all their digits."""
+    for oracle in (problems.risk(name), problems.one_user_risk(name)):
+        best = CuttingPlane(0.1, tol=1e-8).solve(oracle)
+        start = size * np.linspace(1, -1, oracle.n_features)
+        far = CuttingPlane(0.1, tol=1e-6).solve(oracle, w_init=start)
+        assert far.lower_bound <= best.objective
+        assert far.converged
+        assert far.objective == pytest.approx(best.objective, rel=2e-6)
+
+
+def test_a_risk_that_is_not_convex_after_all_is_found_out():
+    class Ramp:
+        """min(1, |w - 3|): its cuts are not lower bounds."""
+
+        n_features = 1
+
+        def __call__(self, w):
+            distance = abs(w[0] - 3.0)
+            return min(1.0, distance), np.array([np.sign(w[0] - 3.0) * (distance < 1.0)])
+
+    result = CuttingPlane(0.01, tol=1e-9).solve(Ramp(), w_init=np.array([3.5]))
+    assert result.lower_bound <= result.objective
+    wrong = CuttingPlane(1.0, tol=1e-9).solve(Ramp(), w_init=np.array([2.5]))
+    assert wrong.status is Status.INCONSISTENT
+    assert wrong.lower_bound == -np.inf
+    assert "no bound" in wrong.message

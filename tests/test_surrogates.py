@@ -133,8 +133,10 @@ def test_extreme_scores_stay_finite_and_ordered(scale):
 def test_unknown_name_lists_the_known_and_suggests():
     with pytest.raises(InputError, match="did you mean 'clipped_ramp'"):
         make_surrogate("clippedramp", 3)
-    with pytest.raises(InputError, match="at least 1"):
-        make_surrogate("avg", 0)
+    for k in (0, -3, 2.5, None, [1], np.inf, np.nan, "3"):
+        with pytest.raises(InputError, match="at least 1"):
+            make_surrogate("avg", k)
+    assert make_surrogate("avg", np.float64(3.0)).k == 3
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -6,6 +6,7 @@ from numba import njit
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
+ROUNDING = 4 * np.finfo(float).eps  # of a sum, relative to the sum of the absolute terms
 
 
 class CutModel:
@@ -120,12 +121,19 @@ class CutModel:
 
         With ``g = A' theta`` it is ``b . theta - ||g_w||^2 / (2 alpha)``; where there is an s, it
         lies between 0 and the optimum, so ``min(0, g_s)`` times an upper bound of that is added.
+        What rounding may have added to these sums is taken off.
         """
         theta = self._theta[self.order]
-        total = theta @ self._slopes[self.order]
+        slots = self.order[theta > 0.0]
+        theta, slopes, intercepts = theta[theta > 0.0], self._slopes[slots], self._intercepts[slots]
+        total = theta @ slopes
         slope, rest = total[:n_features], total[n_features:]
         least = np.minimum(rest, 0.0).sum() * upper_bound
-        return theta @ self._intercepts[self.order] - slope @ slope / (2 * alpha) + least
+        size = theta @ np.abs(intercepts) + np.abs(slope / alpha) @ (
+            theta @ np.abs(slopes[:, :n_features])
+        )
+        bound = theta @ intercepts - slope @ slope / (2 * alpha) + least
+        return bound - ROUNDING * size
 
     def _heights(self, z):
         return self._slopes[self.order] @ z + self._intercepts[self.order]

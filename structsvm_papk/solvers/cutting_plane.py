@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError
 from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
-from structsvm_papk.solvers._cut_model import CutModel
+from structsvm_papk.solvers._cut_model import ROUNDING, CutModel
 
 METHODS = ("bundle", "line_search", "one_slack")
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
@@ -27,6 +27,7 @@ _LEVEL_PROX = 1e-3  # least curvature of s, whose scale is that of the risk: 1
 _FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
+_CONTRADICTION = 1e-9  # a bound above the objective by this share proves that a cut is wrong
 _STALL = 50  # iterations without any progress before the solver gives up
 _MAX_IDLE = {"bundle": 12, "line_search": 50, "one_slack": 50}  # iterations a cut may be idle
 _AHEAD = 0.1  # of the way from the best point to the proposal: where line_search cuts
@@ -296,6 +297,9 @@ class _Run:
         self.history.append(progress)
         stop = self.callback is not None and self.callback(progress)
         config = self.config
+        if relative_gap(self.best, self.lower_bound) < -_CONTRADICTION:
+            self.lower_bound = -np.inf
+            return Status.INCONSISTENT
         if relative_gap(self.best, self.lower_bound) <= config.tol:
             return Status.CONVERGED
         if stop:
@@ -334,8 +338,13 @@ class _Run:
         return cuts
 
     def add(self, cuts):
-        """Add the cuts of an evaluation to the model."""
-        self.model.add(cuts.slopes, cuts.intercepts, np.arange(cuts.intercepts.size))
+        """Add the cuts of an evaluation to the model, lowered by what rounding may have added.
+
+        The intercept ``R_j(w) - g . w`` is a difference: far out it has few digits left.
+        """
+        size = np.abs(cuts.intercepts) + 2.0 * np.abs(cuts.slopes) @ np.abs(cuts.point)
+        intercepts = cuts.intercepts - ROUNDING * size
+        self.model.add(cuts.slopes, intercepts, np.arange(intercepts.size))
 
     def accept(self, cuts, objective):
         """Take the point of an evaluation as the best one."""
