@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import sys
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -23,13 +22,13 @@ from time import process_time as clock
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "solvers_benchopt"))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "solvers_benchopt"))
 
-from benchmark_utils.measuring import measure  # noqa: E402
-from benchmark_utils.tasks import TASKS, trivial  # noqa: E402
+from benchmark_utils.measuring import measure
+from benchmark_utils.tasks import TASKS, trivial
+from memory import in_fresh_process
 
-from structsvm_papk import CuttingPlane, EmpiricalRisk, alpha_path, make_surrogate  # noqa: E402
+from structsvm_papk import CuttingPlane, EmpiricalRisk, alpha_path, make_surrogate
 
 CONVEX = ("avg", "max", "ts", "pauc")
 EXCESS = 4e-7  # F - F* at which dlib is compared
@@ -249,11 +248,9 @@ def behance_row(task, risk, alpha, options):
 
 def peak_memory(task, surrogate):
     """Peak of a process that does nothing but this fit."""
-    command = [sys.executable, str(HERE / "memory.py"), "--child", task, surrogate, "1e-3"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = json.loads(out)
-    return {"peak_mb": found["peak_mb"], "X_mb": found["X_mb"],
-            "peak_over_X": found["peak_mb"] / found["X_mb"]}  # fmt: skip
+    found = in_fresh_process(task, surrogate, 1e-3)
+    ratio = found["peak_mb"] / found["X_mb"]
+    return {"peak_mb": found["peak_mb"], "X_mb": found["X_mb"], "peak_over_X": ratio}
 
 
 def path(options):
