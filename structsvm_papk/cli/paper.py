@@ -1,17 +1,20 @@
 """``reproduce table1|table2|figure1|table3``: the paper's tables and figure, recomputed."""
 
+import math
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from structsvm_papk.cli import console, options
+from structsvm_papk.plots import check_plot, save_figure
 
 
 def register(app):
     """Add the commands."""
-    for command in (table1, table2):
+    for command in (table1, table2, figure1):
         app.command()(command)
 
 
@@ -99,3 +102,52 @@ def working(title):
         return
     with screen.status(title) as status:
         yield status.update
+
+
+def figure1(
+    condition: Annotated[
+        list[str] | None,
+        typer.Option(help="Only strong, beta, moderate or weak; repeat for more."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the lists and of the start.")] = 0,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save the figure (.png, .svg or .pdf).")
+    ] = None,
+    as_json: options.Json = False,
+):
+    """Surrogates under margin conditions: the authors' descent, and certified minimisers beside it.
+
+    Includes the weak condition, where Ramp is minimised by the convex-concave procedure.
+    """
+    from structsvm_papk.experiments import figure1 as experiment
+
+    options.check_outputs(plot)
+    if plot is not None:
+        check_plot(plot)
+    conditions = tuple(condition or experiment.SETTINGS)
+    with working("minimising") as say:
+        panels = experiment.run(conditions, seed, lambda p: say(f"{p.condition} {p.solver}"))
+    if plot is not None:
+        save_figure(experiment.plot(panels), plot)
+    if as_json:
+        console.print_json({"figure": "figure1", "panels": [p.as_dict() for p in panels]})
+        return
+    console.print_table(_final_values(panels))
+
+
+def _final_values(panels):
+    table = Table(title="Figure 1: values where the runs end", title_justify="left")
+    for name in ("condition", "minimised", "solver"):
+        table.add_column(name, no_wrap=True)
+    for name in (*panels[0].curves, "gap"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("tends to zero in the paper")
+    for panel in panels:
+        last = panel.as_dict()
+        values = (f"{value:.4f}" for value in last["measured"].values())
+        gap = f"{last['gap']:.1e}" if math.isfinite(last["gap"]) else "-"
+        zero = last["published"]["tends_to_zero"]
+        shown = "not drawn" if zero is None else ", ".join(zero)
+        cells = (panel.condition, panel.optimised, panel.solver)
+        table.add_row(*cells, *values, gap, shown)
+    return table
