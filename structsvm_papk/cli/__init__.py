@@ -16,6 +16,7 @@ from structsvm_papk.cli import (
     demo,
     evaluate,
     fit,
+    nonconvex,
     predict,
     reproduce,
     theory,
@@ -31,7 +32,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (demo, compare, fit, predict, evaluate, theory, reproduce):
+for group in (demo, compare, fit, predict, evaluate, nonconvex, theory, reproduce):
     group.register(app)
 
 

@@ -106,7 +106,8 @@ class _Run:
         self.n_boxes, self.history = 0, []
 
     def loop(self, w_init, warm_start):
-        local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=self.config.time_limit)
+        limit = self.config.time_limit
+        local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4)
         self._take(local.solve(self.oracle, w_init, warm_start=warm_start))
         self._open_cube()
         next_search = 1
