@@ -93,7 +93,7 @@ class RankingData:
         positive = _checked_labels(y, X.shape[0])
         indptr = _checked_indptr(indptr, X.shape[0])
         user_of_row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-        users = np.arange(indptr.size - 1) if users is None else np.asarray(users)
+        users = np.arange(indptr.size - 1) if users is None else _array(users, "users")
         if users.shape != (indptr.size - 1,):
             raise InputError(
                 f"users has {users.size} labels, but indptr describes {indptr.size - 1} users"
@@ -177,7 +177,7 @@ class RankingData:
 
     def exclusions(self, k):
         """Users that have no positive or fewer than k negatives, as `Exclusions`."""
-        if k < 1 or int(k) != k:
+        if not isinstance(k, (int, float, np.number)) or not 1 <= k < np.inf or int(k) != k:
             raise InputError(f"k must be a whole number of at least 1, got {k!r}")
         no_positive = self.n_pos == 0
         few_negatives = ~no_positive & (self.n_neg < k)
@@ -260,7 +260,9 @@ class RankingData:
 def _checked_matrix(X):
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
-    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    X = X.tocsr() if sparse.issparse(X) else _array(X, "X")
+    if X.dtype.kind == "c":
+        raise InputError("X must be numeric and real, but it holds complex numbers")
     if X.dtype not in (np.float64, np.float32):
         try:
             X = X.astype(np.float64)
@@ -270,8 +272,27 @@ def _checked_matrix(X):
         raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise InputError(f"X is empty: shape {X.shape}")
+    if sparse.issparse(X):
+        _check_structure(X)
     _refuse_non_finite(X)
     return X
+
+
+def _check_structure(X):
+    """Refuse indices that lead out of the arrays: SciPy lets them be, our kernels follow."""
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"X is no valid CSR matrix: {error}") from None
+
+
+def _array(values, name):
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked values; remove or impute them first")
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} must be a regular array: {error}") from None
 
 
 def _refuse_non_finite(X):
@@ -296,12 +317,15 @@ def _raise_non_finite(value, row, column):
 
 
 def _checked_labels(y, n_rows):
-    y = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    y = _array(y.to_numpy() if hasattr(y, "to_numpy") else y, "y")
     if y.shape != (n_rows,):
         raise InputError(f"y has shape {y.shape}, but X has {n_rows} rows")
     if y.dtype == bool:
         return y
-    values = np.unique(y)
+    try:
+        values = np.unique(y)
+    except TypeError:
+        raise InputError("labels must be of one type: 0/1, -1/1 or booleans") from None
     if (
         np.issubdtype(y.dtype, np.number)
         and np.isin(values, [-1, 0, 1]).all()
@@ -316,21 +340,22 @@ def _checked_labels(y, n_rows):
 
 
 def _checked_indptr(indptr, n_rows):
-    indptr = np.asarray(indptr)
+    indptr = _array(indptr, "indptr")
     if indptr.ndim != 1 or indptr.size < 2 or not np.issubdtype(indptr.dtype, np.integer):
         raise InputError("indptr must be a vector of at least two whole numbers")
+    indptr = indptr.astype(np.int64)  # differences of unsigned numbers are never negative
     if indptr[0] != 0 or indptr[-1] != n_rows or (np.diff(indptr) < 0).any():
         raise InputError(
             f"indptr must rise from 0 to the number of rows ({n_rows}); it goes from "
             f"{indptr[0]} to {indptr[-1]}"
         )
-    return indptr.astype(np.int64)
+    return indptr
 
 
 def _encode_groups(groups, n_rows):
     if groups is None:
         return np.zeros(1, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
-    groups = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
+    groups = _array(groups.to_numpy() if hasattr(groups, "to_numpy") else groups, "groups")
     if groups.shape != (n_rows,):
         raise InputError(
             f"groups has shape {groups.shape}, but X has {n_rows} rows: give one label per row"
@@ -342,6 +367,6 @@ def _encode_groups(groups, n_rows):
         raise InputError(f"group label missing at row {np.flatnonzero(missing)[0]}")
     try:
         users, codes = np.unique(groups, return_inverse=True)
-    except TypeError:
+    except (TypeError, ValueError):
         raise InputError("group labels of different types cannot be sorted; use one type") from None
     return users, codes.astype(np.int64)

@@ -315,9 +315,15 @@ class PAPKRanker(BaseEstimator):
                 "max_iter": self.max_iter,
                 "time_limit": self.time_limit,
                 "seed": seed,
-                **(self.solver_options or {}),
+                **self._extra_settings(),
             },
         )
+
+    def _extra_settings(self):
+        options = self.solver_options or {}
+        if not isinstance(options, dict) or "alpha" in options:
+            raise InputError("solver_options must be a dict of solver fields, without 'alpha'")
+        return options
 
     def _find_classes(self, y):
         if self.relevance_threshold is not None:

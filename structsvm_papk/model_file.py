@@ -22,7 +22,6 @@ from structsvm_papk.outputs import write_atomically
 FORMAT = "structsvm_papk model"
 FORMAT_VERSION = 1
 _LARGEST_HEADER = 100_000_000  # the limit of the safetensors layout
-_CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 
 
 @dataclass(frozen=True)
@@ -150,11 +149,15 @@ def _encoded(model):
 
 
 def _digest(description, array):
-    return hashlib.sha256(description.encode() + b"\0" + array).hexdigest()
+    # half a surrogate pair, which JSON can spell, has no UTF-8: it must not match, not crash
+    text = description.encode(errors="backslashreplace")
+    return hashlib.sha256(text + b"\0" + array).hexdigest()
 
 
 def _content(path):
     path = Path(path)
+    if "\0" in str(path):
+        raise InputError(f"cannot read {str(path)!r}: the name holds a null character")
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError(f"cannot read {path}: it is not a regular file")
@@ -212,28 +215,70 @@ def _checked_coef(path, entry, array):
 
 
 def _model_from(path, description, coef):
-    names = description.get("feature_names")
     try:
         return Model(
             coef=coef,
-            k=_a(int, description["k"]),
+            k=_whole(description["k"], 1),
             surrogate=_a(str, description["surrogate"]),
-            alpha=float(_a((int, float), description["alpha"])),
+            alpha=_strength(description["alpha"]),
             solver=_a(str, description["solver"]),
-            certificate={key: description["certificate"][key] for key in _CERTIFICATE},
-            feature_names=None if names is None else tuple(_a(str, name) for name in names),
-            first_index=_a((int, type(None)), description["first_index"]),
-            relevance_threshold=_a((int, float, type(None)), description["relevance_threshold"]),
+            certificate=_certificate_from(_a(dict, description["certificate"])),
+            feature_names=_names_from(description.get("feature_names")),
+            first_index=_optional(_whole, description["first_index"]),
+            relevance_threshold=_optional(_number, description["relevance_threshold"]),
             package_version=_a(str, description["package_version"]),
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _damaged(path, f"bad or missing entry ({error})") from None
 
 
+def _certificate_from(entries):
+    return {
+        "objective": _number(entries["objective"]),
+        "lower_bound": _optional(_number, entries["lower_bound"]),
+        "gap": _optional(_number, entries["gap"]),
+        "status": _a(str, entries["status"]),
+        "converged": _a(bool, entries["converged"]),
+        "n_iter": _whole(entries["n_iter"]),
+    }
+
+
+def _names_from(names):
+    if names is None:
+        return None
+    names = tuple(_a(str, name) for name in _a(list, names))
+    if len(set(names)) < len(names):
+        raise ValueError("a feature name appears twice")
+    return names
+
+
 def _a(types, value):
-    if not isinstance(value, types):
+    if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
         raise TypeError(f"unexpected {type(value).__name__}")
     return value
+
+
+def _whole(value, least=0):
+    if not least <= _a(int, value) < 2**63:
+        raise ValueError("a whole number is out of range")
+    return value
+
+
+def _number(value):
+    value = float(_a((int, float), value))
+    if not math.isfinite(value):
+        raise ValueError("a number is not finite")
+    return value
+
+
+def _strength(value):
+    if not _number(value) >= 0:
+        raise ValueError("a strength is negative")
+    return float(value)
+
+
+def _optional(check, value):
+    return None if value is None else check(value)
 
 
 def _foreign(path):

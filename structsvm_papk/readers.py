@@ -21,6 +21,7 @@ FORMATS = ("svmlight", "csv", "tsv", "parquet")
 _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 _DELIMITER = {"csv": ",", "tsv": "\t"}
 _LARGEST_INDEX = 2**31 - 2
+_LONGEST_USER = 1000  # characters: numpy gives every label the room of the longest
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -146,6 +147,8 @@ def read_table(
         Anything that cannot be read, with file, line, and reason.
     """
     path = Path(path)
+    if "\0" in str(path):
+        raise InputError(f"cannot read {str(path)!r}: the name holds a null character")
     format = format or _format_of(path)
     if format not in FORMATS:
         raise InputError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
@@ -159,10 +162,10 @@ def read_table(
             table = _read_parquet(path, roles)
         else:
             table = _read_text(path, _DELIMITER[format], roles)
+        _refuse_non_finite(table, format)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot read {path}: {reason}") from None
-    _refuse_non_finite(table, format)
     return table
 
 
@@ -241,12 +244,12 @@ def _svmlight_groups(path, qid, n_rows, sidecar):
     if sidecar is None:
         return qid if qid.size else None
     counts = _read_counts(sidecar)
-    if counts.sum() != n_rows:
+    if sum(counts) != n_rows:  # of Python's integers: a sum in int64 could wrap around
         raise InputError(
-            f"{sidecar}: its {counts.size} counts add up to {counts.sum()}, "
+            f"{sidecar}: its {len(counts)} counts add up to {sum(counts)}, "
             f"but {path} has {n_rows} rows"
         )
-    groups = np.repeat(np.arange(counts.size), counts)
+    groups = np.repeat(np.arange(len(counts)), counts)
     if qid.size and not _same_partition(groups, qid):
         raise InputError(
             f"{path} names its users by qid, and {sidecar} divides the rows differently; "
@@ -271,7 +274,7 @@ def _read_counts(path):
                 shown = text[:40].decode(errors="replace")
                 raise InputError(f"{path}, line {number}: expected a number of rows, got {shown!r}")
             counts.append(int(text))
-    return np.array(counts, dtype=np.int64)
+    return counts
 
 
 def _data_lines(path):
@@ -361,6 +364,8 @@ class _Columns:
 
 def _choose_columns(path, names, roles):
     _check_names(path, names)
+    if roles.label == roles.group and roles.label in names:
+        raise InputError(f"{path}: column {roles.label!r} cannot be both the label and the user")
     if roles.require_labels and roles.label not in names:
         raise InputError(
             f"{path}: no column {roles.label!r} for the label; the columns are {_names(names)}; "
@@ -431,7 +436,7 @@ def _read_text(path, delimiter, roles):
     labels = None if columns.label is None else values[:, columns.label].copy()
     groups = None
     if columns.group is not None:
-        groups = _natural(list(users))[values[:, columns.group].astype(np.int64)]
+        groups = _natural(path, list(users))[values[:, columns.group].astype(np.int64)]
     return Table(str(path), X, labels, groups, tuple(names[c] for c in columns.features))
 
 
@@ -480,8 +485,14 @@ def _label_value(text):
     return float(text) if known is None else known
 
 
-def _natural(labels):
+def _natural(path, labels):
     """Users as whole numbers where they all are, else as text."""
+    for label in labels:
+        if len(label) > _LONGEST_USER or "\0" in label:
+            raise InputError(
+                f"{path}: the user {label[:40]!r}.. is longer than {_LONGEST_USER} characters or "
+                "holds a null character; name users by short texts or numbers"
+            )
     try:
         numbers = [int(text) for text in labels]
         if len(set(numbers)) == len(labels):
@@ -554,6 +565,8 @@ def _feature_matrix(path, frame, features):
 def _numbers(path, frame, c):
     values = _arrow_values(path, frame, c)
     try:
+        if values.dtype.kind in "mM":
+            raise TypeError("a time is no number: its unit would decide the value")
         return values if values.dtype == np.float32 else values.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(
@@ -564,6 +577,11 @@ def _numbers(path, frame, c):
 
 def _arrow_values(path, frame, c):
     column = frame.column(c)
+    if column.type.num_fields and not str(column.type).startswith("dictionary"):
+        raise InputError(
+            f"{path}: column {frame.column_names[c]!r} has type {column.type}: nested values "
+            "are neither features nor users"
+        )
     if column.null_count:
         row = np.flatnonzero(column.is_null().to_numpy())[0]
         raise InputError(
@@ -622,8 +640,11 @@ def _place(table, row, format):
     with _text(path) as file:
         rows = csv.reader(file, delimiter="," if format == "csv" else "\t")
         lines = (rows.line_num for fields in rows if fields)
-        return f"{path}, line {_nth(lines, row + 1)}"
+        try:
+            return f"{path}, line {_nth(lines, row + 1)}"
+        except csv.Error:  # it limits the length of a field, numpy does not
+            return f"{path}, row {row} (counted from 0)"
 
 
 def _nth(items, n):
-    return next(item for position, item in enumerate(items) if position == n)
+    return next((item for position, item in enumerate(items) if position == n), "?")

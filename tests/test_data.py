@@ -144,3 +144,37 @@ def test_wrong_number_of_user_labels_or_weights():
         RankingData(X, Y, [0, 3, 6], users=["a", "b", "c"])
     with pytest.raises(InputError, match="2 features"):
         RankingData(X, Y, [0, 6]).scores(np.zeros(3))
+
+
+def test_indices_that_lead_out_of_a_csr_matrix():
+    beyond = sparse.csr_matrix(X + 1)
+    beyond.indices[3] = 10**8
+    with pytest.raises(InputError, match="no valid CSR matrix"):
+        RankingData(beyond, Y, [0, 3, 6])
+    torn = sparse.csr_matrix(X + 1)
+    torn.indptr[3] = 10**7
+    with pytest.raises(InputError, match="no valid CSR matrix"):
+        RankingData(torn, Y, [0, 3, 6])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"X": X + 1j}, "complex"),
+        ({"X": np.ma.array(X, mask=X > 3)}, "masked"),
+        ({"X": [[1, 2], [3]]}, "regular array"),
+        ({"y": [None, 1, 0, 1, 0, 0]}, "of one type"),
+        ({"indptr": np.array([0, 5, 3, 6], dtype=np.uint64)}, "must rise"),
+        ({"indptr": [[0], [1, 2]]}, "regular array"),
+        ({"users": [[1], [2, 3]]}, "regular array"),
+    ],
+)
+def test_odd_arguments_are_refused(changes, reason):
+    with pytest.raises(InputError, match=reason):
+        RankingData(**({"X": X, "y": Y, "indptr": [0, 3, 6]} | changes))
+
+
+@pytest.mark.parametrize("k", [None, "3", 0, 1.5, np.nan, np.inf])
+def test_k_must_be_a_whole_number(k):
+    with pytest.raises(InputError, match="whole number"):
+        RankingData(X, Y, [0, 3, 6]).exclusions(k)

@@ -194,6 +194,8 @@ def test_users_left_out_are_counted_or_refused(task):
         ({"surrogate": "ts_alg2", "solver": "cutting_plane"}, "is not convex"),
         ({"surrogate": "ts", "solver": "cccp"}, "CCCP solves ramp and clipped_ramp, not 'ts'"),
         ({"solver_options": {"step": 1}}, "CuttingPlane has no setting 'step'"),
+        ({"solver_options": {"alpha": 1}}, "solver_options must be a dict"),
+        ({"solver_options": 3}, "solver_options must be a dict"),
         ({"policy": "ignore"}, "unknown policy 'ignore'"),
         ({"n_threads": 0}, "n_threads"),
     ],

@@ -238,3 +238,46 @@ def test_check_writable(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="Not a directory"):
         check_writable(tmp_path / "file" / "new")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"alpha": 10**400},
+        {"alpha": float("nan")},
+        {"alpha": -1},
+        {"k": 0},
+        {"k": True},
+        {"k": 10**400},
+        {"feature_names": "abcd"},
+        {"feature_names": {"a": 1, "b": 2, "c": 3, "d": 4}},
+        {"feature_names": ["a", "a", "b", "c"]},
+        {"first_index": -5},
+        {"first_index": True},
+        {"relevance_threshold": float("inf")},
+        {"relevance_threshold": 10**400},
+        {"certificate": CERTIFICATE | {"objective": [[]]}},
+        {"certificate": CERTIFICATE | {"gap": float("nan")}},
+        {"certificate": list(CERTIFICATE)},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_signed_nonsense_is_refused(saved, changes):
+    header, array = parts(saved)
+    resign(header, array, **changes)
+    rewrite(saved, header, array)
+    with pytest.raises(InputError, match="damaged: bad or missing entry"):
+        load_model(saved)
+
+
+def test_half_a_surrogate_pair_in_the_description(saved):
+    header, array = parts(saved)
+    header["__metadata__"]["model"] = "\ud800"
+    rewrite(saved, header, array)
+    with pytest.raises(InputError, match="checksum"):
+        load_model(saved)
+
+
+def test_a_null_character_in_the_name():
+    with pytest.raises(InputError, match="null character"):
+        load_model("a\0b")

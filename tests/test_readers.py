@@ -292,3 +292,42 @@ def test_relevance_by_threshold():
         relevance_from(grades, 9, "f")
     with pytest.raises(InputError, match=r"f: all labels are of one class \(1\)"):
         relevance_from(np.ones(3), None, "f")
+
+
+def test_sidecar_counts_that_wrap_around_64_bits(tmp_path):
+    path = written(tmp_path, "rows.txt", "1 1:1\n0 1:2\n")
+    most = 10**18 - 1
+    written(tmp_path, "rows.txt.query", f"{most}\n" * 18 + f"{2**64 + 2 - 18 * most}\n")
+    assert "add up to 18446744073709551618, but" in message(path)
+
+
+def test_one_column_cannot_be_label_and_user(tmp_path):
+    path = written(tmp_path, "rows.csv", "label,a\n1,2\n0,1\n")
+    assert "both the label and the user" in message(path, label="label", group="label")
+
+
+def test_a_field_too_long_for_the_csv_module(tmp_path):
+    text = f"label,note,a\n1,{'x' * 200_000},nan\n0,b,1\n"
+    assert "column 'a' is nan" in message(written(tmp_path, "rows.csv", text), ignore=("note",))
+
+
+@pytest.mark.parametrize("user", ["u" * 1001, "a\0"])
+def test_user_labels_that_numpy_would_blow_up_or_cut(tmp_path, user):
+    text = f"label,group,a\n1,{user},1\n0,a,2\n"
+    assert "null character" in message(written(tmp_path, "rows.csv", text))
+
+
+def test_a_null_character_in_the_name():
+    with pytest.raises(InputError, match="null character"):
+        read_table("a\0b")
+
+
+@pytest.mark.parametrize("column", ["label", "a", "group"])
+def test_parquet_with_nested_or_temporal_columns(tmp_path, column):
+    frame = {"label": [1, 0], "group": ["u", "u"], "a": [1.0, 2.0]}
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame(frame | {column: [[1], [2]]}).write_parquet(path)
+    assert "nested" in message(path)
+    if column != "group":
+        pl.DataFrame(frame | {column: pd.to_datetime(["2020", "2021"])}).write_parquet(path)
+        assert "not numbers" in message(path)
