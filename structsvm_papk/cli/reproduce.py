@@ -8,7 +8,7 @@ import typer
 
 from structsvm_papk.cli import coverage, degenerate, distinguishability, paper
 
-EXPERIMENTS = (paper, coverage, distinguishability)
+EXPERIMENTS = (paper, coverage, degenerate, distinguishability)
 
 app = typer.Typer(help="Reproduce tables and figures of the paper.", no_args_is_help=True)
 
