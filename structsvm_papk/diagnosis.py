@@ -368,23 +368,25 @@ def degeneracy_figure(diagnoses):
 
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.subplots()
-    for place, name in enumerate(dict.fromkeys(one.surrogate for one in diagnoses)):
+    names = list(dict.fromkeys(one.surrogate for one in diagnoses))
+    ks = sorted({one.k for one in diagnoses})
+    room = 0.08 * min(np.diff(ks), default=1)  # lines that coincide stay visible side by side
+    for place, name in enumerate(names):
         own = [one for one in diagnoses if one.surrogate == name]
-        color = _COLORS[place % len(_COLORS)]
-        axes.plot(
-            [one.k for one in own], [one.share() for one in own], "-", color=color, label=name
-        )
-        for one in own:
+        color, shift = _COLORS[place % len(_COLORS)], room * (place - (len(names) - 1) / 2)
+        x = [one.k + shift for one in own]
+        axes.plot(x, [one.share() for one in own], "-", color=color, label=name)
+        for at, one in zip(x, own, strict=True):
             marker, fill = _MARKERS[one.joint.verdict]
             face = color if fill else "white"
-            axes.plot(one.k, one.share(), marker, color=color, mfc=face, ms=8 - place, zorder=3)
+            axes.plot(at, one.share(), marker, color=color, mfc=face, ms=7, zorder=3)
+    axes.set_xticks(ks)
     axes.set(
         xlabel="k",
         ylabel="share of users for whom\nw = 0 is optimal",
         ylim=(-0.04, 1.04),
-        title="Degenerate optima (filled: also for all users jointly)",
+        title="filled: w = 0 is optimal for all users jointly; cross: undecided",
     )
-    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.25)
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center")
