@@ -151,7 +151,7 @@ def _panel(condition, certified, seed):
 def _certified(oracle):
     if oracle.convex:
         return "cutting_plane", CuttingPlane(ALPHA, _TOL).solve(oracle)
-    starts = oracle.risk.starts(ALPHA)
+    starts = oracle.risk.starts(ALPHA, names=("avg", "logistic"))
     return "cccp", CCCP(ALPHA).solve(oracle, starts)
 
 
@@ -216,7 +216,7 @@ _COLOURS = {
 _NAMES = {"max": "Max", "avg": "Avg", "ts": "TS", "ts_alg2": "TS (Algorithm 2)", "ramp": "Ramp"}
 _DASHES = {"max": "-", "avg": "--", "ts": "-.", "ramp": "-", "risk": ":"}
 _TITLES = {"strong": "a) strong", "beta": "b) beta", "moderate": "c) moderate", "weak": "weak"}
-_SOLVERS = {"descent": "authors' descent", "cutting_plane": "cutting plane", "cccp": "CCCP"}
+_SOLVERS = {"cutting_plane": "cutting plane", "cccp": "CCCP"}
 
 
 def plot(panels):
@@ -247,7 +247,9 @@ def _draw(axes, panel):
         width = 2.6 if name == panel.optimised[: len(name)] else 1.4
         steps = np.arange(1, values.size + 1)
         axes.plot(steps, values, _DASHES[name], color=_COLOURS[name], lw=width, label=label)
-    optimised = f"{_NAMES[panel.optimised]} by {_SOLVERS[panel.solver]}"
+    solver = "descent" if panel.condition == "weak" else "authors' descent"  # theirs has no Ramp
+    solver = solver if panel.solver == "descent" else _SOLVERS[panel.solver]
+    optimised = f"{_NAMES[panel.optimised]} by {solver}"
     axes.set_title(f"{_TITLES[panel.condition]} margin\n{optimised}", fontsize=10)
     axes.set(ylim=(-0.03, 2), xlabel="evaluations")
     axes.grid(alpha=0.25)
