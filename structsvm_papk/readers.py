@@ -539,9 +539,12 @@ def _read_parquet(path, roles):
         ) from None
     try:
         with open(path, "rb") as file:
-            frame = parquet.read_table(file)
-    except ArrowException as error:
+            return _parquet_table(path, parquet.read_table(file), roles)
+    except (ArrowException, UnicodeDecodeError) as error:  # text is decoded as it is taken out
         raise InputError(f"{path} is not a readable Parquet file: {error}") from None
+
+
+def _parquet_table(path, frame, roles):
     if frame.num_rows == 0:
         raise InputError(f"{path}: the file has no data rows")
     columns = _choose_columns(path, frame.column_names, roles)

@@ -331,3 +331,13 @@ def test_parquet_with_nested_or_temporal_columns(tmp_path, column):
     if column != "group":
         pl.DataFrame(frame | {column: pd.to_datetime(["2020", "2021"])}).write_parquet(path)
         assert "not numbers" in message(path)
+
+
+@pytest.mark.parametrize("text", ["label", "naive", "vvvv"])
+def test_parquet_text_that_is_no_utf8(tmp_path, text):
+    path = tmp_path / "rows.parquet"
+    frame = {"label": [1, 0], "group": ["uuuu", "vvvv"], "naive": [1.0, 2.0]}
+    pl.DataFrame(frame).write_parquet(path, compression="uncompressed", statistics=False)
+    damaged = path.read_bytes().replace(text.encode(), b"\xe2" + text[1:].encode())
+    path.write_bytes(damaged)
+    assert "not a readable Parquet file" in message(path)
