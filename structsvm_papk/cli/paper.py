@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import Progress
 from rich.table import Table
 
 from structsvm_papk.cli import console, options
+from structsvm_papk.errors import InputError
 from structsvm_papk.plots import check_plot, save_figure
 
 
 def register(app):
     """Add the commands."""
-    for command in (table1, table2, figure1):
+    for command in (table1, table2, figure1, table3):
         app.command()(command)
+    app.command(name="synthetic-movielens")(synthetic_movielens)
 
 
 def table1(as_json: options.Json = False):
@@ -150,4 +153,112 @@ def _final_values(panels):
         shown = "not drawn" if zero is None else ", ".join(zero)
         cells = (panel.condition, panel.optimised, panel.solver)
         table.add_row(*cells, *values, gap, shown)
+    return table
+
+
+def table3(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Unpacked ml-100k, or a folder of train_data_d*.tsv, val_.. and test_.. files."
+        ),
+    ],
+    results: Annotated[
+        Path,
+        typer.Option(help="Folder of the fits; an interrupted run goes on from it."),
+    ],
+    dataset: Annotated[
+        str,
+        typer.Option(help="movielens (ml-100k), citation or behance (prepared .tsv files)."),
+    ] = "movielens",
+    k: Annotated[
+        list[int] | None, typer.Option("--k", help="Only this k; repeat for more.")
+    ] = None,
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Seed of preparation and starts; repeat for more.")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Only this method, as the table names it; repeat.")
+    ] = None,
+    eta: Annotated[
+        list[float] | None, typer.Option(help="Step sizes of the grid; by default the paper's.")
+    ] = None,
+    alpha: Annotated[
+        list[float] | None, typer.Option(help="Regularisations of the grid; same default.")
+    ] = None,
+    ridge: Annotated[
+        list[float] | None, typer.Option(help="Regularisations of logistic fits.")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Steps of descent.")] = 201,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    as_json: options.Json = False,
+):
+    """Mean pAp@k on held-out items, all methods, settings chosen by validation."""
+    from structsvm_papk.experiments import movielens
+    from structsvm_papk.experiments import table3 as experiment
+
+    given = {"etas": eta, "alphas": alpha, "ridges": ridge}
+    grid = experiment.Grid(steps=steps, **{n: tuple(v) for n, v in given.items() if v})
+    plan = experiment.Plan(
+        str(folder), dataset, tuple(k or ()), tuple(seed or (0,)), tuple(method or ()), grid
+    )
+    if dataset == "movielens":
+        console.note(movielens.LICENCE)
+    with _progress() as watch:
+        found = experiment.run(plan, results, jobs, watch)
+    if as_json:
+        console.print_json(found)
+    else:
+        for number in plan.ks:
+            rows = [row for row in found["rows"] if row["k"] == number]
+            console.print_table(_gains_table(rows, dataset, number))
+
+
+def synthetic_movielens(
+    folder: Annotated[Path, typer.Argument(help="New or empty folder.")],
+    users: Annotated[int, typer.Option(help="Number of users.")] = 150,
+    items: Annotated[int, typer.Option(help="Number of items.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
+):
+    """Write invented ratings shaped like ml-100k, to try table3 without the real data."""
+    from structsvm_papk.experiments import movielens
+
+    if users < 1 or items < 50:
+        raise InputError("the folder needs at least 1 user and 50 items")
+    print(movielens.write_synthetic(folder, users, items, seed=seed))
+
+
+@contextmanager
+def _progress():
+    """A bar of the fits on standard error; silent where that is no terminal."""
+    screen = console.notes()
+    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("fits", total=None)
+
+        def watch(done, total, cell):
+            label = "fits" if cell is None else f"{cell.method}, k = {cell.k}"
+            bar.update(task, completed=done, total=total, description=label)
+
+        yield watch
+
+
+def _gains_table(rows, dataset, k):
+    title = f"Table 3, {dataset}, k = {k}: mean pAp@{k} gain on the test lists, in %"
+    table = Table(title=title, title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for name in ("published", "measured", "95% over users", "validation"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("status")
+    for row in rows:
+        published = "-" if row["published"] is None else f"{row['published']:.1f}"
+        ends = zip(row["statuses"], row["zero"], strict=True)
+        statuses = ", ".join(dict.fromkeys(s + ", w = 0" * zero for s, zero in ends))
+        table.add_row(
+            row["method"],
+            published,
+            f"{row['measured']:.1f}",
+            f"{row['lower']:.1f} to {row['upper']:.1f}",
+            f"{row['validation']:.1f}",
+            statuses,
+        )
     return table
