@@ -31,6 +31,13 @@ def one_user_risk(name, k=10, n_pos=25, n_neg=160, seed=0):
 
 def full_problem(oracle, alpha):
     """``alpha/2 ||w||^2 + R(w)`` of a convex surrogate written in full in cvxpy; its optimum."""
+    problem = written_in_full(oracle, alpha)
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    return problem.value
+
+
+def written_in_full(oracle, alpha):
+    """The whole problem, every pair of it, for any solver that cvxpy knows."""
     data, k = oracle.data, oracle.surrogate.k
     w = cp.Variable(data.n_features)
     users = []
@@ -39,9 +46,7 @@ def full_problem(oracle, alpha):
         users.append(
             _FULL[oracle.surrogate.name](rows[: data.n_pos[u]], rows[data.n_pos[u] :], k, w)
         )
-    problem = cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + sum(users) / data.n_users))
-    problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    return problem.value
+    return cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + sum(users) / data.n_users))
 
 
 def _avg(P, Q, k, w):
