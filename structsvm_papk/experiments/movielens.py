@@ -231,9 +231,23 @@ def read_prepared(folder):
     for part, found in zip(_PARTS, paths, strict=True):
         if len(found) != 1:
             raise InputError(f"{folder} holds {len(found)} files {part}_data_d*.tsv, expected one")
+    for found in paths:
+        _check_columns(found[0])
     first = read_table(paths[0][0], label="label", group="user_id")
     others = [read_table(p[0], label="label", group="user_id", like=first) for p in paths[1:]]
     return Splits(*(table.ranking_data() for table in (first, *others)))
+
+
+def _check_columns(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        names = file.readline().rstrip("\r\n").split("\t")
+    features = [f"f{j}" for j in range(len(names) - 2)]
+    if names != ["user_id", *features, "label"] or not features:
+        shown = ", ".join(names[:4]) + (", .." if len(names) > 4 else "")
+        raise InputError(
+            f"{path}: expected the columns user_id, f0, f1, .., label, separated by tabs; "
+            f"found {shown}"
+        )
 
 
 def write_synthetic(folder, n_users=150, n_items=200, mean_ratings=90, rank=4, seed=0):
