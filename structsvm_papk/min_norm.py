@@ -47,7 +47,7 @@ class NearestPoint:
     n_steps: int
 
 
-def min_norm_point(lmo, n_features, tol=1e-9, max_iter=2000):
+def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None):
     """Find the point of smallest norm.
 
     Parameters
@@ -57,13 +57,14 @@ def min_norm_point(lmo, n_features, tol=1e-9, max_iter=2000):
     n_features : int
     tol : float
         Stop at a distance of at most ``tol * scale``, or bounds that differ by less.
-    max_iter : int
-        Support points to ask for.
+    max_iter : int, optional
+        Support points to ask for; by default 2000, and 20 more for each feature.
 
     Returns
     -------
     NearestPoint
     """
+    max_iter = max_iter or 2000 + 20 * n_features
     first = lmo(np.zeros(n_features))
     state = _Corral(first)
     lower, direction = 0.0, None

@@ -24,6 +24,10 @@ def degenerate(
         list[str] | None,
         typer.Option(help="gaussian, heavy_tails or mislabelled; repeat. By default all."),
     ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this one beside ClippedRamp; repeat. By default all."),
+    ] = None,
     users: Annotated[int, typer.Option(help="Training users, and held-out users.")] = 600,
     items: Annotated[int, typer.Option(help="Items of each user.")] = 70,
     features: Annotated[int, typer.Option(help="Features.")] = 90,
@@ -50,6 +54,7 @@ def degenerate(
         found = study.run(
             range(seeds),
             regimes,
+            method or tuple(study.METHODS),
             sizes=sizes,
             jobs=jobs,
             callback=lambda part: bar.update(task, advance=1),
