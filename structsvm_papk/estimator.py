@@ -370,7 +370,7 @@ def _numbers(y):
 
 
 def _warn_about(result):
-    if result.status == Status.DEGENERATE:
+    if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
         warnings.warn(result.message, DegenerateOptimumWarning, stacklevel=3)
     elif not result.converged and result.status != Status.FINISHED:
         warnings.warn(result.message, ConvergenceWarning, stacklevel=3)

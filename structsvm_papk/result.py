@@ -38,7 +38,8 @@ _SENTENCES = {
     Status.DEGENERATE: (
         "Converged to the zero vector: no direction lowers this surrogate on average over the "
         "users, so w = 0 is its exact minimiser and every score ties. The surrogate says nothing "
-        "about this data; try surrogate 'clipped_ramp', another k, or better features."
+        "about this data ('diagnose' tells for which users); try surrogate 'clipped_ramp', "
+        "another k, or better features."
     ),
     Status.STATIONARY: "Stopped at a stationary point: no further decrease of the majorants.",
     Status.MAX_ITER: "Stopped at the iteration limit before the gap reached the tolerance.",

@@ -7,7 +7,8 @@ from scipy import sparse
 
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import degenerate_lists, engagement_lists, linear_lists
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.estimator import PAPKRanker
 from structsvm_papk.majorants import KINDS, majorant
 from structsvm_papk.result import Status
 from structsvm_papk.risk import EmpiricalRisk
@@ -172,6 +173,16 @@ def test_leaves_zero_behind_where_every_convex_surrogate_is_degenerate():
     assert convex.status is Status.DEGENERATE
     assert result.objective < 0.97
     assert result.w.any()
+
+
+def test_a_stationary_zero_is_not_returned_silently():
+    lists = degenerate_lists(n_users=20, n_pos=3, n_neg=20, n_features=3, noise=0.01, seed=1)
+    risk = EmpiricalRisk(make_surrogate("ramp", 2), ranking_data(lists))
+    result = CCCP(1e-2, tol=1e-4).solve(risk)
+    assert not result.w.any()
+    assert "diagnose" in result.message
+    with pytest.warns(DegenerateOptimumWarning, match="clipped_ramp"):
+        PAPKRanker(k=2, surrogate="ramp", tol=1e-4).fit(lists.X, lists.y, lists.groups)
 
 
 def test_scaling_the_starts_never_hurts():

@@ -265,7 +265,10 @@ class _Search:
 
     def _notes(self, best, status):
         if status is Status.STATIONARY and not best.w.any():
-            yield "The point is w = 0, where every score ties: try other starts."
+            yield (
+                "The point is w = 0, from which no start led away: this risk may say nothing about "
+                "this data, which 'diagnose' tells. Try other starts, or surrogate 'clipped_ramp'."
+            )
 
 
 class _Descent:
@@ -406,7 +409,7 @@ class _Descent:
                 self.w, self.objective = candidates[best], values[best]
 
     def _set_alpha(self, alpha):
-        self.objective += (alpha - self.alpha) / 2 * (self.w @ self.w)
+        self.objective += float((alpha - self.alpha) / 2 * (self.w @ self.w))
         self.alpha = alpha
 
     def _evaluate(self, w):
