@@ -102,5 +102,7 @@ def _lightgbm():
     try:
         import lightgbm
     except ImportError:
-        raise InputError("LambdaRank needs LightGBM: pip install lightgbm") from None
+        raise InputError(
+            "LambdaRank needs LightGBM: pip install lightgbm (the extra 'trees')"
+        ) from None
     return lightgbm

@@ -10,7 +10,6 @@ the same surrogates (TS exactly), CCCP on Ramp and ClippedRamp, and the baseline
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, fields
@@ -21,8 +20,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from structsvm_papk import metrics
+from structsvm_papk import __version__, metrics
 from structsvm_papk.baselines import (
     GreedyPAPK,
     LambdaRank,
@@ -271,6 +271,7 @@ class Plan:
     def identity(self):
         """What two runs must share so that their cells may stand in one folder."""
         found = {
+            "version": __version__,
             "dataset": self.dataset,
             "data": _digest(self.source, self.dataset),
             "preparation": asdict(self.preparation),
@@ -396,8 +397,7 @@ def _in_processes(tasks, jobs):
 
 def _one_thread():
     """Workers share the processors: none of them starts threads of its own."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
+    threadpool_limits(1)
 
 
 @lru_cache(maxsize=4)
