@@ -295,3 +295,17 @@ def test_a_risk_that_is_not_convex_after_all_is_found_out():
     assert wrong.status is Status.INCONSISTENT
     assert wrong.lower_bound == -np.inf
     assert "no bound" in wrong.message
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_many_features_are_solved_in_the_span_of_the_cuts(name):
+    """An orthonormal change of basis into 1,500 columns changes nothing but the length of w."""
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(1500, 5)))[0][:, :5].T
+    for small in (problems.risk(name, n_features=5), problems.one_user_risk(name)):
+        data = small.data
+        y = np.empty(data.rows.size, dtype=bool)
+        y[data.rows] = data.labels
+        wide = EmpiricalRisk(small.surrogate, RankingData(data.X @ basis, y, data.indptr))
+        one, two = (CuttingPlane(1e-2, tol=1e-8).solve(oracle) for oracle in (small, wide))
+        assert two.converged
+        assert two.objective == pytest.approx(one.objective, rel=2e-8)

@@ -2,10 +2,14 @@
 
 import numpy as np
 from numba import njit
+from scipy.linalg import lapack
+
+from structsvm_papk._interior_point import duality_gap
 
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
+_WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 ROUNDING = 4 * np.finfo(float).eps  # of a sum, relative to the sum of the absolute terms
 
 
@@ -16,25 +20,29 @@ class CutModel:
     model is ``sum_j max_(cuts i of block j) (a_i . z + b_i)``. The dual point `theta` is
     non-negative and sums to 1 over each block; see `lower_bound`.
 
-    Cuts live in slots that are reused; `order` lists the slots in use, block after block.
+    Cuts live in slots that are reused; `order` lists the slots in use, block after block. With many
+    features the cuts' inner products are kept, and the restricted problem is solved in their span.
 
     Parameters
     ----------
-    n_variables, n_blocks : int
+    n_features, n_variables, n_blocks : int
+        Lengths of w and of z, and number of blocks.
     qp_solver : str
         cvxpy solver for the restricted problem.
     """
 
-    def __init__(self, n_variables, n_blocks, qp_solver):
+    def __init__(self, n_features, n_variables, n_blocks, qp_solver):
         from structsvm_papk.qp import RestrictedQP  # cvxpy takes a second to import
 
-        self.n_blocks = n_blocks
+        self.n_features, self.n_blocks = n_features, n_blocks
         self.qp = RestrictedQP(qp_solver)
         self._slopes = np.empty((0, n_variables))
         self._intercepts = np.empty(0)
         self._block = np.empty(0, dtype=np.int64)
-        self._theta = np.empty(0)
+        self._theta = np.empty(0)  # zero in the slots that are free
+        self._norms = np.empty(0)
         self._idle = np.empty(0, dtype=np.int64)
+        self._gram = np.empty((0, 0)) if n_features > _WIDE else None
         self.order = np.empty(0, dtype=np.int64)
         self.starts = np.zeros(n_blocks, dtype=np.int64)
 
@@ -53,7 +61,12 @@ class CutModel:
         slots = self._free_slots(intercepts.size)
         self._slopes[slots], self._intercepts[slots] = slopes, intercepts
         self._block[slots], self._idle[slots], self._theta[slots] = blocks, 0, 0.0
+        self._norms[slots] = np.linalg.norm(slopes, axis=1)
         self._list(np.concatenate([self.order, slots]))
+        if self._gram is not None:
+            new = self._slopes[slots, : self.n_features]
+            self._gram[slots] = new @ self._slopes[:, : self.n_features].T
+            self._gram[:, slots] = self._gram[slots].T
         sums = np.add.reduceat(self._theta[self.order], self.starts)
         self._theta[self.order[self.starts[sums == 0.0]]] = 1.0
 
@@ -69,11 +82,13 @@ class CutModel:
         """Improve the dual point for ``min_z sum_f curvature_f/2 (z_f - centre_f)^2 + model(z)``.
 
         Coordinate steps over the blocks first; where they do not reach the wanted accuracy, the
-        restricted QP on the cuts that matter.
+        restricted QP on the cuts that matter. Both work in coordinates v in which the curvature is
+        1 and the centre 0.
 
         Parameters
         ----------
         centre, curvature : ndarray of shape (n_variables,)
+            The curvature is the same for all features.
         target : float
             Wanted duality gap of this problem.
 
@@ -81,82 +96,61 @@ class CutModel:
         -------
         z : ndarray
             Minimiser that belongs to the dual point.
-        inner_gap : float
-            Duality gap that was reached.
+        value : float
+            ``model(z)``.
         """
-        z = self._primal(centre, curvature)
-        inner_gap = np.inf
+        slopes = self._coordinates(curvature)
+        heights = self._intercepts[self.order] + (self._slopes @ centre)[self.order]
+        theta = self._theta[self.order]
+        gap = np.inf
         if self.n_blocks >= _FEW_BLOCKS:
-            inner_gap = block_sweeps(
-                self._slopes,
-                self._intercepts,
-                self.order,
-                self.starts,
-                self._theta,
-                z,
-                1.0 / curvature,
-                _SWEEPS,
-                target,
-            )
-            z = self._primal(centre, curvature)
+            v = -(theta @ slopes)
+            gap = block_sweeps(slopes, heights, self.starts, theta, v, _SWEEPS, target)
         for _ in range(_QP_ROUNDS):
-            if inner_gap <= target or not self._solve_qp(z, centre, curvature, 0.5 * target):
+            if gap <= target or not self._solve_qp(slopes, heights, theta, 0.5 * target):
                 break
-            z = self._primal(centre, curvature)
-            inner_gap = self.inner_gap(z)
-        return z, inner_gap
+            gap = duality_gap(theta, slopes, heights, self.starts, 1.0)
+        self._theta[self.order] = theta
+        heights -= slopes @ (theta @ slopes)
+        z = centre - self._theta @ self._slopes / curvature
+        return z, np.maximum.reduceat(heights, self.starts).sum()
 
-    def inner_gap(self, z):
-        """``model(z)`` less its value at the dual point: zero where theta is optimal for z."""
-        heights = self._heights(z)
-        top = np.maximum.reduceat(heights, self.starts).sum()
-        return top - heights @ self._theta[self.order]
+    def _coordinates(self, curvature):
+        """Slopes in coordinates with curvature 1: of the variables, or of the span of the cuts."""
+        if self._gram is None:
+            return self._slopes[self.order] / np.sqrt(curvature)
+        gram = self._gram[np.ix_(self.order, self.order)] / curvature[0]
+        others = self._slopes[self.order, self.n_features :] / np.sqrt(curvature[self.n_features :])
+        return np.hstack([_factor(gram), others])
 
-    def value(self, z):
-        """``model(z)``."""
-        return np.maximum.reduceat(self._heights(z), self.starts).sum()
+    def _solve_qp(self, slopes, heights, theta, tol):
+        """Solve the restricted QP on the cuts with dual weight and the highest of each block."""
+        now = heights - slopes @ (theta @ slopes)
+        tops = np.maximum.reduceat(now, self.starts)
+        block = self._block[self.order]
+        chosen = (theta > 0.0) | (now >= tops[block])
+        found = self.qp.solve(slopes[chosen], heights[chosen], block[chosen], 1.0, tol)
+        if found is None:
+            return False
+        theta[:] = 0.0
+        theta[chosen] = found
+        return True
 
-    def lower_bound(self, alpha, n_features, upper_bound):
+    def lower_bound(self, alpha, upper_bound):
         """Certified lower bound of ``min_w alpha/2 ||w||^2 + R(w)`` from the dual point.
 
         With ``g = A' theta`` it is ``b . theta - ||g_w||^2 / (2 alpha)``; where there is an s, it
         lies between 0 and the optimum, so ``min(0, g_s)`` times an upper bound of that is added.
         What rounding may have added to these sums is taken off.
         """
-        theta = self._theta[self.order]
-        slots = self.order[theta > 0.0]
-        theta, slopes, intercepts = theta[theta > 0.0], self._slopes[slots], self._intercepts[slots]
-        total = theta @ slopes
-        slope, rest = total[:n_features], total[n_features:]
+        theta = self._theta
+        total = theta @ self._slopes
+        slope, rest = total[: self.n_features], total[self.n_features :]
         least = np.minimum(rest, 0.0).sum() * upper_bound
-        size = theta @ np.abs(intercepts) + np.abs(slope / alpha) @ (
-            theta @ np.abs(slopes[:, :n_features])
-        )
-        bound = theta @ intercepts - slope @ slope / (2 * alpha) + least
+        bound = theta @ self._intercepts - slope @ slope / (2 * alpha) + least
+        size = theta @ np.abs(self._intercepts)
+        size += np.linalg.norm(slope) / alpha * (theta @ self._norms)
         return bound - ROUNDING * size
-
-    def _heights(self, z):
-        return self._slopes[self.order] @ z + self._intercepts[self.order]
-
-    def _primal(self, centre, curvature):
-        return centre - self._theta[self.order] @ self._slopes[self.order] / curvature
-
-    def _solve_qp(self, z, centre, curvature, tol):
-        """Solve the restricted QP on the cuts with dual weight and the highest of each block."""
-        heights = self._heights(z)
-        tops = np.maximum.reduceat(heights, self.starts)
-        block = self._block[self.order]
-        chosen = (self._theta[self.order] > 0.0) | (heights >= tops[block])
-        slots = self.order[chosen]
-        shifted = self._intercepts[slots] + self._slopes[slots] @ centre
-        found = self.qp.solve(
-            self._slopes[slots] / np.sqrt(curvature), shifted, block[chosen], 1.0, tol
-        )
-        if found is None:
-            return False
-        self._theta[self.order] = 0.0
-        self._theta[slots] = found
-        return True
 
     def _free_slots(self, n):
         used = np.zeros(self._block.size, dtype=bool)
@@ -168,12 +162,14 @@ class CutModel:
         return free[:n]
 
     def _grow(self, extra):
-        d = self._slopes.shape[1]
-        self._slopes = np.concatenate([self._slopes, np.empty((extra, d))])
-        self._intercepts = np.concatenate([self._intercepts, np.empty(extra)])
-        self._block = np.concatenate([self._block, np.zeros(extra, dtype=np.int64)])
-        self._theta = np.concatenate([self._theta, np.zeros(extra)])
-        self._idle = np.concatenate([self._idle, np.zeros(extra, dtype=np.int64)])
+        self._slopes = np.pad(self._slopes, ((0, extra), (0, 0)))
+        self._intercepts = np.pad(self._intercepts, (0, extra))
+        self._block = np.pad(self._block, (0, extra))
+        self._theta = np.pad(self._theta, (0, extra))
+        self._norms = np.pad(self._norms, (0, extra))
+        self._idle = np.pad(self._idle, (0, extra))
+        if self._gram is not None:
+            self._gram = np.pad(self._gram, (0, extra))
 
     def _list(self, slots):
         self.order = slots[np.argsort(self._block[slots], kind="stable")]
@@ -181,21 +177,29 @@ class CutModel:
         self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
 
 
+def _factor(gram):
+    """L with ``L L' = gram`` for a positive semidefinite matrix, by pivoted Cholesky."""
+    factor, pivots, rank, _ = lapack.dpstrf(gram, lower=1, tol=-1.0)
+    lower = np.tril(factor)[:, :rank]
+    out = np.empty_like(lower)
+    out[pivots - 1] = lower
+    return out
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _height(slopes, intercepts, slot, z):
-    total = intercepts[slot]
-    row = slopes[slot]
-    for f in range(z.size):
-        total += row[f] * z[f]
+def _height(slope, intercept, v):
+    total = intercept
+    for f in range(v.size):
+        total += slope[f] * v[f]
     return total
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _move(slopes, theta, low, high, fall, inverse, z):
+def _move(slopes, theta, low, high, fall, v):
     """Move dual weight from one cut of a block to another by an exact line search."""
     norm = 0.0
-    for f in range(z.size):
-        norm += inverse[f] * (slopes[high, f] - slopes[low, f]) ** 2
+    for f in range(v.size):
+        norm += (slopes[high, f] - slopes[low, f]) ** 2
     step = theta[low]
     if norm * step > fall:
         step = fall / norm
@@ -203,50 +207,42 @@ def _move(slopes, theta, low, high, fall, inverse, z):
     else:
         theta[low] = 0.0
     theta[high] += step
-    for f in range(z.size):
-        z[f] -= step * inverse[f] * (slopes[high, f] - slopes[low, f])
+    for f in range(v.size):
+        v[f] -= step * (slopes[high, f] - slopes[low, f])
 
 
 @njit(cache=True, nogil=True)
-def block_sweeps(slopes, intercepts, order, starts, theta, z, inverse, max_sweeps, target):
+def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
     """Maximise the dual block by block with pairwise steps; return the last sweep's gap.
 
-    `inverse` holds the inverse curvatures. Each visit moves weight from the lowest active cut of a
-    block to its highest. `theta` and `z` are updated in place; stops after `max_sweeps` or when the
-    gap falls to `target`.
+    The problem is ``min_v ||v||^2 / 2 + sum over blocks of max_i slopes[i] . v + intercepts[i]``.
+    Each visit moves weight from the lowest active cut of a block to its highest. `theta` and `v`
+    are updated in place; stops after `max_sweeps` or when the gap falls to `target`.
     """
-    heights = np.empty(order.size)
+    heights = np.empty(theta.size)
     gap = np.inf
     for _ in range(max_sweeps):
         gap = 0.0
         for j in range(starts.size):
             first = starts[j]
-            last = starts[j + 1] if j + 1 < starts.size else order.size
+            last = starts[j + 1] if j + 1 < starts.size else theta.size
             if last - first < 2:
                 continue
             for visit in range(2):
                 high, low, mean = first, -1, 0.0
                 for i in range(first, last):
-                    heights[i] = _height(slopes, intercepts, order[i], z)
+                    heights[i] = _height(slopes[i], intercepts[i], v)
                     if heights[i] > heights[high]:
                         high = i
-                    if theta[order[i]] > 0.0:
-                        mean += theta[order[i]] * heights[i]
+                    if theta[i] > 0.0:
+                        mean += theta[i] * heights[i]
                         if low < 0 or heights[i] < heights[low]:
                             low = i
                 if visit == 0:
                     gap += heights[high] - mean
                 if heights[high] <= heights[low]:
                     break
-                _move(
-                    slopes,
-                    theta,
-                    order[low],
-                    order[high],
-                    heights[high] - heights[low],
-                    inverse,
-                    z,
-                )
+                _move(slopes, theta, low, high, heights[high] - heights[low], v)
         if gap <= target:
             break
     return gap

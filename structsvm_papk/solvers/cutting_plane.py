@@ -156,7 +156,7 @@ class _OneBlock:
 
 def _default_blocks(oracle):
     """About two cuts a feature and iteration, as long as they stay small beside the data."""
-    affordable = max(1, (32 << 20) // (8 * oracle.n_features))
+    affordable = max(1, (8 << 20) // (8 * oracle.n_features))
     return int(min(max(2 * oracle.n_features, 32), 400, affordable))
 
 
@@ -213,7 +213,7 @@ class _Run:
     def _start(self, w_init, warm_start):
         w = self._first_point(w_init, warm_start)
         cuts = self.ask(w)
-        self.model = CutModel(cuts.point.size, self.oracle.n_blocks, self.config.qp_solver)
+        self.model = CutModel(w.size, cuts.point.size, self.oracle.n_blocks, self.config.qp_solver)
         if warm_start is not None and warm_start.cuts is not None:
             self._take_cuts(warm_start.cuts, cuts)
         self.add(cuts)
@@ -255,10 +255,9 @@ class _Run:
         scale = max(abs(self.best), 1e-3)
         wanted = min(self.best - self.lower_bound, last_predicted)
         target = np.clip(_INNER * 0.3 * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
-        z, _ = self.model.minimise(centre, curvature, target)
-        bound = self.model.lower_bound(alpha, d, self.best)
-        self.lower_bound = max(self.lower_bound, bound)
-        return z[:d], self.best - self.objective(z[:d], self.model.value(z))
+        z, value = self.model.minimise(centre, curvature, target)
+        self.lower_bound = max(self.lower_bound, self.model.lower_bound(alpha, self.best))
+        return z[:d], self.best - self.objective(z[:d], value)
 
     def _step(self, w, predicted):
         """Ask the oracle at w; move there if it is better; adapt the proximal term."""
