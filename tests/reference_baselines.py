@@ -21,11 +21,12 @@ def prec_avg_by_subsets(p, q, k):
     return best / k
 
 
-def prec_avg_few_positives(p, q, k):
-    """The extension to n_pos < k, written from the formula."""
+def prec_avg_few_positives(p, q, k, weight=None):
+    """The extension to n_pos < k, written from the formula; `weight` is n_pos, or k if balanced."""
+    weight = weight or len(p)
     p, q = sorted(p, reverse=True), sorted(q, reverse=True)
     values = [
-        k - h + sum(q[: k - h]) - (len(p) - h) / (len(p) - h) * sum(p[h:]) for h in range(len(p))
+        k - h + sum(q[: k - h]) - (weight - h) / (len(p) - h) * sum(p[h:]) for h in range(len(p))
     ]
     return max(values) / k
 

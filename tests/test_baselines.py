@@ -74,6 +74,21 @@ def test_prec_avg_against_enumeration(seed):
     assert there[0] >= value[0] + coef @ (other - [*p, *q]) - 1e-12  # the subgradient inequality
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_balanced_prec_avg_ignores_a_constant(seed):
+    rng = np.random.default_rng(seed)
+    p, q = rng.standard_normal(2), rng.standard_normal(6)
+
+    def value(shift, balanced):
+        scores = np.array([*p, *q]) + shift
+        surrogate = PrecAtKAvg(4, balanced)
+        return surrogate.value_and_subgradient(scores, np.array([0, 8]), np.array([2]))[0][0]
+
+    assert value(0.0, True) == pytest.approx(prec_avg_few_positives(p, q, 4, weight=4))
+    assert value(3.0, True) == pytest.approx(value(0.0, True))
+    assert value(3.0, False) == pytest.approx(value(0.0, False) + 3.0 * (4 - 2) / 4)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_prec_avg_is_above_the_precision_risk(seed):
     rng = np.random.default_rng(seed)

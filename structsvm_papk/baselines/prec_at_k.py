@@ -1,5 +1,8 @@
 """The average surrogate of precision@k of Kar, Narasimhan and Jain (2015)."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 from numba import njit
 
@@ -7,6 +10,7 @@ from structsvm_papk._kernels import top_k
 from structsvm_papk.surrogates import Surrogate
 
 
+@dataclass(frozen=True)
 class PrecAtKAvg(Surrogate):
     """``1/k max_{0<=h<=m} [ k - h + sum_{j<=k-h} q_(j) - (beta-h)/(n_pos-h) sum_{i>h} p_(i) ]``.
 
@@ -18,21 +22,23 @@ class PrecAtKAvg(Surrogate):
     Kar et al. require ``n_pos >= k``, where ``beta = k`` and this is their definition divided by
     k. For ``n_pos < k`` it is the extension in the code of the pAp@k paper: the weight of the
     positives is ``beta - h``, so the value then changes by ``(k - beta) c / k`` when a constant c
-    is added to all scores.
+    is added to all scores. With `balanced` the weight is ``k - h`` there, as in the original
+    formula, and nothing changes.
 
     References
     ----------
     Kar, Narasimhan, Jain, "Surrogate functions for maximizing precision at the top", ICML 2015.
     """
 
-    name = "prec_avg"
+    balanced: bool = False
+    name: ClassVar[str] = "prec_avg"
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
-        _prec_avg(scores, indptr, n_pos, self.k, first, last, values, coef)
+        _prec_avg(scores, indptr, n_pos, self.k, self.balanced, first, last, values, coef)
 
 
 @njit(cache=True, nogil=True)
-def _prec_avg(scores, indptr, n_pos, k, first, last, values, coef):
+def _prec_avg(scores, indptr, n_pos, k, balanced, first, last, values, coef):
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
         positives = scores[indptr[u] : middle]
@@ -40,14 +46,14 @@ def _prec_avg(scores, indptr, n_pos, k, first, last, values, coef):
         negatives = scores[middle : indptr[u + 1]]
         chosen = top_k(negatives, k)
         chosen = chosen[np.argsort(-negatives[chosen])]
-        beta = min(n_pos[u], k)
+        weight = k if balanced else min(n_pos[u], k)
         below = positives.sum()
         above = negatives[chosen].sum()
         # n_pos = k, all of them on top: nothing is missed, and no mean of others exists
         best = 0.0 if n_pos[u] == k else -np.inf
         best_h = k if n_pos[u] == k else -1
         for h in range(min(n_pos[u], k + 1)):
-            value = k - h + above - (beta - h) / (n_pos[u] - h) * below
+            value = k - h + above - (weight - h) / (n_pos[u] - h) * below
             if value > best:
                 best = value
                 best_h = h
@@ -59,4 +65,4 @@ def _prec_avg(scores, indptr, n_pos, k, first, last, values, coef):
         for j in range(k - best_h):
             coef[middle + chosen[j]] = 1.0 / k
         for i in range(best_h, n_pos[u]):
-            coef[indptr[u] + order[i]] = -(beta - best_h) / ((n_pos[u] - best_h) * k)
+            coef[indptr[u] + order[i]] = -(weight - best_h) / ((n_pos[u] - best_h) * k)
