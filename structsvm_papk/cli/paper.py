@@ -206,6 +206,12 @@ def table3(
         console.note(movielens.LICENCE)
     with _progress() as watch:
         found = experiment.run(plan, results, jobs, watch)
+    if found["published_data"] is False:
+        console.note(
+            f"{folder} is not MovieLens 100K (other numbers of ratings, users or items): the "
+            "published values are for other data",
+            style="yellow",
+        )
     if as_json:
         console.print_json(found)
     else:

@@ -98,6 +98,12 @@ def read_ratings(folder):
     return ratings
 
 
+def is_movielens_100k(ratings):
+    """Whether the sizes are those of MovieLens 100K: 100,000 ratings, 943 users, 1,682 items."""
+    sizes = (len(ratings), np.unique(ratings[:, 0]).size, np.unique(ratings[:, 1]).size)
+    return sizes == (100_000, 943, 1682)
+
+
 def _first_bad_line(path):
     with open(path, encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):

@@ -451,10 +451,12 @@ def table(plan, results):
     Returns
     -------
     dict
-        ``rows``, one for each k and method, with ``published`` (gain in %, None where the paper has
-        none), ``measured`` (mean test gain in % over the seeds), ``lower`` and ``upper`` (95%
-        bootstrap over users, each with the mean of its gains over the seeds), ``n_users``, and for
-        each seed ``settings``, ``statuses`` and ``gaps`` of the chosen fit and ``zero``.
+        ``published_data``, whether the ratings are those of MovieLens 100K (by their sizes; None
+        for prepared files), and ``rows``, one for each k and method, with ``published`` (gain in
+        %, None where the paper has none), ``measured`` (mean test gain in % over the seeds),
+        ``lower`` and ``upper`` (95% bootstrap over users, each with the mean of its gains over the
+        seeds), ``n_users``, and for each seed ``settings``, ``statuses`` and ``gaps`` of the
+        chosen fit and ``zero``.
     """
     folder = Path(results) / "cells"
     best = {}
@@ -467,7 +469,20 @@ def table(plan, results):
         _row(plan, k, name, [best[k, name, seed] for seed in plan.seeds])
         for k, name in product(plan.ks, plan.methods)
     ]
-    return {"table": "table3", "dataset": plan.dataset, "seeds": list(plan.seeds), "rows": rows}
+    return {
+        "table": "table3",
+        "dataset": plan.dataset,
+        "published_data": _is_published_data(plan),
+        "seeds": list(plan.seeds),
+        "rows": rows,
+    }
+
+
+def _is_published_data(plan):
+    """Whether the ratings are those of the paper; None where that cannot be told."""
+    if plan.dataset != "movielens":
+        return None
+    return movielens.is_movielens_100k(movielens.read_ratings(plan.source))
 
 
 def _read(path):
