@@ -136,6 +136,10 @@ class CutModel:
         theta[chosen] = found
         return True
 
+    def dual_point(self, alpha):
+        """The w at which the dual point's bound is attained, ``-g_w / alpha``."""
+        return -(self._theta @ self._slopes)[: self.n_features] / alpha
+
     def lower_bound(self, alpha, upper_bound):
         """Certified lower bound of ``min_w alpha/2 ||w||^2 + R(w)`` from the dual point.
 

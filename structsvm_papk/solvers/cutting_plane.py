@@ -178,6 +178,7 @@ class _Run:
         self.nulls = 0  # steps without a serious decrease since prox last changed
         self.passes = 0
         self.history = []
+        self.last_progress = 0
 
     def loop(self, w_init, warm_start):
         self._start(w_init, warm_start)
@@ -293,6 +294,11 @@ class _Run:
             float(min(self.lower_bound, self.best)),
             self.model.size,
         )
+        if not self.history or (
+            progress.objective < self.history[-1].objective
+            or progress.lower_bound > self.history[-1].lower_bound
+        ):
+            self.last_progress = len(self.history)
         self.history.append(progress)
         stop = self.callback is not None and self.callback(progress)
         config = self.config
@@ -310,11 +316,11 @@ class _Run:
         return Status.STALLED if self._is_stalled() else None
 
     def _is_stalled(self):
-        """No better point and no better bound for many iterations."""
-        if len(self.history) <= _STALL:
+        """No better point and no better bound for many iterations, nor at the dual's own point."""
+        if len(self.history) - self.last_progress < _STALL:
             return False
-        old, new = self.history[-_STALL], self.history[-1]
-        return new.objective >= old.objective and new.lower_bound <= old.lower_bound
+        self._step(self.model.dual_point(self.config.alpha), 0.0)
+        return self.best >= self.history[-1].objective
 
     def _zero_is_optimal(self):
         """No w improves on zero by more than rounding, and the bound agrees within tol."""
@@ -365,7 +371,12 @@ class _LineSearch:
         if not hasattr(run.oracle, "along"):
             raise InputError("method 'line_search' needs an oracle with `scores` and `along`")
         self.run = run
-        self.scores = run.oracle.scores(run.best_w)
+        self._renew()
+
+    def _renew(self):
+        """Scores of the best point from the data; sums of older ones keep the errors of larger."""
+        self.scores = self.run.oracle.scores(self.run.best_w)
+        self.size = np.abs(self.scores).max()
 
     def advance(self, w):
         run = self.run
@@ -384,6 +395,9 @@ class _LineSearch:
         if value < run.best:
             run.accept(cuts, value)
             self.scores = self.scores + ahead * rise
+        if np.abs(self.scores).max() < 0.5 * self.size:
+            self._renew()
+            run.best = run.objective(run.best_w, run.oracle.along(self.scores, self.scores)(0.0)[0])
 
     def _minimise(self, direction, line):
         """Bisect on the sign of the derivative; return t and the objective there."""
