@@ -62,7 +62,7 @@ def figure(results):
 def draw(axes, found, column):
     """Lowest gap so far of every solver, without the start at w = 0."""
     for name, curve in found[found["stop_val"].between(1e-20, 1e20)].groupby("solver_name"):
-        curve = curve.dropna(subset=[column]).sort_values(column)
+        curve = curve[curve[column] > 0].sort_values(column)  # 0 passes: not counted
         if len(curve):
             x, y = curve[column].to_numpy(float), curve["objective_gap"].to_numpy(float)
             y = np.minimum.accumulate(np.maximum(y, LOWEST))

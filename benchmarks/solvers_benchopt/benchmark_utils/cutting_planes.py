@@ -42,9 +42,8 @@ class CuttingPlaneSolver(BaseSolver):
     def get_result(self):
         if self.result is None:
             return {"w": np.zeros(self.risk.n_features), "data_passes": 0}
-        bound = self.result.lower_bound
         return {
             "w": self.result.w,
-            "lower_bound": bound if np.isfinite(bound) else None,
+            "lower_bound": max(self.result.lower_bound, 0.0),
             "data_passes": self.result.data_passes,
         }
