@@ -10,6 +10,7 @@ the same surrogates (TS exactly), CCCP on Ramp and ClippedRamp, and the baseline
 
 import hashlib
 import json
+import signal
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, fields
@@ -387,7 +388,7 @@ def _in_turn(tasks):
 
 
 def _in_processes(tasks, jobs):
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_one_thread)
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_set_up_worker)
     try:
         for future in as_completed([pool.submit(_compute, task) for task in tasks]):
             yield future.result()
@@ -395,9 +396,10 @@ def _in_processes(tasks, jobs):
         pool.shutdown(cancel_futures=True)
 
 
-def _one_thread():
-    """Workers share the processors: none of them starts threads of its own."""
+def _set_up_worker():
+    """No threads of its own, as workers share the processors; Ctrl-C is the parent's business."""
     threadpool_limits(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @lru_cache(maxsize=4)
