@@ -254,6 +254,27 @@ def test_a_far_start_does_not_spoil_the_bound(problem, distance, method):
     assert_same_optimum(result, solved(problem, 0.1))
 
 
+@few(40)
+@given(problems(one_user=True), st.sampled_from([1e8, 1e10, 1e12]))
+def test_line_search_does_not_drift_from_a_far_start(problem, distance):
+    oracle = risk_of(problem)
+    start = distance * np.cos(np.arange(oracle.n_features))
+    solver = CuttingPlane(0.1, max_iter=60, method="line_search")
+    assert_same_optimum(solver.solve(oracle, w_init=start), solved(problem, 0.1))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("scale", "alpha"), [(1e6, 1e-8), (1e6, 1e-4), (1e9, 1.0)])
+def test_large_features_with_small_alpha_do_not_prove_zero_optimal(scale, alpha, method):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(84, 4))
+    score = (X @ rng.normal(size=4) + 2 * rng.normal(size=84)).reshape(6, 14)
+    y = (score > np.quantile(score, 0.7, axis=1, keepdims=True)).ravel()
+    problem = RankingData(scale * X, y, np.arange(0, 85, 14)), 3, "avg"
+    result = CuttingPlane(alpha, max_iter=100, method=method).solve(risk_of(problem))
+    assert result.lower_bound <= 0.52574161  # the bundle's optimum, from features of scale 1 too
+
+
 @few(15)
 @given(problems(), st.sampled_from(METHODS), st.sampled_from(["random", "uniform", "nothing"]))
 def test_a_qp_solver_that_answers_nonsense_costs_progress_only(problem, method, answer):
