@@ -260,7 +260,9 @@ def test_line_search_does_not_drift_from_a_far_start(problem, distance):
     oracle = risk_of(problem)
     start = distance * np.cos(np.arange(oracle.n_features))
     solver = CuttingPlane(0.1, max_iter=60, method="line_search")
-    assert_same_optimum(solver.solve(oracle, w_init=start), solved(problem, 0.1))
+    result = solver.solve(oracle, w_init=start)
+    # what is left of a rounding error of 1e-16 of the first scores; without renewal it is 2e-5
+    assert result.lower_bound <= solved(problem, 0.1).objective + 1e-8
 
 
 @pytest.mark.parametrize("method", METHODS)
