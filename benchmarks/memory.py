@@ -113,6 +113,11 @@ def data(task):
 
 
 def peak_mb():
+    """Peak resident set of this process; `getrusage` would count the parent's before the exec."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024 / MB
     scale = 1 if sys.platform == "darwin" else 1024  # bytes there, kibibytes elsewhere
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale / MB
 
