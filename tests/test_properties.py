@@ -254,7 +254,6 @@ def test_a_far_start_does_not_spoil_the_bound(problem, distance, method):
     assert_same_optimum(result, solved(problem, 0.1))
 
 
-@pytest.mark.xfail(reason="line_search: bound too high by rounding of far scores", strict=False)
 @few(40)
 @given(problems(one_user=True), st.sampled_from([1e8, 1e10, 1e12]))
 def test_line_search_does_not_drift_from_a_far_start(problem, distance):

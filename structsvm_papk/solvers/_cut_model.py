@@ -10,7 +10,7 @@ _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
 _WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
-ROUNDING = 4 * np.finfo(float).eps  # of a sum, relative to the sum of the absolute terms
+ROUNDING = 16 * np.finfo(float).eps  # of a sum, relative to the sum of the absolute terms
 
 
 class CutModel:

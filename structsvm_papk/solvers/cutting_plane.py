@@ -379,22 +379,26 @@ class _LineSearch:
         self.size = np.abs(self.scores).max()
 
     def advance(self, w):
-        run = self.run
-        direction, rise = w - run.best_w, run.oracle.scores(w) - self.scores
+        """Move the best point towards w, and add the cuts a little further on."""
+        run, proposed = self.run, self.run.oracle.scores(w)
+        direction, rise = w - run.best_w, proposed - self.scores
         t, objective = self._minimise(direction, run.oracle.along(self.scores, rise))
         if objective < run.best:
             run.best_w, run.best = run.best_w + t * direction, objective
             self.scores = self.scores + t * rise
-        else:
-            t = 0.0
-        ahead = _AHEAD * (1.0 - t)
-        cuts = run.ask(run.best_w + ahead * direction, scores=self.scores + ahead * rise)
-        run.add(cuts)
+            self._renew_if_smaller()
         run.centre = run.best_w
+        scores = self.scores + _AHEAD * (proposed - self.scores)
+        cuts = run.ask(run.best_w + _AHEAD * (w - run.best_w), scores=scores)
+        run.add(cuts)
         value = run.objective(cuts.point, cuts.value)
         if value < run.best:
             run.accept(cuts, value)
-            self.scores = self.scores + ahead * rise
+            self.scores = scores
+            self._renew_if_smaller()
+
+    def _renew_if_smaller(self):
+        run = self.run
         if np.abs(self.scores).max() < 0.5 * self.size:
             self._renew()
             run.best = run.objective(run.best_w, run.oracle.along(self.scores, self.scores)(0.0)[0])
