@@ -49,7 +49,7 @@ _SENTENCES = {
     Status.STALLED: "Stopped: rounding errors prevent further progress at this tolerance.",
     Status.INCONSISTENT: (
         "Stopped: the cuts contradict the values of the risk, so there is no bound. Either the "
-        "risk is not convex, or the scores are too large for double precision: rescale the features."
+        "risk is not convex, or the scores are too large for double precision (rescale X)."
     ),
     Status.FINISHED: "Finished the requested number of iterations; the method has no certificate.",
 }
