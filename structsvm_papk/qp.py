@@ -17,7 +17,6 @@ is evaluated here: a certificate never rests on a solver's word.
 
 import warnings
 
-import cvxpy as cp
 import numpy as np
 
 from structsvm_papk import _interior_point
@@ -33,6 +32,8 @@ _CLOSE_ENOUGH = 10.0  # times the tolerance: below, an answer is not worth askin
 
 def available_solvers():
     """Names that `RestrictedQP` accepts here."""
+    import cvxpy as cp
+
     installed = cp.installed_solvers()
     return [BLOCKS, *(name for name in CONIC_OR_QP if name in installed)]
 
@@ -57,13 +58,13 @@ class RestrictedQP:
     """
 
     def __init__(self, solver=BLOCKS):
-        available, name = available_solvers(), str(solver).upper()
-        if name not in available:
+        name = str(solver).upper()
+        if name != BLOCKS and name not in available_solvers():
             raise InputError(
                 f"QP solver {solver!r} is not available here; choose from "
-                f"{', '.join(available).lower()}"
+                f"{', '.join(available_solvers()).lower()}"
             )
-        self._solvers = [name, *(s for s in _FALLBACKS if s in available and s != name)]
+        self._solvers = [name, *(s for s in _FALLBACKS if s != name)]
         self._problems = []
         self._ask_again = True
         self.notes = []
@@ -155,6 +156,8 @@ class _Problem:
     """
 
     def __init__(self, n_cuts, n_features, n_blocks):
+        import cvxpy as cp  # a second and 70 MB: only where one of its solvers is asked
+
         self.v, self.xi = cp.Variable(n_features), cp.Variable(n_blocks)
         self.slopes = cp.Parameter((n_cuts + n_blocks, n_features))
         self.member = cp.Parameter((n_cuts + n_blocks, n_blocks))
@@ -188,11 +191,13 @@ class _Problem:
 
     def dual(self, solver, tol):
         """Return the multipliers of the cuts, or None where the solver failed."""
+        from cvxpy import SolverError
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an inaccurate solution is as good as its dual point
             try:
                 self.problem.solve(solver=solver, **_options(solver, tol))
-            except (cp.SolverError, ArithmeticError, ValueError):
+            except (SolverError, ArithmeticError, ValueError):
                 return None
         theta = self.cuts.dual_value
         return None if theta is None else theta[: self.used]

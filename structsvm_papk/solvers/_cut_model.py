@@ -5,6 +5,7 @@ from numba import njit
 from scipy.linalg import lapack
 
 from structsvm_papk._interior_point import duality_gap
+from structsvm_papk.qp import RestrictedQP
 
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
@@ -32,8 +33,6 @@ class CutModel:
     """
 
     def __init__(self, n_features, n_variables, n_blocks, qp_solver):
-        from structsvm_papk.qp import RestrictedQP  # cvxpy takes a second to import
-
         self.n_features, self.n_blocks = n_features, n_blocks
         self.qp = RestrictedQP(qp_solver)
         self._slopes = np.empty((0, n_variables))

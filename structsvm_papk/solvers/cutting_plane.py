@@ -215,9 +215,9 @@ class _Run:
         w = self._first_point(w_init, warm_start)
         cuts = self.ask(w)
         self.model = CutModel(w.size, cuts.point.size, self.oracle.n_blocks, self.config.qp_solver)
+        self.add(cuts)
         if warm_start is not None and warm_start.cuts is not None:
             self._take_cuts(warm_start.cuts, cuts)
-        self.add(cuts)
         self.accept(cuts, self.objective(w, cuts.value))
         if self.config.method == "bundle":
             self.prox = self._first_prox(cuts)
