@@ -335,7 +335,8 @@ class _Descent:
         if exact and self.alpha == self.config.alpha:
             self.lower_bound = max(self.lower_bound, inner.lower_bound)
         before, step = self.objective, inner.w - self.w
-        if objective < before:
+        # the criticality is that of the w at hand: where it suffices, that w is the answer
+        if objective < before and (exact or self.criticality > tol):
             self.w, self.objective = inner.w, objective
             if self.config.extrapolate and not exact:
                 self._extrapolate(step)
