@@ -309,3 +309,15 @@ def test_many_features_are_solved_in_the_span_of_the_cuts(name):
         one, two = (CuttingPlane(1e-2, tol=1e-8).solve(oracle) for oracle in (small, wide))
         assert two.converged
         assert two.objective == pytest.approx(one.objective, rel=2e-8)
+
+
+def test_scale_of_one_users_features_does_not_slow_the_level():
+    """The variable s that the blocks of one list share has the scale of the risk, not of w."""
+    oracle = problems.one_user_risk("max", k=1)
+    data = oracle.data
+    scaled = RankingData(data.X[data.rows] * 100.0, data.labels, data.indptr)
+    one = CuttingPlane(1.0, tol=1e-8).solve(oracle)
+    two = CuttingPlane(1e4, tol=1e-8).solve(EmpiricalRisk(oracle.surrogate, scaled))
+    assert two.converged
+    assert two.data_passes <= 2 * one.data_passes
+    assert two.objective == pytest.approx(one.objective, rel=2e-8)

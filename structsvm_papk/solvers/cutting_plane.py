@@ -23,7 +23,7 @@ METHODS = ("bundle", "line_search", "one_slack")
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
 _SMALLEST_PROX = 1e-3  # of alpha
-_LEVEL_PROX = 1e-3  # least curvature of s, whose scale is that of the risk: 1
+_LEVEL_PROX = 1e-2  # curvature of s, whose scale is that of the risk, 1, whatever that of w is
 _FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
@@ -250,7 +250,7 @@ class _Run:
         """Minimise the model (with its proximal term); update the bound."""
         alpha, d = self.config.alpha, self.best_w.size
         curvature = np.full(self.centre.size, alpha + self.prox)
-        curvature[d:] = max(self.prox, _LEVEL_PROX)
+        curvature[d:] = _LEVEL_PROX
         centre = self.centre.copy()
         centre[:d] *= self.prox / (alpha + self.prox)
         scale = max(abs(self.best), 1e-3)
