@@ -4,12 +4,13 @@ import numpy as np
 from numba import njit
 from scipy.linalg import lapack
 
-from structsvm_papk._interior_point import duality_gap
+from structsvm_papk._interior_point import duality_gap, onto_simplices
 from structsvm_papk.qp import RestrictedQP
 
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
+_NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 _WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 ROUNDING = 16 * np.finfo(float).eps  # of a sum, relative to the sum of the absolute terms
 
@@ -132,7 +133,8 @@ class CutModel:
         if found is None:
             return False
         theta[:] = 0.0
-        theta[chosen] = found
+        theta[chosen] = np.where(found < _NEGLIGIBLE, 0.0, found)  # else no cut would ever be idle
+        theta[:] = onto_simplices(theta, self.starts)
         return True
 
     def dual_point(self, alpha):

@@ -23,11 +23,12 @@ METHODS = ("bundle", "line_search", "one_slack")
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
 _SMALLEST_PROX = 1e-3  # of alpha
-_LEVEL_PROX = 1e-2  # curvature of s, whose scale is that of the risk, 1, whatever that of w is
+_LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
 _FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
 _CONTRADICTION = 1e-9  # a bound above the objective by this share proves that a cut is wrong
+_TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
 _STALL = 50  # iterations without any progress before the solver gives up
 _MAX_IDLE = {"bundle": 12, "line_search": 50, "one_slack": 50}  # iterations a cut may be idle
 _AHEAD = 0.1  # of the way from the best point to the proposal: where line_search cuts
@@ -250,7 +251,8 @@ class _Run:
         """Minimise the model (with its proximal term); update the bound."""
         alpha, d = self.config.alpha, self.best_w.size
         curvature = np.full(self.centre.size, alpha + self.prox)
-        curvature[d:] = _LEVEL_PROX
+        loose = 0.1 * relative_gap(self.best, self.lower_bound)
+        curvature[d:] = np.clip(loose, *_LEVEL_PROX)
         centre = self.centre.copy()
         centre[:d] *= self.prox / (alpha + self.prox)
         scale = max(abs(self.best), 1e-3)
@@ -317,10 +319,10 @@ class _Run:
 
     def _is_stalled(self):
         """No better point and no better bound for many iterations, nor at the dual's own point."""
-        if len(self.history) - self.last_progress < _STALL:
-            return False
-        self._step(self.model.dual_point(self.config.alpha), 0.0)
-        return self.best >= self.history[-1].objective
+        idle = len(self.history) - self.last_progress
+        if idle % _TRY_DUAL == 0:
+            self._step(self.model.dual_point(self.config.alpha), 0.0)
+        return idle >= _STALL and self.best >= self.history[-1].objective
 
     def _zero_is_optimal(self):
         """No w improves on zero by more than rounding, and the bound agrees within tol."""
