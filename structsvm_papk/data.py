@@ -45,7 +45,7 @@ class Exclusions:
 
     def __str__(self):
         if not self.n_excluded:
-            return f"all {self.n_users} users used"
+            return "the only user used" if self.n_users == 1 else f"all {self.n_users} users used"
         return (
             f"{self.n_used} of {self.n_users} users used; left out: "
             f"{self.no_positive.size} without a positive, "

@@ -24,7 +24,7 @@ from structsvm_papk._interior_point import duality_gap, onto_simplices
 from structsvm_papk.errors import InputError
 
 BLOCKS = "BLOCKS"
-CONIC_OR_QP = ("PIQP", "CLARABEL", "OSQP", "PROXQP", "DAQP", "QPALM", "SCS", "GUROBI", "MOSEK")
+_CVXPY_SOLVERS = ("PIQP", "CLARABEL", "OSQP", "PROXQP", "DAQP", "QPALM", "SCS", "GUROBI", "MOSEK")
 _FALLBACKS = (BLOCKS, "PIQP", "CLARABEL")
 _MIN_TOLERANCE = 1e-11
 _CLOSE_ENOUGH = 10.0  # times the tolerance: below, an answer is not worth asking again
@@ -35,7 +35,7 @@ def available_solvers():
     import cvxpy as cp
 
     installed = cp.installed_solvers()
-    return [BLOCKS, *(name for name in CONIC_OR_QP if name in installed)]
+    return [BLOCKS, *(name for name in _CVXPY_SOLVERS if name in installed)]
 
 
 class RestrictedQP:
