@@ -25,6 +25,7 @@ class Status(StrEnum):
     STOPPED = "stopped"
     STALLED = "stalled"
     INCONSISTENT = "inconsistent"
+    FAILED = "failed"
     FINISHED = "finished"
 
     @property
@@ -50,6 +51,10 @@ _SENTENCES = {
     Status.INCONSISTENT: (
         "Stopped: the cuts contradict the values of the risk, so there is no bound. Either the "
         "risk is not convex, or the scores are too large for double precision (rescale X)."
+    ),
+    Status.FAILED: (
+        "Stopped because the risk could not be evaluated any more: this is the best point so far, "
+        "with its certificate."
     ),
     Status.FINISHED: "Finished the requested number of iterations; the method has no certificate.",
 }

@@ -10,10 +10,11 @@ from structsvm_papk import (
     EmpiricalRisk,
     RankingData,
     Status,
+    SubgradientDescent,
     make_surrogate,
     qp,
 )
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.qp import RestrictedQP
 from structsvm_papk.solvers import alpha_path
 from structsvm_papk.surrogates import CONVEX
@@ -192,6 +193,31 @@ def test_limits_callback_and_interrupt_return_the_best_with_its_certificate():
         assert result.lower_bound <= best.objective <= result.objective + 1e-12
         assert result.objective == pytest.approx(objective(oracle, 1e-3, result.w))
         assert result.message.startswith(("Stopped", "Interrupted"))
+
+
+class Failing:
+    """A risk whose oracle is gone after some evaluations."""
+
+    def __init__(self, oracle, n_answers):
+        self.oracle, self.n_features, self.left = oracle, oracle.n_features, n_answers
+
+    def __call__(self, w):
+        self.left -= 1
+        if self.left < 0:
+            raise OracleFailure("the file is gone")
+        return self.oracle(w)
+
+
+@pytest.mark.parametrize("solver", [CuttingPlane(1e-2), SubgradientDescent(1e-2)])
+def test_a_failing_oracle_ends_in_the_best_point_so_far(solver):
+    oracle = problems.risk("ts")
+    result = solver.solve(Failing(oracle, 5))
+    assert (result.status, result.converged) == (Status.FAILED, False)
+    assert result.data_passes == 5
+    assert "the file is gone" in result.message
+    assert result.objective == pytest.approx(objective(oracle, 1e-2, result.w))
+    with pytest.raises(OracleFailure, match="gone"):
+        solver.solve(Failing(oracle, 0))
 
 
 def test_a_plain_function_is_an_oracle():

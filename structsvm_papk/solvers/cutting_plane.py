@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from structsvm_papk.cuts import Cuts
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers._cut_model import ROUNDING, CutModel
 
@@ -109,10 +109,13 @@ class CuttingPlane:
         Returns
         -------
         SolverResult
-            On Ctrl-C the best point so far, with its certificate.
+            On Ctrl-C, and when the oracle fails in mid-course (`OracleFailure`), the best point so
+            far, with its certificate.
 
         Raises
         ------
+        OracleFailure
+            The oracle failed at the first point already.
         InputError
             The risk is not convex, or w_init or the warm start do not fit it.
         """
@@ -127,12 +130,15 @@ class CuttingPlane:
         # last digits would depend on their number
         with threadpool_limits(limits=1, user_api="blas"):
             try:
-                status = run.loop(w_init, warm_start)
+                return run.result(run.loop(w_init, warm_start))
             except KeyboardInterrupt:
                 if run.best_w is None:
                     raise
-                status = Status.INTERRUPTED
-            return run.result(status)
+                return run.result(Status.INTERRUPTED)
+            except OracleFailure as failure:
+                if run.best_w is None:
+                    raise
+                return run.result(Status.FAILED, str(failure))
 
     def _in_blocks(self, oracle):
         if not hasattr(oracle, "with_blocks"):
@@ -196,7 +202,7 @@ class _Run:
             if status is not None:
                 return status
 
-    def result(self, status):
+    def result(self, status, *notes):
         """Gather the outcome; a zero vector that is optimal is said to be degenerate."""
         w, objective = self.best_w, self.best
         if status is Status.CONVERGED and self._zero_is_optimal():
@@ -209,7 +215,7 @@ class _Run:
             tuple(self.history),
             self.config.alpha,
             self.model.active_cuts(),
-            tuple(self.model.qp.notes),
+            (*self.model.qp.notes, *notes),
         )
 
     def _start(self, w_init, warm_start):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.result import Progress, SolverResult, Status
 
 KEEP = ("best", "last", "average")
@@ -88,7 +88,7 @@ class SubgradientDescent:
         Returns
         -------
         SolverResult
-            Status 'finished'; on Ctrl-C the best point so far.
+            Status 'finished'; on Ctrl-C, and when the oracle fails, the best point so far.
 
         Raises
         ------
@@ -99,12 +99,15 @@ class SubgradientDescent:
             w_init = warm_start.w
         run = _Run(self, oracle, self._start(oracle.n_features, w_init), callback)
         try:
-            status = run.loop()
+            return run.result(run.loop())
         except KeyboardInterrupt:
             if run.best_w is None:
                 raise
-            status = Status.INTERRUPTED
-        return run.result(status)
+            return run.result(Status.INTERRUPTED)
+        except OracleFailure as failure:
+            if run.best_w is None:
+                raise
+            return run.result(Status.FAILED, str(failure))
 
     def _start(self, n_features, w_init):
         if w_init is None:
@@ -150,9 +153,15 @@ class _Run:
             self._record()
         return Status.FINISHED
 
-    def result(self, status):
+    def result(self, status, *notes):
         return SolverResult(
-            self.best_w, float(self.best), -np.inf, status, tuple(self.history), self.config.alpha
+            self.best_w,
+            float(self.best),
+            -np.inf,
+            status,
+            tuple(self.history),
+            self.config.alpha,
+            notes=notes,
         )
 
     def _evaluate(self, w):
