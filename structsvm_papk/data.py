@@ -7,6 +7,7 @@ from scipy import sparse
 
 from structsvm_papk import _products
 from structsvm_papk.errors import InputError
+from structsvm_papk.fingerprint import fingerprint_of
 
 POLICIES = ("exclude", "raise")
 _FINITE_CHECK_ROWS = 1 << 16
@@ -88,6 +89,8 @@ class RankingData:
         Empty data, lengths that differ, NaN or infinite features, labels that are not binary.
     """
 
+    _fingerprint = None
+
     def __init__(self, X, y, indptr, users=None):
         X = _checked_matrix(X)
         positive = _checked_labels(y, X.shape[0])
@@ -162,6 +165,15 @@ class RankingData:
     def user_of_position(self):
         """Index of the user at each list position."""
         return np.repeat(np.arange(self.n_users), self.sizes)
+
+    def fingerprint(self):
+        """SHA-256 of the features and lists, see `fingerprint_of`; users' labels do not count.
+
+        It is computed once: `X` must not be changed in place.
+        """
+        if self._fingerprint is None:
+            self._fingerprint = fingerprint_of(self.X, self.rows, self.indptr, self.n_pos)
+        return self._fingerprint
 
     def scores(self, w):
         """``X @ w`` at the list positions, shape (n_positions,), float64."""

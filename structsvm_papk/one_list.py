@@ -65,6 +65,10 @@ class OneListCuts:
         """Number of blocks."""
         return self._bounds.size - 1
 
+    def fingerprint(self):
+        """The fingerprint of the risk."""
+        return self.risk.fingerprint()
+
     def __call__(self, w):
         """Return ``R(w)`` and a subgradient."""
         return self.risk(w)

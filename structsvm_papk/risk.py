@@ -8,6 +8,7 @@ import numpy as np
 from structsvm_papk import _products
 from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError
+from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.one_list import OneListCuts, can_split
 from structsvm_papk.surrogates import check_scores
 
@@ -88,6 +89,10 @@ class EmpiricalRisk:
         split = EmpiricalRisk(self.surrogate, self.data, "raise", n_blocks, self.n_threads)
         split.exclusions = self.exclusions
         return split
+
+    def fingerprint(self):
+        """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
+        return fingerprint_of(self.surrogate.name, self.surrogate.k, self.data.fingerprint())
 
     def __call__(self, w):
         """Return ``R(w)`` and a subgradient of shape (n_features,)."""
