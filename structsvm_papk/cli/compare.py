@@ -26,11 +26,12 @@ Eta = Annotated[
 
 def register(app):
     """Add the command."""
-    app.command()(compare)
+    app.command()(options.grouped(compare))
 
 
 def compare(
     data: options.DataFile,
+    reading: options.Reading,
     k: options.K,
     surrogate: Annotated[
         list[str] | None,
@@ -53,13 +54,6 @@ def compare(
     max_iter: options.MaxIter = None,
     time_limit: options.TimeLimit = None,
     threads: options.Threads = 1,
-    relevance_threshold: options.Threshold = None,
-    label: options.Label = "label",
-    group: options.Group = "group",
-    ignore: options.Ignore = None,
-    query: options.Query = None,
-    format: options.Format = None,
-    one_list: options.OneList = False,
     plot: options.Plot = None,
     as_json: options.Json = False,
 ):
@@ -69,17 +63,8 @@ def compare(
     """
     names = convex_names(surrogate or ["all"], k)
     check_plot(plot)
-    _, train, held_out = options.read_both(
-        data,
-        test,
-        relevance_threshold,
-        one_list,
-        label=label,
-        group=group,
-        ignore=ignore or (),
-        query=query,
-        format=format,
-    )
+    table = reading.table(data)
+    train, held_out = reading.lists(table), reading.test_lists(test, table)
     limits = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
     with progress.live() as watch:
         runs = run_all(

@@ -15,11 +15,12 @@ from structsvm_papk.surrogates import make_surrogate
 
 def register(app):
     """Add the command."""
-    app.command()(fit)
+    app.command()(options.grouped(fit))
 
 
 def fit(
     data: options.DataFile,
+    reading: options.Reading,
     output: Annotated[
         Path,
         typer.Option(
@@ -46,38 +47,21 @@ def fit(
     max_iter: options.MaxIter = None,
     time_limit: options.TimeLimit = None,
     threads: options.Threads = 1,
-    relevance_threshold: options.Threshold = None,
     policy: options.Policy = "exclude",
-    label: options.Label = "label",
-    group: options.Group = "group",
-    ignore: options.Ignore = None,
-    query: options.Query = None,
-    format: options.Format = None,
-    one_list: options.OneList = False,
     as_json: options.Json = False,
 ):
     """Train a ranker and write a model file. Ctrl-C keeps the best model so far."""
     loss = make_surrogate(surrogate, k)
     solver = solver_name(solver, loss)
     options.check_outputs(output)
-    table, rows, _ = options.read_both(
-        data,
-        None,
-        relevance_threshold,
-        one_list,
-        label=label,
-        group=group,
-        ignore=ignore or (),
-        query=query,
-        format=format,
-    )
-    risk = EmpiricalRisk(loss, rows, policy, n_threads=threads)
+    table = reading.table(data)
+    risk = EmpiricalRisk(loss, reading.lists(table), policy, n_threads=threads)
     settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
     if eta is not None:
         settings["eta"] = eta
     with progress.live() as watch:
         run = solve(solver, risk, alpha, callback=watch(solver, surrogate), **settings)
-    save_model(output, _model(run, table, relevance_threshold))
+    save_model(output, _model(run, table, reading.relevance_threshold))
     _report(run, output, as_json)
     if not run.result.converged:
         raise typer.Exit(1)

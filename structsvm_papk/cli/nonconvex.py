@@ -20,11 +20,12 @@ _WORDS = {
 
 def register(app):
     """Add the command."""
-    app.command()(diagnose)
+    app.command()(options.grouped(diagnose))
 
 
 def diagnose(
     data: options.DataFile,
+    reading: options.Reading,
     k: Annotated[
         list[int] | None,
         typer.Option("--k", help="Number of items that a user is shown; repeat for more."),
@@ -37,29 +38,11 @@ def diagnose(
         bool, typer.Option(help="Also test every user alone.", rich_help_panel="Problem")
     ] = True,
     plot: options.Plot = None,
-    relevance_threshold: options.Threshold = None,
-    label: options.Label = "label",
-    group: options.Group = "group",
-    ignore: options.Ignore = None,
-    query: options.Query = None,
-    format: options.Format = None,
-    one_list: options.OneList = False,
     as_json: options.Json = False,
 ):
     """Is w = 0 optimal, so that a surrogate says nothing? For all users jointly, and one by one."""
     names = _checked(k, surrogate, plot, users)
-    _, rows, _ = options.read_both(
-        data,
-        None,
-        relevance_threshold,
-        one_list,
-        label=label,
-        group=group,
-        ignore=ignore or (),
-        query=query,
-        format=format,
-    )
-    found = _run(rows, k, names, users)
+    found = _run(reading.lists(reading.table(data)), k, names, users)
     if plot is not None:
         save_figure(degeneracy_figure(found), plot)
         console.note(f"plot written to {plot}")

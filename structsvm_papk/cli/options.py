@@ -1,5 +1,12 @@
-"""Options that several commands share, and what they mean in code."""
+"""Options that several commands share, and what they mean in code.
 
+Options that belong together are the fields of a dataclass such as `Reading`; a command under
+`grouped` takes one object of it.
+"""
+
+import functools
+import inspect
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -114,11 +121,80 @@ def check_outputs(*paths):
             check_writable(path)
 
 
-def read_both(train, test, threshold, one_list, **how):
-    """Training data, and test data with the same features where there is a test file."""
-    table = read_table(train, **how)
-    data = table.ranking_data(threshold, one_list)
-    if test is None:
-        return table, data, None
-    how = {key: value for key, value in how.items() if key in ("label", "group", "ignore")}
-    return table, data, read_table(test, like=table, **how).ranking_data(threshold, one_list)
+@dataclass(frozen=True)
+class Columns:
+    """How a file of features is read."""
+
+    label: Label = "label"
+    group: Group = "group"
+    ignore: Ignore = None
+    format: Format = None
+
+    def table(self, path, like=None, **more):
+        """The table in a file, see `read_table`."""
+        return read_table(
+            path,
+            label=self.label,
+            group=self.group,
+            ignore=self.ignore or (),
+            format=self.format,
+            like=like,
+            **more,
+        )
+
+
+@dataclass(frozen=True)
+class Reading(Columns):
+    """How a file becomes ranked lists."""
+
+    relevance_threshold: Threshold = None
+    query: Query = None
+    one_list: OneList = False
+
+    def table(self, path, like=None, **more):
+        """The table in a file, see `read_table`."""
+        return super().table(path, like, query=self.query, **more)
+
+    def lists(self, table):
+        """The lists of a table."""
+        return table.ranking_data(self.relevance_threshold, self.one_list)
+
+    def test_lists(self, path, like):
+        """The lists of a second file with the features of the first; None without a file."""
+        if path is None:
+            return None
+        # the first file's format and counts of rows say nothing of the second
+        return self.lists(replace(self, query=None, format=None).table(path, like))
+
+
+def grouped(command):
+    """Let a command take objects of options: one parameter for all the fields of a dataclass.
+
+    The command line shows the fields as options, in the place of the parameter.
+    """
+    signature = inspect.signature(command)
+    groups = {
+        name: p.annotation for name, p in signature.parameters.items() if is_dataclass(p.annotation)
+    }
+
+    def run(**given):
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        return command(**given)
+
+    shown = []
+    for name, parameter in signature.parameters.items():
+        shown += _parameters(groups[name]) if name in groups else [parameter]
+    shown = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in shown]
+    functools.update_wrapper(run, command)
+    run.__signature__ = signature.replace(parameters=shown)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return run
+
+
+def _parameters(group):
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(field.name, kind, default=field.default, annotation=field.type)
+        for field in fields(group)
+    ]

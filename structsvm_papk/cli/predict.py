@@ -8,17 +8,17 @@ import typer
 from structsvm_papk.cli import console, options
 from structsvm_papk.model_file import load_model
 from structsvm_papk.outputs import write_atomically
-from structsvm_papk.readers import read_table
 
 
 def register(app):
     """Add the command."""
-    app.command()(predict)
+    app.command()(options.grouped(predict))
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     data: options.DataFile,
+    columns: options.Columns,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -29,24 +29,12 @@ def predict(
             help="Where to write the scores; by default standard output.",
         ),
     ] = None,
-    label: options.Label = "label",
-    group: options.Group = "group",
-    ignore: options.Ignore = None,
-    format: options.Format = None,
     as_json: options.Json = False,
 ):
     """Score every row: one number per line, in the order of the rows, larger ranks higher."""
     options.check_outputs(output)
     trained = load_model(model)
-    table = read_table(
-        data,
-        label=label,
-        group=group,
-        ignore=ignore or (),
-        format=format,
-        require_labels=False,
-        like=trained,
-    )
+    table = columns.table(data, like=trained, require_labels=False)
     scores = table.X @ trained.coef
     if output is not None:
         write_atomically(output, _lines(scores).encode())

@@ -15,7 +15,6 @@ from structsvm_papk.cli import console, options
 from structsvm_papk.errors import InputError
 from structsvm_papk.model_file import load_model
 from structsvm_papk.outputs import write_atomically
-from structsvm_papk.readers import read_table
 
 _BOUND = "Which bound"
 _SIZES = "Sizes"
@@ -24,7 +23,7 @@ _SIZES = "Sizes"
 def register(app):
     """Add the commands."""
     for command in (verify, margins, bound):
-        app.command()(command)
+        app.command()(options.grouped(command))
 
 
 # ----------------------------------------------------------------- verify
@@ -173,6 +172,7 @@ def _numbers(values):
 
 def margins(
     data: options.DataFile,
+    reading: options.Reading,
     k: options.K,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Check the scores of this model file.")
@@ -194,14 +194,7 @@ def margins(
     time_limit: Annotated[
         float, typer.Option(metavar="SECONDS", help="For each question; then 'undecided'.")
     ] = 60.0,
-    relevance_threshold: options.Threshold = None,
     policy: options.Policy = "raise",
-    label: options.Label = "label",
-    group: options.Group = "group",
-    ignore: options.Ignore = None,
-    query: options.Query = None,
-    format: options.Format = None,
-    one_list: options.OneList = False,
     as_json: options.Json = False,
 ):
     """Which margin conditions hold for given scores, and which can any linear scorer realise?"""
@@ -209,10 +202,8 @@ def margins(
 
     conditions = _conditions(condition)
     loaded = None if model is None else load_model(model)
-    table = read_table(
-        data, label=label, group=group, ignore=ignore or (), query=query, format=format, like=loaded
-    )
-    lists = table.ranking_data(relevance_threshold, one_list)
+    table = reading.table(data, loaded)
+    lists = reading.lists(table)
     given = _given_scores(table, loaded, scores)
     lists = lists.usable(k, policy)
     told = {"k": k, "delta": delta, "n_users": lists.n_users}
@@ -337,6 +328,7 @@ def _user_cells(told, condition):
 
 
 def bound(
+    reading: options.Reading,
     data: Annotated[
         Path | None,
         typer.Argument(help="Held-out data with --model or --scores: an interval for that scorer."),
@@ -391,25 +383,14 @@ def bound(
         Path | None,
         typer.Option(metavar="FILE", help="Draw the uniform bounds against k and n here."),
     ] = None,
-    relevance_threshold: options.Threshold = None,
     policy: options.Policy = "exclude",
-    label: options.Label = "label",
-    group: options.Group = "group",
-    ignore: options.Ignore = None,
-    query: options.Query = None,
-    format: options.Format = None,
-    one_list: options.OneList = False,
     as_json: options.Json = False,
 ):
     """How far can the risk on a sample be from the population's? Uniform, held-out, or how many."""
     if target is not None:
         told = _how_many(target, top_share, pos_per_neg, rho, n_features, vc_dim)
     elif data is not None:
-        how = {"label": label, "group": group, "ignore": ignore or (), "query": query}
-        told = _held_out(
-            data, k, rho, method, model, scores, relevance_threshold, one_list, policy,
-            how | {"format": format},
-        )  # fmt: skip
+        told = _held_out(data, k, rho, method, model, scores, policy, reading)
     else:
         told = _uniform(
             n_pos, n_neg, k, n_features, vc_dim, rho, form, not one_sided, gamma, constant, plot
@@ -443,17 +424,17 @@ def _uniform(n_pos, n_neg, k, n_features, vc_dim, rho, form, two_sided, gamma, c
     return told
 
 
-def _held_out(data, k, rho, method, model, scores, threshold, one_list, policy, how):
+def _held_out(data, k, rho, method, model, scores, policy, reading):
     from structsvm_papk.propositions.optimising import list_risks
 
     if k is None:
         raise InputError("give --k, the number of recommended items")
     loaded = None if model is None else load_model(model)
-    table = read_table(data, like=loaded, **how)
+    table = reading.table(data, loaded)
     given = _given_scores(table, loaded, scores)
     if given is None:
         raise InputError("an interval is for one scorer: give --model or --scores")
-    lists = table.ranking_data(threshold, one_list).usable(k, policy)
+    lists = reading.lists(table).usable(k, policy)
     given = given[lists.rows]
     if lists.n_users == 1:
         found = bounds.held_out(given, lists.labels.astype(int), k, rho, method or "shift")
