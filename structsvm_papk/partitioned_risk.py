@@ -1,0 +1,220 @@
+"""The empirical risk of data in partitions of whole users.
+
+    R(w) = 1/n_users sum_p n_p R_p(w)
+
+over partitions p with n_p users each. Whoever holds the partitions evaluates them; the sums run in
+the order of the partitions, so that the result does not depend on who was faster.
+"""
+
+import copy
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from structsvm_papk.cuts import Cuts
+from structsvm_papk.data import Exclusions
+from structsvm_papk.errors import InputError
+from structsvm_papk.fingerprint import fingerprint_of
+from structsvm_papk.metrics import evaluate
+from structsvm_papk.risk import EmpiricalRisk, _split_users
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the risk has to know of a partition without its rows.
+
+    Attributes
+    ----------
+    n_features : int
+    exclusions : Exclusions
+        Of the users of the partition.
+    indptr : ndarray of int64, shape (n_used + 1,)
+        Bounds of the rows of the users that are used.
+    fingerprint : str
+        Of these users' data; of nothing where there is none.
+    """
+
+    n_features: int
+    exclusions: Exclusions
+    indptr: np.ndarray
+    fingerprint: str
+
+    @property
+    def n_used(self):
+        """Users that take part in the risk."""
+        return self.exclusions.n_used
+
+
+def summarise(data, k, policy="exclude"):
+    """The users of a partition that can be used, and the `Summary`.
+
+    Returns
+    -------
+    RankingData or None
+        None where no user can be used: the partition has no share in the risk.
+    Summary
+    """
+    exclusions = data.exclusions(k)
+    if not exclusions.n_used and policy != "raise":
+        return None, Summary(data.n_features, exclusions, np.zeros(1, dtype=np.int64), "")
+    used = data.usable(k, policy)
+    return used, Summary(data.n_features, exclusions, used.indptr, used.fingerprint())
+
+
+class PartitionedRisk:
+    """An oracle like `EmpiricalRisk`, over partitions that someone else holds.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    parts : object
+        Holder of the partitions, with ``summaries`` (list of `Summary`), ``notes`` (list of str:
+        what went wrong and was put right) and ``run(task, shares)``, which yields
+        ``task(data, n_blocks, n_threads)`` for each partition with users, in order.
+    n_blocks : int
+        Blocks of consecutive users; every partition has a share in proportion to its rows.
+
+    Attributes
+    ----------
+    exclusions : Exclusions
+        The users that were left out, numbered through the partitions.
+
+    Raises
+    ------
+    InputError
+        No user can be used, or the partitions differ in their number of features.
+    """
+
+    def __init__(self, surrogate, parts, n_blocks=1):
+        if n_blocks < 1:
+            raise InputError("n_blocks must be at least 1")
+        self.surrogate, self.parts = surrogate, parts
+        self.exclusions = _joined([each.exclusions for each in parts.summaries])
+        if not self.exclusions.n_used:
+            raise InputError(f"no user can be used: {self.exclusions}")
+        widths = {each.n_features for each in parts.summaries}
+        if len(widths) > 1:
+            raise InputError(f"partitions differ in their number of features: {sorted(widths)}")
+        self.n_features = widths.pop()
+        self._split(n_blocks)
+
+    @property
+    def convex(self):
+        """Whether the surrogate is convex."""
+        return self.surrogate.convex
+
+    @property
+    def n_users(self):
+        """Number of users in the mean."""
+        return self.exclusions.n_used
+
+    @property
+    def n_blocks(self):
+        """Number of blocks of users."""
+        return int(self._block_of[-1]) + 1
+
+    @property
+    def notes(self):
+        """What went wrong on the way and was put right, for the solver's result."""
+        return tuple(self.parts.notes)
+
+    def with_blocks(self, n_blocks):
+        """Return the same risk as an oracle of about `n_blocks` cuts an evaluation."""
+        other = copy.copy(self)
+        other._split(n_blocks)
+        return other
+
+    def fingerprint(self):
+        """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
+        return fingerprint_of(
+            self.surrogate.name, self.surrogate.k, *(each.fingerprint for each in self._used)
+        )
+
+    def __call__(self, w):
+        """Return ``R(w)`` and a subgradient of shape (n_features,)."""
+        values, subgradients = self.blocks(w)
+        return values.sum(), subgradients.sum(axis=0)
+
+    def blocks(self, w):
+        """Return the value and a subgradient of each block's share of the risk.
+
+        Returns
+        -------
+        values : ndarray of shape (n_blocks,)
+            They add up to ``R(w)``.
+        subgradients : ndarray of shape (n_blocks, n_features)
+        """
+        w = self._checked(w)
+        values, subgradients = np.zeros(self.n_blocks), np.zeros((self.n_blocks, self.n_features))
+        results = self.parts.run(partial(_blocks, surrogate=self.surrogate, w=w), self._shares)
+        done = 0
+        for summary, (value, subgradient) in zip(self._used, results, strict=True):
+            blocks = self._block_of[done : done + value.size]
+            weight = summary.n_used / self.n_users
+            values[blocks] += weight * value
+            subgradients[blocks] += weight * subgradient
+            done += value.size
+        return values, subgradients
+
+    def cuts(self, w):
+        """The cuts of an evaluation at w, one for each block; see `Cuts`."""
+        values, slopes = self.blocks(w)
+        return Cuts(values.sum(), slopes, values - slopes @ w, w)
+
+    def gain(self, w):
+        """Mean pAp@k gain over the users, ties counting as errors."""
+        task = partial(_gain, k=self.surrogate.k, w=self._checked(w))
+        return sum(self.parts.run(task, self._shares)) / self.n_users
+
+    @property
+    def _used(self):
+        return [each for each in self.parts.summaries if each.n_used]
+
+    def _split(self, n_blocks):
+        """Give every partition its blocks; with fewer blocks than partitions they share them."""
+        rows = np.array([each.indptr[-1] for each in self._used])
+        ends = np.cumsum(rows)
+        if n_blocks < rows.size:
+            self._shares = [1] * rows.size
+            middle = (ends - rows / 2) / ends[-1] * n_blocks
+            _, self._block_of = np.unique(middle.astype(np.int64), return_inverse=True)
+            return
+        shares = np.diff(np.round(ends / ends[-1] * n_blocks).astype(np.int64), prepend=0)
+        self._shares = np.maximum(shares, 1).tolist()
+        counts = [
+            _split_users(each.indptr, share).size - 1
+            for each, share in zip(self._used, self._shares, strict=True)
+        ]
+        self._block_of = np.arange(sum(counts))
+
+    def _checked(self, w):
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if w.shape != (self.n_features,):
+            raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
+        return w
+
+
+def _blocks(data, n_blocks, n_threads, *, surrogate, w):
+    """Value and subgradient of each block of one partition's risk."""
+    return EmpiricalRisk(surrogate, data, "raise", n_blocks, n_threads).blocks(w)
+
+
+def _gain(data, n_blocks, n_threads, *, k, w):
+    """Sum of the users' gains of one partition."""
+    name = f"pap@{k}"
+    table = evaluate(name, data.scores(w), data.labels, indptr=data.indptr)
+    return table.mean(name) * data.n_users
+
+
+def _joined(exclusions):
+    """The exclusions of all partitions together, users numbered through."""
+    offsets = np.cumsum([0, *(each.n_users for each in exclusions)])
+
+    def joined(name):
+        shifted = [getattr(each, name) + lo for each, lo in zip(exclusions, offsets, strict=False)]
+        return np.concatenate(shifted)
+
+    return Exclusions(
+        exclusions[0].k, int(offsets[-1]), joined("no_positive"), joined("few_negatives")
+    )
