@@ -8,13 +8,32 @@ thresholds, and calls one sweep, which needs O(k log m) for m thresholds and nev
 import numpy as np
 from numba import njit
 
+_SHORT = 15  # up to here numba, too, sorts by insertion: ties come out in the same order
 TOP, BOTTOM, ALL, REST = range(4)  # which positives a segment takes, in decreasing score
+
+
+@njit(cache=True, nogil=True)
+def increasing_order(values):
+    """Return the indices that sort the values, as np.argsort does.
+
+    For short lists setting up numba's argsort costs more than sorting.
+    """
+    if values.size > _SHORT:
+        return np.argsort(values)
+    order = np.arange(values.size)
+    for i in range(1, values.size):
+        hole = i
+        while hole > 0 and values[order[hole - 1]] > values[i]:
+            order[hole] = order[hole - 1]
+            hole -= 1
+        order[hole] = i
+    return order
 
 
 @njit(cache=True, nogil=True)
 def kth_largest(values, k):
     """Return the k-th largest value: the root of a min-heap of the k largest seen so far."""
-    heap = np.sort(values[:k])  # an increasing array is a heap
+    heap = values[:k][increasing_order(values[:k])]  # an increasing array is a heap
     for value in values[k:]:
         if value > heap[0]:
             hole = 0
@@ -190,7 +209,7 @@ def segments(scores, indptr, n_pos, k, parts, mean_over_all, first, last, values
         negatives = scores[middle : indptr[u + 1]][chosen]
         beta = min(n_pos[u], k)
         scale = 1.0 / (k * (n_pos[u] if mean_over_all else beta))
-        order = np.argsort(-positives)
+        order = increasing_order(-positives)
         columns = np.empty(k, dtype=np.int64)
         coef[indptr[u] : indptr[u + 1]] = 0.0
         values[u] = 0.0
@@ -218,7 +237,7 @@ def clipped_ramp(scores, indptr, n_pos, k, first, last, values, coef):
         middle = indptr[u] + n_pos[u]
         positives = scores[indptr[u] : middle]
         chosen = top_k(scores[middle : indptr[u + 1]], k)
-        best = np.argsort(-positives)[:k]
+        best = increasing_order(-positives)[:k]
         rows = np.empty(best.size, dtype=np.int64)
         columns = np.empty(k, dtype=np.int64)
         negatives = scores[middle : indptr[u + 1]][chosen]
@@ -296,7 +315,7 @@ def threshold_order(positives, pooled, beta):
 
     ``p_(i) - 1`` for every positive; with `pooled` those of TS, see `pool_around`.
     """
-    order = np.argsort(-positives)
+    order = increasing_order(-positives)
     thresholds = positives[order]
     if pooled:
         thresholds[:beta] -= 1.0

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from structsvm_papk._kernels import top_k
+from structsvm_papk._kernels import increasing_order, top_k
 from structsvm_papk.surrogates import Surrogate
 
 
@@ -42,10 +42,10 @@ def _prec_avg(scores, indptr, n_pos, k, balanced, first, last, values, coef):
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
         positives = scores[indptr[u] : middle]
-        order = np.argsort(-positives)
+        order = increasing_order(-positives)
         negatives = scores[middle : indptr[u + 1]]
         chosen = top_k(negatives, k)
-        chosen = chosen[np.argsort(-negatives[chosen])]
+        chosen = chosen[increasing_order(-negatives[chosen])]
         weight = k if balanced else min(n_pos[u], k)
         below = positives.sum()
         above = negatives[chosen].sum()
