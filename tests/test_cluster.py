@@ -1,0 +1,175 @@
+"""The risk of data on the workers of a Dask cluster, and what happens when they die."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from distributed import LocalCluster
+from test_partitions import npy_source, parquet_source
+from test_streaming import N_FEATURES, in_memory, lists
+
+from structsvm_papk import RankingData, make_surrogate
+from structsvm_papk.cluster import DaskRisk, connect
+from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.partitions import array_partitions, file_partitions
+from structsvm_papk.result import Status
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+
+PARTITION = 500 * N_FEATURES * 8
+W = np.arange(N_FEATURES) / 10
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two worker processes of one thread each."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options) as cluster, connect(cluster.scheduler_address) as client:
+        yield client
+
+
+@pytest.fixture
+def threads():
+    """A cluster in this process, for this test only."""
+    with connect(n_workers=1, threads_per_worker=2) as client:
+        yield client
+
+
+def partitions(kind, directory):
+    if kind == "arrays":
+        return array_partitions(RankingData.from_groups(*lists()), 8)
+    source = npy_source if kind == "npy" else parquet_source
+    return file_partitions(source(directory, *lists()), PARTITION)
+
+
+def risk(client, directory, kind="npy", name="ts", **options):
+    return DaskRisk(make_surrogate(name, 4), partitions(kind, directory), client, **options)
+
+
+def kill_a_worker(client):
+    """Kill a worker that holds something, as the system does when memory runs out."""
+    held = [worker for worker, keys in client.has_what().items() if keys]
+    os.kill(client.run(os.getpid, workers=held[:1])[held[0]], signal.SIGKILL)
+
+
+@pytest.mark.parametrize("kind", ["arrays", "npy", "parquet"])
+def test_value_and_subgradient_are_those_of_the_risk_in_memory(client, tmp_path, kind):
+    oracle, expected = risk(client, tmp_path, kind), in_memory()
+    assert len(oracle.parts.summaries) > 6
+    value, slope = oracle(W)
+    assert value == pytest.approx(expected(W)[0], rel=1e-13)
+    np.testing.assert_allclose(slope, expected(W)[1], rtol=0, atol=1e-13)
+    assert str(oracle.exclusions) == str(expected.exclusions)
+    values, slopes = oracle.with_blocks(30).blocks(W)
+    assert values.size == 30
+    assert values.sum() == pytest.approx(value, rel=1e-13)
+    np.testing.assert_allclose(slopes.sum(axis=0), slope, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["arrays", "npy"])
+def test_a_worker_that_is_killed_in_mid_fit_changes_nothing(client, tmp_path, kind):
+    solver = CuttingPlane(1e-2, tol=1e-8)
+    expected = solver.solve(risk(client, tmp_path, kind))
+    oracle = risk(client, tmp_path, kind)
+
+    def callback(progress):
+        if progress.iteration == 4:
+            kill_a_worker(client)
+
+    found = solver.solve(oracle, callback=callback)
+    assert found.status == Status.CONVERGED
+    assert found.n_iter == expected.n_iter
+    assert abs(found.objective - expected.objective) < 1e-10
+    np.testing.assert_allclose(found.w, expected.w, rtol=0, atol=1e-10)
+    assert found.lower_bound <= in_memory()(found.w)[0] + 5e-3 * (found.w @ found.w)
+    assert len(oracle.notes) == 1
+    assert "A worker was lost" in oracle.notes[0]
+    assert "loaded again" in oracle.notes[0]
+
+
+def test_data_that_changed_when_it_has_to_be_loaded_again(client, tmp_path):
+    oracle = risk(client, tmp_path)
+    oracle(W)
+    np.save(tmp_path / "X.npy", lists()[0] * 2.0)
+    kill_a_worker(client)
+    with pytest.raises(OracleFailure, match="holds other data now"):
+        oracle(W)
+
+
+def test_files_that_are_gone_when_they_have_to_be_loaded_again(client, tmp_path):
+    oracle = risk(client, tmp_path)
+    oracle(W)
+    (tmp_path / "X.npy").unlink()
+    kill_a_worker(client)
+    with pytest.raises(OracleFailure, match=r"cannot be loaded again: cannot read .*X\.npy"):
+        oracle(W)
+
+
+def test_a_file_that_the_workers_do_not_have(threads, tmp_path):
+    parts = partitions("npy", tmp_path)
+    (tmp_path / "X.npy").unlink()
+    with pytest.raises(InputError, match=r"cannot read .*X\.npy"):
+        DaskRisk(make_surrogate("avg", 4), parts, threads)
+
+
+def test_a_scheduler_that_goes_away_leaves_the_best_point(tmp_path):
+    script = "from distributed import LocalCluster; import sys\n"
+    script += "c = LocalCluster(n_workers=1, processes=False, dashboard_address=':0')\n"
+    script += "print(c.scheduler_address, flush=True); sys.stdin.read()\n"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    script = script.replace("processes=False", "processes=False, protocol='tcp'")
+    with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as process:
+        client = connect(process.stdout.readline().strip())
+        oracle = risk(client, tmp_path)
+
+        def callback(progress):
+            if progress.iteration == 4:
+                process.kill()
+
+        result = CuttingPlane(1e-2, tol=1e-8).solve(oracle, callback=callback)
+        client.close()
+    assert result.status == Status.FAILED
+    assert result.n_iter == 4
+    assert "the scheduler at tcp://127.0.0.1" in result.message
+    assert result.lower_bound <= in_memory()(result.w)[0] + 5e-3 * (result.w @ result.w)
+
+
+def test_a_cluster_without_workers(threads, tmp_path, monkeypatch):
+    monkeypatch.setattr("structsvm_papk.cluster._POLL", 0.2)
+    oracle = risk(threads, tmp_path, patience=0.5)
+    oracle(W)
+    threads.cluster.scale(0)
+    while threads.nthreads():
+        time.sleep(0.02)
+    with pytest.raises(OracleFailure, match=r"no worker for 0\.5 s"):
+        oracle(W)
+
+
+def test_the_policy_and_the_metric(threads, tmp_path):
+    from structsvm_papk.comparison import mean_pap_at_k
+
+    expected = mean_pap_at_k(W, in_memory().data, 4)
+    assert risk(threads, tmp_path, "arrays").gain(W) == pytest.approx(expected, rel=1e-13)
+    with pytest.raises(InputError, match="user 3 has no positive"):
+        risk(threads, tmp_path, policy="raise")
+    with pytest.raises(InputError, match="no partition"):
+        DaskRisk(make_surrogate("avg", 4), [], threads)
+
+
+def test_bad_input_of_an_evaluation_stays_bad_input(threads, tmp_path):
+    with pytest.raises(InputError, match="not finite"):
+        risk(threads, tmp_path)(np.full(N_FEATURES, 1e308))
+
+
+def test_no_scheduler():
+    with pytest.raises(InputError, match="no Dask scheduler answers at 'nonsense://x'"):
+        connect("nonsense://x")
+
+
+def test_partitions_count_with_their_size(threads, tmp_path):
+    oracle = risk(threads, tmp_path, "arrays")
+    sizes = [held.__sizeof__() for held in threads.gather(oracle.parts._held)]
+    assert sum(sizes) > 3500 * N_FEATURES * 8
