@@ -198,10 +198,13 @@ class PAPKRanker(BaseEstimator):
         Parameters
         ----------
         X : array-like, data frame or CSR of shape (n_rows, n_features)
+            A Dask array or data frame is fitted where its blocks are: on the current Dask client's
+            cluster, or in this process where there is none.
         y : array-like of shape (n_rows,)
             Relevance.
         groups : array-like of shape (n_rows,), optional
-            User of each row; without it all rows are one list.
+            User of each row; without it all rows are one list. Needed with Dask collections; rows
+            of a user in several blocks are brought together.
         qid : array-like of shape (n_rows,), optional
             Another name for `groups`; give one of them.
 
@@ -222,13 +225,33 @@ class PAPKRanker(BaseEstimator):
             Data or settings that cannot be used.
         """
         groups = _one_of(groups, qid)
-        X, y = validate_data(self, X, y, **_MATRIX)
         surrogate = make_surrogate(self.surrogate, self.k)
         solver = self._make_solver(surrogate)
+        if hasattr(X, "__dask_graph__"):
+            return self._fit_dask(solver, surrogate, X, y, groups)
+        X, y = validate_data(self, X, y, **_MATRIX)
         y = _numbers(y)
         self.classes_ = self._find_classes(y)
         data = RankingData.from_groups(X, self._relevance(y), groups)
-        risk = EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
+        return self._fit_risk(
+            solver, EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
+        )
+
+    def _fit_dask(self, solver, surrogate, X, y, groups):
+        """Train where the blocks of a Dask collection are."""
+        from structsvm_papk import cluster, dask_collections
+
+        with dask_collections.current_client() as client:
+            lists = dask_collections.DaskLists(client, X, y, groups)
+            validate_data(self, lists.sample, skip_check_array=True)
+            self.classes_ = self._find_classes(lists.classes)
+            threshold = self.relevance_threshold
+            partitions = lists.partitions(self.classes_[1] if threshold is None else threshold)
+            return self._fit_risk(
+                solver, cluster.DaskRisk(surrogate, partitions, client, self.policy)
+            )
+
+    def _fit_risk(self, solver, risk):
         self.result_ = self._solve(solver, risk)
         self.coef_ = self.result_.w
         self.n_iter_ = self.result_.n_iter
@@ -371,6 +394,6 @@ def _numbers(y):
 
 def _warn_about(result):
     if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
-        warnings.warn(result.message, DegenerateOptimumWarning, stacklevel=3)
+        warnings.warn(result.message, DegenerateOptimumWarning, stacklevel=4)
     elif not result.converged and result.status != Status.FINISHED:
-        warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+        warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
