@@ -1,5 +1,8 @@
 """The package's own errors and warnings."""
 
+import math
+from numbers import Real
+
 
 class InputError(ValueError):
     """Input that cannot be used; the message says what is wrong, where, and what to do."""
@@ -15,3 +18,28 @@ class OracleFailure(RuntimeError):
 
 class DegenerateOptimumWarning(UserWarning):
     """The exact minimiser is the zero vector: the surrogate has nothing to say about this data."""
+
+
+def check_number(name, value, above=None, least=None, optional=False):
+    """Raise `InputError` unless a setting is a finite number in its range.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    above, least : float, optional
+        The value has to be larger than `above`, or at least `least`. With a `least` that is an
+        int of at least 1 it counts something and has to be whole.
+    optional : bool
+        Whether None will do.
+    """
+    if optional and value is None:
+        return
+    whole = isinstance(least, int) and least >= 1
+    fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    fits = fits and (above is None or value > above) and (least is None or value >= least)
+    if fits and not (whole and value != int(value)):
+        return
+    kind = "a whole number" if whole else "a number"
+    end = f"above {above}" if above is not None else f"of at least {least}"
+    raise InputError(f"{name} must be {kind} {end}, got {value!r}")

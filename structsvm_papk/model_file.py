@@ -1,27 +1,14 @@
-"""Model files: the safetensors layout, one array and a JSON description, nothing executable.
+"""Model files: one array and a JSON description in the safetensors layout, see `tensor_file`."""
 
-A file is ``u64 length | JSON header | little-endian array``, so any safetensors reader opens it.
-The header's ``__metadata__`` carries the description and a SHA-256 over description and array.
-Reading trusts no stated size: everything is compared with the file's own length first.
-"""
-
-import hashlib
-import json
 import math
-import stat
-import struct
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import numpy as np
 
-from structsvm_papk.errors import InputError
 from structsvm_papk.outputs import write_atomically
+from structsvm_papk.tensor_file import TensorFile, package_version
 
-FORMAT = "structsvm_papk model"
-FORMAT_VERSION = 1
-_LARGEST_HEADER = 100_000_000  # the limit of the safetensors layout
+_FILE = TensorFile("model", version=1)
 
 
 @dataclass(frozen=True)
@@ -90,7 +77,7 @@ def save_model(path, model):
     InputError
         The path cannot be written.
     """
-    write_atomically(path, _encoded(model))
+    write_atomically(path, _FILE.encoded(_description(model), {"coef": model.coef}))
 
 
 def load_model(path):
@@ -101,117 +88,37 @@ def load_model(path):
     InputError
         The file cannot be read, is no model file, is damaged, or of a later format.
     """
-    header, array = _split(path, _content(path))
-    description = _checked_metadata(path, header.get("__metadata__"), array)
-    coef = _checked_coef(path, header.get("coef"), array)
+    description, arrays = _FILE.read(path)
+    coef = _checked_coef(path, arrays)
     model = _model_from(path, description, coef)
     if model.feature_names is not None and len(model.feature_names) != coef.size:
-        raise _damaged(path, f"{len(model.feature_names)} feature names, {coef.size} coefficients")
+        raise _FILE.damaged(
+            path, f"{len(model.feature_names)} feature names, {coef.size} coefficients"
+        )
     return model
 
 
-def _package_version():
-    try:
-        return version("structsvm-papk")
-    except PackageNotFoundError:  # run from a source tree that is not installed
-        return "unknown"
-
-
-def _encoded(model):
-    coef = np.ascontiguousarray(model.coef, dtype="<f8")
-    description = json.dumps(
-        {
-            "k": int(model.k),
-            "surrogate": model.surrogate,
-            "alpha": float(model.alpha),
-            "solver": model.solver,
-            "certificate": model.certificate,
-            "feature_names": None if model.feature_names is None else list(model.feature_names),
-            "first_index": model.first_index,
-            "relevance_threshold": model.relevance_threshold,
-            "package_version": model.package_version or _package_version(),
-        },
-        allow_nan=False,
-    )
-    array = coef.tobytes()
-    header = {
-        "__metadata__": {
-            "format": FORMAT,
-            "format_version": str(FORMAT_VERSION),
-            "model": description,
-            "sha256": _digest(description, array),
-        },
-        "coef": {"dtype": "F64", "shape": [coef.size], "data_offsets": [0, len(array)]},
+def _description(model):
+    return {
+        "k": int(model.k),
+        "surrogate": model.surrogate,
+        "alpha": float(model.alpha),
+        "solver": model.solver,
+        "certificate": model.certificate,
+        "feature_names": None if model.feature_names is None else list(model.feature_names),
+        "first_index": model.first_index,
+        "relevance_threshold": model.relevance_threshold,
+        "package_version": model.package_version or package_version(),
     }
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)  # the array starts aligned
-    return struct.pack("<Q", len(text)) + text + array
 
 
-def _digest(description, array):
-    # half a surrogate pair, which JSON can spell, has no UTF-8: it must not match, not crash
-    text = description.encode(errors="backslashreplace")
-    return hashlib.sha256(text + b"\0" + array).hexdigest()
-
-
-def _content(path):
-    path = Path(path)
-    if "\0" in str(path):
-        raise InputError(f"cannot read {str(path)!r}: the name holds a null character")
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise InputError(f"cannot read {path}: it is not a regular file")
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _split(path, content):
-    """Header object and array bytes."""
-    length = struct.unpack_from("<Q", content)[0] if len(content) >= 8 else 0
-    if not 2 <= length <= min(len(content) - 8, _LARGEST_HEADER):
-        raise _foreign(path)
-    try:
-        header = json.loads(content[8 : 8 + length])
-    except (ValueError, RecursionError):
-        raise _foreign(path) from None
-    if not isinstance(header, dict):
-        raise _foreign(path)
-    return header, content[8 + length :]
-
-
-def _checked_metadata(path, metadata, array):
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise _foreign(path)
-    if metadata.get("format_version") != str(FORMAT_VERSION):
-        raise InputError(
-            f"{path} has model format {str(metadata.get('format_version'))[:20]}, this version "
-            f"reads format {FORMAT_VERSION}: upgrade structsvm-papk"
-        )
-    text = metadata.get("model")
-    if not isinstance(text, str) or metadata.get("sha256") != _digest(text, array):
-        raise _damaged(path, "the checksum does not match")
-    try:
-        description = json.loads(text)
-    except (ValueError, RecursionError):
-        raise _damaged(path, "its description is not JSON") from None
-    if not isinstance(description, dict):
-        raise _damaged(path, "its description is no object")
-    return description
-
-
-def _checked_coef(path, entry, array):
-    expected = {
-        "dtype": "F64",
-        "shape": [len(array) // 8],
-        "data_offsets": [0, len(array) // 8 * 8],
-    }
-    if entry != expected or len(array) % 8 or not array:
-        raise _damaged(path, "the stated size of the coefficients is not the size of the file")
-    coef = np.frombuffer(array, dtype="<f8").astype(np.float64)
+def _checked_coef(path, arrays):
+    coef = arrays.get("coef")
+    if len(arrays) != 1 or coef is None or coef.ndim != 1 or not coef.size:
+        raise _FILE.damaged(path, "it does not hold one vector of coefficients")
     if not np.isfinite(coef).all():
-        raise _damaged(path, "a coefficient is not finite")
-    return coef
+        raise _FILE.damaged(path, "a coefficient is not finite")
+    return coef.astype(np.float64)
 
 
 def _model_from(path, description, coef):
@@ -229,7 +136,7 @@ def _model_from(path, description, coef):
             package_version=_a(str, description["package_version"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise _damaged(path, f"bad or missing entry ({error})") from None
+        raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
 
 
 def _certificate_from(entries):
@@ -279,11 +186,3 @@ def _strength(value):
 
 def _optional(check, value):
     return None if value is None else check(value)
-
-
-def _foreign(path):
-    return InputError(f"{path} is not a structsvm-papk model file, or its beginning is damaged")
-
-
-def _damaged(path, reason):
-    return InputError(f"{path} is damaged: {reason}")

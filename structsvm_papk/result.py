@@ -78,6 +78,9 @@ class Progress:
         Best certified lower bound so far; -inf without one.
     n_cuts : int
         Cuts in the model.
+    row_visits : int
+        Rows whose scores were computed so far, where the oracle counts them; else 0. Fewer than
+        rows times passes where rows could be skipped.
     """
 
     iteration: int
@@ -86,6 +89,7 @@ class Progress:
     objective: float
     lower_bound: float
     n_cuts: int
+    row_visits: int = 0
 
     @property
     def gap(self):
@@ -115,6 +119,8 @@ class SolverResult:
         not depend on alpha.
     notes : tuple of str
         What else is worth knowing, such as a QP solver that failed and was replaced.
+    problem : tuple or None
+        ``(n_blocks, subgradient of R at w = 0)``: what tells whether `cuts` belong to a risk.
     """
 
     w: np.ndarray
@@ -125,6 +131,7 @@ class SolverResult:
     alpha: float = 0.0
     cuts: tuple | None = field(default=None, repr=False)
     notes: tuple = ()
+    problem: tuple | None = field(default=None, repr=False)
 
     @property
     def gap(self):

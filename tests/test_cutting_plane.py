@@ -163,7 +163,7 @@ def test_path_reuses_cuts_and_agrees_with_cold_solves():
         assert warm.objective == pytest.approx(alone.objective, rel=2e-8)
     assert sum(r.data_passes for r in path) < sum(r.data_passes for r in cold)
     again = CuttingPlane(alphas[0], tol=1e-8).solve(oracle, warm_start=path[0])
-    assert again.data_passes <= 3
+    assert again.data_passes <= 4  # one of them at zero, to see that it is the same risk
 
 
 def test_warm_start_of_another_problem_is_refused():

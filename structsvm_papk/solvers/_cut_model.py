@@ -56,6 +56,21 @@ class CutModel:
         slots = self.order[self._theta[self.order] > 0.0]
         return self._slopes[slots], self._intercepts[slots], self._block[slots]
 
+    def state(self):
+        """Everything that `restored` needs."""
+        parts = ("slopes", "intercepts", "block", "theta", "idle")
+        return {name: getattr(self, f"_{name}")[self.order] for name in parts}
+
+    @classmethod
+    def restored(cls, state, n_features, n_blocks, qp_solver):
+        """A model from its state; whatever dual weights were kept, they are feasible again."""
+        slopes = state["slopes"]
+        model = cls(n_features, slopes.shape[1], n_blocks, qp_solver)
+        model.add(slopes, state["intercepts"], state["block"])
+        theta = onto_simplices(state["theta"], model.starts)
+        model._theta[model.order], model._idle[model.order] = theta, state["idle"]
+        return model
+
     def add(self, slopes, intercepts, blocks):
         """Add cuts with dual weight zero, or one where their block had none."""
         slots = self._free_slots(intercepts.size)

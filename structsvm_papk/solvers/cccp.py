@@ -17,7 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from structsvm_papk.errors import InputError
+from structsvm_papk.checkpoint import pack_history, plain, unpack_history
+from structsvm_papk.errors import InputError, OracleFailure, check_number
 from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, _default_blocks
 
@@ -25,6 +26,11 @@ _SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
 _SCOUT = 3e-3  # criticality to which every start is followed, before the best is polished
 _ROUNDING = 1e-9
 _INNER_ITERATIONS = 500
+_CUTS = ("slopes", "intercepts", "blocks")
+_STATE = (  # what a checkpoint keeps of a descent, beside its last majorant
+    *("w", "objective", "initial", "alpha", "stage", "n_steps", "seconds", "passes", "n_iter"),
+    *("lower_bound", "criticality", "reached", "previous_w"),
+)
 _SCALES = 4.0 ** np.arange(-10, 11)
 
 
@@ -133,15 +139,14 @@ class CCCP:
 
     def __post_init__(self):
         self._inner(self.alpha, None)  # checks alpha, tol, n_blocks, time_limit
-        if self.max_iter < 1:
-            raise InputError(f"max_iter must be at least 1, got {self.max_iter!r}")
+        check_number("max_iter", self.max_iter, least=1)
         ladder = [*self.continuation, 1.0]
         if any(high <= low for high, low in pairwise(ladder)):
             raise InputError(
                 f"continuation must decrease and stay above 1, got {self.continuation!r}"
             )
 
-    def solve(self, oracle, w_init=None, callback=None, warm_start=None):
+    def solve(self, oracle, w_init=None, callback=None, warm_start=None, checkpoint=None):
         """Minimise from one start or several.
 
         Parameters
@@ -156,21 +161,28 @@ class CCCP:
             Called with a `Progress` after every majorant; a true return value stops the solver.
         warm_start : SolverResult, optional
             Its point is the start.
+        checkpoint : Checkpoint, optional
+            Where the state is kept, between majorants. If it holds one, the run goes on from there.
 
         Returns
         -------
         CCCPResult
-            Status 'stationary' where the criticality reached `tol`. On Ctrl-C the best so far.
+            Status 'stationary' where the criticality reached `tol`. On Ctrl-C, and when the oracle
+            fails, the best so far.
 
         Raises
         ------
         InputError
-            The oracle has no majorants, or a start does not fit.
+            The oracle has no majorants, a start does not fit, or the checkpoint is of another run.
         """
         if not hasattr(oracle, "majorant"):
             raise InputError("CCCP needs an oracle with majorants; this one has none")
-        search = _Search(self, self._in_blocks(oracle), callback)
-        return search.run(_starts(self, oracle, w_init, warm_start))
+        starts = _starts(self, oracle, w_init, warm_start)
+        oracle = self._in_blocks(oracle)
+        keeper = checkpoint and checkpoint.open(
+            self, oracle, n_blocks=getattr(oracle, "n_blocks", 1), starts=list(starts)
+        )
+        return _Search(self, oracle, callback, keeper).run(starts)
 
     def _in_blocks(self, oracle):
         if not hasattr(oracle, "with_blocks"):
@@ -210,24 +222,76 @@ def _starts(config, oracle, w_init, warm_start):
 class _Search:
     """All starts of one solve: scout each, then polish the best."""
 
-    def __init__(self, config, oracle, callback):
-        self.config, self.oracle, self.callback = config, oracle, callback
+    def __init__(self, config, oracle, callback, keeper):
+        self.config, self.oracle, self.callback, self.keeper = config, oracle, callback, keeper
         self.started = time.perf_counter()
         self.passes, self.best = 0, np.inf
-        self.history, self.stop = [], None
+        self.history, self.stop, self.failure = [], None, ()
+        self.descents, self.polishing = [], False
+        if keeper is not None and keeper.state is not None:
+            self._go_on(keeper.state)
 
     def run(self, starts):
-        descents = []
-        target = _SCOUT if len(starts) > 1 else self.config.tol
-        for name, w in starts.items():
-            descents.append(_Descent(self, name, w))
-            status = descents[-1].follow(max(target, self.config.tol))
+        if self.keeper is not None and self.keeper.status is not None:
+            return self._result(self._best(), self.keeper.status)
+        try:
+            status = self._follow(starts)
+        except (KeyboardInterrupt, OracleFailure) as stop:
+            if not self.descents:
+                raise
+            failed = isinstance(stop, OracleFailure)
+            status = Status.FAILED if failed else Status.INTERRUPTED
+            self.failure = (str(stop),) * failed
+        return self._result(self._best(), status)
+
+    def _follow(self, starts):
+        """Scout the starts that have not been, then polish the best."""
+        target = max(_SCOUT if len(starts) > 1 else self.config.tol, self.config.tol)
+        for place, (name, w) in enumerate(starts.items()):
+            if self.polishing or place < len(self.descents) - 1:
+                continue
+            if place == len(self.descents):
+                self.descents.append(_Descent.begin(self, name, w))
+            status = self.descents[place].follow(target)
+            if len(starts) == 1:
+                return status
             if self.stop is not None:
-                break
-        best = min(descents, key=lambda descent: descent.objective)
-        if len(starts) > 1:
-            status = self.stop or best.follow(self.config.tol, last=True)
-        return self._result(best, status, [d.report(d is best) for d in descents])
+                return self.stop
+        best = self._best()
+        if not self.polishing:
+            self.polishing, best.n_steps = True, 0
+        return best.follow(self.config.tol)
+
+    def _best(self):
+        return min(self.descents, key=lambda descent: descent.objective)
+
+    def keep(self):
+        """Write a checkpoint where it is time to; called between majorants."""
+        if self.keeper is not None and self.keeper.due():
+            self.keeper.save(self._state())
+
+    def _state(self):
+        state = {
+            "seconds": self.seconds(),
+            "passes": self.passes,
+            "best": self.best,
+            "polishing": int(self.polishing),
+            "history": pack_history(self.history),
+        }
+        for place, descent in enumerate(self.descents):
+            state |= {f"{place}.{name}": value for name, value in descent.state().items()}
+        return state
+
+    def _go_on(self, state):
+        self.started = time.perf_counter() - float(state["seconds"])
+        self.passes, self.best = int(state["passes"]), float(state["best"])
+        self.polishing = bool(state["polishing"])
+        self.history = unpack_history(state["history"])
+        for place, name in enumerate(self.keeper.identity["starts"]):
+            prefix = f"{place}."
+            part = {n.removeprefix(prefix): v for n, v in state.items() if n.startswith(prefix)}
+            if part:
+                self.descents.append(_Descent.restored(self, name, part))
 
     def seconds(self):
         return time.perf_counter() - self.started
@@ -245,7 +309,9 @@ class _Search:
         elif limit is not None and progress.seconds >= limit:
             self.stop = Status.TIME_LIMIT
 
-    def _result(self, best, status, reports):
+    def _result(self, best, status):
+        if self.keeper is not None and status is not self.keeper.status:
+            self.keeper.save(self._state(), status)
         if best.lower_bound > -np.inf and status is Status.STATIONARY:
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies
         if status is Status.CONVERGED and not best.w.any():
@@ -259,11 +325,14 @@ class _Search:
             self.config.alpha,
             None,
             tuple(self._notes(best, status)),
-            best.criticality,
-            tuple(reports),
+            criticality=best.criticality,
+            starts=tuple(descent.report(descent is best) for descent in self.descents),
         )
 
     def _notes(self, best, status):
+        yield from self.failure
+        if self.keeper is not None:
+            yield from self.keeper.notes
         if status is Status.STATIONARY and not best.w.any():
             yield (
                 "The point is w = 0, from which no start led away: this risk may say nothing about "
@@ -274,35 +343,64 @@ class _Search:
 class _Descent:
     """One start: majorant after majorant."""
 
-    def __init__(self, search, name, w):
+    def __init__(self, search, name):
         self.search, self.config, self.oracle = search, search.config, search.oracle
         self.name, self.alpha = name, search.config.alpha
+        self.stage, self.n_steps = 0, 0  # place in the continuation, and majorants there
+        self.reached = np.inf  # tolerance to which this stage was followed to its end
         self.seconds, self.passes, self.n_iter = 0.0, 0, 0
         self.lower_bound, self.criticality = -np.inf, np.inf
-        self.inner, self.previous = None, None
-        self.w = w
-        self._best_scale()
-        self.initial = self.objective
+        self.inner, self.previous, self.previous_w = None, None, None
 
-    def follow(self, tol, last=False):
+    @classmethod
+    def begin(cls, search, name, w):
+        """A start, scaled."""
+        descent = cls(search, name)
+        descent.w = w
+        descent._best_scale()
+        descent.initial = descent.objective
+        return descent
+
+    @classmethod
+    def restored(cls, search, name, state):
+        """A descent from its state."""
+        descent = cls(search, name)
+        for field_name in _STATE:
+            setattr(descent, field_name, plain(state.get(field_name)))
+        if descent.previous_w is not None:
+            descent.previous = descent.oracle.majorant(descent.previous_w, descent.config.majorant)
+            descent.inner = SolverResult(
+                state["inner_w"],
+                float(state["inner_objective"]),
+                -np.inf,
+                Status.STOPPED,
+                alpha=descent.alpha,
+                cuts=tuple(state[f"cuts_{part}"] for part in _CUTS),
+            )
+        return descent
+
+    def state(self):
+        """Everything that `restored` needs; the last majorant follows from where it was made."""
+        state = {name: getattr(self, name) for name in _STATE}
+        if self.previous_w is not None:
+            state |= {"inner_w": self.inner.w, "inner_objective": self.inner.objective}
+            cuts = zip(_CUTS, self.inner.cuts, strict=True)
+            state |= {f"cuts_{part}": array for part, array in cuts}
+        return state
+
+    def follow(self, tol):
         """Descend until the criticality is at most `tol`, through the continuation first."""
-        began, passes = self.search.seconds(), self.search.passes
         try:
-            for multiple in () if last else self.config.continuation:
-                self._set_alpha(multiple * self.config.alpha)
+            while self.stage < len(self.config.continuation):
+                self._set_alpha(self.config.continuation[self.stage] * self.config.alpha)
                 self._loop(max(tol, _SCOUT))
                 if self.search.stop is not None:
                     return self.search.stop
+                self.stage, self.n_steps, self.reached = self.stage + 1, 0, np.inf
             self._set_alpha(self.config.alpha)
             return self._loop(tol)
-        except KeyboardInterrupt:
-            self.search.stop = Status.INTERRUPTED
-            return Status.INTERRUPTED
         finally:
-            if self.alpha != self.config.alpha:
-                self._set_alpha(self.config.alpha)
-            self.seconds += self.search.seconds() - began
-            self.passes += self.search.passes - passes
+            self._set_alpha(self.config.alpha)
 
     def report(self, polished):
         return StartReport(
@@ -318,10 +416,21 @@ class _Descent:
         )
 
     def _loop(self, tol):
-        for _ in range(self.config.max_iter):
-            status = self._step(tol)
+        if self.reached <= tol:
+            return Status.STATIONARY if self.criticality <= tol else Status.STALLED
+        while self.n_steps < self.config.max_iter:
+            began, passes = self.search.seconds(), self.search.passes
+            try:
+                status = self._step(tol)
+            finally:
+                self.seconds += self.search.seconds() - began
+                self.passes += self.search.passes - passes
+            self.n_steps += 1
+            if status in (Status.STATIONARY, Status.STALLED):
+                self.reached = tol
             if status is not None:
                 return status
+            self.search.keep()
         return Status.MAX_ITER
 
     def _step(self, tol):
@@ -334,13 +443,13 @@ class _Descent:
         exact = getattr(majorant, "exact", False)
         if exact and self.alpha == self.config.alpha:
             self.lower_bound = max(self.lower_bound, inner.lower_bound)
-        before, step = self.objective, inner.w - self.w
+        before, step, origin = self.objective, inner.w - self.w, self.w
         # the criticality is that of the w at hand: where it suffices, that w is the answer
         if objective < before and (exact or self.criticality > tol):
             self.w, self.objective = inner.w, objective
             if self.config.extrapolate and not exact:
                 self._extrapolate(step)
-        self.inner, self.previous = inner, majorant
+        self.inner, self.previous, self.previous_w = inner, majorant, origin
         self.search.record(
             self.objective if self.alpha == self.config.alpha else np.inf,
             self.lower_bound,
@@ -373,7 +482,8 @@ class _Descent:
         if self.inner is None or not hasattr(majorant, "reuse"):
             return None
         cuts = majorant.reuse(self.previous, self.inner.cuts)
-        return replace(self.inner, cuts=cuts) if cuts[2].size else None
+        # `problem` would tell the last majorant from this one
+        return replace(self.inner, cuts=cuts, problem=None) if cuts[2].size else None
 
     def _checked(self, inner):
         """F at the new point; the descent property is asserted here."""
@@ -410,6 +520,8 @@ class _Descent:
                 self.w, self.objective = candidates[best], values[best]
 
     def _set_alpha(self, alpha):
+        if alpha == self.alpha:
+            return
         self.objective += float((alpha - self.alpha) / 2 * (self.w @ self.w))
         self.alpha = alpha
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from structsvm_papk.checkpoint import pack_history, plain, unpack_history
 from structsvm_papk.cuts import Cuts
-from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.errors import InputError, OracleFailure, check_number
 from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers._cut_model import ROUNDING, CutModel
 
@@ -33,6 +34,11 @@ _STALL = 50  # iterations without any progress before the solver gives up
 _MAX_IDLE = {"bundle": 12, "line_search": 50, "one_slack": 50}  # iterations a cut may be idle
 _AHEAD = 0.1  # of the way from the best point to the proposal: where line_search cuts
 _LINE_STEPS = 20
+_SAME = 1e-9  # subgradients at zero that differ by less are of one risk
+_STATE = (  # what a checkpoint keeps beside the model and the history
+    *("best", "lower_bound", "centre", "at_zero", "slope_at_zero"),
+    *("predicted", "prox", "nulls", "passes", "last_progress", "best_w"),
+)
 
 
 @dataclass(frozen=True)
@@ -75,24 +81,19 @@ class CuttingPlane:
     time_limit: float | None = None
 
     def __post_init__(self):
-        if not self.alpha > 0 or not np.isfinite(self.alpha):
-            raise InputError(f"alpha must be a positive number, got {self.alpha!r}")
-        if not self.tol > 0:
-            raise InputError(f"tol must be positive, got {self.tol!r}")
-        if self.max_iter < 1:
-            raise InputError(f"max_iter must be at least 1, got {self.max_iter!r}")
+        check_number("alpha", self.alpha, above=0)
+        check_number("tol", self.tol, above=0)
+        check_number("max_iter", self.max_iter, least=1)
         if self.method not in METHODS:
             raise InputError(f"unknown method {self.method!r}; choose from {', '.join(METHODS)}")
-        if self.n_blocks is not None and self.n_blocks < 1:
-            raise InputError(f"n_blocks must be at least 1, got {self.n_blocks!r}")
+        check_number("n_blocks", self.n_blocks, least=1, optional=True)
         if self.n_blocks not in (None, 1) and self.method != "bundle":
             raise InputError(
                 f"method {self.method!r} takes one cut an iteration: n_blocks must be 1"
             )
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InputError(f"time_limit must be positive, got {self.time_limit!r}")
+        check_number("time_limit", self.time_limit, above=0, optional=True)
 
-    def solve(self, oracle, w_init=None, callback=None, warm_start=None):
+    def solve(self, oracle, w_init=None, callback=None, warm_start=None, checkpoint=None):
         """Minimise.
 
         Parameters
@@ -105,6 +106,9 @@ class CuttingPlane:
             Called with a `Progress` after every iteration; a true return value stops the solver.
         warm_start : SolverResult, optional
             Earlier result for the same risk (any alpha), whose cuts are used again.
+        checkpoint : Checkpoint, optional
+            Where the state is kept. If it holds one, the run goes on from there, with its history,
+            and neither w_init nor warm_start is looked at.
 
         Returns
         -------
@@ -117,7 +121,8 @@ class CuttingPlane:
         OracleFailure
             The oracle failed at the first point already.
         InputError
-            The risk is not convex, or w_init or the warm start do not fit it.
+            The risk is not convex, or w_init or the warm start do not fit it, or the checkpoint is
+            of another run.
         """
         if not getattr(oracle, "convex", True):
             raise InputError(
@@ -125,7 +130,9 @@ class CuttingPlane:
                 "certificate could hold; use CCCP for 'ramp' and 'clipped_ramp', "
                 "SubgradientDescent for 'ts_alg2'"
             )
-        run = _Run(self, self._in_blocks(oracle), callback)
+        oracle = self._in_blocks(oracle)
+        keeper = checkpoint and checkpoint.open(self, oracle, n_blocks=oracle.n_blocks)
+        run = _Run(self, oracle, callback, keeper)
         # the matrices of the model are small: more BLAS threads only wait for each other, and the
         # last digits would depend on their number
         with threadpool_limits(limits=1, user_api="blas"):
@@ -155,6 +162,9 @@ class _OneBlock:
     def __init__(self, oracle):
         self.oracle, self.n_features = oracle, oracle.n_features
 
+    def fingerprint(self):
+        return self.oracle.fingerprint()
+
     def cuts(self, w):
         value, slope = self.oracle(w)
         slope = np.asarray(slope, dtype=np.float64)
@@ -174,39 +184,53 @@ def _name(oracle):
 class _Run:
     """State of one solve. The model's variables are z = (w, s), or z = w; see `Cuts`."""
 
-    def __init__(self, config, oracle, callback):
-        self.config, self.oracle, self.callback = config, oracle, callback
+    def __init__(self, config, oracle, callback, keeper):
+        self.config, self.oracle, self.callback, self.keeper = config, oracle, callback, keeper
         self.started = time.perf_counter()
         self.model = None
         self.best_w, self.best, self.lower_bound = None, np.inf, -np.inf
         self.centre = None  # z of the best point
         self.at_zero = None  # F(0) = R(0), where it was evaluated
+        self.slope_at_zero = None  # a subgradient there
+        self.predicted = np.inf  # decrease that the last proposal promised
         self.prox = 0.0
         self.nulls = 0  # steps without a serious decrease since prox last changed
         self.passes = 0
+        self.visited = -getattr(oracle, "row_visits", 0)  # rows scored before this run do not count
         self.history = []
         self.last_progress = 0
 
     def loop(self, w_init, warm_start):
-        self._start(w_init, warm_start)
+        if self.keeper is None or self.keeper.state is None:
+            self._start(w_init, warm_start)
+        else:
+            self._go_on(self.keeper.state)
+            if self.keeper.status is not None:
+                return self.keeper.status
         line_search = _LineSearch(self) if self.config.method == "line_search" else None
-        predicted = np.inf
         while True:
-            w, predicted = self._propose(predicted)
+            w, self.predicted = self._propose(self.predicted)
             if line_search is not None:
                 line_search.advance(w)
             else:
-                self._step(w, predicted)
+                self._step(w, self.predicted)
             self.model.drop_idle(_MAX_IDLE[self.config.method])
             status = self._record_and_judge()
             if status is not None:
                 return status
+            if self.keeper is not None and self.keeper.due():
+                self.keeper.save(self._state())
 
     def result(self, status, *notes):
         """Gather the outcome; a zero vector that is optimal is said to be degenerate."""
-        w, objective = self.best_w, self.best
         if status is Status.CONVERGED and self._zero_is_optimal():
-            w, objective, status = np.zeros_like(w), self.at_zero, Status.DEGENERATE
+            self.best_w, self.best = np.zeros_like(self.best_w), self.at_zero
+            status = Status.DEGENERATE
+        if self.keeper is not None:
+            if status not in (self.keeper.status, Status.INCONSISTENT):
+                self.keeper.save(self._state(), status)
+            notes = (*notes, *self.keeper.notes)
+        w, objective = self.best_w, self.best
         return SolverResult(
             w,
             float(objective),
@@ -216,7 +240,34 @@ class _Run:
             self.config.alpha,
             self.model.active_cuts(),
             (*self.model.qp.notes, *notes),
+            self._problem(),
         )
+
+    def _state(self):
+        """What a checkpoint keeps."""
+        return {
+            **self.model.state(),
+            **{name: getattr(self, name) for name in _STATE},
+            "seconds": time.perf_counter() - self.started,
+            "history": pack_history(self.history),
+        }
+
+    def _go_on(self, state):
+        """Take a state from a checkpoint: the cuts hold, so the bound does."""
+        self.history = unpack_history(state["history"])
+        self.visited += self.history[-1].row_visits if self.history else 0
+        self.started = time.perf_counter() - float(state["seconds"])
+        self.model = CutModel.restored(
+            state, self.oracle.n_features, self.oracle.n_blocks, self.config.qp_solver
+        )
+        for name in _STATE:  # the best point last: it says that there is something to return
+            setattr(self, name, plain(state.get(name)))
+
+    def _problem(self):
+        """What tells this risk and its blocks from others; None where zero was never asked."""
+        if self.slope_at_zero is None:
+            return None
+        return self.oracle.n_blocks, self.slope_at_zero
 
     def _start(self, w_init, warm_start):
         w = self._first_point(w_init, warm_start)
@@ -224,6 +275,7 @@ class _Run:
         self.model = CutModel(w.size, cuts.point.size, self.oracle.n_blocks, self.config.qp_solver)
         self.add(cuts)
         if warm_start is not None and warm_start.cuts is not None:
+            self._refuse_other(warm_start.problem)
             self._take_cuts(warm_start.cuts, cuts)
         self.accept(cuts, self.objective(w, cuts.value))
         if self.config.method == "bundle":
@@ -243,6 +295,22 @@ class _Run:
         """Curvature at which the first step is Polyak's for an optimum of zero."""
         gradient = cuts.slopes.sum(axis=0)[: self.best_w.size] + self.config.alpha * self.best_w
         return max(10 * self.config.alpha, gradient @ gradient / max(self.best, 1e-300))
+
+    def _refuse_other(self, problem):
+        """Refuse cuts of another risk: at zero all scores tie, the subgradient shows the data."""
+        if problem is None:
+            return
+        n_blocks, slope = problem
+        if self.slope_at_zero is None:
+            self.ask(np.zeros(self.oracle.n_features))
+        own = self.slope_at_zero
+        near = slope.shape == own.shape and np.allclose(
+            slope, own, rtol=_SAME, atol=_SAME * np.abs(own).max()
+        )
+        if n_blocks != self.oracle.n_blocks or not near:
+            raise InputError(
+                "the warm start's cuts are of another problem: data, surrogate, k or blocks differ"
+            )
 
     def _take_cuts(self, old, new):
         slopes, intercepts, blocks = old
@@ -301,6 +369,7 @@ class _Run:
             float(self.best),
             float(min(self.lower_bound, self.best)),
             self.model.size,
+            self.visited + getattr(self.oracle, "row_visits", 0),
         )
         if not self.history or (
             progress.objective < self.history[-1].objective
@@ -347,7 +416,8 @@ class _Run:
                 "rescale the features"
             )
         if not w.any():
-            self.at_zero = cuts.value
+            self.at_zero = float(cuts.value)
+            self.slope_at_zero = cuts.slopes[:, : w.size].sum(axis=0)
         return cuts
 
     def add(self, cuts):

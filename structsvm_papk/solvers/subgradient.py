@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.checkpoint import pack_history, plain, unpack_history
+from structsvm_papk.errors import InputError, OracleFailure, check_number
 from structsvm_papk.result import Progress, SolverResult, Status
 
 KEEP = ("best", "last", "average")
+_STATE = ("w", "best_w", "best", "total", "n_total", "passes")
 
 
 @dataclass(frozen=True)
@@ -53,25 +55,20 @@ class SubgradientDescent:
     time_limit: float | None = None
 
     def __post_init__(self):
-        if not self.alpha >= 0 or not np.isfinite(self.alpha):
-            raise InputError(f"alpha must be a non-negative number, got {self.alpha!r}")
-        if not self.eta > 0 or not np.isfinite(self.eta):
-            raise InputError(f"eta must be a positive number, got {self.eta!r}")
-        if self.max_iter < 1:
-            raise InputError(f"max_iter must be at least 1, got {self.max_iter!r}")
-        if self.radius is not None and not self.radius > 0:
-            raise InputError(f"radius must be positive, got {self.radius!r}")
+        check_number("alpha", self.alpha, least=0)
+        check_number("eta", self.eta, above=0)
+        check_number("max_iter", self.max_iter, least=1)
+        check_number("radius", self.radius, above=0, optional=True)
         if self.keep not in KEEP:
             raise InputError(f"unknown keep={self.keep!r}; choose from {', '.join(KEEP)}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InputError(f"time_limit must be positive, got {self.time_limit!r}")
+        check_number("time_limit", self.time_limit, above=0, optional=True)
 
     @classmethod
     def paper(cls, alpha, eta=0.1, max_iter=200, seed=0, **options):
         """Return the authors' recipe: standard normal start, fixed steps, best loss kept."""
         return cls(alpha, eta, max_iter, keep="best", start_scale=1.0, seed=seed, **options)
 
-    def solve(self, oracle, w_init=None, callback=None, warm_start=None):
+    def solve(self, oracle, w_init=None, callback=None, warm_start=None, checkpoint=None):
         """Run the steps.
 
         Parameters
@@ -84,6 +81,8 @@ class SubgradientDescent:
             Called with a `Progress` after every step; a true return value stops the solver.
         warm_start : SolverResult, optional
             Start at its point.
+        checkpoint : Checkpoint, optional
+            Where the state is kept. If it holds one, the run goes on from there.
 
         Returns
         -------
@@ -93,11 +92,15 @@ class SubgradientDescent:
         Raises
         ------
         InputError
-            The start does not fit, or the risk is not finite at an iterate.
+            The start does not fit, the risk is not finite at an iterate, or the checkpoint is of
+            another run.
         """
         if w_init is None and warm_start is not None:
             w_init = warm_start.w
-        run = _Run(self, oracle, self._start(oracle.n_features, w_init), callback)
+        # an average is over the second half of the steps: another number is another run
+        half = {"average_from": self.max_iter // 2} if self.keep == "average" else {}
+        keeper = checkpoint and checkpoint.open(self, oracle, **half)
+        run = _Run(self, oracle, self._start(oracle.n_features, w_init), callback, keeper)
         try:
             return run.result(run.loop())
         except KeyboardInterrupt:
@@ -127,33 +130,64 @@ class SubgradientDescent:
 class _Run:
     """State of one descent."""
 
-    def __init__(self, config, oracle, w, callback):
+    def __init__(self, config, oracle, w, callback, keeper):
         self.config, self.oracle, self.w, self.callback = config, oracle, w, callback
+        self.keeper = keeper
         self.started = time.perf_counter()
         self.best_w, self.best = None, np.inf
         self.total, self.n_total = np.zeros_like(w), 0
         self.passes = 0
         self.history = []
+        self.saved = None  # the state after the last whole step
+        if keeper is not None and keeper.state is not None:
+            self._go_on(keeper.state)
 
     def loop(self):
         config = self.config
-        for t in range(config.max_iter):
+        if self.keeper is not None and self.keeper.status is not None:
+            return self.keeper.status
+        for t in range(len(self.history), config.max_iter):
             objective, gradient = self._evaluate(self.w)
             if objective < self.best or (config.keep == "last" and self.best_w is not None):
                 self.best_w, self.best = self.w, objective
             if t >= config.max_iter // 2:
                 self.total, self.n_total = self.total + self.w, self.n_total + 1
             status = self._record()
+            self.w = config._project(self.w - config.eta / np.sqrt(t + 1) * gradient)
+            self._keep()
             if status is not None:
                 return status
-            self.w = config._project(self.w - config.eta / np.sqrt(t + 1) * gradient)
         if config.keep == "average":
             w = self.total / self.n_total
             self.best_w, self.best = w, self._evaluate(w)[0]
             self._record()
+            self._keep()
         return Status.FINISHED
 
+    def _keep(self):
+        if self.keeper is None:
+            return
+        self.saved = {name: getattr(self, name) for name in _STATE}
+        self.saved |= {"seconds": self.history[-1].seconds, "n_iter": len(self.history)}
+        if self.keeper.due():
+            self.keeper.save(self._state())
+
+    def _state(self):
+        history = self.history[: self.saved["n_iter"]]
+        return {**self.saved, "history": pack_history(history)}
+
+    def _go_on(self, state):
+        for name in _STATE:
+            setattr(self, name, plain(state[name]))
+        self.history = unpack_history(state["history"])
+        self.started = time.perf_counter() - float(state["seconds"])
+        self._keep()
+
     def result(self, status, *notes):
+        if self.keeper is not None:
+            if self.saved is not None and status is not self.keeper.status:
+                self.keeper.save(self._state(), status)
+            notes = (*notes, *self.keeper.notes)
         return SolverResult(
             self.best_w,
             float(self.best),

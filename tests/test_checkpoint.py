@@ -1,0 +1,319 @@
+import warnings
+
+import numpy as np
+import pytest
+
+from structsvm_papk import outputs
+from structsvm_papk.checkpoint import Checkpoint, CheckpointWarning
+from structsvm_papk.data import RankingData
+from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.result import Status
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.surrogates import make_surrogate
+
+
+def make_risk(name="ts", seed=0, n_users=12, k=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20 * n_users, 5))
+    scores = (X @ rng.normal(size=5) + 0.7 * rng.normal(size=X.shape[0])).reshape(n_users, 20)
+    y = (scores > np.quantile(scores, 0.7, axis=1, keepdims=True)).ravel()
+    groups = np.repeat(np.arange(n_users), 20)
+    return EmpiricalRisk(make_surrogate(name, k), RankingData.from_groups(X, y, groups))
+
+
+SOLVERS = {
+    "bundle": (CuttingPlane(1e-3), make_risk()),
+    "one list": (CuttingPlane(1e-3), make_risk("max", n_users=1)),
+    "line_search": (CuttingPlane(1e-3, method="line_search"), make_risk()),
+    "one_slack": (CuttingPlane(1e-2, method="one_slack"), make_risk()),
+    "descent, best": (SubgradientDescent(1e-2, max_iter=40), make_risk()),
+    "descent, average": (SubgradientDescent(1e-2, max_iter=40, keep="average"), make_risk()),
+    "cccp": (CCCP(1e-2), make_risk("clipped_ramp")),
+    "cccp, continuation": (CCCP(1e-2, continuation=(10.0, 3.0)), make_risk("clipped_ramp", k=3)),
+}
+
+
+def stop_at(iteration, how):
+    def callback(progress):
+        if progress.iteration == iteration:
+            return how()
+        return False
+
+    return callback
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("how", [lambda: True, interrupt])
+def test_a_stopped_run_goes_on_and_ends_where_it_would_have(name, how, tmp_path):
+    solver, risk = SOLVERS[name]
+    whole = solver.solve(risk)
+    place = Checkpoint(tmp_path / "c")
+    n = max(2, whole.n_iter // 3)
+    stopped = solver.solve(risk, callback=stop_at(n, how), checkpoint=place)
+    assert stopped.status in (Status.STOPPED, Status.INTERRUPTED)
+    seen = []
+    resumed = solver.solve(risk, callback=seen.append, checkpoint=place)
+    assert resumed.status is whole.status
+    assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+    assert seen[0].iteration in (n, n + 1)
+    kept = seen[0].iteration - 1
+    assert resumed.history[:kept] == stopped.history[:kept]
+    assert seen[0].objective <= stopped.history[kept - 1].objective
+    assert seen[0].lower_bound >= stopped.history[kept - 1].lower_bound
+    seconds, passes = resumed.curve("seconds"), resumed.curve("data_passes")
+    assert (np.diff(seconds) > 0).all() and (np.diff(passes) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["descent, best", "cccp", "cccp, continuation"])
+def test_paths_that_depend_on_every_step_are_the_same_to_the_bit(name, tmp_path):
+    solver, risk = SOLVERS[name]
+    whole = solver.solve(risk)
+    for n in range(1, whole.n_iter, 8):
+        place = Checkpoint(tmp_path / f"{n}")
+        solver.solve(risk, callback=stop_at(n, lambda: True), checkpoint=place)
+        resumed = solver.solve(risk, checkpoint=place)
+        assert resumed.w.tobytes() == whole.w.tobytes()
+        assert resumed.n_iter == whole.n_iter
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_finished_run_returns_at_once(name, tmp_path):
+    solver, risk = SOLVERS[name]
+    place = Checkpoint(tmp_path)
+    first = solver.solve(risk, checkpoint=place)
+    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    again = solver.solve(risk, checkpoint=place, callback=interrupt)
+    assert again.status is first.status
+    assert again.history == first.history
+    assert (again.objective, again.lower_bound) == (first.objective, first.lower_bound)
+    assert np.array_equal(again.w, first.w)
+    assert files == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_a_sharper_tolerance_goes_on(tmp_path):
+    risk, place = make_risk(), Checkpoint(tmp_path)
+    rough = CuttingPlane(1e-3, tol=1e-2).solve(risk, checkpoint=place)
+    sharp = CuttingPlane(1e-3, tol=1e-8).solve(risk, checkpoint=place)
+    assert sharp.gap <= 1e-8 < rough.gap
+    assert sharp.history[: rough.n_iter] == rough.history
+
+
+@pytest.mark.parametrize(
+    ("solver", "risk", "told"),
+    [
+        (CuttingPlane(2e-3), make_risk(), r"alpha was 0\.001, is 0\.002"),
+        (CuttingPlane(1e-3), make_risk(seed=1), "the data, the surrogate or k differs"),
+        (CuttingPlane(1e-3), make_risk("avg"), "the data, the surrogate or k differs"),
+        (CuttingPlane(1e-3, n_blocks=3), make_risk(), "n_blocks was"),
+        (CuttingPlane(1e-3, method="one_slack"), make_risk(), "method was 'bundle'"),
+        (SubgradientDescent(1e-3), make_risk(), "solver was 'CuttingPlane'"),
+    ],
+)
+def test_checkpoints_of_other_runs_are_refused(solver, risk, told, tmp_path):
+    place = Checkpoint(tmp_path)
+    CuttingPlane(1e-3, max_iter=3).solve(make_risk(), checkpoint=place)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match=f"another run: .*{told}"):
+        solver.solve(risk, checkpoint=place)
+    assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def newest(folder):
+    return max(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+
+
+def test_a_damaged_file_costs_one_interval_and_two_are_refused(tmp_path):
+    solver, risk = SOLVERS["bundle"]
+    place = Checkpoint(tmp_path, interval=0)
+    solver.solve(risk, checkpoint=place, callback=stop_at(6, lambda: True))
+    assert len(list(tmp_path.iterdir())) == 2
+    damage(newest(tmp_path))
+    seen = []
+    with pytest.warns(CheckpointWarning, match="checksum does not match; the checkpoint before"):
+        result = solver.solve(risk, checkpoint=place, callback=seen.append)
+    assert 4 <= seen[0].iteration <= 6
+    assert result.converged and "checksum" in result.notes[0]
+    for path in tmp_path.iterdir():
+        damage(path)
+    with pytest.raises(InputError, match="Delete the folder to start again"):
+        solver.solve(risk, checkpoint=place)
+
+
+def damage(path):
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 1
+    path.write_bytes(content)
+
+
+def test_every_truncation_is_noticed(tmp_path):
+    solver, risk = SOLVERS["bundle"]
+    solver.solve(risk, checkpoint=Checkpoint(tmp_path))
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()
+    for length in np.linspace(0, len(content) - 1, 50).astype(int):
+        path.write_bytes(content[:length])
+        with pytest.raises(InputError, match="damaged"):
+            solver.solve(risk, checkpoint=Checkpoint(tmp_path))
+
+
+def test_a_full_disk_costs_the_checkpoint_but_not_the_run(tmp_path, monkeypatch):
+    solver, risk = SOLVERS["bundle"]
+    place, told = Checkpoint(tmp_path, interval=0), []
+    solver.solve(risk, checkpoint=place, callback=stop_at(4, lambda: True))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(outputs.os, "fsync", full)
+    with pytest.warns(CheckpointWarning, match=r"No space left .* The run goes on"):
+        result = solver.solve(risk, checkpoint=place)
+    assert result.converged and "No space left" in result.message
+    assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solver.solve(risk, checkpoint=Checkpoint(tmp_path, 0, told.append))
+    assert len(told) == 2 and "resumed" in told[0] and "No space left" in told[1]
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    risk = make_risk()
+    monkeypatch.setattr(risk, "with_blocks", lambda n: pytest.fail("work") if n else None)
+    for folder in (tmp_path / "file", tmp_path / "file" / "sub"):
+        with pytest.raises(InputError, match="cannot write"):
+            SubgradientDescent(1e-2).solve(risk, checkpoint=Checkpoint(folder))
+    monkeypatch.setattr(outputs, "_temporary_beside", denied)
+    with pytest.raises(InputError, match="Permission denied"):
+        SubgradientDescent(1e-2).solve(risk, checkpoint=Checkpoint(tmp_path / "new"))
+    assert not list((tmp_path / "new").iterdir())
+
+
+def denied(path):
+    raise OSError(13, "Permission denied")
+
+
+def test_settings_and_oracles_that_do_not_fit(tmp_path):
+    for interval in (-1, "1", float("nan")):
+        with pytest.raises(InputError, match="interval"):
+            Checkpoint(tmp_path, interval)
+    risk = make_risk()
+
+    def plain(w):
+        return risk(w)
+
+    plain.n_features = risk.n_features
+    with pytest.raises(InputError, match="fingerprint"):
+        SubgradientDescent(1e-2).solve(plain, checkpoint=Checkpoint(tmp_path))
+
+
+def test_parts_are_folders_with_safe_names(tmp_path):
+    part = Checkpoint(tmp_path, 5.0).part("../avg: eta = 0.1")
+    assert part.folder == tmp_path / "avg_eta_0.1" and part.interval == 5.0
+
+
+class Failing:
+    """A risk that is gone after a number of evaluations."""
+
+    def __init__(self, risk, left):
+        self.risk, self.left = risk, left
+
+    def __getattr__(self, name):
+        return getattr(self.risk, name)
+
+    def with_blocks(self, n_blocks):
+        return Failing(self.risk.with_blocks(n_blocks), self.left)
+
+    def _count(self):
+        self.left -= 1
+        if self.left < 0:
+            raise OracleFailure("the workers are gone")
+
+    def __call__(self, w):
+        self._count()
+        return self.risk(w)
+
+    def cuts(self, w, **known):
+        self._count()
+        return self.risk.cuts(w, **known)
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [("bundle", 4), ("descent, best", 10), ("cccp", 40), ("cccp", 80)],
+)
+def test_after_a_failure_of_the_oracle_the_run_goes_on(name, left, tmp_path):
+    solver, risk = SOLVERS[name]
+    place = Checkpoint(tmp_path)
+    broken = solver.solve(Failing(risk, left), checkpoint=place)
+    assert broken.status is Status.FAILED and "workers are gone" in broken.message
+    whole, resumed = solver.solve(risk), solver.solve(risk, checkpoint=place)
+    assert resumed.status is whole.status
+    assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+
+
+def test_a_failure_before_the_first_point_is_raised():
+    for name in ("bundle", "descent, best", "cccp"):
+        solver, risk = SOLVERS[name]
+        with pytest.raises(OracleFailure):
+            solver.solve(Failing(risk, 0))
+
+
+# --- warm starts ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", [make_risk(seed=1), make_risk("avg"), make_risk(k=3)])
+def test_cuts_of_another_risk_are_refused(other):
+    result = CuttingPlane(1e-2).solve(make_risk())
+    with pytest.raises(InputError, match="cuts are of another problem"):
+        CuttingPlane(1e-2).solve(other, warm_start=result)
+
+
+def test_cuts_of_a_degenerate_problem_prove_nothing_of_another():
+    """All cuts of the first are tight at zero and say that zero is optimal."""
+    noise = make_risk("max")
+    X = np.vstack([noise.data.X, -noise.data.X])
+    data = noise.data
+    y = np.zeros(X.shape[0], bool)
+    y[data.rows[data.labels]] = True
+    y[data.X.shape[0] :] = y[: data.X.shape[0]]
+    groups = np.tile(np.repeat(np.arange(12), 20), 2)
+    degenerate = EmpiricalRisk(make_surrogate("max", 2), RankingData.from_groups(X, y, groups))
+    first = CuttingPlane(1e-2).solve(degenerate)
+    assert first.status is Status.DEGENERATE
+    with pytest.raises(InputError, match="cuts are of another problem"):
+        CuttingPlane(1e-2).solve(noise, warm_start=first)
+
+
+def test_other_blocks_are_refused_and_the_same_risk_is_not():
+    risk = make_risk()
+    result = CuttingPlane(1e-2, n_blocks=4).solve(risk)
+    with pytest.raises(InputError, match="blocks differ"):
+        CuttingPlane(1e-2, n_blocks=6).solve(risk, warm_start=result)
+    copy = make_risk()
+    again = CuttingPlane(1e-3, n_blocks=4).solve(copy, warm_start=result)
+    assert again.objective == pytest.approx(CuttingPlane(1e-3).solve(risk).objective, rel=2e-6)
+
+
+# --- settings of the wrong type ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", [CuttingPlane, SubgradientDescent, CCCP])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"alpha": value} for value in ("1", None, [1.0], True, np.nan)),
+        *({"max_iter": value} for value in ("5", 2.5, None)),
+        {"time_limit": "1"},
+    ],
+)
+def test_settings_of_the_wrong_type_are_input_errors(solver, settings):
+    with pytest.raises(InputError, match=next(iter(settings))):
+        solver(**{"alpha": 1.0, **settings})
