@@ -42,12 +42,15 @@ class OneListCuts:
         Of a single user.
     n_blocks : int
         At most one block for each positive (pAUC, Max) or negative (TS, Avg).
+    short : ShortLists, optional
+        Finds the rows that count, instead of scoring all.
     """
 
     convex = True
 
-    def __init__(self, risk, n_blocks):
+    def __init__(self, risk, n_blocks, short=None):
         self.risk, self.surrogate, self.data = risk, risk.surrogate, risk.data
+        self._short = short
         self.n_features = risk.n_features
         self._n_pos = int(risk.data.n_pos[0])
         self._n_neg = risk.data.rows.size - self._n_pos
@@ -73,12 +76,17 @@ class OneListCuts:
         """Return ``R(w)`` and a subgradient."""
         return self.risk(w)
 
+    @property
+    def row_visits(self):
+        """Rows scored so far."""
+        return self.risk.row_visits if self._short is None else self._short.n_visits
+
     def cuts(self, w):
         """The cuts of an evaluation at w; see `Cuts`."""
-        scores = self.risk.scores(w)
+        data, bounds, scores = self._list_at(w)
         check_scores(scores)
         split = self._negative_side if self._by_negatives else self._positive_side
-        values, slopes, counted, n_terms, lowest = split(scores)
+        values, slopes, counted, n_terms, lowest = split(data, bounds, scores)
         intercepts = values - slopes @ w
         if counted.sum() < n_terms:  # some terms are dropped: s decides which
             share = -counted / counted.sum()
@@ -87,29 +95,39 @@ class OneListCuts:
             w = np.append(w, lowest)
         return Cuts(values.sum(), slopes, intercepts, w)
 
-    def _positive_side(self, scores):
+    def _list_at(self, w):
+        """The list, or what counts of it at w; the blocks' bounds in it; its scores."""
+        if self._short is None:
+            return self.data, self._bounds, self.risk.scores(w)
+        scores = self._short.at(w)
+        return self._short.data, np.searchsorted(self._short.positions, self._bounds), scores
+
+    def _positive_side(self, data, bounds, scores):
+        n_pos, k = data.n_pos[0], self.surrogate.k
         n_counted = self._n_pos if self.surrogate.name == "pauc" else self._beta
         values = np.empty(self.n_blocks)
         own = np.empty(scores.size, dtype=np.int64)
-        shared = np.empty((self.n_blocks, self.surrogate.k), dtype=np.int64)
+        shared = np.empty((self.n_blocks, k), dtype=np.int64)
         partners, counted, lowest = _kernels.positive_blocks(
-            scores, self._n_pos, n_counted, self.surrogate.k, self._bounds, values, own, shared
+            scores, n_pos, n_counted, k, bounds, values, own, shared
         )
-        scale = 1.0 / (n_counted * self.surrogate.k)
-        slopes = self._slopes(-scale * own, scale * shared, partners)
-        return scale * values, slopes, counted, self._n_pos, lowest / self.surrogate.k
+        scale = 1.0 / (n_counted * k)
+        slopes = _slopes(data, bounds, -scale * own, scale * shared, partners)
+        return scale * values, slopes, counted, self._n_pos, lowest / k
 
-    def _negative_side(self, scores):
-        thresholds, onto_positives = self._thresholds(scores[: self._n_pos])
+    def _negative_side(self, data, bounds, scores):
+        n_pos, k = self._n_pos, self.surrogate.k
+        thresholds, onto_positives = self._thresholds(scores[:n_pos])
         values = np.empty(self.n_blocks)
         own = np.empty(scores.size, dtype=np.int64)
         rows = np.empty((self.n_blocks, thresholds.size), dtype=np.int64)
         counted, lowest = _kernels.negative_blocks(
-            scores, self._n_pos, thresholds, self.surrogate.k, self._bounds, values, own, rows
+            scores, n_pos, thresholds, k, bounds, values, own, rows
         )
-        n_rows = {"ts": self._beta, "avg": 1, "pauc": self._n_pos}[self.surrogate.name]
-        scale = 1.0 / (n_rows * self.surrogate.k)
-        slopes = self._slopes(scale * own, -scale * onto_positives(rows), np.arange(self._n_pos))
+        n_rows = {"ts": self._beta, "avg": 1, "pauc": n_pos}[self.surrogate.name]
+        scale = 1.0 / (n_rows * k)
+        shared = -scale * onto_positives(rows)
+        slopes = _slopes(data, bounds, scale * own, shared, np.arange(n_pos))
         return scale * values, slopes, counted, self._n_neg, lowest / n_rows
 
     def _thresholds(self, positives):
@@ -121,10 +139,10 @@ class OneListCuts:
         thresholds, order = _kernels.threshold_order(positives, pooled, self._beta)
         return thresholds, lambda rows: rows[:, np.argsort(order)]
 
-    def _slopes(self, own, shared, partners):
-        """Add up ``own`` times the rows of each block and ``shared[b]`` times the partners."""
-        data = self.data
-        slopes = np.asarray(shared @ data.X[data.rows[partners]], dtype=np.float64)
-        for b, (lo, hi) in enumerate(pairwise(self._bounds)):
-            _products.add_weighted_rows(data.X, data.rows, own, lo, hi, slopes[b])
-        return slopes
+
+def _slopes(data, bounds, own, shared, partners):
+    """Add up ``own`` times the rows of each block and ``shared[b]`` times the partners."""
+    slopes = np.asarray(shared @ data.X[data.rows[partners]], dtype=np.float64)
+    for b, (lo, hi) in enumerate(pairwise(bounds)):
+        _products.add_weighted_rows(data.X, data.rows, own, lo, hi, slopes[b])
+    return slopes

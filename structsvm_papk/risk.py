@@ -10,6 +10,7 @@ from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.one_list import OneListCuts, can_split
+from structsvm_papk.row_skipping import short_lists
 from structsvm_papk.surrogates import check_scores
 
 _CHUNK_ROWS = 1 << 16
@@ -32,6 +33,9 @@ class EmpiricalRisk:
         block per user).
     n_threads : int
         Threads that share the work. The result does not depend on it.
+    skip_rows : bool
+        Whether solvers may leave out rows that provably do not count, see
+        `structsvm_papk.row_skipping`. Values and cuts are the same to rounding.
 
     Attributes
     ----------
@@ -39,6 +43,8 @@ class EmpiricalRisk:
         The users that are used.
     exclusions : Exclusions
         The users that were left out, and why.
+    row_visits : int
+        Rows scored so far.
 
     Raises
     ------
@@ -46,13 +52,14 @@ class EmpiricalRisk:
         No user can be used, or some cannot and the policy is 'raise'.
     """
 
-    def __init__(self, surrogate, data, policy="exclude", n_blocks=1, n_threads=1):
+    def __init__(self, surrogate, data, policy="exclude", n_blocks=1, n_threads=1, skip_rows=True):
         if n_blocks < 1 or n_threads < 1:
             raise InputError("n_blocks and n_threads must be at least 1")
         self.surrogate = surrogate
         self.exclusions = data.exclusions(surrogate.k)
         self.data = data.usable(surrogate.k, policy)
-        self.n_threads = n_threads
+        self.n_threads, self.skip_rows = n_threads, skip_rows
+        self.row_visits = 0
         self._user_bounds = _split_users(self.data.indptr, n_blocks)
         self._chunks, self._block_starts = _split_rows(
             self.data.indptr[self._user_bounds], max(_CHUNK_ROWS, 4 * data.n_features)
@@ -79,14 +86,20 @@ class EmpiricalRisk:
         return self._user_bounds.size - 1
 
     def with_blocks(self, n_blocks):
-        """Return the same risk as an oracle of `n_blocks` cuts an evaluation.
+        """Return an oracle of this risk for one solve, with `n_blocks` cuts an evaluation.
 
         Blocks are runs of users, at most one block per user; a single user's list is split into
-        blocks of pairs (`OneListCuts`) where the surrogate allows it.
+        blocks of pairs (`OneListCuts`) where the surrogate allows it. The oracle may remember
+        scores from one evaluation to the next (`row_skipping`).
         """
+        short = short_lists(self.data, self.surrogate, self._map) if self.skip_rows else None
         if self.n_users == 1 and n_blocks > 1 and can_split(self.surrogate):
-            return OneListCuts(self, n_blocks)
-        split = EmpiricalRisk(self.surrogate, self.data, "raise", n_blocks, self.n_threads)
+            return OneListCuts(self, n_blocks, short)
+        return self._in_blocks(n_blocks) if short is None else _OnShortLists(self, short, n_blocks)
+
+    def _in_blocks(self, n_blocks, data=None):
+        data = self.data if data is None else data
+        split = EmpiricalRisk(self.surrogate, data, "raise", n_blocks, self.n_threads)
         split.exclusions = self.exclusions
         return split
 
@@ -138,6 +151,7 @@ class EmpiricalRisk:
         data = self.data
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty(data.rows.size)
+        self.row_visits += out.size
         self._map(lambda lo, hi: _products.scores(data.X, data.rows, w, lo, hi, out), self._chunks)
         return out
 
@@ -195,6 +209,38 @@ class EmpiricalRisk:
         with ThreadPoolExecutor(self.n_threads) as pool:
             for done in [pool.submit(task, *args) for args in arguments]:
                 done.result()
+
+
+class _OnShortLists:
+    """A risk that is evaluated on the rows that decide it; `scores` and `along` take them all."""
+
+    def __init__(self, risk, short, n_blocks):
+        self.convex, self.surrogate, self.data = risk.convex, risk.surrogate, risk.data
+        self.exclusions, self.n_features = risk.exclusions, risk.n_features
+        self.fingerprint = risk.fingerprint
+        self._short, self._on_short = short, risk._in_blocks(n_blocks, short.data)
+        self._on_all = risk._in_blocks(n_blocks)
+        self.scores, self.along = self._on_all.scores, self._on_all.along
+
+    @property
+    def n_blocks(self):
+        return self._on_short.n_blocks
+
+    @property
+    def row_visits(self):
+        return self._short.n_visits + self._on_all.row_visits
+
+    def __call__(self, w):
+        values, subgradients = self.blocks(w)
+        return values.sum(), subgradients.sum(axis=0)
+
+    def blocks(self, w):
+        return self._on_short.blocks_from_scores(self._short.at(w))
+
+    def cuts(self, w, scores=None):
+        if scores is not None:
+            return self._on_all.cuts(w, scores)
+        return self._on_short.cuts(w, self._short.at(w))
 
 
 def _split_users(indptr, n_blocks):

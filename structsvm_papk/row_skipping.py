@@ -1,0 +1,309 @@
+"""Exact short lists: the rows that decide a surrogate, found without scoring all the others.
+
+A surrogate reads a list's negatives through the k highest of them only, and Max its positives
+through the lowest min(n_pos, k). Between evaluations w moves little, so most rows provably stay
+where they were. With a reference v at which the score ``x . v`` of a row is known, any c, any
+centre mu and any positive diagonal D,
+
+    x . w = c (x . v) + mu . r + (x - mu) . r,    r = w - c v,
+    |(x - mu) . r| <= ||(x - mu) / D|| ||D r||,
+
+so a row whose upper bound lies below the scores of k others is not among the k highest. Every row
+keeps the reference at which it was last scored; c is chosen to make ``||D r||`` small, D and mu are
+scale and mean of the features on a sample. All that is lost is memory traffic over one number, one
+norm and one index a row. Rows that are scored are scored as ever, and the rounding of both sides is
+added to the bound, so the lists are those of a full pass.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from structsvm_papk import _kernels, _products
+from structsvm_papk.data import RankingData
+
+_CHUNK_ROWS = 1 << 16
+_SAMPLE_ROWS = 2000
+_REFERENCE_BYTES = 1 << 25
+_MOST_REFERENCES = 1 << 10
+_WORTH = 16  # rows for each one that is wanted, below which a full pass is as good
+_FEW_FEATURES = 8  # a bound costs about as much memory traffic as two features
+_EPS = np.finfo(float).eps
+
+
+def short_lists(data, surrogate, run):
+    """`ShortLists` where they can pay, else None.
+
+    Parameters
+    ----------
+    data : RankingData
+        Users with at least k negatives and a positive.
+    surrogate : Surrogate
+    run : callable
+        ``run(task, arguments)`` calls ``task(*args)`` for every args, in any order.
+    """
+    per_row = data.X.nnz / data.X.shape[0] if sparse.issparse(data.X) else data.n_features
+    wanted = surrogate.k * data.n_users
+    if per_row < _FEW_FEATURES or data.n_neg.sum() < _WORTH * wanted:
+        return None
+    return ShortLists(data, surrogate, run)
+
+
+class ShortLists:
+    """For every user the positives (Max: the lowest of them) and the k highest negatives.
+
+    Parameters
+    ----------
+    data, surrogate, run
+        See `short_lists`.
+
+    Attributes
+    ----------
+    data : RankingData
+        The short lists of the last call: `rows` changes with every call, `indptr` and `n_pos` stay.
+    positions : ndarray of int64
+        Position of each of its rows in the full lists.
+    """
+
+    def __init__(self, data, surrogate, run):
+        self._full, self._run = data, run
+        beta = np.minimum(data.n_pos, surrogate.k)
+        lowest = surrogate.name == "max" and data.n_pos.sum() > _WORTH * beta.sum()
+        n_pos = beta if lowest else data.n_pos
+        middle = data.indptr[:-1] + data.n_pos
+        self._lay_out(n_pos, np.full(data.n_users, surrogate.k))
+        first = self.data.indptr[:-1]
+        self._sides = [_Side(middle, data.indptr[1:], first + n_pos, surrogate.k, 1.0)]
+        if lowest:
+            self._sides.append(_Side(data.indptr[:-1], middle, first, n_pos, -1.0))
+        self._start_at_the_origin()
+        self._always = np.flatnonzero(self.data.labels) if not lowest else np.empty(0, np.int64)
+        self._bounds = None
+
+    def _lay_out(self, n_pos, n_neg):
+        full, short = self._full, RankingData.__new__(RankingData)
+        short.X, short.users, short.n_pos = full.X, full.users, n_pos
+        short.indptr = np.concatenate([[0], np.cumsum(n_pos + n_neg)])
+        self.data = short
+
+    def _start_at_the_origin(self):
+        """Every list's first rows: at w = 0 all rows tie."""
+        short, full = self.data, self._full
+        within = np.arange(short.indptr[-1]) - np.repeat(short.indptr[:-1], short.sizes)
+        n_pos = np.repeat(short.n_pos, short.sizes)
+        left_out = np.repeat(full.n_pos - short.n_pos, short.sizes)
+        within += np.where(within >= n_pos, left_out, 0)
+        self.positions = np.repeat(full.indptr[:-1], short.sizes) + within
+        self._first = self.positions.copy()
+        short.rows = full.rows[self.positions]
+
+    @property
+    def n_visits(self):
+        """Rows scored so far."""
+        return 0 if self._bounds is None else self._bounds.n_visits
+
+    def at(self, w):
+        """Find the short lists at w; return their scores."""
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if not w.any():
+            self.positions[:] = self._first
+            self.data.rows = self._full.rows[self.positions]
+            return np.zeros(self.positions.size)
+        if self._bounds is None:
+            self._bounds = _Bounds(self._full, self._run)
+        bounds = self._bounds
+        bounds.move_to(w)
+        scores = np.empty(self.positions.size)
+        for side in self._sides:
+            found, values = bounds.extremes(side, self.positions[side.slots])
+            self.positions[side.slots], scores[side.slots] = found, values
+        scores[self._always] = bounds.score(self.positions[self._always])
+        bounds.n_visits += self._always.size
+        self.data.rows = self._full.rows[self.positions]
+        return scores
+
+
+class _Side:
+    """One range of each user's list, and how many of its highest (sign 1) or lowest are wanted."""
+
+    def __init__(self, low, high, first_slot, wanted, sign):
+        self.low, self.high, self.sign = low, high, sign
+        self.wanted = np.broadcast_to(wanted, low.shape)
+        self.edges = np.concatenate([[0], np.cumsum(self.wanted)])
+        self.slots = np.repeat(first_slot - self.edges[:-1], self.wanted) + np.arange(
+            self.edges[-1]
+        )
+        self.pieces = _pieces(low, high)
+
+
+class _Bounds:
+    """Last known score of every row, and how far it can be from there."""
+
+    def __init__(self, data, run):
+        self.data, self._run = data, run
+        self._centre, self._scale = _centre_and_scale(data)
+        self._norms = np.empty(data.rows.size, dtype=np.float32)
+        run(self._measure, list(pairwise(_edges(data.rows.size))))
+        self._scores = np.zeros(data.rows.size)
+        self._reference = np.zeros(data.rows.size, dtype=np.int16)
+        size = int(np.clip(_REFERENCE_BYTES // (8 * data.n_features), 8, _MOST_REFERENCES))
+        self._points = np.zeros((size, data.n_features))  # the origin is the first, and stays
+        self._last, self._used = 0, 1
+        self.n_visits = 0
+
+    def move_to(self, w):
+        """Take w as the present point: bounds are for it, and rows are scored there."""
+        self._last = 1 + self._last % (self._points.shape[0] - 1)
+        if self._points[self._last].any():  # taken over from an older point
+            stale = self._reference == self._last
+            self._reference[stale], self._scores[stale] = 0, 0.0
+        self._points[self._last] = w
+        self._used = max(self._used, self._last + 1)
+        with np.errstate(over="ignore", invalid="ignore"):  # a bound that is NaN excludes no row
+            self._table = self._from_references(w)
+
+    def _from_references(self, w):
+        """Columns c, mu . r, ``||D r||`` and what rounding may add; one row for each reference."""
+        points = self._points[: self._used]
+        scaled, target = points * self._scale, w * self._scale
+        squares = np.einsum("rf,rf->r", scaled, scaled)
+        factor = scaled @ target / np.where(squares > 0.0, squares, 1.0)
+        rest = w - factor[:, None] * points
+        noise = 8.0 * _EPS * (w.size + 8)
+        radius = np.linalg.norm(rest * self._scale, axis=1)
+        radius += noise * (radius + np.linalg.norm(target) + np.abs(factor) * np.sqrt(squares))
+        size = np.linalg.norm(w) + np.abs(factor) * np.linalg.norm(points, axis=1)
+        slack = noise * np.linalg.norm(self._centre) * size
+        return np.column_stack([factor, rest @ self._centre, radius, slack])
+
+    def extremes(self, side, guess):
+        """Positions and scores of the wanted rows of a side; `guess` names as many rows of it."""
+        guessed = side.sign * self.score(guess)
+        border = np.minimum.reduceat(guessed, side.edges[:-1])
+        found = [None] * len(side.pieces)
+        self._run(lambda i: self._visit(i, side, border, found), [(i,) for i in range(len(found))])
+        positions = np.concatenate([piece[0] for piece in found])
+        scores = np.concatenate([piece[1] for piece in found])
+        self.n_visits += guess.size + positions.size
+        chosen = _choose(
+            side.sign * scores,
+            np.searchsorted(positions, side.low),
+            np.searchsorted(positions, side.high),
+            side.edges,
+        )
+        return positions[chosen], scores[chosen]
+
+    def _visit(self, i, side, border, found):
+        """Score the rows of a piece that may be above the border."""
+        users, low, high = side.pieces[i]
+        positions = _may_reach(
+            self._scores,
+            self._norms,
+            self._reference,
+            self._table,
+            side.sign,
+            border[users],
+            low,
+            high,
+        )
+        scores = self.score(positions)
+        self._scores[positions], self._reference[positions] = scores, self._last
+        found[i] = positions, scores
+
+    def score(self, positions):
+        """``x . w`` of the rows at these list positions."""
+        data, out = self.data, np.empty(positions.size)
+        w = self._points[self._last]
+        _products.scores(data.X, data.rows[positions], w, 0, out.size, out)
+        return out
+
+    def _measure(self, low, high):
+        """Norms of the centred and scaled rows, rounded up."""
+        data = self.data
+        X, rows = data.X, data.rows[low:high]
+        if sparse.issparse(X):
+            squares = _csr_squares(X.data, X.indptr, rows)
+        else:
+            squares = _squares(X, rows, self._centre, 1.0 / self._scale)
+        with np.errstate(over="ignore"):  # an infinite norm excludes no row
+            self._norms[low:high] = np.sqrt(squares) * (1.0 + 1e-6) + 1e-37
+
+
+def _centre_and_scale(data):
+    """Mean and size of the features on a sample of rows; for sparse ones zero and one."""
+    n_rows, d = data.X.shape
+    sample = data.X[np.linspace(0, n_rows - 1, min(n_rows, _SAMPLE_ROWS)).astype(np.int64)]
+    if sparse.issparse(sample):
+        return np.zeros(d), np.ones(d)
+    centre = sample.mean(axis=0, dtype=np.float64)
+    scale = np.sqrt(np.square(sample - centre).mean(axis=0))
+    largest = scale.max(initial=0.0)
+    return centre, np.maximum(scale, 1e-3 * largest) if largest > 0.0 else np.ones(d)
+
+
+def _edges(n_rows):
+    return np.linspace(0, n_rows, 2 + n_rows // _CHUNK_ROWS).astype(np.int64)
+
+
+def _pieces(low, high):
+    """Ranges of about equal numbers of rows: ``(users, low, high)``; a long list is cut."""
+    sizes = high - low
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    pieces = []
+    for start, stop in pairwise(_edges(before[-1])):
+        first = np.searchsorted(before, start, side="right") - 1
+        last = np.searchsorted(before, stop)
+        users = np.arange(first, last)
+        begin = np.maximum(start - before[users], 0) + low[users]
+        end = np.minimum(stop - before[users], sizes[users]) + low[users]
+        pieces.append((users, begin, end))
+    return pieces
+
+
+@njit(cache=True, nogil=True)
+def _may_reach(scores, norms, reference, table, sign, border, low, high):
+    """Positions of the rows whose upper bound is not below their list's border."""
+    found = np.empty((high - low).sum(), dtype=np.int64)
+    n = 0
+    for u in range(low.size):
+        for p in range(low[u], high[u]):
+            factor, shift, radius, slack = table[reference[p]]
+            upper = sign * (factor * scores[p] + shift) + norms[p] * radius + slack
+            if not upper < border[u]:
+                found[n] = p
+                n += 1
+    return found[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def _choose(scores, first, last, edges):
+    """Indices of each user's highest scores, in order of position."""
+    chosen = np.empty(edges[-1], dtype=np.int64)
+    for u in range(first.size):
+        top = _kernels.top_k(scores[first[u] : last[u]], edges[u + 1] - edges[u])
+        top.sort()
+        chosen[edges[u] : edges[u + 1]] = first[u] + top
+    return chosen
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _squares(X, rows, centre, inverse):
+    out = np.empty(rows.size)
+    for i in range(rows.size):
+        row = X[rows[i]]
+        total = 0.0
+        for f in range(centre.size):
+            total += ((row[f] - centre[f]) * inverse[f]) ** 2
+        out[i] = total
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _csr_squares(data, indptr, rows):
+    out = np.zeros(rows.size)
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            out[i] += data[e] * data[e]
+    return out
