@@ -62,13 +62,7 @@ def majorant(risk, w, kind="latent"):
     InputError
         Another surrogate, or an unknown kind.
     """
-    if kind not in KINDS:
-        raise InputError(f"unknown majorant {kind!r}; choose from {', '.join(KINDS)}")
-    if not isinstance(risk.surrogate, Ramp | ClippedRamp):
-        raise InputError(
-            f"surrogate {risk.surrogate.name!r} has no majorant here; CCCP is for 'ramp' and "
-            "'clipped_ramp'" + (", CuttingPlane for convex ones" if risk.convex else "")
-        )
+    check_majorant(risk.surrogate, kind)
     frozen = _Frozen(risk, risk.scores(w))
     clipped = isinstance(risk.surrogate, ClippedRamp)
     if kind == "linearised":
@@ -78,6 +72,17 @@ def majorant(risk, w, kind="latent"):
     else:
         surrogate = FrozenPairs(frozen)
     return Majorant(surrogate, risk)
+
+
+def check_majorant(surrogate, kind):
+    """Refuse surrogates without majorants, and unknown kinds."""
+    if kind not in KINDS:
+        raise InputError(f"unknown majorant {kind!r}; choose from {', '.join(KINDS)}")
+    if not isinstance(surrogate, Ramp | ClippedRamp):
+        raise InputError(
+            f"surrogate {surrogate.name!r} has no majorant here; CCCP is for 'ramp' and "
+            "'clipped_ramp'" + (", CuttingPlane for convex ones" if surrogate.convex else "")
+        )
 
 
 class Majorant(EmpiricalRisk):

@@ -16,8 +16,10 @@ from structsvm_papk.cuts import Cuts
 from structsvm_papk.data import Exclusions
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
+from structsvm_papk.majorants import check_majorant, majorant
 from structsvm_papk.metrics import evaluate
 from structsvm_papk.risk import EmpiricalRisk, _split_users
+from structsvm_papk.surrogates import Avg, Ramp
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Summary:
         Of the users of the partition.
     indptr : ndarray of int64, shape (n_used + 1,)
         Bounds of the rows of the users that are used.
+    most_positives : int
+        Of one of these users.
     fingerprint : str
         Of these users' data; of nothing where there is none.
     """
@@ -38,6 +42,7 @@ class Summary:
     n_features: int
     exclusions: Exclusions
     indptr: np.ndarray
+    most_positives: int
     fingerprint: str
 
     @property
@@ -57,9 +62,10 @@ def summarise(data, k, policy="exclude"):
     """
     exclusions = data.exclusions(k)
     if not exclusions.n_used and policy != "raise":
-        return None, Summary(data.n_features, exclusions, np.zeros(1, dtype=np.int64), "")
+        return None, Summary(data.n_features, exclusions, np.zeros(1, dtype=np.int64), 0, "")
     used = data.usable(k, policy)
-    return used, Summary(data.n_features, exclusions, used.indptr, used.fingerprint())
+    most = int(used.n_pos.max())
+    return used, Summary(data.n_features, exclusions, used.indptr, most, used.fingerprint())
 
 
 class PartitionedRisk:
@@ -147,7 +153,7 @@ class PartitionedRisk:
         """
         w = self._checked(w)
         values, subgradients = np.zeros(self.n_blocks), np.zeros((self.n_blocks, self.n_features))
-        results = self.parts.run(partial(_blocks, surrogate=self.surrogate, w=w), self._shares)
+        results = self.parts.run(self._task(w), self._shares)
         done = 0
         for summary, (value, subgradient) in zip(self._used, results, strict=True):
             blocks = self._block_of[done : done + value.size]
@@ -161,6 +167,34 @@ class PartitionedRisk:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
         values, slopes = self.blocks(w)
         return Cuts(values.sum(), slopes, values - slopes @ w, w)
+
+    def majorant(self, w, kind="latent"):
+        """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
+
+        What is frozen at w is found anew in each partition at every evaluation: nobody has to keep
+        it, at the price of a second product ``X @ w``.
+        """
+        return _PartitionedMajorant(self, self._checked(w), kind)
+
+    def starts(self, alpha, names=("zero", "avg")):
+        """Starting points by name for solvers of non-convex risks: zero, and Avg's optimum to 1%.
+
+        Raises
+        ------
+        InputError
+            Another name: the starts that need all the data in one place are not to be had.
+        """
+        makers = {
+            "zero": lambda: np.zeros(self.n_features),
+            "avg": lambda: self._convex_optimum(alpha),
+        }
+        unknown = [name for name in names if name not in makers]
+        if unknown:
+            raise InputError(
+                f"start {unknown[0]!r} is not to be had for data in partitions; choose from zero, "
+                "avg"
+            )
+        return {name: makers[name]() for name in names}
 
     def gain(self, w):
         """Mean pAp@k gain over the users, ties counting as errors."""
@@ -188,6 +222,16 @@ class PartitionedRisk:
         ]
         self._block_of = np.arange(sum(counts))
 
+    def _task(self, w):
+        return partial(_blocks, surrogate=self.surrogate, w=w)
+
+    def _convex_optimum(self, alpha):
+        from structsvm_papk.solvers.cutting_plane import CuttingPlane
+
+        avg = copy.copy(self)
+        avg.surrogate = Avg(self.surrogate.k)
+        return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
+
     def _checked(self, w):
         w = np.ascontiguousarray(w, dtype=np.float64)
         if w.shape != (self.n_features,):
@@ -195,9 +239,32 @@ class PartitionedRisk:
         return w
 
 
+class _PartitionedMajorant(PartitionedRisk):
+    """A convex risk that is nowhere below another one and tight at one point."""
+
+    convex = True
+
+    def __init__(self, risk, at, kind):
+        check_majorant(risk.surrogate, kind)
+        vars(self).update(vars(risk))
+        self._at, self._kind = at, kind
+        most = max(each.most_positives for each in self._used)
+        self.exact = isinstance(risk.surrogate, Ramp) and most <= risk.surrogate.k
+
+    def _task(self, w):
+        frozen = {"at": self._at, "kind": self._kind}
+        return partial(_majorant_blocks, surrogate=self.surrogate, w=w, **frozen)
+
+
 def _blocks(data, n_blocks, n_threads, *, surrogate, w):
     """Value and subgradient of each block of one partition's risk."""
     return EmpiricalRisk(surrogate, data, "raise", n_blocks, n_threads).blocks(w)
+
+
+def _majorant_blocks(data, n_blocks, n_threads, *, surrogate, w, at, kind):
+    """The same for the majorant at a point."""
+    frozen = majorant(EmpiricalRisk(surrogate, data, "raise", 1, n_threads), at, kind).surrogate
+    return _blocks(data, n_blocks, n_threads, surrogate=frozen, w=w)
 
 
 def _gain(data, n_blocks, n_threads, *, k, w):

@@ -7,6 +7,7 @@ from test_partitions import npy_source, parquet_source
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.result import Status
+from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.streaming import StreamedRisk
@@ -105,6 +106,32 @@ def test_the_gain_is_that_of_the_metric(tmp_path):
     w = np.array([1.0, -1.0, 0.5, 0.1, 0.0])
     expected = mean_pap_at_k(w, in_memory().data, 4)
     assert streamed(tmp_path).gain(w) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["latent", "mixed", "linearised"])
+@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+def test_majorants_are_those_of_the_risk_in_memory(tmp_path, name, kind):
+    at, w = np.random.default_rng(2).normal(size=(2, N_FEATURES))
+    found = streamed(tmp_path, name).majorant(at, kind).with_blocks(9)
+    expected = in_memory(name).majorant(at, kind)
+    assert found.exact == expected.exact
+    for point in (at, w):
+        value, slope = expected(point)
+        assert found(point)[0] == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(found.blocks(point)[1].sum(axis=0), slope, rtol=0, atol=1e-12)
+
+
+def test_cccp_on_files_descends_to_a_stationary_point(tmp_path):
+    oracle = streamed(tmp_path, "ramp")
+    result = CCCP(1e-2).solve(oracle)
+    assert result.status == Status.STATIONARY
+    starts = oracle.starts(1e-2)
+    reached = min(oracle(w)[0] + 5e-3 * (w @ w) for w in starts.values())
+    assert result.objective <= reached + 1e-12
+    with pytest.raises(InputError, match="'logistic' is not to be had"):
+        oracle.starts(1e-2, names=["logistic"])
+    with pytest.raises(InputError, match="has no majorant"):
+        streamed(tmp_path, "avg").majorant(np.zeros(N_FEATURES))
 
 
 def test_subgradient_descent_runs_on_files(tmp_path):
