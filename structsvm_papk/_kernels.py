@@ -8,16 +8,13 @@ thresholds, and calls one sweep, which needs O(k log m) for m thresholds and nev
 import numpy as np
 from numba import njit
 
-_SHORT = 15  # up to here numba, too, sorts by insertion: ties come out in the same order
+_SHORT = 32  # lists for which plain insertion and bisection are the quickest
 TOP, BOTTOM, ALL, REST = range(4)  # which positives a segment takes, in decreasing score
 
 
 @njit(cache=True, nogil=True)
 def increasing_order(values):
-    """Return the indices that sort the values, as np.argsort does.
-
-    For short lists setting up numba's argsort costs more than sorting.
-    """
+    """Return the indices that sort the values; numba's argsort takes long to set up."""
     if values.size > _SHORT:
         return np.argsort(values)
     order = np.arange(values.size)
@@ -86,7 +83,7 @@ def cell_starts(thresholds):
     """
     m = thresholds.size
     lowest = thresholds[m - 1]
-    n_cells = 2 * m
+    n_cells = 2 * m if m > _SHORT else 1
     per_cell = n_cells / (thresholds[0] - lowest) if thresholds[0] > lowest else 0.0
     starts = np.zeros(n_cells, dtype=np.int64)
     c = n_cells - 1

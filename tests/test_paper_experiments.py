@@ -1,12 +1,22 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from reference import avg, maximum, ramp, ts
+from scipy import sparse
 
 from structsvm_papk import cli, make_surrogate
+from structsvm_papk.baselines import PrecAtKAvg, SGDAtKAvg
+from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import figure1, movielens, table1, table2, table3
+from structsvm_papk.experiments.descents import descend
+from structsvm_papk.result import Status
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.surrogates import Avg
 
 
 def run_json(capsys, *arguments):
@@ -208,8 +218,6 @@ def test_preparation_is_seeded(folder):
 
 
 def test_masked_factorisation_fits_known_entries_of_a_low_rank_matrix():
-    from scipy import sparse
-
     rng = np.random.default_rng(0)
     full = rng.random((12, 2)) @ rng.random((2, 10)) + 0.1
     known = rng.random(full.shape) < 0.8
@@ -270,11 +278,62 @@ def test_every_method_gives_a_row(folder, tmp_path):
 
 
 def test_published_values_stand_where_the_paper_has_them():
-    assert table3._published("movielens", 16, "Avg") == 36.1
-    assert table3._published("behance", 25, "SGD@k-avg") == 35.3
-    assert table3._published("movielens", 16, None) is None
-    for dataset, ks in table3.KS.items():
-        assert all(len(v) == len(ks) for v in table3.PUBLISHED[dataset].values())
+    assert table3.PUBLISHED["Avg", "movielens", 16] == 36.1
+    assert table3.PUBLISHED["SGD@k-avg", "behance", 25] == 35.3
+    assert len(table3.PUBLISHED) == 7 * 3 * 5
+
+
+@pytest.mark.parametrize("name", ["max", "avg", "ts_alg2", "pauc", "prec_avg"])
+def test_descents_side_by_side_are_those_one_by_one(folder, name):
+    data = movielens.prepare(movielens.read_ratings(folder), 0, SMALL).train
+    risk = EmpiricalRisk(PrecAtKAvg(4) if name == "prec_avg" else make_surrogate(name, 4), data)
+    start = np.random.default_rng(1).standard_normal(risk.n_features)
+    settings = [(eta, alpha) for eta in (0.01, 0.5) for alpha in (1e-3, 0.1, 1.0)]
+    together = descend(risk, settings, 30, start)
+    fewer = descend(risk, settings[3:5], 30, start)
+    for (eta, alpha), result in zip(settings, together, strict=True):
+        alone = SubgradientDescent(alpha, eta, 30).solve(risk, start)
+        assert np.array_equal(result.w, alone.w)
+        assert result.objective == pytest.approx(alone.objective, rel=1e-14)
+        assert (result.status, result.data_passes) == (alone.status, alone.data_passes)
+    assert all(np.array_equal(a.w, b.w) for a, b in zip(together[3:5], fewer, strict=True))
+
+
+def test_descents_side_by_side_on_sparse_features(folder):
+    data = movielens.prepare(movielens.read_ratings(folder), 0, SMALL).train
+    same = RankingData.from_groups(sparse.csr_matrix(data.X), *row_labels(data))
+    start, settings = np.ones(data.n_features), [(0.1, 0.01), (0.2, 0.1)]
+    dense, thin = (descend(EmpiricalRisk(Avg(4), d), settings, 9, start) for d in (data, same))
+    assert all(np.allclose(a.w, b.w) for a, b in zip(dense, thin, strict=True))
+
+
+def row_labels(data):
+    """Relevance and user of each row of X."""
+    labels, users = np.empty((2, data.rows.size), dtype=int)
+    labels[data.rows], users[data.rows] = data.labels, data.user_of_position
+    return labels, users
+
+
+def test_the_grid_of_sgd_at_k_avg_is_the_baseline(folder):
+    data = movielens.prepare(movielens.read_ratings(folder), 0, SMALL).train
+    setting = {"eta": 0.2, "alpha": 0.01, "steps": 12}
+    (found,) = table3.METHODS["SGD@k-avg"].fit(data, 4, 3, [setting])
+    expected = SGDAtKAvg(0.01, 0.2, 12, seed=(1 << 20) + 3).solve(data, 4)
+    assert np.array_equal(found.w, expected.w)
+
+
+def test_a_fit_that_is_interrupted_is_no_cell(folder, tmp_path, monkeypatch):
+    def fit(data, k, seed, settings):
+        for _ in settings:
+            result = CuttingPlane(0.1, max_iter=2).solve(EmpiricalRisk(Avg(k), data))
+            yield replace(result, status=Status.INTERRUPTED)
+
+    monkeypatch.setitem(
+        table3.METHODS, "Avg, certified", replace(table3.METHODS["Avg, certified"], fit=fit)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        table3.run(plan_of(folder, methods=("Avg, certified",)), tmp_path / "results")
+    assert not list((tmp_path / "results" / "cells").iterdir())
 
 
 class Interrupted(Exception):

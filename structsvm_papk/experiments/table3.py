@@ -11,12 +11,10 @@ the same surrogates (TS exactly), CCCP on Ramp and ClippedRamp, and the baseline
 import hashlib
 import json
 import signal
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
-from importlib.util import find_spec
-from itertools import product
+from itertools import groupby, product
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -24,201 +22,35 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from structsvm_papk import __version__, metrics
-from structsvm_papk.baselines import (
-    GreedyPAPK,
-    LambdaRank,
-    Logistic,
-    SelectPAPK,
-    SGDAtKAvg,
-    scores_of,
-)
+from structsvm_papk.baselines import scores_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import movielens
+from structsvm_papk.experiments.table3_methods import METHODS, Grid, available
 from structsvm_papk.outputs import write_atomically
-from structsvm_papk.risk import EmpiricalRisk
-from structsvm_papk.solvers.cccp import CCCP
-from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.result import Status
 
 KS = {
     "movielens": (8, 12, 16, 20, 24),
     "citation": (6, 9, 12, 15, 18),
     "behance": (5, 10, 15, 20, 25),
 }
-PUBLISHED = {  # gain in %, for each k of KS
-    "movielens": {
-        "Max": (32.6, 35.1, 37.6, 40.5, 43.7),
-        "Avg": (35.5, 34.4, 36.1, 42.5, 46.5),
-        "TS": (33.5, 33.3, 35.6, 42.2, 46.0),
-        "SVM-pAUC": (34.9, 33.7, 35.7, 41.1, 46.3),
-        "Greedy-pAp@k": (29.3, 31.5, 34.1, 37.4, 40.0),
-        "SGD@k-avg": (30.7, 32.3, 32.8, 35.0, 36.3),
-        "Select-pAp@k": (31.0, 34.9, 36.9, 39.8, 41.5),
-    },
-    "citation": {
-        "Max": (17.5, 21.4, 28.6, 34.8, 35.1),
-        "Avg": (20.7, 25.6, 26.7, 33.6, 33.4),
-        "TS": (15.0, 19.3, 31.6, 31.0, 34.3),
-        "SVM-pAUC": (14.5, 24.4, 29.5, 32.3, 30.8),
-        "Greedy-pAp@k": (18.5, 19.6, 29.9, 30.1, 29.4),
-        "SGD@k-avg": (20.4, 23.0, 24.2, 28.1, 30.5),
-        "Select-pAp@k": (20.0, 23.7, 27.0, 30.4, 31.9),
-    },
-    "behance": {
-        "Max": (19.2, 24.3, 28.4, 28.6, 31.8),
-        "Avg": (21.6, 26.5, 29.7, 30.8, 33.7),
-        "TS": (22.8, 26.9, 28.6, 30.5, 33.0),
-        "SVM-pAUC": (19.7, 24.4, 27.8, 30.7, 32.8),
-        "Greedy-pAp@k": (20.1, 24.5, 27.5, 28.8, 31.4),
-        "SGD@k-avg": (19.6, 26.6, 31.7, 30.6, 35.3),
-        "Select-pAp@k": (15.6, 18.9, 22.0, 24.3, 25.9),
-    },
+_PUBLISHED_ROWS = {  # gain in %, for each k of movielens, citation and behance
+    "Max": "32.6 35.1 37.6 40.5 43.7  17.5 21.4 28.6 34.8 35.1  19.2 24.3 28.4 28.6 31.8",
+    "Avg": "35.5 34.4 36.1 42.5 46.5  20.7 25.6 26.7 33.6 33.4  21.6 26.5 29.7 30.8 33.7",
+    "TS": "33.5 33.3 35.6 42.2 46.0  15.0 19.3 31.6 31.0 34.3  22.8 26.9 28.6 30.5 33.0",
+    "SVM-pAUC": "34.9 33.7 35.7 41.1 46.3  14.5 24.4 29.5 32.3 30.8  19.7 24.4 27.8 30.7 32.8",
+    "Greedy-pAp@k": "29.3 31.5 34.1 37.4 40.0  18.5 19.6 29.9 30.1 29.4  20.1 24.5 27.5 28.8 31.4",
+    "SGD@k-avg": "30.7 32.3 32.8 35.0 36.3  20.4 23.0 24.2 28.1 30.5  19.6 26.6 31.7 30.6 35.3",
+    "Select-pAp@k": "31.0 34.9 36.9 39.8 41.5  20.0 23.7 27.0 30.4 31.9  15.6 18.9 22.0 24.3 25.9",
 }
-_TOL = 1e-4
-_MAX_ITER = 500
+PUBLISHED = {
+    (method, dataset, k): float(value)
+    for method, values in _PUBLISHED_ROWS.items()
+    for (dataset, k), value in zip(
+        ((dataset, k) for dataset in KS for k in KS[dataset]), values.split(), strict=True
+    )
+}
 _N_RESAMPLES = 2000
-_OTHER_SEEDS = 1 << 20  # starts must not repeat the draws of the data
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What cross-validation tries; the defaults are the paper's.
-
-    Parameters
-    ----------
-    etas : sequence of float
-        Step sizes of descent.
-    alphas : sequence of float
-        Regularisation of descent, certified minimisers and CCCP.
-    ridges : sequence of float
-        Regularisation of the methods that fit cross-entropy.
-    steps : int
-        Steps of descent.
-    """
-
-    etas: tuple = tuple(m * 10.0**e for e in (-4, -3, -2, -1) for m in (1, 2, 5))
-    alphas: tuple = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
-    ridges: tuple = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-    steps: int = 201
-
-    def __post_init__(self):
-        for name in ("etas", "alphas", "ridges"):
-            values = getattr(self, name)
-            if not values or not all(np.isfinite(v) and v > 0 for v in values):
-                raise InputError(f"{name} must be positive numbers, got {values!r}")
-        if self.steps < 1:
-            raise InputError(f"steps must be at least 1, got {self.steps}")
-
-    def descent(self):
-        """Settings of the descents."""
-        return [
-            {"eta": eta, "alpha": alpha, "steps": self.steps}
-            for eta, alpha in product(self.etas, self.alphas)
-        ]
-
-    def certified(self):
-        """Settings of the certified minimisers and of CCCP."""
-        return [{"alpha": alpha} for alpha in self.alphas]
-
-    def ridge(self):
-        """Settings of what fits cross-entropy."""
-        return [{"alpha": alpha} for alpha in self.ridges]
-
-    def trees(self):
-        """Settings of LambdaRank."""
-        return [{"learning_rate": rate, "n_leaves": n} for rate in (0.05, 0.1) for n in (7, 31)]
-
-
-# ----------------------------------------------------------------- the methods
-
-
-@dataclass(frozen=True)
-class Method:
-    """How a row of the table is fitted.
-
-    Attributes
-    ----------
-    published : str or None
-        The row of the paper that it stands beside.
-    settings : str
-        The method of `Grid` that lists its settings.
-    fit : callable
-        ``fit(data, k, seed, **setting) -> SolverResult``.
-    """
-
-    published: str | None
-    settings: str
-    fit: Callable
-
-
-def _descent(name):
-    def fit(data, k, seed, eta, alpha, steps):
-        solver = SubgradientDescent.paper(alpha, eta, steps, seed=_OTHER_SEEDS + seed)
-        return solver.solve(EmpiricalRisk(make_surrogate(name, k), data))
-
-    return fit
-
-
-def _certified(name):
-    def fit(data, k, seed, alpha):
-        risk = EmpiricalRisk(make_surrogate(name, k), data)
-        return CuttingPlane(alpha, _TOL, _MAX_ITER).solve(risk)
-
-    return fit
-
-
-def _cccp(name):
-    def fit(data, k, seed, alpha):
-        risk = EmpiricalRisk(make_surrogate(name, k), data)
-        return CCCP(alpha, tol=1e-3, max_iter=50).solve(risk)
-
-    return fit
-
-
-def _sgd(data, k, seed, eta, alpha, steps):
-    return SGDAtKAvg(alpha, eta, steps, seed=_OTHER_SEEDS + seed).solve(data, k)
-
-
-def _greedy(data, k, seed, alpha):
-    return GreedyPAPK(alpha, seed=seed).solve(data, k)
-
-
-def _select(data, k, seed, alpha):
-    return SelectPAPK(alpha, seed=seed).solve(data, k)
-
-
-def _logistic(centred):
-    return lambda data, k, seed, alpha: Logistic(alpha, centred).solve(data, k)
-
-
-def _lambdarank(data, k, seed, learning_rate, n_leaves):
-    return LambdaRank(100, n_leaves, learning_rate, seed=seed).solve(data, k)
-
-
-METHODS = {
-    "Max, descent": Method("Max", "descent", _descent("max")),
-    "Avg, descent": Method("Avg", "descent", _descent("avg")),
-    "TS (Algorithm 2), descent": Method("TS", "descent", _descent("ts_alg2")),
-    "SVM-pAUC, descent": Method("SVM-pAUC", "descent", _descent("pauc")),
-    "Greedy-pAp@k": Method("Greedy-pAp@k", "ridge", _greedy),
-    "SGD@k-avg": Method("SGD@k-avg", "descent", _sgd),
-    "Select-pAp@k": Method("Select-pAp@k", "ridge", _select),
-    "Max, certified": Method("Max", "certified", _certified("max")),
-    "Avg, certified": Method("Avg", "certified", _certified("avg")),
-    "TS, certified": Method("TS", "certified", _certified("ts")),
-    "SVM-pAUC, certified": Method("SVM-pAUC", "certified", _certified("pauc")),
-    "Ramp, CCCP": Method(None, "certified", _cccp("ramp")),
-    "ClippedRamp, CCCP": Method(None, "certified", _cccp("clipped_ramp")),
-    "logistic, pooled": Method(None, "ridge", _logistic(False)),
-    "logistic, user-centred": Method(None, "ridge", _logistic(True)),
-    "LambdaRank": Method(None, "trees", _lambdarank),
-}
-
-
-def available():
-    """Names of the methods that can run here: LambdaRank only with LightGBM."""
-    return tuple(n for n in METHODS if n != "LambdaRank" or find_spec("lightgbm") is not None)
 
 
 # ----------------------------------------------------------------- the run and its folder
@@ -329,7 +161,7 @@ def run(plan, results, jobs=1, callback=None):
     done = len(wanted) - len(missing)
     if callback is not None:
         callback(done, len(wanted), None)
-    tasks = [(plan, cell, cells) for cell in missing]
+    tasks = [(plan, group, cells) for group in _groups(missing)]
     for cell in _in_turn(tasks) if jobs == 1 else _in_processes(tasks, jobs):
         done += 1
         if callback is not None:
@@ -382,16 +214,26 @@ def _digest(source, dataset):
     return digest.hexdigest()
 
 
+def _groups(cells):
+    """Cells that are fitted at a time: whole grids where that takes less time than its parts."""
+    for (name, _, _), group in groupby(cells, lambda cell: (cell.method, cell.k, cell.seed)):
+        if METHODS[name].side_by_side:
+            yield list(group)
+        else:
+            yield from ([cell] for cell in group)
+
+
 def _in_turn(tasks):
-    for task in tasks:
-        yield _compute(task)
+    with threadpool_limits(1):  # as in a process of several
+        for task in tasks:
+            yield from _compute(task)
 
 
 def _in_processes(tasks, jobs):
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_set_up_worker)
     try:
         for future in as_completed([pool.submit(_compute, task) for task in tasks]):
-            yield future.result()
+            yield from future.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -413,26 +255,33 @@ def load_splits(source, dataset, seed, preparation):
 
 
 def _compute(task):
-    """Fit one cell and write its file."""
-    plan, cell, folder = task
-    splits = load_splits(plan.source, plan.dataset, cell.seed, plan.preparation)
-    fit = METHODS[cell.method].fit
-    result = fit(splits.train, cell.k, cell.seed, **json.loads(cell.setting))
+    """Fit the cells of a group and write their files; returns the cells."""
+    plan, group, folder = task
+    k, seed, method = group[0].k, group[0].seed, METHODS[group[0].method]
+    splits = load_splits(plan.source, plan.dataset, seed, plan.preparation)
+    settings = [json.loads(cell.setting) for cell in group]
+    fits = method.fit(splits.train, k, seed, settings)
+    for cell, result in zip(group, fits, strict=True):
+        if result.status == Status.INTERRUPTED:  # a part of a fit is no cell
+            raise KeyboardInterrupt
+        content = json.dumps(_content(cell, result, splits))
+        write_atomically(folder / cell.name, content.encode())
+    return group
+
+
+def _content(cell, result, splits):
     users, gains = _gains(result, splits.test, cell.k)
-    known = np.isfinite(result.lower_bound)
-    content = {
+    return {
         **{f.name: getattr(cell, f.name) for f in fields(cell)},
         "validation": float(_gains(result, splits.val, cell.k)[1].mean()),
         "test_users": users.tolist(),
         "test_gains": gains.tolist(),
         "objective": result.objective,
-        "gap": result.gap if known else None,
+        "gap": result.gap if np.isfinite(result.lower_bound) else None,
         "status": str(result.status),
         "zero": bool(result.w.size and not result.w.any()),
         "seconds": result.seconds,
     }
-    write_atomically(folder / cell.name, json.dumps(content).encode())
-    return cell
 
 
 def _gains(result, data, k):
@@ -501,7 +350,7 @@ def _row(plan, k, name, fits):
         "dataset": plan.dataset,
         "k": k,
         "method": name,
-        "published": _published(plan.dataset, k, METHODS[name].published),
+        "published": PUBLISHED.get((METHODS[name].published, plan.dataset, k)),
         "measured": 100 * float(np.mean([np.mean(fit["test_gains"]) for fit in fits])),
         "lower": 100 * lower,
         "upper": 100 * upper,
@@ -512,12 +361,6 @@ def _row(plan, k, name, fits):
         "gaps": [fit["gap"] for fit in fits],
         "zero": [fit["zero"] for fit in fits],
     }
-
-
-def _published(dataset, k, name):
-    if name is None or k not in KS[dataset]:
-        return None
-    return PUBLISHED[dataset][name][KS[dataset].index(k)]
 
 
 def _user_means(fits):

@@ -1,0 +1,172 @@
+"""The methods of Table 3 and the grids of settings that cross-validation tries."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import product
+
+import numpy as np
+
+from structsvm_papk.baselines import (
+    GreedyPAPK,
+    LambdaRank,
+    Logistic,
+    PrecAtKAvg,
+    SelectPAPK,
+)
+from structsvm_papk.errors import InputError
+from structsvm_papk.experiments.descents import descend
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.surrogates import make_surrogate
+
+_TOL = 1e-4
+_MAX_ITER = 500
+_OTHER_SEEDS = 1 << 20  # starts must not repeat the draws of the data
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What cross-validation tries; the defaults are the paper's.
+
+    Parameters
+    ----------
+    etas : sequence of float
+        Step sizes of descent.
+    alphas : sequence of float
+        Regularisation of descent, certified minimisers and CCCP.
+    ridges : sequence of float
+        Regularisation of the methods that fit cross-entropy.
+    steps : int
+        Steps of descent.
+    """
+
+    etas: tuple = tuple(m * 10.0**e for e in (-4, -3, -2, -1) for m in (1, 2, 5))
+    alphas: tuple = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
+    ridges: tuple = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+    steps: int = 201
+
+    def __post_init__(self):
+        for name in ("etas", "alphas", "ridges"):
+            values = getattr(self, name)
+            if not values or not all(np.isfinite(v) and v > 0 for v in values):
+                raise InputError(f"{name} must be positive numbers, got {values!r}")
+        if self.steps < 1:
+            raise InputError(f"steps must be at least 1, got {self.steps}")
+
+    def descent(self):
+        """Settings of the descents."""
+        return [
+            {"eta": eta, "alpha": alpha, "steps": self.steps}
+            for eta, alpha in product(self.etas, self.alphas)
+        ]
+
+    def certified(self):
+        """Settings of the certified minimisers and of CCCP."""
+        return [{"alpha": alpha} for alpha in self.alphas]
+
+    def ridge(self):
+        """Settings of what fits cross-entropy."""
+        return [{"alpha": alpha} for alpha in self.ridges]
+
+    def trees(self):
+        """Settings of LambdaRank."""
+        return [{"learning_rate": rate, "n_leaves": n} for rate in (0.05, 0.1) for n in (7, 31)]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a row of the table is fitted.
+
+    Attributes
+    ----------
+    published : str or None
+        The row of the paper that it stands beside.
+    settings : str
+        The method of `Grid` that lists its settings.
+    fit : callable
+        ``fit(data, k, seed, settings)`` gives the `SolverResult` of each setting. What it gives
+        does not depend on the other settings.
+    """
+
+    published: str | None
+    settings: str
+    fit: Callable
+
+    @property
+    def side_by_side(self):
+        """Whether all settings together take much less time than one after the other."""
+        return self.settings == "descent"
+
+
+def _descent(surrogate):
+    def fit(data, k, seed, settings):
+        risk = EmpiricalRisk(surrogate(k), data)
+        start = np.random.default_rng(_OTHER_SEEDS + seed).standard_normal(risk.n_features)
+        pairs = [(setting["eta"], setting["alpha"]) for setting in settings]
+        return descend(risk, pairs, settings[0]["steps"], start)
+
+    return fit
+
+
+def _on_risk(name, solver):
+    def fit(data, k, seed, settings):
+        risk = EmpiricalRisk(make_surrogate(name, k), data)
+        return (solver(setting["alpha"]).solve(risk) for setting in settings)
+
+    return fit
+
+
+def _baseline(make):
+    """A baseline that takes data and k; ``make(seed, **setting)`` configures it."""
+
+    def fit(data, k, seed, settings):
+        return (make(seed, **setting).solve(data, k) for setting in settings)
+
+    return fit
+
+
+def _ours(name):
+    return _descent(lambda k: make_surrogate(name, k))
+
+
+def _certified(name):
+    return _on_risk(name, lambda alpha: CuttingPlane(alpha, _TOL, _MAX_ITER))
+
+
+def _cccp(name):
+    return _on_risk(name, lambda alpha: CCCP(alpha, tol=1e-3, max_iter=50))
+
+
+_greedy = _baseline(lambda seed, alpha: GreedyPAPK(alpha, seed=seed))
+_select = _baseline(lambda seed, alpha: SelectPAPK(alpha, seed=seed))
+_pooled = _baseline(lambda seed, alpha: Logistic(alpha))
+_centred = _baseline(lambda seed, alpha: Logistic(alpha, centred=True))
+_trees = _baseline(
+    lambda seed, learning_rate, n_leaves: LambdaRank(100, n_leaves, learning_rate, seed=seed)
+)
+
+METHODS = {
+    "Max, descent": Method("Max", "descent", _ours("max")),
+    "Avg, descent": Method("Avg", "descent", _ours("avg")),
+    "TS (Algorithm 2), descent": Method("TS", "descent", _ours("ts_alg2")),
+    "SVM-pAUC, descent": Method("SVM-pAUC", "descent", _ours("pauc")),
+    "Greedy-pAp@k": Method("Greedy-pAp@k", "ridge", _greedy),
+    "SGD@k-avg": Method("SGD@k-avg", "descent", _descent(PrecAtKAvg)),
+    "Select-pAp@k": Method("Select-pAp@k", "ridge", _select),
+    "Max, certified": Method("Max", "certified", _certified("max")),
+    "Avg, certified": Method("Avg", "certified", _certified("avg")),
+    "TS, certified": Method("TS", "certified", _certified("ts")),
+    "SVM-pAUC, certified": Method("SVM-pAUC", "certified", _certified("pauc")),
+    "Ramp, CCCP": Method(None, "certified", _cccp("ramp")),
+    "ClippedRamp, CCCP": Method(None, "certified", _cccp("clipped_ramp")),
+    "logistic, pooled": Method(None, "ridge", _pooled),
+    "logistic, user-centred": Method(None, "ridge", _centred),
+    "LambdaRank": Method(None, "trees", _trees),
+}
+
+
+def available():
+    """Names of the methods that can run here: LambdaRank only with LightGBM."""
+    return tuple(n for n in METHODS if n != "LambdaRank" or find_spec("lightgbm") is not None)
