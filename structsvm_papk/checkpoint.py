@@ -90,6 +90,11 @@ class Checkpoint:
         return Keeper(self, identity, limits)
 
 
+def as_checkpoint(given):
+    """A `Checkpoint` from one, from a folder, or None."""
+    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
+
+
 class Keeper:
     """The checkpoint of one solve: what was found in the folder, and the way to write more.
 

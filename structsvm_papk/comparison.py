@@ -78,7 +78,7 @@ def mean_pap_at_k(w, data, k):
     return table.mean(name)
 
 
-def solve(name, risk, alpha, test=None, callback=None, **settings):
+def solve(name, risk, alpha, test=None, callback=None, checkpoint=None, **settings):
     """Run one solver.
 
     Parameters
@@ -92,6 +92,7 @@ def solve(name, risk, alpha, test=None, callback=None, **settings):
         Held-out data, for the metric only.
     callback : callable, optional
         Called with the progress after every iteration.
+    checkpoint : Checkpoint, optional
     **settings
         Fields of the solver.
 
@@ -100,14 +101,26 @@ def solve(name, risk, alpha, test=None, callback=None, **settings):
     Run
     """
     surrogate = risk.surrogate
-    result = make_solver(name, surrogate, alpha, **settings).solve(risk, callback=callback)
+    solver = make_solver(name, surrogate, alpha, **settings)
+    result = solver.solve(risk, callback=callback, checkpoint=checkpoint)
     gains = {"train": mean_pap_at_k(result.w, risk.data, surrogate.k)}
     if test is not None:
         gains["test"] = mean_pap_at_k(result.w, test, surrogate.k)
     return Run(name, surrogate.name, surrogate.k, alpha, result, risk.exclusions, settings, gains)
 
 
-def compare(data, surrogates, k, alpha, etas=ETAS, test=None, watch=None, n_threads=1, **limits):
+def compare(
+    data,
+    surrogates,
+    k,
+    alpha,
+    etas=ETAS,
+    test=None,
+    watch=None,
+    n_threads=1,
+    checkpoint=None,
+    **limits,
+):
     """Cutting plane against subgradient descent, surrogate by surrogate.
 
     Subgradient descent is given as many passes over the data as the cutting plane took.
@@ -126,6 +139,8 @@ def compare(data, surrogates, k, alpha, etas=ETAS, test=None, watch=None, n_thre
     watch : callable, optional
         ``watch(solver, surrogate)`` returns the callback of one run.
     n_threads : int
+    checkpoint : Checkpoint, optional
+        Every run keeps its state in a part of it; those that had ended are not done again.
     **limits
         ``tol``, ``max_iter``, ``time_limit`` of the cutting plane.
 
@@ -142,19 +157,24 @@ def compare(data, surrogates, k, alpha, etas=ETAS, test=None, watch=None, n_thre
     runs = []
     for name in surrogates:
         risk = EmpiricalRisk(make_surrogate(name, k), data, n_threads=n_threads)
-        for run in _solver_by_solver(risk, alpha, etas, test, watch, limits):
+        for run in _solver_by_solver(risk, alpha, etas, test, watch, checkpoint, limits):
             runs.append(run)
             if run.result.status == Status.INTERRUPTED:
                 return runs
     return runs
 
 
-def _solver_by_solver(risk, alpha, etas, test, watch, limits):
-    certified = _run("cutting_plane", risk, alpha, test, watch, limits)
+def _solver_by_solver(risk, alpha, etas, test, watch, checkpoint, limits):
+    def run(solver, name, settings):
+        callback = watch(solver, risk.surrogate.name) if watch else None
+        part = checkpoint and checkpoint.part(f"{risk.surrogate.name}-{name}")
+        return solve(solver, risk, alpha, test, callback, part, **settings)
+
+    certified = run("cutting_plane", "cutting_plane", limits)
     yield certified
     for eta in etas:
         settings = {"eta": eta, "max_iter": certified.data_passes}
-        yield _run("subgradient", risk, alpha, test, watch, settings)
+        yield run("subgradient", f"eta-{eta!r}", settings)
 
 
 def _warm_up(data, surrogates, k, alpha):
@@ -165,8 +185,3 @@ def _warm_up(data, surrogates, k, alpha):
         risk = EmpiricalRisk(make_surrogate(name, k), few)
         solve("cutting_plane", risk, alpha, max_iter=2)
         solve("subgradient", risk, alpha, max_iter=2)
-
-
-def _run(solver, risk, alpha, test, watch, settings):
-    callback = watch(solver, risk.surrogate.name) if watch else None
-    return solve(solver, risk, alpha, test, callback, **settings)

@@ -10,6 +10,7 @@ from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structsvm_papk import metrics
+from structsvm_papk.checkpoint import as_checkpoint
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.model_file import Model, certificate_of, save_model
@@ -122,6 +123,9 @@ class PAPKRanker(BaseEstimator):
         Seed of a random start, where the solver options ask for one.
     callback : callable, optional
         Called with the progress after every iteration; returning True stops.
+    checkpoint : path-like or Checkpoint, optional
+        Folder where the solver keeps its state: a fit on the same data with the same settings goes
+        on from there. A folder belongs to one fit, so clones in a grid search cannot share it.
 
     Attributes
     ----------
@@ -176,6 +180,7 @@ class PAPKRanker(BaseEstimator):
         warm_start=False,
         random_state=None,
         callback=None,
+        checkpoint=None,
     ):
         self.k = k
         self.surrogate = surrogate
@@ -191,6 +196,7 @@ class PAPKRanker(BaseEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def fit(self, X, y, groups=None, qid=None):
         """Train on rows of any order.
@@ -323,7 +329,12 @@ class PAPKRanker(BaseEstimator):
             raise InputError(
                 f"warm_start: the last fit had {last.w.size} features, X has {risk.n_features}"
             )
-        return solver.solve(risk, w_init=None if last is None else last.w, callback=self.callback)
+        return solver.solve(
+            risk,
+            w_init=None if last is None else last.w,
+            callback=self.callback,
+            checkpoint=as_checkpoint(self.checkpoint),
+        )
 
     def _make_solver(self, surrogate):
         seed = None

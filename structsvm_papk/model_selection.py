@@ -4,8 +4,10 @@ import numpy as np
 from sklearn.model_selection import GroupKFold
 
 from structsvm_papk import metrics
+from structsvm_papk.checkpoint import as_checkpoint
 from structsvm_papk.errors import InputError
 from structsvm_papk.estimator import PAPKRanker
+from structsvm_papk.result import Status
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.solvers.path import alpha_path
 
@@ -29,6 +31,8 @@ class PAPKRankerCV(PAPKRanker):
         Folds of users, at least 2.
     tol, max_iter, time_limit, policy, relevance_threshold, n_threads, solver_options, callback
         As for `PAPKRanker`; they apply to every solve.
+    checkpoint : path-like or Checkpoint, optional
+        Every solve keeps its state in a folder of its own inside this one.
 
     Attributes
     ----------
@@ -56,6 +60,7 @@ class PAPKRankerCV(PAPKRanker):
         n_threads=1,
         solver_options=None,
         callback=None,
+        checkpoint=None,
     ):
         super().__init__(
             k=k,
@@ -69,6 +74,7 @@ class PAPKRankerCV(PAPKRanker):
             n_threads=n_threads,
             solver_options=solver_options,
             callback=callback,
+            checkpoint=checkpoint,
         )
         self.alphas = alphas
         self.n_folds = n_folds
@@ -81,12 +87,17 @@ class PAPKRankerCV(PAPKRanker):
                 f"n_folds={self.n_folds} must be between 2 and the number of users that can be "
                 f"used ({risk.n_users}); did you pass groups?"
             )
-        self.cv_scores_ = np.array(
-            [self._score_fold(solver, risk, held_out, alphas) for held_out in self._folds(risk)]
-        ).T
+        place = as_checkpoint(self.checkpoint)
+        scores = []
+        for number, held_out in enumerate(self._folds(risk)):
+            part = place and place.part(f"fold-{number}")
+            scores.append(self._score_fold(solver, risk, held_out, alphas, part))
+        self.cv_scores_ = np.array(scores).T
         best = int(np.argmax(self.cv_scores_.mean(axis=1)))
         self.alpha_ = float(alphas[best])
-        self.path_ = alpha_path(risk, alphas[: best + 1], solver, callback=self.callback)
+        part = place and place.part("all-users")
+        path = alpha_path(risk, alphas[: best + 1], solver, None, self.callback, part)
+        self.path_ = [result for result in path if result is not None]
         return self.path_[-1]
 
     def _folds(self, risk):
@@ -97,10 +108,15 @@ class PAPKRankerCV(PAPKRanker):
             held_out[users[rows]] = True
             yield held_out
 
-    def _score_fold(self, solver, risk, held_out, alphas):
+    def _score_fold(self, solver, risk, held_out, alphas, checkpoint):
         train, test = risk.data.subset(~held_out), risk.data.subset(held_out)
         fold = EmpiricalRisk(risk.surrogate, train, n_threads=self.n_threads)
-        path = alpha_path(fold, alphas, solver, callback=self.callback)
+        path = alpha_path(fold, alphas, solver, None, self.callback, checkpoint)
+        last = [result for result in path if result is not None][-1]
+        if last.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if path[-1] is None:
+            raise RuntimeError("the callback stopped the cross-validation before it had an alpha")
         return [self._gain(test, result.w) for result in path]
 
     def _gain(self, data, w):

@@ -32,6 +32,7 @@ def register(app):
 def compare(
     data: options.DataFile,
     reading: options.Reading,
+    saving: options.Saving,
     k: options.K,
     surrogate: Annotated[
         list[str] | None,
@@ -65,6 +66,7 @@ def compare(
     check_plot(plot)
     table = reading.table(data)
     train, held_out = reading.lists(table), reading.test_lists(test, table)
+    checkpoint = saving.open("compare", train)
     limits = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
     with progress.live() as watch:
         runs = run_all(
@@ -76,6 +78,7 @@ def compare(
             test=held_out,
             watch=watch,
             n_threads=threads,
+            checkpoint=checkpoint,
             **limits,
         )
     if held_out is not None:

@@ -116,3 +116,5 @@ def explain(run):
     """Say on standard error what a status means, where it needs saying."""
     if run.result.status not in (Status.CONVERGED, Status.FINISHED):
         note(f"{run.surrogate}, {run.solver}: {run.result.message}", style="yellow")
+    elif run.result.notes:
+        note(f"{run.surrogate}, {run.solver}: {' '.join(run.result.notes)}")

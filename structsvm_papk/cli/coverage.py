@@ -27,6 +27,7 @@ def coverage(
         int, typer.Option(help="Random linear scorers for the uniform bounds.")
     ] = 100,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
+    checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ):
     """Coverage and width of every interval on laws whose risk is known; minutes at 1,000 draws."""
@@ -43,6 +44,7 @@ def coverage(
             directions,
             seed,
             progress=lambda row: bar.update(task, description=f"{row.law}, {row.method}"),
+            cells=options.cells(checkpoint, "coverage"),
         )
     if as_json:
         console.print_json({"rows": [row.as_dict() for row in rows]})

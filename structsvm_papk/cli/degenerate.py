@@ -38,6 +38,7 @@ def degenerate(
         typer.Option("--output", "-o", metavar="FILE", help="Also write every outcome as JSON."),
     ] = None,
     plot: options.Plot = None,
+    checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ):
     """Held-out pAp@k of ClippedRamp and its competitors; about a minute of work a data set."""
@@ -58,6 +59,7 @@ def degenerate(
             sizes=sizes,
             jobs=jobs,
             callback=lambda part: bar.update(task, advance=1),
+            cells=options.cells(checkpoint, "degenerate"),
         )
     if output is not None:
         write_atomically(output, json.dumps(found.as_dict(), indent=1).encode())

@@ -41,6 +41,7 @@ def distinguish(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save the curves (.png, .svg or .pdf).")
     ] = None,
+    checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ):
     """Share of repetitions in which the better ranker stays ahead from N on, for each metric.
@@ -63,6 +64,7 @@ def distinguish(
         positive_rate=positive_rate,
         chosen=metric or None,
         seed=seed,
+        cells=options.cells(checkpoint, "distinguishability"),
     )
     if plot is not None:
         picture = io.BytesIO()

@@ -21,6 +21,7 @@ def register(app):
 def fit(
     data: options.DataFile,
     reading: options.Reading,
+    saving: options.Saving,
     output: Annotated[
         Path,
         typer.Option(
@@ -56,11 +57,13 @@ def fit(
     options.check_outputs(output)
     table = reading.table(data)
     risk = EmpiricalRisk(loss, reading.lists(table), policy, n_threads=threads)
+    checkpoint = saving.open("fit", risk.data)
     settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
     if eta is not None:
         settings["eta"] = eta
     with progress.live() as watch:
-        run = solve(solver, risk, alpha, callback=watch(solver, surrogate), **settings)
+        callback = watch(solver, surrogate)
+        run = solve(solver, risk, alpha, None, callback, checkpoint, **settings)
     save_model(output, _model(run, table, reading.relevance_threshold))
     _report(run, output, as_json)
     if not run.result.converged:

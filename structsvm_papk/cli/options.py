@@ -12,8 +12,12 @@ from typing import Annotated
 
 import typer
 
+from structsvm_papk import __version__
+from structsvm_papk.checkpoint import Checkpoint
+from structsvm_papk.cli import console
 from structsvm_papk.outputs import check_writable
 from structsvm_papk.readers import read_table
+from structsvm_papk.run_folder import Cells, claim
 
 _DATA = "Reading the data"
 _PROBLEM = "Problem"
@@ -104,6 +108,24 @@ Json = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+CheckpointFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Keep what is done in this folder; the same command goes on from there.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+CheckpointInterval = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint-interval",
+        metavar="SECONDS",
+        help="How often the state of a solver is written.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option(
@@ -119,6 +141,28 @@ def check_outputs(*paths):
     for path in paths:
         if path is not None:
             check_writable(path)
+
+
+def cells(folder, experiment):
+    """Where an experiment keeps its finished parts; nowhere without a folder."""
+    if folder is None:
+        return Cells()
+    return Cells(folder, {"command": f"reproduce {experiment}", "version": __version__})
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where and how often solvers keep their state."""
+
+    checkpoint: CheckpointFolder = None
+    checkpoint_interval: CheckpointInterval = 60.0
+
+    def open(self, command, lists):
+        """The `Checkpoint` of a command on some lists, whose folder is then its own, or None."""
+        if self.checkpoint is None:
+            return None
+        claim(self.checkpoint, {"command": command, "data": lists.fingerprint()})
+        return Checkpoint(self.checkpoint, self.checkpoint_interval, console.note)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ def table2(
         list[int] | None, typer.Option(help="Only this case, 1 or 2; repeat for both.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the first list.")] = 0,
+    checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ):
     """GD-Avg against SGD@k-avg (case 1) and SVM-pAUC (case 2); then certified minimisers.
@@ -54,9 +55,11 @@ def table2(
     """
     from structsvm_papk.experiments import table2 as experiment
 
-    cases = tuple(case or experiment.CASES)
+    cases, cells = tuple(case or experiment.CASES), options.cells(checkpoint, "table2")
     with working("descending") as say:
-        found = experiment.run(runs, cases=cases, seed=seed, callback=lambda row: say(row["how"]))
+        found = experiment.run(
+            runs, cases=cases, seed=seed, callback=lambda row: say(row["how"]), cells=cells
+        )
     if as_json:
         console.print_json(found)
         return
@@ -116,6 +119,7 @@ def figure1(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save the figure (.png, .svg or .pdf).")
     ] = None,
+    checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ):
     """Surrogates under margin conditions: the authors' descent, and certified minimisers beside it.
@@ -128,8 +132,9 @@ def figure1(
     if plot is not None:
         check_plot(plot)
     conditions = tuple(condition or experiment.SETTINGS)
+    cells = options.cells(checkpoint, "figure1")
     with working("minimising") as say:
-        panels = experiment.run(conditions, seed, lambda p: say(f"{p.condition} {p.solver}"))
+        panels = experiment.run(conditions, seed, lambda p: say(f"{p.condition} {p.solver}"), cells)
     if plot is not None:
         save_figure(experiment.plot(panels), plot)
     if as_json:

@@ -7,6 +7,7 @@ quantile of ``|R - R^|``: 1 would be an interval that knows the truth.
 """
 
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 from scipy import stats
@@ -14,6 +15,7 @@ from scipy import stats
 from structsvm_papk import bounds
 from structsvm_papk.errors import InputError
 from structsvm_papk.population import DiscreteLaw, Mixture, linear_normal_risk, population_risk
+from structsvm_papk.run_folder import Cells
 
 LAWS = {
     "normal": (stats.norm(1, 1), stats.norm(0, 1)),
@@ -79,7 +81,14 @@ class Coverage:
 
 
 def coverage(
-    n_draws=1000, sizes=SIZES, laws=None, rho=0.05, n_directions=200, seed=0, progress=None
+    n_draws=1000,
+    sizes=SIZES,
+    laws=None,
+    rho=0.05,
+    n_directions=200,
+    seed=0,
+    progress=None,
+    cells=None,
 ):
     """Run the study.
 
@@ -97,6 +106,8 @@ def coverage(
     seed : int
     progress : callable, optional
         Called with each finished `Coverage`.
+    cells : Cells, optional
+        Keeps the rows of finished settings, and gives back those that are there.
 
     Returns
     -------
@@ -109,26 +120,27 @@ def coverage(
     unknown = [name for name in names if name not in LAWS]
     if unknown:
         raise InputError(f"unknown law {unknown[0]!r}; there are {', '.join(LAWS)}")
-    rows = []
-
-    def keep(found):
-        rows.extend(found)
-        for row in found if progress is not None else ():
-            progress(row)
-
+    rows, cells = [], cells or Cells()
     settings = [(n, max(1, round(TOP_SHARE * n))) for n in sizes] + [(max(sizes), 10)]
     settings = list(dict.fromkeys(settings))
-    streams = iter(np.random.SeedSequence(seed).spawn(len(names) * (len(settings) + 1) + 10))
-    for name in names:
-        for n_neg, k in settings:
-            rng = np.random.default_rng(next(streams))
-            keep(_fixed_scorer(name, n_neg, k, n_draws, rho, rng))
-    for name in names:
-        keep(_many_users(name, n_draws, rho, np.random.default_rng(next(streams))))
-    for n_neg in sizes:
-        rng = np.random.default_rng(next(streams))
-        keep(_uniform(n_neg, max(50, n_draws // 10), n_directions, rho, rng))
+    parts = [
+        *(partial(_fixed_scorer, name, n_neg, k, n_draws, rho)
+          for name in names for n_neg, k in settings),
+        *(partial(_many_users, name, n_draws, rho) for name in names),
+        *(partial(_uniform, n_neg, max(50, n_draws // 10), n_directions, rho) for n_neg in sizes),
+    ]  # fmt: skip
+    streams = np.random.SeedSequence(seed).spawn(len(parts))
+    for place, (part, stream) in enumerate(zip(parts, streams, strict=True)):
+        key = ["coverage", part.func.__name__, *part.args, seed, place]
+        for row in cells.get(key, partial(_rows, part, stream)):
+            rows.append(Coverage(**row))
+            if progress is not None:
+                progress(rows[-1])
     return rows
+
+
+def _rows(part, stream):
+    return [asdict(row) for row in part(np.random.default_rng(stream))]
 
 
 def _fixed_scorer(name, n_neg, k, n_draws, rho, rng):

@@ -20,6 +20,7 @@ from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.result import Status
 from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.run_folder import Cells
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.subgradient import SubgradientDescent
@@ -274,6 +275,7 @@ def run(
     sizes=None,
     jobs=1,
     callback=None,
+    cells=None,
 ):
     """Run the study.
 
@@ -288,6 +290,8 @@ def run(
         Processes; the result does not depend on it.
     callback : callable, optional
         Called with the outcomes of each data set.
+    cells : Cells, optional
+        Keeps the outcomes of finished data sets, and gives back those that are there.
 
     Returns
     -------
@@ -305,13 +309,26 @@ def run(
     if not seeds or jobs < 1:
         raise InputError("the study needs at least one seed and one process")
     methods = list(dict.fromkeys([OURS, *methods]))
+    cells = cells or Cells()
     tasks = [(regime, seed, methods, sizes) for regime in regimes for seed in seeds]
+    found = {_key(task): cells.load(_key(task)) for task in tasks}
+    missing = [task for task in tasks if found[_key(task)] is None]
+    computed = _in_turn(missing) if jobs == 1 else _in_processes(missing, jobs)
     outcomes = []
-    for part in _in_turn(tasks) if jobs == 1 else _in_processes(tasks, jobs):
+    for task in tasks:
+        kept = found[_key(task)]
+        part = next(computed) if kept is None else [Outcome(**entry) for entry in kept]
+        if kept is None:
+            cells.save(_key(task), [vars(outcome) for outcome in part])
         outcomes += part
         if callback is not None:
             callback(part)
     return Study(outcomes, sizes)
+
+
+def _key(task):
+    regime, seed, methods, sizes = task
+    return ("degenerate", regime, seed, *methods, *vars(sizes).values())
 
 
 def _in_turn(tasks):

@@ -8,12 +8,14 @@ setting) and for a mean over more and more users (`by="users"`, a recommender's 
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import ndcg_theory
+from structsvm_papk.run_folder import Cells
 
 NDCG_VARIANTS = {
     "NDCG log": ("ndcg", "log"),
@@ -91,6 +93,7 @@ def run(
     chosen=None,
     seed=0,
     n_threads=None,
+    cells=None,
 ):
     """Two scorers that see an item's quality through noise; the first through a little less.
 
@@ -110,6 +113,8 @@ def run(
     chosen : sequence of str, optional
         Names of `METRICS`; default all.
     seed : int
+    cells : Cells, optional
+        Keeps finished replicates, and gives back those that are there.
 
     Returns
     -------
@@ -127,12 +132,18 @@ def run(
     sizes = _sizes(largest, start=5 if by == "users" else 50)
     offset = _offset(positive_rate)
     ahead = np.empty((len(names), n_replicates, sizes.size), dtype=bool)
-    for replicate, stream in enumerate(np.random.SeedSequence(seed).spawn(n_replicates)):
-        rows = largest * n_items if by == "users" else largest
+    rows = largest * n_items if by == "users" else largest
+    advantage = _by_users if by == "users" else _by_items
+
+    def replicate(stream):
         drawn = _draw(np.random.default_rng(stream), rows, noise, offset)
-        advantage = _by_users if by == "users" else _by_items
-        for m, name in enumerate(names):
-            ahead[m, replicate] = advantage(METRICS[name], drawn, sizes, n_items, n_threads) > 0
+        found = [advantage(METRICS[name], drawn, sizes, n_items, n_threads) for name in names]
+        return (np.array(found) > 0).tolist()
+
+    cells = cells or Cells()
+    for number, stream in enumerate(np.random.SeedSequence(seed).spawn(n_replicates)):
+        key = ["distinguishability", by, rows, n_items, *noise, positive_rate, *names, seed, number]
+        ahead[:, number] = cells.get(key, partial(replicate, stream))
     return Distinguishability(
         by=by,
         sizes=sizes,

@@ -8,7 +8,7 @@ the one that the paper could not draw: the weak condition, where only Ramp must 
 not convex; it is minimised by subgradient descent and by the convex-concave procedure.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from structsvm_papk import metrics
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import paper_figure1
 from structsvm_papk.errors import InputError
+from structsvm_papk.result import SolverResult, Status
 from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.run_folder import Cells
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.subgradient import SubgradientDescent
@@ -97,7 +99,7 @@ class Panel:
         }
 
 
-def run(conditions=tuple(SETTINGS), seed=0, callback=None):
+def run(conditions=tuple(SETTINGS), seed=0, callback=None, cells=None):
     """Minimise in every panel, by the authors' recipe and with a certificate.
 
     Parameters
@@ -107,21 +109,44 @@ def run(conditions=tuple(SETTINGS), seed=0, callback=None):
         Seed of the list and of the start.
     callback : callable, optional
         Called with each panel.
+    cells : Cells, optional
+        Keeps finished panels, and gives back those that are there, without solver histories.
 
     Returns
     -------
     list of Panel
         Two for each condition: descent, then certified (CCCP for the weak condition).
     """
-    panels = []
+    panels, cells = [], cells or Cells()
     for condition in conditions:
         if condition not in SETTINGS:
             raise InputError(f"no condition {condition!r}; choose from {', '.join(SETTINGS)}")
         for certified in (False, True):
-            panels.append(_panel(condition, certified, seed))
+            key = ["figure1", condition, certified, seed]
+            kept = cells.load(key)
+            panels.append(_panel(condition, certified, seed) if kept is None else _unpacked(kept))
+            if kept is None:
+                cells.save(key, _packed(panels[-1]))
             if callback is not None:
                 callback(panels[-1])
     return panels
+
+
+def _packed(panel):
+    """A panel as JSON can say it."""
+    result = panel.result
+    plain = {f.name: getattr(panel, f.name) for f in fields(panel)}
+    return plain | {
+        "curves": {name: values.tolist() for name, values in panel.curves.items()},
+        "result": [result.w.tolist(), result.objective, result.lower_bound, str(result.status)],
+    }
+
+
+def _unpacked(kept):
+    w, objective, lower_bound, status = kept["result"]
+    result = SolverResult(np.array(w), objective, lower_bound, Status(status), alpha=ALPHA)
+    curves = {name: np.array(values) for name, values in kept["curves"].items()}
+    return Panel(**kept | {"curves": curves, "result": result})
 
 
 def _panel(condition, certified, seed):

@@ -13,6 +13,7 @@ end of what they use: of those tried, it comes nearest to the published row of c
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import paper_table2
 from structsvm_papk.errors import InputError
 from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.run_folder import Cells
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import PAUC, Avg
@@ -122,7 +124,7 @@ HOWS = (
 )
 
 
-def run(n_runs=N_RUNS, hows=HOWS, cases=tuple(CASES), seed=0, callback=None):
+def run(n_runs=N_RUNS, hows=HOWS, cases=tuple(CASES), seed=0, callback=None, cells=None):
     """Run the comparison.
 
     Parameters
@@ -135,6 +137,8 @@ def run(n_runs=N_RUNS, hows=HOWS, cases=tuple(CASES), seed=0, callback=None):
         Run i uses the seed ``seed + i``, the same lists for every way of solving.
     callback : callable, optional
         Called with each row.
+    cells : Cells, optional
+        Keeps finished rows, and gives back those that are there.
 
     Returns
     -------
@@ -150,10 +154,11 @@ def run(n_runs=N_RUNS, hows=HOWS, cases=tuple(CASES), seed=0, callback=None):
     unknown = [case for case in cases if case not in CASES]
     if unknown:
         raise InputError(f"there is no case {unknown[0]!r}; choose from 1 and 2")
-    rows = []
+    rows, cells = [], cells or Cells()
     for case in cases:
         for how in hows_for(case, hows):
-            rows.append(_row(case, how, range(seed, seed + n_runs)))
+            compute = partial(_row, case, how, range(seed, seed + n_runs))
+            rows.append(cells.get(["table2", case, repr(how), seed, n_runs], compute))
             if callback is not None:
                 callback(rows[-1])
     return {"table": "table2", "n_runs": n_runs, "rows": rows}

@@ -7,7 +7,7 @@ import numpy as np
 from structsvm_papk.errors import InputError
 
 
-def alpha_path(oracle, alphas, solver, w_init=None, callback=None):
+def alpha_path(oracle, alphas, solver, w_init=None, callback=None, checkpoint=None):
     """Solve ``alpha/2 ||w||^2 + R(w)`` for every alpha, from the largest to the smallest.
 
     Cuts are lower bounds of R, so they hold for every alpha: each solve starts with those that
@@ -24,6 +24,8 @@ def alpha_path(oracle, alphas, solver, w_init=None, callback=None):
         Start at the largest alpha.
     callback : callable, optional
         Called with a `Progress` after every iteration of every solve.
+    checkpoint : Checkpoint, optional
+        Each solve keeps its state in a part of it; those that had ended are not done again.
 
     Returns
     -------
@@ -43,7 +45,8 @@ def alpha_path(oracle, alphas, solver, w_init=None, callback=None):
     results, last = [None] * alphas.size, None
     for i in np.argsort(-alphas, kind="stable"):
         start = w_init if last is None else None
-        last = results[i] = solvers[i].solve(oracle, start, callback, warm_start=last)
+        part = checkpoint and checkpoint.part(f"alpha-{solvers[i].alpha!r}")
+        last = results[i] = solvers[i].solve(oracle, start, callback, last, part)
         if last.status in ("interrupted", "stopped"):
             break
     return results
