@@ -11,7 +11,7 @@ _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
-_WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
+WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 ROUNDING = 16 * np.finfo(float).eps  # of a sum, relative to the sum of the absolute terms
 
 
@@ -42,7 +42,7 @@ class CutModel:
         self._theta = np.empty(0)  # zero in the slots that are free
         self._norms = np.empty(0)
         self._idle = np.empty(0, dtype=np.int64)
-        self._gram = np.empty((0, 0)) if n_features > _WIDE else None
+        self._gram = np.empty((0, 0)) if n_features > WIDE else None
         self.order = np.empty(0, dtype=np.int64)
         self.starts = np.zeros(n_blocks, dtype=np.int64)
 

@@ -18,7 +18,7 @@ from structsvm_papk.checkpoint import pack_history, plain, unpack_history
 from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError, OracleFailure, check_number
 from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
-from structsvm_papk.solvers._cut_model import ROUNDING, CutModel
+from structsvm_papk.solvers._cut_model import ROUNDING, WIDE, CutModel
 
 METHODS = ("bundle", "line_search", "one_slack")
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
@@ -151,7 +151,7 @@ class CuttingPlane:
         if not hasattr(oracle, "with_blocks"):
             return _OneBlock(oracle)
         n_blocks = self.n_blocks or (1 if self.method != "bundle" else _default_blocks(oracle))
-        return oracle if oracle.n_blocks == n_blocks else oracle.with_blocks(n_blocks)
+        return oracle.with_blocks(n_blocks)
 
 
 class _OneBlock:
@@ -173,8 +173,10 @@ class _OneBlock:
 
 def _default_blocks(oracle):
     """About two cuts a feature and iteration, as long as they stay small beside the data."""
-    affordable = max(1, (8 << 20) // (8 * oracle.n_features))
-    return int(min(max(2 * oracle.n_features, 32), 400, affordable))
+    if oracle.n_features > WIDE:  # the restricted problem grows with the cuts, not the features
+        affordable = max(1, (8 << 20) // (8 * oracle.n_features))
+        return int(min(20, affordable))
+    return int(min(max(2 * oracle.n_features, 32), 400))
 
 
 def _name(oracle):
