@@ -18,7 +18,9 @@ from structsvm_papk.cli import (
     fit,
     nonconvex,
     predict,
+    recording,
     reproduce,
+    rerun,
     theory,
 )
 from structsvm_papk.errors import InputError
@@ -26,13 +28,14 @@ from structsvm_papk.errors import InputError
 NOT_CONVERGED, WRONG_INPUT, OWN_ERROR, INTERRUPTED = 1, 2, 3, 130
 _ClickException = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
-app = typer.Typer(
+app = recording.App(
+    cls=recording.RecordedGroup,
     help="Train and evaluate rankers for the pAp@k metric, with certificates.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (demo, compare, fit, predict, evaluate, nonconvex, theory, reproduce):
+for group in (demo, compare, fit, predict, evaluate, nonconvex, theory, reproduce, rerun):
     group.register(app)
 
 

@@ -3,11 +3,13 @@
 import json
 import math
 import sys
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from structsvm_papk.cli.recording import add_record
 from structsvm_papk.result import Status
 
 
@@ -22,8 +24,13 @@ def note(text, style="dim"):
 
 
 def print_json(content):
-    """Print one JSON object; numbers that JSON does not know become null."""
-    sys.stdout.write(json.dumps(_plain(content), allow_nan=False) + "\n")
+    """Print one JSON object."""
+    sys.stdout.write(as_json(content) + "\n")
+
+
+def as_json(content):
+    """A JSON object with the `run` that made it; numbers that JSON does not know become null."""
+    return json.dumps(_plain(add_record(content)), allow_nan=False)
 
 
 def _plain(value):
@@ -31,6 +38,8 @@ def _plain(value):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
     if hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,6 +1,5 @@
 """``reproduce degenerate``: what ClippedRamp gains where every convex optimum is zero."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -62,7 +61,7 @@ def degenerate(
             cells=options.cells(checkpoint, "degenerate"),
         )
     if output is not None:
-        write_atomically(output, json.dumps(found.as_dict(), indent=1).encode())
+        write_atomically(output, console.as_json(found.as_dict()).encode())
     if plot is not None:
         save_figure(study.figure(found), plot)
     if as_json:

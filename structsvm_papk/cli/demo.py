@@ -28,14 +28,14 @@ def demo(
     tol: options.Tol = 1e-6,
     eta: compare.Eta = None,
     plot: Annotated[
-        Path | None,
+        Path,
         typer.Option(
             metavar="FILE",
-            help=f"Where to save the convergence plot; by default {_DEFAULT_PLOT}, where the "
-            "extra 'plot' is installed.",
+            help="Where to save the convergence plot; the default only where the extra 'plot' is "
+            "installed.",
             rich_help_panel="Output",
         ),
-    ] = None,
+    ] = _DEFAULT_PLOT,
     as_json: options.Json = False,
 ):
     """Rank the breast-cancer data of scikit-learn as one list, malignant first, k = 20.
@@ -43,8 +43,8 @@ def demo(
     Every convex surrogate is solved to a certified gap; subgradient descent gets the same number
     of data passes.
     """
-    if plot is None and plots.has_matplotlib():
-        plot = _DEFAULT_PLOT
+    if plot.name == _DEFAULT_PLOT.name and not plots.has_matplotlib():
+        plot = None
     compare.check_plot(plot)
     with progress.live() as watch:
         runs = run_all(_data(), CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)

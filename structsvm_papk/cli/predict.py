@@ -39,12 +39,18 @@ def predict(
     if output is not None:
         write_atomically(output, _lines(scores).encode())
     if as_json:
-        told = {"scores": scores.tolist()} if output is None else {"output": str(output)}
+        told = {"scores": scores.tolist()} if output is None else _summary(scores, output)
         console.print_json({"model": str(model), "n_rows": scores.size, **told})
     elif output is None:
         print(_lines(scores), end="")
     else:
         console.note(f"{scores.size} scores written to {output}")
+
+
+def _summary(scores, output):
+    """What tells of scores that stand in a file; `rerun` compares it."""
+    ends = {"smallest": scores.min(), "mean": scores.mean(), "largest": scores.max()}
+    return {"output": str(output), **ends}
 
 
 def _lines(scores):

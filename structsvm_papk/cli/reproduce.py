@@ -4,13 +4,11 @@ A module with an experiment has ``register(app)``, which adds its command, and s
 `EXPERIMENTS`.
 """
 
-import typer
-
-from structsvm_papk.cli import coverage, degenerate, distinguishability, paper
+from structsvm_papk.cli import coverage, degenerate, distinguishability, paper, recording
 
 EXPERIMENTS = (paper, coverage, degenerate, distinguishability)
 
-app = typer.Typer(help="Reproduce tables and figures of the paper.", no_args_is_help=True)
+app = recording.App(help="Reproduce tables and figures of the paper.", no_args_is_help=True)
 
 
 def register(root):

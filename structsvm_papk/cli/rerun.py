@@ -1,0 +1,113 @@
+"""``rerun``: repeat the run that a JSON result tells of, and compare."""
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from structsvm_papk.cli import console, options, recording
+from structsvm_papk.errors import InputError
+from structsvm_papk.run_record import check_inputs, differences, load_result, versions
+
+_SHOWN = 50
+
+
+def register(app):
+    """Add the command."""
+    app.command()(rerun_of(app))
+
+
+def rerun_of(app):
+    """The command; it runs commands of `app` and nothing else."""
+
+    def rerun(
+        result: Annotated[Path, typer.Argument(help="What a command printed with --json.")],
+        tol: Annotated[
+            float,
+            typer.Option(help="Numbers a, b are the same within this times max(1, |a|, |b|)."),
+        ] = 1e-6,
+        as_json: options.Json = False,
+    ):
+        """Run the recorded command again and compare every number but times.
+
+        Says whether they are the same to the bit, or within --tol (exit status 0), or not (1).
+        Refuses where a file that the run read is missing or has changed (2). What the command
+        writes goes to a temporary folder, which is removed.
+        """
+        if not 0 <= tol < 1:
+            raise InputError(f"--tol {tol:g} must lie between 0 and 1")
+        before = load_result(result)
+        with _in_directory(before["run"]):
+            check_inputs(before["run"])
+            now = _repeated(app, before["run"]["command"][1:])
+        found = differences(before, now, tol)
+        same = not any(difference.matters for difference in found)
+        if as_json:
+            told = {"same": same, "identical": not found, "tol": tol}
+            console.print_json(told | {"differences": [d.as_dict() for d in found]})
+        else:
+            _show(found, same, tol)
+        _note_versions(before["run"])
+        if not same:
+            raise typer.Exit(1)
+
+    return rerun
+
+
+def _in_directory(run):
+    """Where the command ran, if that is still there: its paths may be relative."""
+    directory = run.get("directory")
+    known = isinstance(directory, str) and Path(directory).is_dir()
+    return contextlib.chdir(directory) if known else contextlib.nullcontext()
+
+
+def _repeated(app, arguments):
+    """The JSON object of a command, run with its outputs in a temporary folder."""
+    if arguments[0] == "rerun":
+        raise InputError("the result is of rerun itself: give the result that it repeated")
+    if "--json" not in arguments:
+        arguments = [*arguments, "--json"]
+    printed = io.StringIO()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(recording.outputs_in(stack.enter_context(TemporaryDirectory())))
+        stack.enter_context(contextlib.redirect_stdout(printed))
+        app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
+    try:
+        return json.loads(printed.getvalue())
+    except ValueError:
+        raise InputError(f"{' '.join(arguments)} prints no result") from None
+
+
+def _show(found, same, tol):
+    if not found:
+        print("identical: every number is the same to the bit")
+        return
+    table = Table(title="What differs", title_justify="left", header_style="bold")
+    table.add_column("entry", no_wrap=True)
+    for name in ("before", "now"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for difference in sorted(found, key=lambda d: not d.matters)[:_SHOWN]:
+        words = "different"
+        if not difference.matters:
+            words = "effort" if difference.effort else f"within {tol:g}"
+        table.add_row(difference.place, str(difference.before), str(difference.now), words)
+    console.print_table(table)
+    if len(found) > _SHOWN:
+        console.note(f"and {len(found) - _SHOWN} more")
+    print(f"the same within {tol:g}" if same else "different")
+
+
+def _note_versions(run):
+    """Say which packages are others than then: the usual reason for a difference."""
+    then, now = run.get("versions"), versions()
+    if not isinstance(then, dict):
+        return
+    other = [f"{n} {then[n]} then, {now[n]} now" for n in now if then.get(n, now[n]) != now[n]]
+    if other:
+        console.note(f"other versions: {'; '.join(other)}")

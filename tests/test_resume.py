@@ -1,0 +1,221 @@
+"""Runs that are resumed: cross-validation, comparisons, experiments, and the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from structsvm_papk import PAPKRanker, PAPKRankerCV, cli, outputs
+from structsvm_papk.checkpoint import Checkpoint
+from structsvm_papk.comparison import compare
+from structsvm_papk.data import RankingData
+from structsvm_papk.errors import InputError
+from structsvm_papk.experiments import coverage, degenerate, distinguishability, figure1, table2
+from structsvm_papk.run_folder import Cells, claim
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(240, 3)).round(4)
+    y = X[:, 0] + 0.5 * rng.normal(size=240) > 0.8
+    return X, y, np.repeat(np.arange(12), 20)
+
+
+def stop_after(n):
+    seen = []
+
+    def callback(_):
+        seen.append(1)
+        if len(seen) == n:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+@pytest.mark.parametrize("n", [1, 5, 12, 30])
+def test_cross_validation_goes_on(n, rows, tmp_path):
+    settings = {"k": 3, "surrogate": "ts", "alphas": (1.0, 0.1, 0.01), "n_folds": 3}
+    whole = PAPKRankerCV(**settings).fit(*rows)
+    model = PAPKRankerCV(**settings, checkpoint=tmp_path, callback=stop_after(n))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*rows)
+    resumed = PAPKRankerCV(**settings, checkpoint=tmp_path).fit(*rows)
+    assert resumed.alpha_ == whole.alpha_
+    assert np.allclose(resumed.cv_scores_, whole.cv_scores_, atol=1e-2)
+    assert resumed.result_.objective == pytest.approx(whole.result_.objective, rel=2e-4)
+    calls = []
+    again = PAPKRankerCV(**settings, checkpoint=tmp_path, callback=calls.append).fit(*rows)
+    assert not calls and np.array_equal(again.coef_, resumed.coef_)
+    with pytest.raises(InputError, match="another run: the data"):
+        PAPKRankerCV(**settings, checkpoint=tmp_path).fit(-rows[0], *rows[1:])
+
+
+def test_a_callback_that_stops_a_cross_validation(rows):
+    model = PAPKRankerCV(k=3, alphas=(1.0, 0.1), n_folds=3, callback=lambda progress: True)
+    with pytest.raises(RuntimeError, match="before it had an alpha"):
+        model.fit(*rows)
+
+
+def test_an_estimator_goes_on(rows, tmp_path):
+    model = PAPKRanker(k=3, checkpoint=str(tmp_path)).fit(*rows)
+    calls = []
+    again = PAPKRanker(k=3, checkpoint=tmp_path, callback=calls.append).fit(*rows)
+    assert not calls and again.result_.history == model.result_.history
+
+
+def test_a_comparison_keeps_its_runs(rows, tmp_path):
+    data, place = RankingData.from_groups(*rows), Checkpoint(tmp_path)
+    settings = {"surrogates": ("ts", "avg"), "k": 3, "alpha": 1e-2, "etas": (0.1,)}
+    broken = compare(data, **settings, checkpoint=place, watch=lambda *_: stop_after(3))
+    assert len(broken) == 1
+    whole, resumed = compare(data, **settings), compare(data, **settings, checkpoint=place)
+    assert [run.result.status for run in resumed] == [run.result.status for run in whole]
+    for one, two in zip(whole, resumed, strict=True):
+        if one.result.converged:
+            assert one.result.objective == pytest.approx(two.result.objective, rel=2e-6)
+    assert resumed[0].result.history[:3] == broken[0].result.history[:3]
+
+
+# --- folders of parts -------------------------------------------------------------------------
+
+
+class Stopping(Cells):
+    """Cells of a run that is killed after some parts."""
+
+    def __init__(self, folder, n):
+        super().__init__(folder, {"x": 1})
+        self.left, self.computed = n, 0
+
+    def save(self, key, content):
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        self.computed += 1
+        super().save(key, content)
+
+
+EXPERIMENTS = {
+    "table2": lambda cells: table2.run(
+        2, hows=(table2.Descent(steps=5), table2.Certified(1.0)), cells=cells
+    ),
+    "figure1": lambda cells: [
+        panel.as_dict() for panel in figure1.run(("strong", "beta"), cells=cells)
+    ],
+    "degenerate": lambda cells: degenerate.run(
+        range(2),
+        ["gaussian"],
+        ["random order"],
+        sizes=degenerate.Sizes(9, 9, 20, 3, 2),
+        cells=cells,
+    ).as_dict(),
+    "coverage": lambda cells: [
+        row.as_dict() for row in coverage.coverage(3, (40,), n_directions=2, cells=cells)
+    ],
+    "distinguishability": lambda cells: distinguishability.run(
+        "users", n_replicates=3, largest=20, n_items=20, cells=cells
+    ).as_dict(),
+}
+
+
+def as_text(found):
+    return json.dumps(found, default=lambda value: value.item(), sort_keys=True)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_go_on_and_give_the_same_numbers(name, tmp_path):
+    run = EXPERIMENTS[name]
+    whole = as_text(run(None))
+    with pytest.raises(KeyboardInterrupt):
+        run(Stopping(tmp_path / "c", 1))
+    cells = Stopping(tmp_path / "c", 100)
+    assert as_text(run(cells)) == whole
+    done = cells.computed
+    assert 0 < done < len(list(cells.folder.iterdir()))
+    assert as_text(run(cells)) == whole and cells.computed == done
+
+
+def test_folders_of_other_runs_are_refused(tmp_path):
+    claim(tmp_path / "a", {"command": "x", "data": "1"})
+    assert claim(tmp_path / "a", {"command": "x", "data": "1"}) == tmp_path / "a"
+    with pytest.raises(InputError, match="belongs to another run: data differ"):
+        claim(tmp_path / "a", {"command": "x", "data": "2"})
+    (tmp_path / "a" / "run.json").write_text("{")
+    with pytest.raises(InputError, match="cannot be read"):
+        claim(tmp_path / "a", {})
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "thesis.txt").write_text("x")
+    with pytest.raises(InputError, match="not empty"):
+        claim(tmp_path / "b", {})
+    with pytest.raises(InputError, match="no folder"):
+        claim(tmp_path / "b" / "thesis.txt", {})
+    with pytest.raises(InputError, match="cannot write"):
+        claim(tmp_path / "b" / "thesis.txt" / "c", {})
+
+
+def test_damaged_parts_and_full_disks(tmp_path, monkeypatch):
+    cells = Cells(tmp_path / "c", {"x": 1})
+    assert cells.get(["part", 1], lambda: {"value": 0.1}) == {"value": 0.1}
+    assert cells.get(["part", 1], pytest.fail) == {"value": 0.1}
+    before = cells.path(["part", 1]).read_bytes()
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(outputs.os, "fsync", full)
+    with pytest.raises(InputError, match="No space left"):
+        cells.get(["part", 2], dict)
+    assert cells.path(["part", 1]).read_bytes() == before
+    assert [path.name for path in cells.folder.iterdir()] == [cells.path(["part", 1]).name]
+    cells.path(["part", 1]).write_text("{")
+    with pytest.raises(InputError, match="damaged; delete it"):
+        cells.load(["part", 1])
+
+
+# --- the command line -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(rows, tmp_path):
+    lines = [
+        ",".join(map(repr, [int(y), int(u), *x]))
+        for x, y, u in zip(rows[0].tolist(), rows[1], rows[2], strict=True)
+    ]
+    (tmp_path / "rows.csv").write_text("label,group,a,b,c\n" + "\n".join(lines) + "\n")
+    return tmp_path / "rows.csv"
+
+
+def run(capsys, *arguments):
+    status = cli.main([str(argument) for argument in arguments])
+    shown = capsys.readouterr()
+    return status, shown.out, shown.err
+
+
+def test_fit_and_compare_resume_and_refuse_each_other(file, tmp_path, capsys):
+    fit = ("fit", file, "-o", tmp_path / "m", "--k", 3, "--json", "--checkpoint")
+    _, first, _ = run(capsys, *fit, tmp_path / "c", "--checkpoint-interval", 0, "--max-iter", 3)
+    status, second, told = run(capsys, *fit, tmp_path / "c")
+    assert status == 0 and "resumed from" in told
+    assert json.loads(second)["n_iter"] > json.loads(first)["n_iter"] == 3
+    _, third, _ = run(capsys, *fit, tmp_path / "c")
+    plain = [json.loads(text) | {"run": None} for text in (second, third)]
+    assert plain[0] == plain[1]
+    status, _, told = run(capsys, "compare", file, "--k", 3, "--checkpoint", tmp_path / "c")
+    assert status == 2 and "belongs to another run: command" in told
+    status, _, told = run(capsys, *fit, tmp_path / "c", "--alpha", 0.5)
+    assert status == 2 and "alpha was 0.01, is 0.5" in told
+    compare = ("compare", file, "--k", 3, "--surrogate", "avg", "--eta", 0.1)
+    assert run(capsys, *compare, "--checkpoint", tmp_path / "d")[0] == 0
+    status, _, told = run(capsys, *compare, "--checkpoint", tmp_path / "d")
+    assert status == 0 and told.count("resumed from") == 2
+
+
+def test_reproduce_keeps_its_parts(tmp_path, capsys):
+    command = ("reproduce", "distinguishability", "--replicates", 2, "--largest", 20, "--json")
+    folder = ("--checkpoint", tmp_path / "c")
+    _, first, _ = run(capsys, *command, *folder)
+    assert len(list((tmp_path / "c" / "cells").iterdir())) == 2
+    _, again, _ = run(capsys, *command, *folder)
+    assert json.loads(first) | {"run": 0} == json.loads(again) | {"run": 0}
+    status, _, told = run(capsys, "reproduce", "coverage", "--draws", 2, *folder)
+    assert status == 2 and "belongs to another run: command" in told
