@@ -35,7 +35,7 @@ def one_user(n_neg=1_000_000, n_pos=500, d=50, noise=0.1, correlated=False, dtyp
     return RankingData.from_groups(X, y)
 
 
-def sparse_user(n_rows=300_000, d=20_000, per_row=50, n_pos=500, seed=0):
+def sparse_user(n_rows=300_000, d=2000, per_row=50, n_pos=500, seed=0):
     rng = np.random.default_rng(seed)
     columns = (d * rng.random((n_rows, per_row)) ** 3).astype(np.int32)  # some features are common
     indptr = np.arange(0, n_rows * per_row + 1, per_row)
@@ -51,7 +51,7 @@ TASKS = {  # data, k, alpha
     "1 user x 1,000,000 x 50": (one_user, 100, 1e-3),
     "the same, float32": (lambda: one_user(dtype=np.float32), 100, 1e-3),
     "the same, correlated, scales .1 to 10": (lambda: one_user(correlated=True), 100, 1e-3),
-    "1 user x 300,000 x 20,000, 50 non-zeros": (sparse_user, 100, 1e-3),
+    "1 user x 300,000 x 2,000, 50 non-zeros": (sparse_user, 100, 1e-1),
     "100 users x 10,000 x 50": (
         lambda: linear_lists(100, 10_000, 50, 0.1, relevant_share=0.005),
         20,
@@ -81,7 +81,6 @@ def main():
     for number in options.only:
         task, (make, k, alpha) = list(TASKS.items())[number]
         data = make()
-        data = data if isinstance(data, RankingData) else data[0]
         print(f"{task}, k = {k}, alpha = {alpha:g}", flush=True)
         for name in SURROGATES:
             lines.append({"task": task, "surrogate": name, "k": k, "alpha": alpha})

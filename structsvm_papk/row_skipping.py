@@ -23,6 +23,7 @@ from scipy import sparse
 
 from structsvm_papk import _kernels, _products
 from structsvm_papk.data import RankingData
+from structsvm_papk.surrogates import check_scores
 
 _CHUNK_ROWS = 1 << 16
 _SAMPLE_ROWS = 2000
@@ -130,7 +131,7 @@ class _Side:
 
     def __init__(self, low, high, first_slot, wanted, sign):
         self.low, self.high, self.sign = low, high, sign
-        self.wanted = np.broadcast_to(wanted, low.shape)
+        self.wanted = np.broadcast_to(wanted, low.shape).astype(np.int64)
         self.edges = np.concatenate([[0], np.cumsum(self.wanted)])
         self.slots = np.repeat(first_slot - self.edges[:-1], self.wanted) + np.arange(
             self.edges[-1]
@@ -184,19 +185,14 @@ class _Bounds:
         border = np.minimum.reduceat(guessed, side.edges[:-1])
         found = [None] * len(side.pieces)
         self._run(lambda i: self._visit(i, side, border, found), [(i,) for i in range(len(found))])
-        positions = np.concatenate([piece[0] for piece in found])
-        scores = np.concatenate([piece[1] for piece in found])
-        self.n_visits += guess.size + positions.size
-        chosen = _choose(
-            side.sign * scores,
-            np.searchsorted(positions, side.low),
-            np.searchsorted(positions, side.high),
-            side.edges,
-        )
+        positions, scores, visits = (list(column) for column in zip(*found, strict=True))
+        self.n_visits += guess.size + sum(visits)
+        positions, scores = np.concatenate(positions), np.concatenate(scores)
+        chosen = _highest(positions, side.sign * scores, side.low, side.high, side.wanted)
         return positions[chosen], scores[chosen]
 
     def _visit(self, i, side, border, found):
-        """Score the rows of a piece that may be above the border."""
+        """Score the rows of a piece that may be above the border; keep the highest of each user."""
         users, low, high = side.pieces[i]
         positions = _may_reach(
             self._scores,
@@ -210,13 +206,15 @@ class _Bounds:
         )
         scores = self.score(positions)
         self._scores[positions], self._reference[positions] = scores, self._last
-        found[i] = positions, scores
+        kept = _highest(positions, side.sign * scores, low, high, side.wanted[users])
+        found[i] = positions[kept], scores[kept], positions.size
 
     def score(self, positions):
         """``x . w`` of the rows at these list positions."""
         data, out = self.data, np.empty(positions.size)
         w = self._points[self._last]
         _products.scores(data.X, data.rows[positions], w, 0, out.size, out)
+        check_scores(out)  # the selection must not meet NaN
         return out
 
     def _measure(self, low, high):
@@ -232,15 +230,18 @@ class _Bounds:
 
 
 def _centre_and_scale(data):
-    """Mean and size of the features on a sample of rows; for sparse ones zero and one."""
+    """Mean and mean deviation of the features on a sample of rows; for sparse ones zero and one."""
     n_rows, d = data.X.shape
     sample = data.X[np.linspace(0, n_rows - 1, min(n_rows, _SAMPLE_ROWS)).astype(np.int64)]
     if sparse.issparse(sample):
         return np.zeros(d), np.ones(d)
-    centre = sample.mean(axis=0, dtype=np.float64)
-    scale = np.sqrt(np.square(sample - centre).mean(axis=0))
-    largest = scale.max(initial=0.0)
-    return centre, np.maximum(scale, 1e-3 * largest) if largest > 0.0 else np.ones(d)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = sample.mean(axis=0, dtype=np.float64)
+        scale = np.abs(sample - centre).mean(axis=0)
+        largest = scale.max()
+    if not 0.0 < largest < np.inf:
+        return np.zeros(d), np.ones(d)
+    return centre, np.maximum(scale, 1e-3 * largest)
 
 
 def _edges(n_rows):
@@ -278,13 +279,16 @@ def _may_reach(scores, norms, reference, table, sign, border, low, high):
 
 
 @njit(cache=True, nogil=True)
-def _choose(scores, first, last, edges):
-    """Indices of each user's highest scores, in order of position."""
-    chosen = np.empty(edges[-1], dtype=np.int64)
+def _highest(positions, scores, low, high, wanted):
+    """Indices of the `wanted` highest scores between each pair of bounds, in order of position."""
+    first, last = np.searchsorted(positions, low), np.searchsorted(positions, high)
+    chosen = np.empty(np.minimum(wanted, last - first).sum(), dtype=np.int64)
+    n = 0
     for u in range(first.size):
-        top = _kernels.top_k(scores[first[u] : last[u]], edges[u + 1] - edges[u])
+        top = _kernels.top_k(scores[first[u] : last[u]], min(wanted[u], last[u] - first[u]))
         top.sort()
-        chosen[edges[u] : edges[u + 1]] = first[u] + top
+        chosen[n : n + top.size] = first[u] + top
+        n += top.size
     return chosen
 
 

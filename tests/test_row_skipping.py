@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate, row_skipping
+from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import CONVEX
 
 
@@ -155,3 +156,11 @@ def test_constant_features_and_features_that_the_sample_misses():
     plain, skipping = both("avg", data)
     for w in walk(10)[:-4]:
         assert skipping.cuts(w).value == pytest.approx(plain.cuts(w).value, rel=1e-12)
+
+
+def test_scores_that_overflow_are_refused_as_in_a_full_pass():
+    X, y, groups = lists()
+    X[7] *= 1e200
+    for oracle in both("ts", RankingData.from_groups(X, y, groups)):
+        with pytest.raises(InputError, match="finite"):
+            oracle.cuts(1e150 * np.ones(10))
