@@ -37,14 +37,12 @@ print(f"{X.shape[0]:,} rows x {X.shape[1]:,} columns, {X.nnz:,} values:")
 print(f"{megabytes:.0f} MB as CSR, {8e-6 * np.prod(X.shape):,.0f} MB dense\n")
 
 # %%
-# Solver, certificate, scores and model files are those of dense data. With more than a thousand
-# columns, fewer cuts an iteration than the default are faster, hence `n_blocks`.
+# Solver, certificate, scores and model files are those of dense data.
 
 for name, columns in (("tags", N_TAGS), ("tags and group x tag", X.shape[1])):
     for alpha in (1, 0.1):
-        ranker = PAPKRanker(
-            k=5, surrogate="ts", alpha=alpha, tol=1e-4, solver_options={"n_blocks": 40}
-        ).fit(X[:, :columns], y, groups=users)
+        ranker = PAPKRanker(k=5, surrogate="ts", alpha=alpha, tol=1e-4)
+        ranker.fit(X[:, :columns], y, groups=users)
         print(
             f"{name:<21} alpha = {alpha:<3} gap {ranker.result_.gap:.0e}, mean pAp@5 "
             f"{ranker.score(X[:, :columns], y, groups=users):.3f}, new users "

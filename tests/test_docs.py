@@ -7,8 +7,8 @@ import re
 import shlex
 from pathlib import Path
 
-import matplotlib
 import pytest
+from matplotlib import pyplot
 
 import structsvm_papk
 from structsvm_papk import cli
@@ -57,13 +57,13 @@ def assert_same_text(printed, expected):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: Path(page).name)
 def test_page_runs_as_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    matplotlib.use("Agg")
+    pyplot.switch_backend("Agg")
     names = {"__name__": "page"}
     for language, code, expected in blocks_of(page):
         printed = run(language, code, names)
         if expected is not None:
             assert_same_text(printed, expected)
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
 
 
 def test_reference_has_every_module():
