@@ -17,7 +17,7 @@ class OracleFailure(RuntimeError):
 
 
 class DegenerateOptimumWarning(UserWarning):
-    """The exact minimiser is the zero vector: the surrogate has nothing to say about this data."""
+    """The minimiser is zero to within the tolerance: the surrogate says nothing about this data."""
 
 
 def check_number(name, value, above=None, least=None, optional=False):

@@ -221,7 +221,7 @@ class PAPKRanker(BaseEstimator):
         Warns
         -----
         DegenerateOptimumWarning
-            The exact minimiser is w = 0, which ranks nothing.
+            To within `tol` the minimiser is w = 0, which ranks nothing.
         ConvergenceWarning
             The gap is still above `tol`.
 

@@ -37,10 +37,10 @@ class Status(StrEnum):
 _SENTENCES = {
     Status.CONVERGED: "Converged: the certified gap is within the tolerance.",
     Status.DEGENERATE: (
-        "Converged to the zero vector: no direction lowers this surrogate on average over the "
-        "users, so w = 0 is its exact minimiser and every score ties. The surrogate says nothing "
-        "about this data ('diagnose' tells for which users); try surrogate 'clipped_ramp', "
-        "another k, or better features."
+        "Converged to the zero vector: to within the tolerance no direction lowers this surrogate "
+        "on average over the users, and at w = 0 every score ties. The surrogate says nothing "
+        "about this data ('diagnose' tells whether w = 0 is the exact minimiser, and for which "
+        "users); try a smaller tolerance, surrogate 'clipped_ramp', another k, or better features."
     ),
     Status.STATIONARY: "Stopped at a stationary point: no further decrease of the majorants.",
     Status.MAX_ITER: "Stopped at the iteration limit before the gap reached the tolerance.",
