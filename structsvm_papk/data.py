@@ -1,11 +1,16 @@
 """Ranking data: a feature matrix, binary relevance, and which rows belong to which user."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from structsvm_papk import _products
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
 
@@ -35,16 +40,16 @@ class Exclusions:
     few_negatives: np.ndarray
 
     @property
-    def n_used(self):
+    def n_used(self) -> int:
         """Users that remain."""
         return self.n_users - self.n_excluded
 
     @property
-    def n_excluded(self):
+    def n_excluded(self) -> int:
         """Users left out."""
         return self.no_positive.size + self.few_negatives.size
 
-    def __str__(self):
+    def __str__(self) -> str:
         if not self.n_excluded:
             return "the only user used" if self.n_users == 1 else f"all {self.n_users} users used"
         return (
@@ -91,7 +96,7 @@ class RankingData:
 
     _fingerprint = None
 
-    def __init__(self, X, y, indptr, users=None):
+    def __init__(self, X: Array, y: ArrayLike, indptr: Array, users: Array | None = None) -> None:
         X = _checked_matrix(X)
         positive = _checked_labels(y, X.shape[0])
         indptr = _checked_indptr(indptr, X.shape[0])
@@ -104,7 +109,7 @@ class RankingData:
         self._assign(X, positive, user_of_row, users)
 
     @classmethod
-    def from_groups(cls, X, y, groups=None):
+    def from_groups(cls, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> RankingData:
         """Build from one group label per row, of any type and in any order.
 
         Parameters
@@ -137,36 +142,36 @@ class RankingData:
         self.n_pos = np.bincount(user_of_row[positive], minlength=users.size)
 
     @property
-    def n_users(self):
+    def n_users(self) -> int:
         """Number of users."""
         return self.users.size
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of columns of X."""
         return self.X.shape[1]
 
     @property
-    def n_neg(self):
+    def n_neg(self) -> Array:
         """Negatives of each user."""
         return np.diff(self.indptr) - self.n_pos
 
     @property
-    def labels(self):
+    def labels(self) -> Array:
         """Relevance at each list position, as booleans."""
         return np.arange(self.rows.size) < np.repeat(self.indptr[:-1] + self.n_pos, self.sizes)
 
     @property
-    def sizes(self):
+    def sizes(self) -> Array:
         """Rows of each user."""
         return np.diff(self.indptr)
 
     @property
-    def user_of_position(self):
+    def user_of_position(self) -> Array:
         """Index of the user at each list position."""
         return np.repeat(np.arange(self.n_users), self.sizes)
 
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """SHA-256 of the features and lists, see `fingerprint_of`; users' labels do not count.
 
         It is computed once: `X` must not be changed in place.
@@ -175,19 +180,19 @@ class RankingData:
             self._fingerprint = fingerprint_of(self.X, self.rows, self.indptr, self.n_pos)
         return self._fingerprint
 
-    def scores(self, w):
+    def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions, shape (n_positions,), float64."""
         out = np.empty(self.rows.size)
         _products.scores(self.X, self.rows, self._checked_weights(w), 0, out.size, out)
         return out
 
-    def pullback(self, coef):
+    def pullback(self, coef: Array) -> Array:
         """``X.T @ coef`` for coefficients at the list positions, shape (n_features,)."""
         out = np.zeros(self.n_features)
         _products.add_weighted_rows(self.X, self.rows, coef, 0, self.rows.size, out)
         return out
 
-    def exclusions(self, k):
+    def exclusions(self, k: int) -> Exclusions:
         """Users that have no positive or fewer than k negatives, as `Exclusions`."""
         if not isinstance(k, (int, float, np.number)) or not 1 <= k < np.inf or int(k) != k:
             raise InputError(f"k must be a whole number of at least 1, got {k!r}")
@@ -197,7 +202,7 @@ class RankingData:
             int(k), self.n_users, np.flatnonzero(no_positive), np.flatnonzero(few_negatives)
         )
 
-    def usable(self, k, policy="exclude"):
+    def usable(self, k: int, policy: str = "exclude") -> RankingData:
         """Restrict to the users with at least one positive and k negatives.
 
         Parameters
@@ -230,7 +235,7 @@ class RankingData:
         keep[excluded.no_positive] = keep[excluded.few_negatives] = False
         return self.subset(keep)
 
-    def subset(self, keep):
+    def subset(self, keep: Array) -> RankingData:
         """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
         part = RankingData.__new__(RankingData)
         part.X = self.X

@@ -6,10 +6,11 @@ the direction that generated (or realises) the labels. Nothing but numpy is impo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
@@ -37,18 +38,18 @@ class Lists(NamedTuple):
 
 
 def linear_lists(
-    n_users=600,
-    n_items=70,
-    n_features=90,
-    noise=0.3,
-    relevant_share=0.2,
-    noise_law="normal",
-    df=None,
-    mislabelled_users=0.0,
-    mislabelled_share=0.8,
-    w_true=None,
-    seed=0,
-):
+    n_users: int = 600,
+    n_items: int = 70,
+    n_features: int = 90,
+    noise: float = 0.3,
+    relevant_share: float = 0.2,
+    noise_law: str = "normal",
+    df: float | None = None,
+    mislabelled_users: float = 0.0,
+    mislabelled_share: float = 0.8,
+    w_true: Array | None = None,
+    seed: int = 0,
+) -> Any:
     """Lists of equal length, labelled by a noisy linear score.
 
     ``s = X w*/sqrt(d) + noise * eps``, ``X`` and ``w*`` standard normal, ``eps`` standard normal or
@@ -95,19 +96,19 @@ def linear_lists(
 
 
 def engagement_lists(
-    n_users=300,
-    n_features=20,
-    mean_items=60.0,
-    tail=0.8,
-    relevant_share=0.15,
-    share_spread=0.1,
-    noise=0.5,
-    noise_law="normal",
-    df=None,
-    min_neg=1,
-    w_true=None,
-    seed=0,
-):
+    n_users: int = 300,
+    n_features: int = 20,
+    mean_items: float = 60.0,
+    tail: float = 0.8,
+    relevant_share: float = 0.15,
+    share_spread: float = 0.1,
+    noise: float = 0.5,
+    noise_law: str = "normal",
+    df: float | None = None,
+    min_neg: int = 1,
+    w_true: Any = None,
+    seed: int = 0,
+) -> Any:
     """Users of very different activity: long-tailed list lengths and shares of relevant items.
 
     User u has ``n_u = max(min_neg + 1, floor(mean_items * exp(tail * z_u - tail^2/2)))`` items, z_u
@@ -150,7 +151,14 @@ def engagement_lists(
     return Lists(X, y, groups, w_true)
 
 
-def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, seed=0):
+def degenerate_lists(
+    n_users: int = 50,
+    n_pos: int = 10,
+    n_neg: int = 40,
+    n_features: int = 8,
+    noise: float = 1.0,
+    seed: int = 0,
+) -> Any:
     """Lists on which ``w = 0`` is an exact minimiser of Avg, TS, pAUC and Max for every alpha.
 
     In each user the positives are moved so that their mean equals the mean of the negatives. Then
@@ -180,7 +188,14 @@ def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, se
 # ----------------------------------------------------------------- one user
 
 
-def two_gaussians(n_pos, n_neg, n_features, separation, direction=None, seed=0):
+def two_gaussians(
+    n_pos: int,
+    n_neg: int,
+    n_features: int,
+    separation: float,
+    direction: Array | None = None,
+    seed: int = 0,
+) -> Any:
     """Draw one user: negatives ``N(0, I)``, positives ``N(separation * u, I)`` for a unit vector u.
 
     Parameters
@@ -207,7 +222,7 @@ def two_gaussians(n_pos, n_neg, n_features, separation, direction=None, seed=0):
     return Lists(X, y, np.zeros(len(y), dtype=np.int64), u)
 
 
-def paper_table2(case=1, seed=0):
+def paper_table2(case: int = 1, seed: int = 0) -> Any:
     """The data of Section 7.1 (Table 2) of the paper: positives ``N(-1_5, I)``, negatives ``N(0_5,
     I)``.
 
@@ -229,7 +244,16 @@ def paper_table2(case=1, seed=0):
     return two_gaussians(*sizes[case], 5, np.sqrt(5.0), direction=-np.ones(5), seed=seed)
 
 
-def paper_figure1(condition, k=30, n_pos=250, n_neg=2000, mean=0.5, delta=1.0, min_neg=300, seed=0):
+def paper_figure1(
+    condition: str,
+    k: int = 30,
+    n_pos: int = 250,
+    n_neg: int = 2000,
+    mean: float = 0.5,
+    delta: float = 1.0,
+    min_neg: int = 300,
+    seed: int = 0,
+) -> Any:
     """The data of Section 7.2 (Figure 1): one user, d = 5, filtered to satisfy a margin condition.
 
     Positives ``N(0, I)``, negatives ``N(mean * 1_5, I)``; with ``w = -1_5`` the negatives kept are
@@ -271,7 +295,7 @@ def paper_figure1(condition, k=30, n_pos=250, n_neg=2000, mean=0.5, delta=1.0, m
     )
 
 
-def largest_negative(pos_scores, beta, condition, delta):
+def largest_negative(pos_scores: Array, beta: int, condition: str, delta: float) -> float:
     """Largest value that ``max q`` may take for a margin condition to hold (Defs. 2-5).
 
     ``weak: p_(beta) - delta; beta: mean of the beta smallest - delta; strong: p_(n_pos) - delta;``
@@ -293,8 +317,16 @@ def largest_negative(pos_scores, beta, condition, delta):
 
 
 def margin_lists(
-    condition, n_users=1, n_pos=8, n_neg=20, n_features=4, k=3, delta=1.0, exclude=None, seed=0
-):
+    condition: str,
+    n_users: int = 1,
+    n_pos: int = 8,
+    n_neg: int = 20,
+    n_features: int = 4,
+    k: int = 3,
+    delta: float = 1.0,
+    exclude: Any = None,
+    seed: int = 0,
+) -> Any:
     """Lists on which one shared linear w realises a margin condition exactly, and, on request, no
     other.
 

@@ -1,15 +1,19 @@
 """`PAPKRanker`, the scikit-learn face, and the solver that a name stands for."""
 
+from __future__ import annotations
+
 import warnings
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structsvm_papk import metrics
+from structsvm_papk._types import Array, Callback, PathLike
 from structsvm_papk.checkpoint import as_checkpoint
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
@@ -21,7 +25,14 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
 
-_SOLVERS = {"cutting_plane": CuttingPlane, "cccp": CCCP, "subgradient": SubgradientDescent}
+if TYPE_CHECKING:
+    from structsvm_papk.surrogates import Surrogate
+
+_SOLVERS: dict[str, Any] = {
+    "cutting_plane": CuttingPlane,
+    "cccp": CCCP,
+    "subgradient": SubgradientDescent,
+}
 SOLVERS = ("auto", *_SOLVERS)
 _HAVE_MAJORANTS = ("ramp", "clipped_ramp")
 _MATRIX = {
@@ -32,7 +43,7 @@ _MATRIX = {
 }
 
 
-def solver_name(name, surrogate):
+def solver_name(name: str, surrogate: Any) -> str:
     """The solver that `name` stands for, where it can solve the surrogate.
 
     ``auto`` is the cutting plane for convex surrogates, CCCP for those with convex majorants
@@ -54,7 +65,7 @@ def solver_name(name, surrogate):
     return name
 
 
-def make_solver(name, surrogate, alpha, **settings):
+def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) -> Any:
     """The solver called `name` for a surrogate.
 
     Parameters
@@ -166,22 +177,22 @@ class PAPKRanker(BaseEstimator):
 
     def __init__(
         self,
-        k=1,
-        surrogate="avg",
-        alpha=1e-2,
-        solver="auto",
-        tol=1e-6,
-        max_iter=None,
-        time_limit=None,
-        policy="exclude",
-        relevance_threshold=None,
-        n_threads=1,
-        solver_options=None,
-        warm_start=False,
-        random_state=None,
-        callback=None,
-        checkpoint=None,
-    ):
+        k: int = 1,
+        surrogate: str = "avg",
+        alpha: float = 1e-2,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        policy: str = "exclude",
+        relevance_threshold: float | None = None,
+        n_threads: int = 1,
+        solver_options: dict[str, Any] | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        checkpoint: Any | None = None,
+    ) -> None:
         self.k = k
         self.surrogate = surrogate
         self.alpha = alpha
@@ -198,7 +209,9 @@ class PAPKRanker(BaseEstimator):
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(self, X, y, groups=None, qid=None):
+    def fit(
+        self, X: ArrayLike, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
+    ) -> Any:
         """Train on rows of any order.
 
         Parameters
@@ -265,17 +278,19 @@ class PAPKRanker(BaseEstimator):
         _warn_about(self.result_)
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, **(_MATRIX | {"ensure_all_finite": True}))
         return X @ self.coef_
 
-    def predict(self, X):
+    def predict(self, X: Any) -> Array:
         """The same as `decision_function`."""
         return self.decision_function(X)
 
-    def score(self, X, y, groups=None, qid=None):
+    def score(
+        self, X: Any, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
+    ) -> float:
         """Mean over users of the pAp@k gain, ties counting as errors.
 
         Users without a positive or with fewer than k negatives are left out (or raise, by
@@ -303,7 +318,7 @@ class PAPKRanker(BaseEstimator):
             raise InputError(f"no user has a positive and k={self.k} negatives: {summary}")
         return summary.value
 
-    def to_model(self):
+    def to_model(self) -> Model:
         """What is needed to score new rows, as a `Model`."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
@@ -318,7 +333,7 @@ class PAPKRanker(BaseEstimator):
             relevance_threshold=self.relevance_threshold,
         )
 
-    def save(self, path):
+    def save(self, path: PathLike) -> None:
         """Write a model file (safe to load: no pickle), for `load_model` and the command line."""
         save_model(path, self.to_model())
 

@@ -1,10 +1,14 @@
 """Model files: one array and a JSON description in the safetensors layout, see `tensor_file`."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import PathLike
 from structsvm_papk.outputs import write_atomically
 from structsvm_papk.tensor_file import TensorFile, package_version
 
@@ -48,12 +52,12 @@ class Model:
     package_version: str = ""
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Length of coef."""
         return self.coef.size
 
 
-def certificate_of(result):
+def certificate_of(result: Any) -> dict[str, Any]:
     """What a `SolverResult` proves, as plain values: infinities become None."""
     return {
         "objective": float(result.objective),
@@ -69,7 +73,7 @@ def _finite_or_none(value):
     return float(value) if math.isfinite(value) else None
 
 
-def save_model(path, model):
+def save_model(path: PathLike, model: Any) -> None:
     """Write a `Model`; an existing file is replaced in one step or kept.
 
     Raises
@@ -80,7 +84,7 @@ def save_model(path, model):
     write_atomically(path, _FILE.encoded(_description(model), {"coef": model.coef}))
 
 
-def load_model(path):
+def load_model(path: PathLike) -> Model:
     """Read a `Model`.
 
     Raises

@@ -1,9 +1,13 @@
 """Choosing alpha by cross-validation over users, along regularisation paths."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.model_selection import GroupKFold
 
 from structsvm_papk import metrics
+from structsvm_papk._types import Callback
 from structsvm_papk.checkpoint import as_checkpoint
 from structsvm_papk.errors import InputError
 from structsvm_papk.estimator import PAPKRanker
@@ -48,20 +52,20 @@ class PAPKRankerCV(PAPKRanker):
 
     def __init__(
         self,
-        k=1,
-        surrogate="avg",
-        alphas=(1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001),
-        n_folds=5,
-        tol=1e-4,
-        max_iter=None,
-        time_limit=None,
-        policy="exclude",
-        relevance_threshold=None,
-        n_threads=1,
-        solver_options=None,
-        callback=None,
-        checkpoint=None,
-    ):
+        k: int = 1,
+        surrogate: str = "avg",
+        alphas: ArrayLike = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001),
+        n_folds: int = 5,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        policy: str = "exclude",
+        relevance_threshold: float | None = None,
+        n_threads: int = 1,
+        solver_options: Any = None,
+        callback: Callback | None = None,
+        checkpoint: Any | None = None,
+    ) -> None:
         super().__init__(
             k=k,
             surrogate=surrogate,

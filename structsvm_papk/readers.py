@@ -7,13 +7,16 @@ again, line by line, to say where and why.
 import csv
 import gzip
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 
@@ -46,18 +49,18 @@ class Table:
     """
 
     source: str
-    X: object
+    X: Any
     labels: np.ndarray | None
     groups: np.ndarray | None
     feature_names: tuple | None = None
     first_index: int | None = None
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of columns of X."""
         return self.X.shape[1]
 
-    def ranking_data(self, threshold=None, one_list=False):
+    def ranking_data(self, threshold: float | None = None, one_list: bool = False) -> RankingData:
         """Turn the table into `RankingData`.
 
         Parameters
@@ -82,7 +85,7 @@ class Table:
         return RankingData.from_groups(self.X, relevance, self.groups)
 
 
-def relevance_from(labels, threshold, source):
+def relevance_from(labels: Array, threshold: float | None, source: Any) -> Array:
     """Relevance of graded labels: ``label >= threshold``, or positive where they are binary."""
     if threshold is not None:
         relevance = labels >= threshold
@@ -105,16 +108,16 @@ def relevance_from(labels, threshold, source):
 
 
 def read_table(
-    path,
+    path: PathLike,
     *,
-    format=None,
-    label="label",
-    group="group",
-    ignore=(),
-    query=None,
-    require_labels=True,
-    like=None,
-):
+    format: str | None = None,
+    label: str = "label",
+    group: str = "group",
+    ignore: Sequence[str] = (),
+    query: PathLike | None = None,
+    require_labels: bool = True,
+    like: Any = None,
+) -> Any:
     """Read a file of any supported format.
 
     Parameters
@@ -169,7 +172,9 @@ def read_table(
     return table
 
 
-def read_ranking_data(path, *, threshold=None, one_list=False, **how):
+def read_ranking_data(
+    path: PathLike, *, threshold: float | None = None, one_list: bool = False, **how: Any
+) -> RankingData:
     """Read a file as `RankingData`; `how` as for `read_table`.
 
     Raises

@@ -1,14 +1,17 @@
 """What a solver returns: the point, its certificate, and how the run went."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
 RISK_SCALE = 1e-3  # floor of the denominator of the relative gap; R(0) = 1 sets the scale
 
 
-def relative_gap(objective, lower_bound):
+def relative_gap(objective: float, lower_bound: float) -> float:
     """``(objective - lower_bound) / max(objective, 1e-3)``; infinite without a bound."""
     return (objective - lower_bound) / max(objective, RISK_SCALE)
 
@@ -29,7 +32,7 @@ class Status(StrEnum):
     FINISHED = "finished"
 
     @property
-    def sentence(self):
+    def sentence(self) -> str:
         """One sentence for people."""
         return _SENTENCES[self]
 
@@ -92,7 +95,7 @@ class Progress:
     row_visits: int = 0
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         """Relative gap, see `relative_gap`."""
         return relative_gap(self.objective, self.lower_bound)
 
@@ -134,35 +137,35 @@ class SolverResult:
     problem: tuple | None = field(default=None, repr=False)
 
     @property
-    def gap(self):
+    def gap(self) -> float:
         """``(objective - lower_bound) / max(objective, 1e-3)``."""
         return relative_gap(self.objective, self.lower_bound)
 
     @property
-    def n_iter(self):
+    def n_iter(self) -> int:
         """Number of iterations."""
         return len(self.history)
 
     @property
-    def data_passes(self):
+    def data_passes(self) -> int:
         """Number of evaluations of the oracle."""
         return self.history[-1].data_passes if self.history else 0
 
     @property
-    def seconds(self):
+    def seconds(self) -> float:
         """Wall time of the solve."""
         return self.history[-1].seconds if self.history else 0.0
 
     @property
-    def converged(self):
+    def converged(self) -> bool:
         """Whether the certified gap reached the tolerance (or the point is stationary)."""
         return self.status in (Status.CONVERGED, Status.DEGENERATE, Status.STATIONARY)
 
     @property
-    def message(self):
+    def message(self) -> str:
         """The status as a sentence, with the notes."""
         return " ".join([self.status.sentence, *self.notes])
 
-    def curve(self, name):
+    def curve(self, name: str) -> Any:
         """One column of the history, such as ``'gap'``, as an array."""
         return np.array([getattr(entry, name) for entry in self.history])

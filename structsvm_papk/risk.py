@@ -1,17 +1,26 @@
 """The empirical risk of a linear scorer: the oracle that the solvers ask."""
 
+from __future__ import annotations
+
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structsvm_papk import _products
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.one_list import OneListCuts, can_split
 from structsvm_papk.row_skipping import short_lists
 from structsvm_papk.surrogates import check_scores
+
+if TYPE_CHECKING:
+    from structsvm_papk.boxes import Boxes
+    from structsvm_papk.data import RankingData
+    from structsvm_papk.surrogates import Surrogate
 
 _CHUNK_ROWS = 1 << 16
 
@@ -52,7 +61,15 @@ class EmpiricalRisk:
         No user can be used, or some cannot and the policy is 'raise'.
     """
 
-    def __init__(self, surrogate, data, policy="exclude", n_blocks=1, n_threads=1, skip_rows=True):
+    def __init__(
+        self,
+        surrogate: Surrogate,
+        data: RankingData,
+        policy: str = "exclude",
+        n_blocks: int = 1,
+        n_threads: int = 1,
+        skip_rows: bool = True,
+    ) -> None:
         if n_blocks < 1 or n_threads < 1:
             raise InputError("n_blocks and n_threads must be at least 1")
         self.surrogate = surrogate
@@ -66,26 +83,26 @@ class EmpiricalRisk:
         )
 
     @property
-    def convex(self):
+    def convex(self) -> bool:
         """Whether the surrogate is convex."""
         return self.surrogate.convex
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Length of w."""
         return self.data.n_features
 
     @property
-    def n_users(self):
+    def n_users(self) -> int:
         """Number of users in the mean."""
         return self.data.n_users
 
     @property
-    def n_blocks(self):
+    def n_blocks(self) -> int:
         """Number of blocks of users."""
         return self._user_bounds.size - 1
 
-    def with_blocks(self, n_blocks):
+    def with_blocks(self, n_blocks: int) -> Any:
         """Return an oracle of this risk for one solve, with `n_blocks` cuts an evaluation.
 
         Blocks are runs of users, at most one block per user; a single user's list is split into
@@ -103,16 +120,16 @@ class EmpiricalRisk:
         split.exclusions = self.exclusions
         return split
 
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
         return fingerprint_of(self.surrogate.name, self.surrogate.k, self.data.fingerprint())
 
-    def __call__(self, w):
+    def __call__(self, w: Array) -> Any:
         """Return ``R(w)`` and a subgradient of shape (n_features,)."""
         values, subgradients = self.blocks(w)
         return values.sum(), subgradients.sum(axis=0)
 
-    def blocks(self, w):
+    def blocks(self, w: Array) -> tuple[Array, Array]:
         """Return the value and a subgradient of each block's share of the risk.
 
         Returns
@@ -123,7 +140,7 @@ class EmpiricalRisk:
         """
         return self.blocks_from_scores(self.scores(w))
 
-    def cuts(self, w, scores=None):
+    def cuts(self, w: Array, scores: Array | None = None) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`.
 
         `scores`, if they are known already, save the product ``X @ w``.
@@ -131,7 +148,7 @@ class EmpiricalRisk:
         values, slopes = self.blocks_from_scores(self.scores(w) if scores is None else scores)
         return Cuts(values.sum(), slopes, values - slopes @ w, w)
 
-    def along(self, scores, direction):
+    def along(self, scores: Array, direction: Array) -> Callback:
         """The risk on a line, for scores that are linear in t, without another look at X.
 
         Returns
@@ -146,7 +163,7 @@ class EmpiricalRisk:
 
         return line
 
-    def scores(self, w):
+    def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
         data = self.data
         w = np.ascontiguousarray(w, dtype=np.float64)
@@ -155,7 +172,7 @@ class EmpiricalRisk:
         self._map(lambda lo, hi: _products.scores(data.X, data.rows, w, lo, hi, out), self._chunks)
         return out
 
-    def user_values(self, scores):
+    def user_values(self, scores: Array) -> tuple[Array, Array]:
         """Surrogate value of each user for given scores, and its score-space subgradient."""
         check_scores(scores)
         data = self.data
@@ -168,7 +185,7 @@ class EmpiricalRisk:
         )
         return values, coef
 
-    def blocks_from_scores(self, scores):
+    def blocks_from_scores(self, scores: Array) -> tuple[Array, Array]:
         """Like `blocks`, for scores that are known already."""
         data = self.data
         values, coef = self.user_values(scores)
@@ -183,19 +200,19 @@ class EmpiricalRisk:
         sums = np.add.reduceat(values, self._user_bounds[:-1])
         return sums / data.n_users, subgradients / data.n_users
 
-    def majorant(self, w, kind="latent"):
+    def majorant(self, w: Array, kind: str = "latent") -> Any:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`."""
         from structsvm_papk.majorants import majorant  # it builds on this module
 
         return majorant(self, w, kind)
 
-    def boxes(self):
+    def boxes(self) -> Boxes:
         """Bounds of a Ramp or ClippedRamp risk over boxes of w; see `structsvm_papk.boxes`."""
         from structsvm_papk.boxes import Boxes
 
         return Boxes(self)
 
-    def starts(self, alpha, **given):
+    def starts(self, alpha: float, **given: Any) -> dict[str, Array]:
         """Starting points by name for solvers of non-convex risks; see `starts.warm_starts`."""
         from structsvm_papk.starts import warm_starts
 

@@ -6,6 +6,8 @@ of Hiranandani, Vijitbenjaronk, Koyejo and Jain, "Optimization and Analysis of t
 Recommender Systems", ICML 2020.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,10 +17,11 @@ from typing import ClassVar
 import numpy as np
 
 from structsvm_papk import _kernels
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 
 
-def check_scores(scores):
+def check_scores(scores: Array) -> None:
     """Refuse scores that cannot be ranked; the kernels rely on it."""
     with np.errstate(invalid="ignore", over="ignore"):
         if np.isfinite(scores.sum()):  # one pass without an array; only a doubt costs more
@@ -49,12 +52,14 @@ class Surrogate(ABC):
     name: ClassVar[str]
     convex: ClassVar[bool] = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.k, Real) or not 1 <= self.k < np.inf or self.k != int(self.k):
             raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
         object.__setattr__(self, "k", int(self.k))
 
-    def value_and_subgradient(self, scores, indptr, n_pos):
+    def value_and_subgradient(
+        self, scores: Array, indptr: Array, n_pos: Array
+    ) -> tuple[Array, Array]:
         """Evaluate every user's list.
 
         Parameters
@@ -84,7 +89,16 @@ class Surrogate(ABC):
         return values, coef
 
     @abstractmethod
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+    def evaluate(
+        self,
+        scores: Array,
+        indptr: Array,
+        n_pos: Array,
+        first: int,
+        last: int,
+        values: Array,
+        coef: Array,
+    ) -> None:
         """Write values and subgradients of the users ``first <= u < last`` into the outputs."""
 
 
@@ -194,7 +208,7 @@ SURROGATES = {cls.name: cls for cls in (Avg, Max, TS, TSAlg2, PAUC, Ramp, Clippe
 CONVEX = tuple(name for name, cls in SURROGATES.items() if cls.convex)
 
 
-def make_surrogate(name, k):
+def make_surrogate(name: str, k: int) -> Surrogate:
     """Return the surrogate called `name` at `k`.
 
     Parameters

@@ -1,8 +1,12 @@
 """Cross-entropy of a linear scorer on rows: what several baselines fit."""
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
+
+from structsvm_papk._types import Array
 
 
 class CrossEntropy:
@@ -17,12 +21,14 @@ class CrossEntropy:
         v; by default 1/n_rows.
     """
 
-    def __init__(self, X, positive, ridge, weights=None):
+    def __init__(
+        self, X: Array, positive: Array, ridge: float, weights: Array | None = None
+    ) -> None:
         self.X, self.ridge = X, ridge
         self.sign = np.where(positive, 1.0, -1.0)
         self.weights = np.full(positive.size, 1.0 / positive.size) if weights is None else weights
 
-    def __call__(self, point):
+    def __call__(self, point: Any) -> Any:
         """Value and gradient at (w, b)."""
         w, intercept = point[:-1], point[-1]
         margin = self.sign * (self.X @ w + intercept)
@@ -30,11 +36,11 @@ class CrossEntropy:
         value = self.weights @ np.logaddexp(0.0, -margin) + self.ridge / 2 * (w @ w)
         return value, np.append(self.X.T @ slope + self.ridge * w, slope.sum())
 
-    def fit(self, start=None, max_iter=100, callback=None):
+    def fit(self, start: Any = None, max_iter: int = 100, callback: Any = None) -> Any:
         """Minimise by L-BFGS; returns the point (w, b) and the value there."""
         start = np.zeros(self.X.shape[1] + 1) if start is None else start
         options = {"maxiter": max_iter}
-        found = minimize(
+        found = minimize(  # type: ignore[call-overload]
             self, start, jac=True, method="L-BFGS-B", options=options, callback=callback
         )
         return found.x, float(found.fun)

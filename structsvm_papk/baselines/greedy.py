@@ -1,13 +1,22 @@
 """Greedy-pAp@k: weak linear rankers, added one after the other with the best mixing weight."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.baselines.cross_entropy import CrossEntropy
 from structsvm_papk.baselines.recording import Recorder
 from structsvm_papk.comparison import mean_pap_at_k
 from structsvm_papk.errors import InputError
+
+if TYPE_CHECKING:
+    from structsvm_papk.data import RankingData
+    from structsvm_papk.result import SolverResult
 
 
 @dataclass(frozen=True)
@@ -47,19 +56,21 @@ class GreedyPAPK:
     steps: int = 60
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.n_rankers < 1 or self.grid < 2 or self.steps < 1:
             raise InputError("n_rankers and steps must be at least 1, grid at least 2")
         if not 0 <= self.merge_share < 1:
             raise InputError(f"merge_share must lie in [0, 1), got {self.merge_share!r}")
 
-    def solve(self, data, k, callback=None):
+    def solve(self, data: RankingData, k: int, callback: Callback | None = None) -> SolverResult:
         """Fit on `RankingData`; the objective of the result is its pAp@k risk in merging."""
         rng = np.random.default_rng(self.seed)
         train, merging = self._split(data.usable(k), rng)
         return self.merge(self._weak_rankers(train, rng), merging, k, callback)
 
-    def merge(self, rankers, data, k, callback=None):
+    def merge(
+        self, rankers: Sequence[Array], data: RankingData, k: int, callback: Callback | None = None
+    ) -> SolverResult:
         """Combine given weight vectors on the lists of `data`."""
         record = Recorder(callback)
         rankers = [np.asarray(w, dtype=np.float64) for w in rankers]

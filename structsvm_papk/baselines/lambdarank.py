@@ -1,13 +1,20 @@
 """LightGBM's LambdaMART ranker, where LightGBM is installed."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structsvm_papk import metrics
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.baselines.recording import Recorder
 from structsvm_papk.errors import InputError
 from structsvm_papk.result import SolverResult, Status
+
+if TYPE_CHECKING:
+    from structsvm_papk.data import RankingData
 
 _LONGEST = 10_000
 _QUIET = {"verbosity": -1, "num_threads": 1}
@@ -22,9 +29,9 @@ class LambdaRankResult(SolverResult):
     booster : lightgbm.Booster
     """
 
-    booster: object = field(default=None, repr=False)
+    booster: Any = field(default=None, repr=False)
 
-    def scores(self, data):
+    def scores(self, data: RankingData) -> Array:
         """Scores at the list positions of `RankingData`."""
         return self.booster.predict(data.X[data.rows], num_threads=1)
 
@@ -57,7 +64,7 @@ class LambdaRank:
     min_rows: int = 20
     seed: int = 0
 
-    def solve(self, data, k, callback=None):
+    def solve(self, data: RankingData, k: int, callback: Callback | None = None) -> SolverResult:
         """Fit on `RankingData`; the objective of the result is its pAp@k risk in training."""
         lightgbm = _lightgbm()
         data = data.usable(k)

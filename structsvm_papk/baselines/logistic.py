@@ -1,13 +1,21 @@
 """Logistic regression of relevance on the features, pooled or centred within users."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
+from structsvm_papk._types import Callback
 from structsvm_papk.baselines.cross_entropy import CrossEntropy
 from structsvm_papk.baselines.recording import Recorder
 from structsvm_papk.errors import InputError
+
+if TYPE_CHECKING:
+    from structsvm_papk.data import RankingData
+    from structsvm_papk.result import SolverResult
 
 
 @dataclass(frozen=True)
@@ -32,11 +40,13 @@ class Logistic:
     equal_users: bool = False
     max_iter: int = 100
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.alpha >= 0 or not np.isfinite(self.alpha):
             raise InputError(f"alpha must be a non-negative number, got {self.alpha!r}")
 
-    def solve(self, data, k=None, callback=None):
+    def solve(
+        self, data: RankingData, k: int | None = None, callback: Callback | None = None
+    ) -> SolverResult:
         """Fit on `RankingData`; k is not used."""
         X = data.X[data.rows]
         if self.centred:

@@ -1,13 +1,21 @@
 """Select-pAp@k: cross-entropy on the items that the metric looks at, selected again and again."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.baselines.cross_entropy import CrossEntropy
 from structsvm_papk.baselines.recording import Recorder
 from structsvm_papk.comparison import mean_pap_at_k
 from structsvm_papk.errors import InputError
+
+if TYPE_CHECKING:
+    from structsvm_papk.data import RankingData
+    from structsvm_papk.result import SolverResult
 
 
 @dataclass(frozen=True)
@@ -42,18 +50,18 @@ class SelectPAPK:
     start_scale: float = 0.0
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.rounds < 1 or self.steps < 1:
             raise InputError("rounds and steps must be at least 1")
         if not self.alpha >= 0 or not np.isfinite(self.alpha):
             raise InputError(f"alpha must be a non-negative number, got {self.alpha!r}")
 
-    def solve(self, data, k, callback=None):
+    def solve(self, data: RankingData, k: int, callback: Callback | None = None) -> SolverResult:
         """Fit on `RankingData`; the objective of the result is its pAp@k risk in training."""
         data = data.usable(k)
         X, record = data.X[data.rows], Recorder(callback)
         point, previous = self._start(X, data), None
-        best, best_w = np.inf, None
+        best, best_w = np.inf, point[:-1]
         for t in range(self.rounds):
             pool = selected(data, data.scores(point[:-1]), k)
             if previous is not None and np.array_equal(pool, previous):
@@ -75,7 +83,7 @@ class SelectPAPK:
         return CrossEntropy(X, data.labels, self.alpha).fit(max_iter=self.steps)[0]
 
 
-def selected(data, scores, k):
+def selected(data: RankingData, scores: Array, k: int) -> Array:
     """List positions of every user's ``min(n_pos, k)`` best positives and k best negatives."""
     kinds = 2 * data.user_of_position + ~data.labels
     order = np.lexsort((-scores, kinds))

@@ -1,14 +1,21 @@
 """SGD@k-avg: (stochastic) subgradient descent on the average surrogate of precision@k."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.solvers.subgradient import SubgradientDescent
+
+if TYPE_CHECKING:
+    from structsvm_papk.result import SolverResult
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class SGDAtKAvg:
     start_scale: float = 1.0
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self._descent("best")  # checks alpha, eta, max_iter
         if self.batch_users is not None and self.batch_users < 1:
             raise InputError(f"batch_users must be at least 1, got {self.batch_users!r}")
@@ -57,11 +64,11 @@ class SGDAtKAvg:
             raise InputError(f"batch_share must lie in (0, 1], got {self.batch_share!r}")
 
     @property
-    def stochastic(self):
+    def stochastic(self) -> bool:
         """Whether the steps see a part of the data."""
         return self.batch_users is not None or self.batch_share < 1
 
-    def solve(self, data, k, callback=None):
+    def solve(self, data: RankingData, k: int, callback: Callback | None = None) -> SolverResult:
         """Descend on `RankingData`.
 
         Returns
@@ -112,7 +119,9 @@ class _Batches:
         return EmpiricalRisk(PrecAtKAvg(k), data, "raise")
 
 
-def part_of_lists(data, k, share, rng):
+def part_of_lists(
+    data: RankingData, k: int, share: float, rng: np.random.Generator
+) -> tuple[RankingData, int]:
     """Draw a random share of each user's positives and negatives; k scaled by the same share.
 
     Returns
@@ -132,7 +141,7 @@ def part_of_lists(data, k, share, rng):
     return at_positions(data, np.sort(shuffled[rank < wanted[kinds[shuffled]]])), small
 
 
-def at_positions(data, positions):
+def at_positions(data: RankingData, positions: Array) -> RankingData:
     """Only the given list positions, increasing, as `RankingData` with a matrix of their rows."""
     sizes = np.bincount(data.user_of_position[positions], minlength=data.n_users)
     bounds = np.concatenate([[0], np.cumsum(sizes)])

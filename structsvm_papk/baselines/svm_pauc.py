@@ -1,10 +1,18 @@
 """SVM-pAUC: the structural surrogate of the partial AUC, minimised with a certificate."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from structsvm_papk._types import Callback
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.surrogates import PAUC
+
+if TYPE_CHECKING:
+    from structsvm_papk.data import RankingData
+    from structsvm_papk.result import SolverResult
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class SVMPAUC:
     tol: float = 1e-6
     max_iter: int = 2000
 
-    def solve(self, data, k, callback=None):
+    def solve(self, data: RankingData, k: int, callback: Callback | None = None) -> SolverResult:
         """Minimise on `RankingData`; returns a `SolverResult` with its certificate."""
         risk = EmpiricalRisk(PAUC(k), data)
         return CuttingPlane(self.alpha, self.tol, self.max_iter).solve(risk, callback=callback)

@@ -43,14 +43,14 @@ def demo(
     Every convex surrogate is solved to a certified gap; subgradient descent gets the same number
     of data passes.
     """
-    if plot.name == _DEFAULT_PLOT.name and not plots.has_matplotlib():
-        plot = None
-    compare.check_plot(plot)
+    wanted = plot.name != _DEFAULT_PLOT.name or plots.has_matplotlib()
+    picture = plot if wanted else None
+    compare.check_plot(picture)
     with progress.live() as watch:
         runs = run_all(_data(), CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
-    if plot is None:
+    if picture is None:
         console.note("no plot: matplotlib is missing; pip install matplotlib (the extra 'plot')")
-    compare.finish(runs, f"breast cancer: k = {K}, alpha = {alpha:g}", plot, as_json)
+    compare.finish(runs, f"breast cancer: k = {K}, alpha = {alpha:g}", picture, as_json)
 
 
 def _data():

@@ -4,7 +4,7 @@ import csv
 import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -156,7 +156,7 @@ def evaluate(
         "relevance_threshold": rows.threshold if threshold is None else threshold,
     }  # fmt: skip
     table = rows.evaluated(asked, how)
-    draws = {"level": level, "n_resamples": resamples, "seed": seed}
+    draws: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
     compared = []
     if other is not None:
         second = other.evaluated(asked, how)

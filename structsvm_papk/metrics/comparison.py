@@ -4,13 +4,22 @@ Users are the units that are drawn: resampling takes whole users (a cluster boot
 the two scorers' values of a user.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _auc, lists
 from structsvm_papk.metrics._resampling import sign_flip_p_value
+
+if TYPE_CHECKING:
+    from structsvm_papk.metrics.table import MetricTable
 
 _BATCH_BYTES = 1 << 26
 GUARANTEED = ("kl", "hoeffding", "bernstein")
@@ -41,7 +50,7 @@ class Estimate:
     n_users: int
     guaranteed: bool
 
-    def __str__(self):
+    def __str__(self) -> str:
         percent = 100 * self.level
         return (
             f"{self.value:.6g} [{self.lower:.6g}, {self.upper:.6g}] "
@@ -84,7 +93,15 @@ class Comparison:
     correction: str
 
 
-def interval(table, metric, *, method="bootstrap", level=0.95, n_resamples=2000, seed=0):
+def interval(
+    table: MetricTable,
+    metric: str,
+    *,
+    method: str = "bootstrap",
+    level: float = 0.95,
+    n_resamples: int = 2000,
+    seed: int = 0,
+) -> Any:
     """Interval for the mean of a metric over users.
 
     Parameters
@@ -133,7 +150,9 @@ def _guaranteed(values, method, level, table):
     return (1.0 - ends[1], 1.0 - ends[0]) if table.gain else ends
 
 
-def held_out_interval(scores, labels, k, *, method="shift", level=0.95):
+def held_out_interval(
+    scores: ArrayLike, labels: ArrayLike, k: int, *, method: str = "shift", level: float = 0.95
+) -> Any:
     """Interval for the pAp@k of the population that one held-out list was drawn from.
 
     The scorer and k were chosen before the list was seen, see `bounds.held_out`.
@@ -184,15 +203,15 @@ def _batch(n):
 
 
 def compare(
-    first,
-    second,
-    metrics=None,
+    first: MetricTable,
+    second: MetricTable,
+    metrics: Sequence[str] | None = None,
     *,
-    correction="bh",
-    level=0.95,
-    n_resamples=9999,
-    seed=0,
-):
+    correction: str = "bh",
+    level: float = 0.95,
+    n_resamples: int = 9999,
+    seed: int = 0,
+) -> list[Any]:
     """Paired tests of two scorers, one Comparison per metric.
 
     Parameters
@@ -241,7 +260,7 @@ def _paired(first, second, metric, level, n_resamples, seed):
     }
 
 
-def adjust(p_values, correction="bh"):
+def adjust(p_values: Any, correction: str = "bh") -> Any:
     """P-values corrected for their number; see `compare`."""
     p_values = np.asarray(p_values, dtype=float)
     if correction == "none":
@@ -249,7 +268,7 @@ def adjust(p_values, correction="bh"):
     if correction in ("bh", "by"):
         from scipy import stats
 
-        return stats.false_discovery_control(p_values, method=correction)
+        return stats.false_discovery_control(p_values, method=correction)  # type: ignore[arg-type]
     try:
         from statsmodels.stats.multitest import multipletests
     except ImportError:
@@ -281,7 +300,7 @@ def _check_level(level):
         raise InputError(f"level={level} must lie between 0 and 1, for example 0.95")
 
 
-def delong(labels, scores, other=None, *, level=0.95):
+def delong(labels: ArrayLike, scores: Array, other: Any = None, *, level: float = 0.95) -> Any:
     """AUC of all rows as one list with DeLong's variance; with `other`, the paired difference.
 
         var = var(V10)/n_pos + var(V01)/n_neg
@@ -337,7 +356,16 @@ class AucTest:
     p_value: float | None
 
 
-def pooled_auc_interval(scores, labels, groups, *, level=0.95, n_resamples=1000, seed=0):
+def pooled_auc_interval(
+    scores: Array,
+    labels: ArrayLike,
+    groups: ArrayLike | None,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> Any:
     """AUC of all rows as one list, with an interval from resampled users (ties count half)."""
     _check_level(level)
-    return AucTest(*_auc.cluster_bootstrap(scores, labels, groups, level, n_resamples, seed), None)
+    found = _auc.cluster_bootstrap(scores, labels, groups, level, n_resamples, seed)
+    return AucTest(*found, None)  # type: ignore[call-arg]

@@ -3,28 +3,36 @@
 Frames are read column by column; the libraries themselves are never imported here.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numba import njit
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import lists, table
 
+if TYPE_CHECKING:
+    from structsvm_papk.metrics.table import MetricTable
+
 _SHOWN = 5
 _NO_ERROR, _TWICE, _NOT_A_RANK = range(3)
 
 
 def evaluate_frame(
-    frame,
-    metrics,
+    frame: Any,
+    metrics: str | Sequence[str],
     *,
-    user="user_id",
-    item=None,
-    score="score",
-    rank=None,
-    label="label",
-    by=(),
-    **options,
-):
+    user: str | None = "user_id",
+    item: str | None = None,
+    score: str = "score",
+    rank: str | None = None,
+    label: str = "label",
+    by: str | Sequence[str] = (),
+    **options: Any,
+) -> MetricTable:
     """`metrics.evaluate` on a long frame, one row per user and item, in any order.
 
     Parameters
@@ -61,17 +69,17 @@ def evaluate_frame(
 
 
 def evaluate_recommendations(
-    recommendations,
-    interactions,
-    metrics,
+    recommendations: Any,
+    interactions: Any,
+    metrics: str | Sequence[str],
     *,
-    user="user_id",
-    item="item_id",
-    rank="rank",
-    preset="rectools",
-    unmatched="raise",
-    **options,
-):
+    user: str = "user_id",
+    item: str = "item_id",
+    rank: str = "rank",
+    preset: str = "rectools",
+    unmatched: str = "raise",
+    **options: Any,
+) -> MetricTable:
     """Metrics of recommended lists against a table of what users liked, as RecTools takes them.
 
     Parameters
@@ -120,7 +128,7 @@ def evaluate_recommendations(
     return _renamed(found, users)
 
 
-def column(frame, name):
+def column(frame: Any, name: str) -> Any:
     """One column as an array."""
     names = list(frame) if isinstance(frame, dict) else list(frame.columns)
     if name not in names:
@@ -130,7 +138,7 @@ def column(frame, name):
     return np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
 
 
-def codes_of(name, *frames):
+def codes_of(name: str, *frames: Any) -> Any:
     """Code of each row's value over all frames in turn, and the sorted unique values."""
     arrays = [column(frame, name) for frame in frames]
     kinds = {"number" if a.dtype.kind in "iufb" else "text" for a in arrays if a.size}

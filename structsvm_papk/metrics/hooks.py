@@ -116,7 +116,8 @@ class CatBoostMetric:
         """The value."""
         return error / weight
 
-    evaluate.no_jit = is_max_optimal.no_jit = get_final_error.no_jit = True
+    # CatBoost looks for this on each method
+    evaluate.no_jit = is_max_optimal.no_jit = get_final_error.no_jit = True  # type: ignore[attr-defined]
 
     def _bounds_of(self, target):
         found = [i for i, bounds in enumerate(self.bounds) if bounds[-1] == target.size]

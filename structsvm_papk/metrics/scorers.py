@@ -1,9 +1,20 @@
 """The metrics as functions that scikit-learn's `make_scorer` takes."""
 
+from typing import Any
+
+from numpy.typing import ArrayLike
+
 from structsvm_papk.metrics.table import evaluate
 
 
-def mean_score(y_true, y_score, *, groups=None, metric="pap@10", **options):
+def mean_score(
+    y_true: Any,
+    y_score: Any,
+    *,
+    groups: ArrayLike | None = None,
+    metric: str = "pap@10",
+    **options: Any,
+) -> float:
     """Mean of a metric over users; larger is better.
 
     With metadata routing::

@@ -1,10 +1,16 @@
 """The table users x metrics, from which means, segments, intervals and plots are made."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions, discounts, lists, names
 from structsvm_papk.metrics import segments as segmenting
@@ -38,7 +44,7 @@ class Summary:
     touched: dict
     conventions: conventions.Conventions
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         rules = {name: getattr(self.conventions, name) for name in vars(self.conventions)}
         return {
@@ -50,7 +56,7 @@ class Summary:
             "conventions": rules,
         }
 
-    def __str__(self):
+    def __str__(self) -> str:
         told = ", ".join(f"{count} {rule}" for rule, count in self.touched.items() if count)
         mean = f"{self.metric} {self.value:.6g} over {self.n_used} of {self.n_users} users"
         return f"{mean} ({told})" if told else mean
@@ -98,15 +104,15 @@ class MetricTable:
             raise InputError(f"{metric!r} is not in this table; it has {', '.join(self.metrics)}")
         return self.metrics.index(metric)
 
-    def __getitem__(self, metric):
+    def __getitem__(self, metric: str | int) -> Array:
         """Per-user values of one metric."""
         return self.values[:, self._column(metric)]
 
-    def used(self, metric):
+    def used(self, metric: str | int) -> Array:
         """Mask of the users that enter the mean of a metric."""
         return ~self.left_out[:, self._column(metric)]
 
-    def weights(self):
+    def weights(self) -> Array:
         """Weight of each user in a mean: 1, n_pos or n_pos * n_neg."""
         if self.conventions.mean == "positives":
             return self.n_pos.astype(float)
@@ -114,13 +120,13 @@ class MetricTable:
             return self.n_pos.astype(float) * self.n_neg
         return np.ones(self.users.size)
 
-    def mean(self, metric):
+    def mean(self, metric: str | int) -> float:
         """Mean of a metric by the table's rule; NaN when no user is left."""
         if metric in self.pooled:
             return self.pooled[metric]
         return self.mean_over(metric, np.ones(self.users.size, dtype=bool))
 
-    def mean_over(self, metric, mask):
+    def mean_over(self, metric: str | int, mask: Array) -> float:
         """Mean of a metric over some users."""
         mask = mask & self.used(metric)
         weights = self.weights()[mask]
@@ -128,7 +134,7 @@ class MetricTable:
             return float("nan")
         return float(np.dot(self[metric][mask], weights) / weights.sum())
 
-    def summary(self, metric=None):
+    def summary(self, metric: str | None = None) -> Any:
         """One Summary of a metric, or a list of all of them."""
         if metric is None:
             return [self.summary(name) for name in self.metrics]
@@ -141,7 +147,7 @@ class MetricTable:
             conventions=self.conventions,
         )
 
-    def take(self, mask):
+    def take(self, mask: Array) -> MetricTable:
         """The table of some users, without pooled values and segments."""
         touched = {
             name: {rule: rows[mask] for rule, rows in rules.items()}
@@ -159,49 +165,49 @@ class MetricTable:
             segments=(),
         )
 
-    def to_columns(self):
+    def to_columns(self) -> Any:
         """Dict of arrays: user, n_pos, n_neg and one column per metric."""
         columns = {"user": self.users, "n_pos": self.n_pos, "n_neg": self.n_neg}
         return columns | {name: self[name] for name in self.metrics}
 
-    def to_pandas(self):
+    def to_pandas(self) -> Any:
         """The table as a pandas frame, one row per user."""
         import pandas as pd
 
         return pd.DataFrame(self.to_columns())
 
-    def to_polars(self):
+    def to_polars(self) -> Any:
         """The table as a polars frame, one row per user."""
         import polars as pl
 
         return pl.DataFrame(self.to_columns())
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(map(str, self.summary())) + f"\n[{self.conventions}]"
 
 
 def evaluate(
-    metrics,
-    scores,
-    labels,
-    groups=None,
+    metrics: str | Sequence[str],
+    scores: Array,
+    labels: ArrayLike,
+    groups: ArrayLike | None = None,
     *,
-    indptr=None,
-    preset="icml2020",
-    ties=None,
-    few_negatives=None,
-    no_positives=None,
-    ideal=None,
-    mean=None,
-    list_length=None,
-    insufficient_handling=None,
-    relevance_threshold=None,
-    discount="log",
-    gains=None,
-    gain=True,
-    segments=None,
-    n_threads=None,
-):
+    indptr: Array | None = None,
+    preset: str = "icml2020",
+    ties: str | None = None,
+    few_negatives: str | None = None,
+    no_positives: str | None = None,
+    ideal: str | None = None,
+    mean: str | None = None,
+    list_length: Any = None,
+    insufficient_handling: str | None = None,
+    relevance_threshold: float | None = None,
+    discount: str = "log",
+    gains: str | None = None,
+    gain: bool = True,
+    segments: dict[str, Any] | None = None,
+    n_threads: int | None = None,
+) -> MetricTable:
     """Every metric of every user in one pass.
 
     Parameters
@@ -262,7 +268,7 @@ def evaluate(
         need_binary=any(metric.code != _kernels.NDCG for metric in parsed),
         n_threads=n_threads,
     )
-    how = {"discount": discount, "gain": gain, "n_threads": n_threads}
+    how: dict[str, Any] = {"discount": discount, "gain": gain, "n_threads": n_threads}
     table = evaluate_lists(parsed, rows, rules, **how)
     if not segments:
         return table
@@ -295,7 +301,9 @@ def _with_segments(table, columns, arrays, groups, indptr, parsed, rows, rules, 
     return replace(table, segments=tuple(found))
 
 
-def per_user(name, scores, labels, groups=None, **options):
+def per_user(
+    name: str, scores: Array, labels: ArrayLike, groups: ArrayLike | None = None, **options: Any
+) -> Array:
     """One metric per user, in the order of the sorted unique groups; NaN where left out.
 
     Takes the arguments of `evaluate`.
@@ -307,7 +315,15 @@ def per_user(name, scores, labels, groups=None, **options):
     return evaluate([name], scores, labels, groups, **options).values[:, 0]
 
 
-def evaluate_lists(parsed, rows, rules, *, discount="log", gain=True, n_threads=None):
+def evaluate_lists(
+    parsed: Any,
+    rows: Any,
+    rules: Any,
+    *,
+    discount: str = "log",
+    gain: bool = True,
+    n_threads: int | None = None,
+) -> MetricTable:
     """`evaluate` for parsed metrics on checked rows."""
     values, counts = run_kernels(parsed, rows, rules, discount, n_threads)
     _check_truncation(parsed, rows, rules, counts)
@@ -348,7 +364,9 @@ def _oriented(values, gain):
     return values if gain else 1.0 - values
 
 
-def run_kernels(parsed, rows, rules, discount, n_threads=None):
+def run_kernels(
+    parsed: Any, rows: Any, rules: Any, discount: Any, n_threads: int | None = None
+) -> Any:
     """Raw values (n_users, n_metrics) and counts (n_users, 6) of checked rows."""
     table = _discounts(parsed, rows, rules, discount)
     cumulative = np.concatenate([[0.0], np.cumsum(table)])

@@ -14,9 +14,11 @@ exactly. The oracle answers ``majorant(w, kind)``; the solver knows nothing else
 import time
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array, Callback, Oracle
 from structsvm_papk.checkpoint import pack_history, plain, unpack_history
 from structsvm_papk.errors import InputError, OracleFailure, check_number
 from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
@@ -137,7 +139,7 @@ class CCCP:
     qp_solver: str = "blocks"
     time_limit: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self._inner(self.alpha, None)  # checks alpha, tol, n_blocks, time_limit
         check_number("max_iter", self.max_iter, least=1)
         ladder = [*self.continuation, 1.0]
@@ -146,7 +148,14 @@ class CCCP:
                 f"continuation must decrease and stay above 1, got {self.continuation!r}"
             )
 
-    def solve(self, oracle, w_init=None, callback=None, warm_start=None, checkpoint=None):
+    def solve(
+        self,
+        oracle: Oracle,
+        w_init: Array | None = None,
+        callback: Callback | None = None,
+        warm_start: SolverResult | None = None,
+        checkpoint: Any | None = None,
+    ) -> Any:
         """Minimise from one start or several.
 
         Parameters

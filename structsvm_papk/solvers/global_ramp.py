@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structsvm_papk._types import Array, Callback, Oracle
 from structsvm_papk.errors import InputError
 from structsvm_papk.result import RISK_SCALE, Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.cccp import CCCP
@@ -54,12 +55,18 @@ class GlobalRamp:
     time_limit: float | None = 120.0
     max_boxes: int = 5_000_000
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         CCCP(self.alpha, self.tol, time_limit=self.time_limit)  # checks them
         if self.max_boxes < 1:
             raise InputError(f"max_boxes must be at least 1, got {self.max_boxes!r}")
 
-    def solve(self, oracle, w_init=None, callback=None, warm_start=None):
+    def solve(
+        self,
+        oracle: Oracle,
+        w_init: Array | None = None,
+        callback: Callback | None = None,
+        warm_start: SolverResult | None = None,
+    ) -> SolverResult:
         """Minimise globally.
 
         Parameters

@@ -1,13 +1,23 @@
 """Regularisation paths: one problem at many alphas, each solved from what the last one left."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array, Callback, Oracle
 from structsvm_papk.errors import InputError
 
 
-def alpha_path(oracle, alphas, solver, w_init=None, callback=None, checkpoint=None):
+def alpha_path(
+    oracle: Oracle,
+    alphas: ArrayLike,
+    solver: Any,
+    w_init: Array | None = None,
+    callback: Callback | None = None,
+    checkpoint: Any | None = None,
+) -> list[Any]:
     """Solve ``alpha/2 ||w||^2 + R(w)`` for every alpha, from the largest to the smallest.
 
     Cuts are lower bounds of R, so they hold for every alpha: each solve starts with those that

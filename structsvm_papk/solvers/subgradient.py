@@ -1,10 +1,14 @@
 """Subgradient descent, the paper's Algorithm 1, for comparison with certified solvers."""
 
+from __future__ import annotations
+
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array, Callback, Oracle
 from structsvm_papk.checkpoint import pack_history, plain, unpack_history
 from structsvm_papk.errors import InputError, OracleFailure, check_number
 from structsvm_papk.result import Progress, SolverResult, Status
@@ -54,7 +58,7 @@ class SubgradientDescent:
     seed: int = 0
     time_limit: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_number("alpha", self.alpha, least=0)
         check_number("eta", self.eta, above=0)
         check_number("max_iter", self.max_iter, least=1)
@@ -64,11 +68,20 @@ class SubgradientDescent:
         check_number("time_limit", self.time_limit, above=0, optional=True)
 
     @classmethod
-    def paper(cls, alpha, eta=0.1, max_iter=200, seed=0, **options):
+    def paper(
+        cls, alpha: float, eta: float = 0.1, max_iter: int = 200, seed: int = 0, **options: Any
+    ) -> SubgradientDescent:
         """Return the authors' recipe: standard normal start, fixed steps, best loss kept."""
         return cls(alpha, eta, max_iter, keep="best", start_scale=1.0, seed=seed, **options)
 
-    def solve(self, oracle, w_init=None, callback=None, warm_start=None, checkpoint=None):
+    def solve(
+        self,
+        oracle: Oracle,
+        w_init: Array | None = None,
+        callback: Callback | None = None,
+        warm_start: SolverResult | None = None,
+        checkpoint: Any | None = None,
+    ) -> SolverResult:
         """Run the steps.
 
         Parameters
