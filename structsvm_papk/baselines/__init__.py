@@ -4,6 +4,7 @@
 LightGBM and whose result scores items with trees. `scores_of` gives the scores of any of them.
 """
 
+from structsvm_papk._types import Array
 from structsvm_papk.baselines.greedy import GreedyPAPK
 from structsvm_papk.baselines.lambdarank import LambdaRank, LambdaRankResult
 from structsvm_papk.baselines.logistic import Logistic
@@ -11,6 +12,8 @@ from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
 from structsvm_papk.baselines.select import SelectPAPK
 from structsvm_papk.baselines.sgd_at_k_avg import SGDAtKAvg
 from structsvm_papk.baselines.svm_pauc import SVMPAUC
+from structsvm_papk.data import RankingData
+from structsvm_papk.result import SolverResult
 
 __all__ = [
     "SVMPAUC",
@@ -25,6 +28,6 @@ __all__ = [
 ]
 
 
-def scores_of(result, data):
+def scores_of(result: SolverResult, data: RankingData) -> Array:
     """Scores of a result, linear or not, at the list positions of the data."""
     return result.scores(data) if hasattr(result, "scores") else data.scores(result.w)

@@ -10,10 +10,12 @@ finitely many cuts. The blocks may share one more variable that is not regularis
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.checkpoint import pack_history, plain, unpack_history
 from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError, OracleFailure, check_number
@@ -93,7 +95,14 @@ class CuttingPlane:
             )
         check_number("time_limit", self.time_limit, above=0, optional=True)
 
-    def solve(self, oracle, w_init=None, callback=None, warm_start=None, checkpoint=None):
+    def solve(
+        self,
+        oracle: Any,
+        w_init: Array | None = None,
+        callback: Callback | None = None,
+        warm_start: SolverResult | None = None,
+        checkpoint: Any = None,
+    ) -> SolverResult:
         """Minimise.
 
         Parameters
@@ -241,7 +250,7 @@ class _Run:
             tuple(self.history),
             self.config.alpha,
             self.model.active_cuts(),
-            (*self.model.qp.notes, *notes),
+            (*self.model.qp.notes, *getattr(self.oracle, "notes", ()), *notes),
             self._problem(),
         )
 
