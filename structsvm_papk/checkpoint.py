@@ -10,11 +10,12 @@ import time
 import warnings
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 
 from structsvm_papk.errors import InputError
-from structsvm_papk.outputs import check_writable, write_atomically
+from structsvm_papk.outputs import check_writable, remove_leftovers, write_atomically
 from structsvm_papk.result import Progress, Status
 from structsvm_papk.tensor_file import TensorFile, package_version
 
@@ -36,6 +37,8 @@ class CheckpointWarning(UserWarning):
 @dataclass(frozen=True)
 class Checkpoint:
     """Where a solver keeps its state, and how often; the argument `checkpoint` of ``solve``.
+
+    One process at a time may use a folder.
 
     Parameters
     ----------
@@ -158,6 +161,7 @@ class Keeper:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot write {folder}: {error.strerror}") from None
+        remove_leftovers(folder)
         for path in self._paths:
             check_writable(path)
 
@@ -223,7 +227,7 @@ def pack_history(history):
 
 def unpack_history(array):
     """The progress of a run, back from its array."""
-    types = [field.type for field in fields(Progress)]
+    types = get_type_hints(Progress).values()
     return [
         Progress(*(kind(value) for kind, value in zip(types, row, strict=True)))
         for row in array.tolist()

@@ -56,6 +56,13 @@ def write_atomically(path, content):
     _sync_directory(path.resolve().parent)
 
 
+def remove_leftovers(folder):
+    """Remove the temporary files that killed processes left in a folder of one run."""
+    for path in Path(folder).glob(".*.tmp"):
+        with suppress(OSError):
+            path.unlink()
+
+
 def _temporary_beside(path):
     target = Path(path).resolve()
     return tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from structsvm_papk.errors import InputError
-from structsvm_papk.outputs import write_atomically
+from structsvm_papk.outputs import remove_leftovers, write_atomically
 
 RECORD = "run.json"
 
@@ -64,6 +64,7 @@ class Cells:
         self.folder = None if folder is None else claim(folder, identity) / "cells"
         if self.folder is not None:
             _make(self.folder)
+            remove_leftovers(self.folder)
 
     def path(self, key):
         """File of a part; the key is of what JSON can say."""

@@ -146,6 +146,13 @@ def test_a_damaged_file_costs_one_interval_and_two_are_refused(tmp_path):
         solver.solve(risk, checkpoint=place)
 
 
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    solver, risk = SOLVERS["bundle"]
+    (tmp_path / ".state-0.checkpoint.x1y2.tmp").write_bytes(b"half a st")
+    solver.solve(risk, checkpoint=Checkpoint(tmp_path))
+    assert [path.suffix for path in tmp_path.iterdir()] == [".checkpoint"]
+
+
 def damage(path):
     content = bytearray(path.read_bytes())
     content[-20] ^= 1
