@@ -90,7 +90,6 @@ class Majorant(EmpiricalRisk):
 
     def __init__(self, surrogate, risk):
         super().__init__(surrogate, risk.data, "raise", risk.n_blocks, risk.n_threads)
-        self._wanted_blocks = risk.n_blocks  # splitting again by n_blocks could give other blocks
         always = isinstance(risk.surrogate, Ramp) and (risk.data.n_pos <= risk.surrogate.k).all()
         self.exact = bool(always)  # the majorant is the risk itself
 
@@ -132,7 +131,7 @@ class Majorant(EmpiricalRisk):
     def _linear_term(self):
         """Slope and constant of each block's linear term."""
         term = EmpiricalRisk(
-            _Linear(self.surrogate), self.data, "raise", self._wanted_blocks, self.n_threads
+            _Linear(self.surrogate), self.data, "raise", self.n_blocks, self.n_threads
         )
         constants, slopes = term.blocks(np.zeros(self.n_features))
         return slopes, constants

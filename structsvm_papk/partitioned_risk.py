@@ -18,7 +18,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.majorants import check_majorant, majorant
 from structsvm_papk.metrics import evaluate
-from structsvm_papk.risk import EmpiricalRisk, _split_users
+from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.surrogates import Avg, Ramp
 
 
@@ -215,12 +215,9 @@ class PartitionedRisk:
             _, self._block_of = np.unique(middle.astype(np.int64), return_inverse=True)
             return
         shares = np.diff(np.round(ends / ends[-1] * n_blocks).astype(np.int64), prepend=0)
-        self._shares = np.maximum(shares, 1).tolist()
-        counts = [
-            _split_users(each.indptr, share).size - 1
-            for each, share in zip(self._used, self._shares, strict=True)
-        ]
-        self._block_of = np.arange(sum(counts))
+        n_users = [each.n_used for each in self._used]
+        self._shares = np.clip(shares, 1, n_users).tolist()
+        self._block_of = np.arange(sum(self._shares))
 
     def _task(self, w):
         return partial(_blocks, surrogate=self.surrogate, w=w)

@@ -38,8 +38,8 @@ class EmpiricalRisk:
     policy : {'exclude', 'raise'}
         What to do with users without a positive or with fewer than k negatives.
     n_blocks : int
-        Number of blocks of consecutive users with about the same number of rows (at most one
-        block per user).
+        Number of blocks of consecutive users with about the same number of rows (one for each
+        user, if there are fewer).
     n_threads : int
         Threads that share the work. The result does not depend on it.
     skip_rows : bool
@@ -261,11 +261,14 @@ class _OnShortLists:
 
 
 def _split_users(indptr, n_blocks):
-    """Bounds of at most `n_blocks` runs of users with about the same number of rows."""
-    targets = np.linspace(0, indptr[-1], min(n_blocks, indptr.size - 1) + 1)
-    bounds = np.searchsorted(indptr, targets)
-    bounds[0], bounds[-1] = 0, indptr.size - 1
-    return np.unique(bounds)
+    """Bounds of `n_blocks` runs of users, or of one for each user, with about equally many rows."""
+    n_users = indptr.size - 1
+    count = np.arange(min(n_blocks, n_users) + 1)
+    bounds = np.searchsorted(indptr, count * (indptr[-1] / count[-1]))
+    bounds[0] = 0
+    # every run has a user, however long the lists of some are
+    bounds = np.maximum.accumulate(bounds - count) + count
+    return np.minimum(bounds, n_users - count[::-1])
 
 
 def _split_rows(block_bounds, chunk_rows):
