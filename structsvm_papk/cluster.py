@@ -11,6 +11,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from uuid import uuid4
 
+from structsvm_papk.data import check_policy
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.partitioned_risk import PartitionedRisk, Summary, summarise
 from structsvm_papk.partitions import ArrayPartition
@@ -52,10 +53,9 @@ class DaskRisk(PartitionedRisk):
     def __init__(self, surrogate, partitions, client, policy="exclude", retries=5, patience=60.0):
         if not len(partitions):
             raise InputError("there is no partition")
-        super().__init__(
-            surrogate,
-            _DaskParts(list(partitions), client, surrogate.k, policy, retries, patience),
-        )
+        check_policy(policy)
+        parts = _DaskParts(list(partitions), client, surrogate.k, retries, patience)
+        super().__init__(surrogate, parts, policy)
 
 
 def connect(address=None, **options):
@@ -111,12 +111,11 @@ class _Held:
 class _DaskParts:
     """Partitions on the workers, for `PartitionedRisk`."""
 
-    def __init__(self, partitions, client, k, policy, retries, patience):
+    def __init__(self, partitions, client, k, retries, patience):
         self.notes = []
         self.client, self._partitions = client, partitions
         self._address = client.scheduler.address
-        self._k, self._policy = k, policy
-        self._retries, self._patience = retries, patience
+        self._k, self._retries, self._patience = k, retries, patience
         self._held = [self._place(partition) for partition in partitions]
         self._used = range(len(partitions))
         self.summaries = self._first_load()
@@ -143,9 +142,9 @@ class _DaskParts:
     def _place(self, partition):
         """A future of the partition on some worker."""
         if isinstance(partition, ArrayPartition):
-            held = _hold(partition, self._k, self._policy)
+            held = _hold(partition, self._k)
             return self.client.scatter(held, hash=False)
-        return self.client.submit(_hold, partition, self._k, self._policy, pure=False)
+        return self.client.submit(_hold, partition, self._k, pure=False)
 
     def _first_load(self):
         for attempt in range(self._retries + 1):
@@ -218,9 +217,9 @@ class _DaskParts:
         raise OracleFailure(f"the scheduler at {self._address} is gone")
 
 
-def _hold(partition, k, policy):
+def _hold(partition, k):
     """Load a partition; runs on a worker, or here for what is sent."""
-    data, summary = summarise(partition.load(), k, policy)
+    data, summary = summarise(partition.load(), k)
     return _Held(data, summary, uuid4().hex)
 
 

@@ -222,15 +222,14 @@ class RankingData:
         InputError
             k < 1; no user remains; or, with ``policy='raise'``, some user cannot be used.
         """
-        if policy not in POLICIES:
-            raise InputError(f"unknown policy {policy!r}; choose one of {', '.join(POLICIES)}")
+        check_policy(policy)
         excluded = self.exclusions(k)
         if excluded.n_used == 0:
             raise InputError(self._why_nothing_is_left(excluded))
         if not excluded.n_excluded:
             return self
         if policy == "raise":
-            raise InputError(self._name_first(excluded))
+            raise InputError(refusal(self.name_first(excluded), excluded))
         keep = np.ones(self.n_users, dtype=bool)
         keep[excluded.no_positive] = keep[excluded.few_negatives] = False
         return self.subset(keep)
@@ -256,22 +255,33 @@ class RankingData:
             f"positive (at most {largest}); choose k <= {largest}"
         )
 
-    def _name_first(self, excluded):
+    def name_first(self, excluded: Exclusions) -> str:
+        """What is wrong with the first user that is left out; an empty text without one."""
         if excluded.no_positive.size:
             user = self.users[excluded.no_positive[:1]].tolist()[0]
-            return f"user {user!r} has no positive ({excluded}); use policy='exclude' to go on"
-        u = excluded.few_negatives[0]
-        user = self.users[[u]].tolist()[0]
-        return (
-            f"user {user!r} has {self.n_neg[u]} negatives, fewer than k={excluded.k} "
-            f"({excluded}); use policy='exclude' to go on"
-        )
+            return f"user {user!r} has no positive"
+        if excluded.few_negatives.size:
+            u = excluded.few_negatives[0]
+            user = self.users[[u]].tolist()[0]
+            return f"user {user!r} has {self.n_neg[u]} negatives, fewer than k={excluded.k}"
+        return ""
 
     def _checked_weights(self, w):
         w = np.ascontiguousarray(w, dtype=np.float64)
         if w.shape != (self.n_features,):
             raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
         return w
+
+
+def check_policy(policy: str) -> None:
+    """Refuse an unknown policy about users that cannot be used."""
+    if policy not in POLICIES:
+        raise InputError(f"unknown policy {policy!r}; choose one of {', '.join(POLICIES)}")
+
+
+def refusal(first: str, excluded: Exclusions) -> str:
+    """What the policy 'raise' says; `first` tells of the first user that cannot be used."""
+    return f"{first} ({excluded}); use policy='exclude' to go on"
 
 
 def _checked_matrix(X):

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from structsvm_papk.cuts import Cuts
-from structsvm_papk.data import Exclusions
+from structsvm_papk.data import Exclusions, check_policy, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.majorants import check_majorant, majorant
@@ -31,6 +31,8 @@ class Summary:
     n_features : int
     exclusions : Exclusions
         Of the users of the partition.
+    first_excluded : str
+        What is wrong with the first of those that are left out.
     indptr : ndarray of int64, shape (n_used + 1,)
         Bounds of the rows of the users that are used.
     most_positives : int
@@ -41,6 +43,7 @@ class Summary:
 
     n_features: int
     exclusions: Exclusions
+    first_excluded: str
     indptr: np.ndarray
     most_positives: int
     fingerprint: str
@@ -51,7 +54,7 @@ class Summary:
         return self.exclusions.n_used
 
 
-def summarise(data, k, policy="exclude"):
+def summarise(data, k):
     """The users of a partition that can be used, and the `Summary`.
 
     Returns
@@ -61,11 +64,13 @@ def summarise(data, k, policy="exclude"):
     Summary
     """
     exclusions = data.exclusions(k)
-    if not exclusions.n_used and policy != "raise":
-        return None, Summary(data.n_features, exclusions, np.zeros(1, dtype=np.int64), 0, "")
-    used = data.usable(k, policy)
+    first = data.name_first(exclusions)
+    if not exclusions.n_used:
+        indptr = np.zeros(1, dtype=np.int64)
+        return None, Summary(data.n_features, exclusions, first, indptr, 0, "")
+    used = data.usable(k)
     most = int(used.n_pos.max())
-    return used, Summary(data.n_features, exclusions, used.indptr, most, used.fingerprint())
+    return used, Summary(data.n_features, exclusions, first, used.indptr, most, used.fingerprint())
 
 
 class PartitionedRisk:
@@ -78,6 +83,8 @@ class PartitionedRisk:
         Holder of the partitions, with ``summaries`` (list of `Summary`), ``notes`` (list of str:
         what went wrong and was put right) and ``run(task, shares)``, which yields
         ``task(data, n_blocks, n_threads)`` for each partition with users, in order.
+    policy : {'exclude', 'raise'}
+        What to do with users without a positive or with fewer than k negatives.
     n_blocks : int
         Blocks of consecutive users; every partition has a share in proportion to its rows.
 
@@ -89,16 +96,21 @@ class PartitionedRisk:
     Raises
     ------
     InputError
-        No user can be used, or the partitions differ in their number of features.
+        No user can be used, some cannot and the policy is 'raise', or the partitions differ in
+        their number of features.
     """
 
-    def __init__(self, surrogate, parts, n_blocks=1):
+    def __init__(self, surrogate, parts, policy="exclude", n_blocks=1):
+        check_policy(policy)
         if n_blocks < 1:
             raise InputError("n_blocks must be at least 1")
         self.surrogate, self.parts = surrogate, parts
         self.exclusions = _joined([each.exclusions for each in parts.summaries])
         if not self.exclusions.n_used:
             raise InputError(f"no user can be used: {self.exclusions}")
+        if policy == "raise" and self.exclusions.n_excluded:
+            first = next(each.first_excluded for each in parts.summaries if each.first_excluded)
+            raise InputError(refusal(first, self.exclusions))
         widths = {each.n_features for each in parts.summaries}
         if len(widths) > 1:
             raise InputError(f"partitions differ in their number of features: {sorted(widths)}")

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numba import njit
 
-from structsvm_papk.data import RankingData, _refuse_non_finite
+from structsvm_papk.data import RankingData, _refuse_non_finite, check_policy
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.partitioned_risk import PartitionedRisk, summarise
 from structsvm_papk.partitions import cut_users, scan_users
@@ -66,12 +66,13 @@ class StreamedRisk(PartitionedRisk):
     ):
         if not memory_budget > 0 or n_threads < 1:
             raise InputError("memory_budget must be positive and n_threads at least 1")
+        check_policy(policy)
         parts = _StreamedParts(
-            source, surrogate.k, int(memory_budget), threshold, policy, n_threads, scratch
+            source, surrogate.k, int(memory_budget), threshold, n_threads, scratch
         )
         most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
         self._most_blocks = max(1, int(most))
-        super().__init__(surrogate, parts)
+        super().__init__(surrogate, parts, policy)
 
     @property
     def share_in_memory(self):
@@ -91,7 +92,7 @@ class _StreamedParts:
 
     notes = ()
 
-    def __init__(self, source, k, budget, threshold, policy, n_threads, scratch):
+    def __init__(self, source, k, budget, threshold, n_threads, scratch):
         self.n_threads = n_threads
         self._lists = scan_users(source, threshold)
         self._bounds, free = self._plan(source, budget)
@@ -100,7 +101,7 @@ class _StreamedParts:
         self._buffers = [self._file.buffer(largest) for _ in range(2)]
         self._kept, self._users, self.summaries = {}, [], []
         for p in range(self._bounds.size - 1):
-            free = self._survey(p, k, policy, free)
+            free = self._survey(p, k, free)
 
     @property
     def share_in_memory(self):
@@ -135,13 +136,13 @@ class _StreamedParts:
         needed = largest * (2 * row_bytes + _ROW_BYTES)
         if needed > free:
             raise InputError(
-                f"{source.name}: a memory budget of {budget / 1e6:.0f} MB is too small: "
+                f"{source.name}: a memory budget of {budget / 1e6:.3g} MB is too small: "
                 f"{largest} rows of one user or more need "
-                f"{(budget - free + needed) / 1e6:.0f} MB to be read ahead and computed"
+                f"{(budget - free + needed) / 1e6:.3g} MB to be read ahead and computed"
             )
         return bounds, free - needed
 
-    def _survey(self, p, k, policy, free):
+    def _survey(self, p, k, free):
         """Read and check a partition for the first time; keep it if there is room.
 
         Returns the bytes that are still free.
@@ -153,7 +154,7 @@ class _StreamedParts:
         try:
             data = self._read(np.arange(first, last), buffer)
             _refuse_non_finite(data.X)
-            data, summary = summarise(data, k, policy)
+            data, summary = summarise(data, k)
         except (OSError, InputError) as error:
             raise InputError(
                 f"{self._file.npy.path}, rows {start} to {stop - 1}: {error}"
