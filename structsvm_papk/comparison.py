@@ -1,11 +1,12 @@
 """Solvers side by side on the same problem, given the same number of passes over the data."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from structsvm_papk import metrics
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.estimator import make_solver
 from structsvm_papk.model_file import certificate_of
 from structsvm_papk.result import Status
@@ -78,6 +79,15 @@ def mean_pap_at_k(w, data, k):
     return table.mean(name)
 
 
+def _train_gain(w, risk):
+    if not hasattr(risk, "gain"):
+        return mean_pap_at_k(w, risk.data, risk.surrogate.k)
+    try:
+        return risk.gain(w)  # of data in partitions
+    except OracleFailure:
+        return math.nan
+
+
 def solve(name, risk, alpha, test=None, callback=None, checkpoint=None, **settings):
     """Run one solver.
 
@@ -103,7 +113,7 @@ def solve(name, risk, alpha, test=None, callback=None, checkpoint=None, **settin
     surrogate = risk.surrogate
     solver = make_solver(name, surrogate, alpha, **settings)
     result = solver.solve(risk, callback=callback, checkpoint=checkpoint)
-    gains = {"train": mean_pap_at_k(result.w, risk.data, surrogate.k)}
+    gains = {"train": _train_gain(result.w, risk)}
     if test is not None:
         gains["test"] = mean_pap_at_k(result.w, test, surrogate.k)
     return Run(name, surrogate.name, surrogate.k, alpha, result, risk.exclusions, settings, gains)

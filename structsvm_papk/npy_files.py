@@ -106,6 +106,7 @@ class NpyFiles:
     groups: NpyFile
 
     feature_names = None
+    first_index = None
 
     @classmethod
     def open(cls, X, y=None, groups=None):

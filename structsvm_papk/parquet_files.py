@@ -41,6 +41,8 @@ class ParquetFiles:
     group: str
     dtype: np.dtype
 
+    first_index = None
+
     @classmethod
     def open(cls, path, label="label", group="group", ignore=()):
         """Open a file, or the `.parquet` files of a directory in the order of their names.

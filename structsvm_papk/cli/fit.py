@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from structsvm_papk.cli import console, options, progress
+from structsvm_papk.cli import console, options, progress, scale
 from structsvm_papk.comparison import solve
 from structsvm_papk.estimator import solver_name
 from structsvm_papk.model_file import Model, certificate_of, save_model
-from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.surrogates import make_surrogate
 
 
@@ -22,6 +21,7 @@ def fit(
     data: options.DataFile,
     reading: options.Reading,
     saving: options.Saving,
+    where: scale.Scale,
     output: Annotated[
         Path,
         typer.Option(
@@ -55,16 +55,15 @@ def fit(
     loss = make_surrogate(surrogate, k)
     solver = solver_name(solver, loss)
     options.check_outputs(output)
-    table = reading.table(data)
-    risk = EmpiricalRisk(loss, reading.lists(table), policy, n_threads=threads)
-    checkpoint = saving.open("fit", risk.data)
     settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
     if eta is not None:
         settings["eta"] = eta
-    with progress.live() as watch:
-        callback = watch(solver, surrogate)
-        run = solve(solver, risk, alpha, None, callback, checkpoint, **settings)
-    save_model(output, _model(run, table, reading.relevance_threshold))
+    with where.problem(data, reading, loss, policy, threads) as problem:
+        checkpoint = saving.open("fit", problem.lists)
+        with progress.live() as watch:
+            callback = watch(solver, surrogate)
+            run = solve(solver, problem.risk, alpha, None, callback, checkpoint, **settings)
+    save_model(output, _model(run, problem.table, reading.relevance_threshold))
     _report(run, output, as_json)
     if not run.result.converged:
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ import functools
 import inspect
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import typer
 
@@ -216,7 +216,7 @@ def grouped(command):
 
     The command line shows the fields as options, in the place of the parameter.
     """
-    signature = inspect.signature(command)
+    signature = inspect.signature(command, eval_str=True)
     groups = {
         name: p.annotation for name, p in signature.parameters.items() if is_dataclass(p.annotation)
     }
@@ -237,8 +237,8 @@ def grouped(command):
 
 
 def _parameters(group):
-    kind = inspect.Parameter.KEYWORD_ONLY
+    kind, hints = inspect.Parameter.KEYWORD_ONLY, get_type_hints(group, include_extras=True)
     return [
-        inspect.Parameter(field.name, kind, default=field.default, annotation=field.type)
+        inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
         for field in fields(group)
     ]

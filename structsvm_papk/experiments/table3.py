@@ -28,6 +28,7 @@ from structsvm_papk.experiments import movielens
 from structsvm_papk.experiments.table3_methods import METHODS, Grid, available
 from structsvm_papk.outputs import write_atomically
 from structsvm_papk.result import Status
+from structsvm_papk.run_folder import Cells
 
 KS = {
     "movielens": (8, 12, 16, 20, 24),
@@ -155,7 +156,7 @@ def run(plan, results, jobs=1, callback=None):
     if jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
     load_splits(plan.source, plan.dataset, plan.seeds[0], plan.preparation)
-    cells = _claim(plan, Path(results))
+    cells = Cells(results, plan.identity()).folder
     wanted = plan.cells()
     missing = [cell for cell in wanted if not (cells / cell.name).is_file()]
     done = len(wanted) - len(missing)
@@ -167,42 +168,6 @@ def run(plan, results, jobs=1, callback=None):
         if callback is not None:
             callback(done, len(wanted), cell)
     return table(plan, results)
-
-
-def _claim(plan, results):
-    """The folder of the cells, after making sure that it is this run's."""
-    identity, cells = plan.identity(), results / "cells"
-    record = results / "run.json"
-    if results.exists() and not results.is_dir():
-        raise InputError(f"{results} is no folder")
-    if record.is_file():
-        _refuse_other(record, identity)
-    elif results.is_dir() and any(results.iterdir()):
-        raise InputError(
-            f"{results} is not empty and holds no run.json, so it is no results folder of this "
-            "table; choose a new folder"
-        )
-    try:
-        cells.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {results}: {error.strerror}") from None
-    if not record.is_file():
-        write_atomically(record, json.dumps(identity, indent=1).encode())
-    return cells
-
-
-def _refuse_other(record, identity):
-    try:
-        found = json.loads(record.read_text())
-    except (ValueError, OSError):
-        raise InputError(f"{record} cannot be read; choose a new results folder") from None
-    found = found if isinstance(found, dict) else {}
-    other = [key for key in identity if found.get(key) != identity[key]]
-    if other:
-        raise InputError(
-            f"{record.parent} belongs to another run: {', '.join(other)} differ; results are not "
-            "mixed, choose another folder"
-        )
 
 
 def _digest(source, dataset):
