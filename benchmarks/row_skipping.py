@@ -35,6 +35,11 @@ def one_user(n_neg=1_000_000, n_pos=500, d=50, noise=0.1, correlated=False, dtyp
     return RankingData.from_groups(X, y)
 
 
+def many_users(n_users, n_items, noise, share):
+    lists = linear_lists(n_users, n_items, 50, noise, relevant_share=share)
+    return RankingData.from_groups(lists.X, lists.y, lists.groups)
+
+
 def sparse_user(n_rows=300_000, d=2000, per_row=50, n_pos=500, seed=0):
     rng = np.random.default_rng(seed)
     columns = (d * rng.random((n_rows, per_row)) ** 3).astype(np.int32)  # some features are common
@@ -52,21 +57,9 @@ TASKS = {  # data, k, alpha
     "the same, float32": (lambda: one_user(dtype=np.float32), 100, 1e-3),
     "the same, correlated, scales .1 to 10": (lambda: one_user(correlated=True), 100, 1e-3),
     "1 user x 300,000 x 2,000, 50 non-zeros": (sparse_user, 100, 1e-1),
-    "100 users x 10,000 x 50": (
-        lambda: linear_lists(100, 10_000, 50, 0.1, relevant_share=0.005),
-        20,
-        1e-3,
-    ),
-    "500 users x 1,000 x 50": (
-        lambda: linear_lists(500, 1000, 50, 0.1, relevant_share=0.02),
-        10,
-        1e-3,
-    ),
-    "5,000 users x 200 x 50": (
-        lambda: linear_lists(5000, 200, 50, 0.2, relevant_share=0.05),
-        5,
-        1e-3,
-    ),
+    "100 users x 10,000 x 50": (lambda: many_users(100, 10_000, 0.1, 0.005), 20, 1e-3),
+    "500 users x 1,000 x 50": (lambda: many_users(500, 1000, 0.1, 0.02), 10, 1e-3),
+    "5,000 users x 200 x 50": (lambda: many_users(5000, 200, 0.2, 0.05), 5, 1e-3),
 }
 
 
