@@ -1,6 +1,6 @@
 """An interior-point method for the restricted problem of a cutting-plane model with blocks.
 
-    minimise over v, xi    weight/2 ||v||^2 + sum_j xi_j
+    minimise over v, xi    1/2 ||v||^2 + sum_j xi_j
     subject to             a_i . v + b_i + s_i = xi_j,   s_i >= 0,   for every cut i of block j
 
 with multipliers theta_i >= 0 that sum to 1 over each block. A general QP solver factorises systems
@@ -16,7 +16,7 @@ _TO_BOUNDARY = 0.995
 _PATIENCE = 5  # steps without progress before rounding is blamed
 
 
-def solve(slopes, intercepts, starts, weight, tol):
+def solve(slopes, intercepts, starts, tol):
     """Return multipliers whose certified duality gap is at most `tol`, or the best found.
 
     Parameters
@@ -26,7 +26,6 @@ def solve(slopes, intercepts, starts, weight, tol):
     intercepts : ndarray of shape (n_cuts,)
     starts : ndarray of int, shape (n_blocks,)
         First cut of each block; no block is empty.
-    weight : float
     tol : float
         Absolute duality gap.
 
@@ -35,11 +34,11 @@ def solve(slopes, intercepts, starts, weight, tol):
     theta : ndarray of shape (n_cuts,)
         Non-negative, sums to 1 over each block.
     """
-    state = _State(slopes, intercepts, starts, weight)
+    state = _State(slopes, intercepts, starts)
     best, best_gap, stalled = None, np.inf, 0
     for _ in range(_MAX_STEPS):
         theta = onto_simplices(state.theta, starts)
-        gap = duality_gap(theta, slopes, intercepts, starts, weight)
+        gap = duality_gap(theta, slopes, intercepts, starts)
         stalled = 0 if gap < 0.9 * best_gap else stalled + 1
         if gap < best_gap:
             best, best_gap = theta, gap
@@ -52,9 +51,9 @@ def solve(slopes, intercepts, starts, weight, tol):
     return best
 
 
-def duality_gap(theta, slopes, intercepts, starts, weight):
-    """Gap of a feasible theta: the primal objective at ``-A' theta / weight`` less the dual one."""
-    heights = intercepts - slopes @ (theta @ slopes) / weight
+def duality_gap(theta, slopes, intercepts, starts):
+    """Gap of a feasible theta: the primal objective at ``-A' theta`` less the dual one."""
+    heights = intercepts - slopes @ (theta @ slopes)
     return np.maximum.reduceat(heights, starts).sum() - heights @ theta
 
 
@@ -71,13 +70,12 @@ def onto_simplices(theta, starts):
 class _State:
     """Iterate (v, xi, slack, theta) and the block structure."""
 
-    def __init__(self, slopes, intercepts, starts, weight):
-        self.slopes, self.intercepts, self.weight = slopes, intercepts, weight
-        self.starts = starts
+    def __init__(self, slopes, intercepts, starts):
+        self.slopes, self.intercepts, self.starts = slopes, intercepts, starts
         sizes = np.diff(np.append(starts, intercepts.size))
         self.block = np.repeat(np.arange(starts.size), sizes)
         self.theta = 1.0 / sizes[self.block]
-        self.v = -(self.theta @ slopes) / weight
+        self.v = -(self.theta @ slopes)
         self.heights = slopes @ self.v + intercepts
         self.xi = np.maximum.reduceat(self.heights, starts)
         spread = self.xi[self.block] - self.heights
@@ -118,7 +116,7 @@ class _NewtonSystem:
     """The linear system at one iterate, with the slacks, multipliers and xi eliminated.
 
     With ratios r_i = theta_i / slack_i and their weighted mean cut of each block, what is left is
-    ``weight I + sum_i r_i c_i c_i'`` for the centred cuts c_i. Centring before squaring matters:
+    ``I + sum_i r_i c_i c_i'`` for the centred cuts c_i. Centring before squaring matters:
     near the optimum the ratios differ by many orders of magnitude.
     """
 
@@ -132,9 +130,9 @@ class _NewtonSystem:
         self.centred = slopes - self.mean[state.block]
         scaled = np.sqrt(self.ratio)[:, None] * self.centred
         matrix = scaled.T @ scaled
-        matrix.flat[:: slopes.shape[1] + 1] += state.weight
+        matrix.flat[:: slopes.shape[1] + 1] += 1.0
         self.factor = cho_factor(matrix, overwrite_a=True, check_finite=True)
-        self.dual_residual = state.weight * state.v + state.theta @ slopes
+        self.dual_residual = state.v + state.theta @ slopes
         self.sum_residual = 1.0 - state.sums(state.theta)
         self.primal_residual = state.xi[state.block] - state.heights - state.slack
 

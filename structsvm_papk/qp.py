@@ -1,13 +1,13 @@
 """The restricted problem of a cutting-plane method.
 
-Standard form, with cuts i of blocks j and weight > 0:
+Standard form, with cuts i of blocks j:
 
-    minimise over v, xi    weight/2 ||v||^2 + sum_j xi_j
+    minimise over v, xi    1/2 ||v||^2 + sum_j xi_j
     subject to             a_i . v + b_i <= xi_j        for every cut i of block j
 
 Its dual lives on a product of simplices, one for each block, and that is what `solve` returns:
 
-    maximise over theta    b . theta - ||A' theta||^2 / (2 weight)
+    maximise over theta    b . theta - 1/2 ||A' theta||^2
     subject to             theta >= 0,  sum of theta over each block = 1
 
 Two kinds of solver: BLOCKS, an interior-point method that eliminates the xi, and every QP solver
@@ -69,7 +69,7 @@ class RestrictedQP:
         self._ask_again = True
         self.notes = []
 
-    def solve(self, slopes, intercepts, blocks, weight, tol):
+    def solve(self, slopes, intercepts, blocks, tol):
         """Return a feasible dual point with a gap of about `tol`, or the best that was found.
 
         Parameters
@@ -78,8 +78,6 @@ class RestrictedQP:
         intercepts : ndarray of shape (n_cuts,)
         blocks : ndarray of int, shape (n_cuts,)
             Block of each cut, not decreasing.
-        weight : float
-            Curvature of the quadratic term, > 0.
         tol : float
             Absolute duality gap that is wanted.
 
@@ -92,22 +90,22 @@ class RestrictedQP:
         theta = np.ones(blocks.size)
         several = sizes[blocks] > 1  # a block with one cut has no choice: it only moves the centre
         if several.any():
-            centre = -slopes[~several].sum(axis=0) / weight
+            centre = -slopes[~several].sum(axis=0)
             choice = slopes[several]
             heights = intercepts[several] + choice @ centre
-            part = self._choose(choice, heights, blocks[several], weight, max(tol, _MIN_TOLERANCE))
+            part = self._choose(choice, heights, blocks[several], max(tol, _MIN_TOLERANCE))
             if part is None:
                 return None
             theta[several] = part
         return theta
 
-    def _choose(self, slopes, intercepts, blocks, weight, tol):
+    def _choose(self, slopes, intercepts, blocks, tol):
         _, starts, blocks = np.unique(blocks, return_index=True, return_inverse=True)
         if slopes.shape[0] < slopes.shape[1]:
             slopes = np.linalg.qr(slopes.T, mode="r").T  # coordinates in the span of the cuts
         best, best_gap = None, np.inf
         for solver in tuple(self._solvers):
-            theta, gap = self._ask(solver, slopes, intercepts, blocks, starts, weight, tol)
+            theta, gap = self._ask(solver, slopes, intercepts, blocks, starts, tol)
             if not np.isfinite(gap):
                 self._replace(solver, blocks.size)
                 continue
@@ -119,18 +117,18 @@ class RestrictedQP:
                 break
         return best
 
-    def _ask(self, solver, slopes, intercepts, blocks, starts, weight, tol):
+    def _ask(self, solver, slopes, intercepts, blocks, starts, tol):
         """A feasible dual point of one solver and its gap, which is infinite on failure."""
         if solver == BLOCKS:
-            theta = _interior_point.solve(slopes, intercepts, starts, weight, tol)
+            theta = _interior_point.solve(slopes, intercepts, starts, tol)
         else:
             problem = self._problem(*slopes.shape, starts.size)
-            problem.fill(slopes / np.sqrt(weight), intercepts, blocks)
+            problem.fill(slopes, intercepts, blocks)
             theta = problem.dual(solver, tol)
         if theta is None or not np.isfinite(theta).all():
             return None, np.inf
         theta = onto_simplices(theta, starts)
-        return theta, duality_gap(theta, slopes, intercepts, starts, weight)
+        return theta, duality_gap(theta, slopes, intercepts, starts)
 
     def _replace(self, solver, n_cuts):
         if len(self._solvers) > 1:

@@ -284,11 +284,11 @@ def test_restricted_qp_solvers_agree_and_duals_are_feasible():
         blocks = np.sort(np.append(np.arange(8), rng.integers(0, 8, 32)))
         values = []
         for solver in ("blocks", "piqp", "clarabel"):
-            theta = RestrictedQP(solver).solve(slopes, intercepts, blocks, 0.5, 1e-9)
+            theta = RestrictedQP(solver).solve(slopes, intercepts, blocks, 1e-9)
             assert (theta >= 0).all()
             assert np.bincount(blocks, theta) == pytest.approx(np.ones(8), abs=1e-14)
             total = theta @ slopes
-            values.append(theta @ intercepts - total @ total / (2 * 0.5))
+            values.append(theta @ intercepts - total @ total / 2)
         assert values == pytest.approx([values[0]] * 3, abs=1e-7)
 
 

@@ -284,7 +284,7 @@ def test_a_qp_solver_that_answers_nonsense_costs_progress_only(problem, method, 
 
     rng, original = np.random.default_rng(0), RestrictedQP.solve
 
-    def nonsense(self, slopes, intercepts, blocks, weight, tol):
+    def nonsense(self, slopes, intercepts, blocks, tol):
         if answer == "nothing":
             return None
         theta = rng.random(blocks.size) if answer == "random" else np.ones(blocks.size)

@@ -124,7 +124,7 @@ class CutModel:
         for _ in range(_QP_ROUNDS):
             if gap <= target or not self._solve_qp(slopes, heights, theta, 0.5 * target):
                 break
-            gap = duality_gap(theta, slopes, heights, self.starts, 1.0)
+            gap = duality_gap(theta, slopes, heights, self.starts)
         self._theta[self.order] = theta
         heights -= slopes @ (theta @ slopes)
         z = centre - self._theta @ self._slopes / curvature
@@ -144,7 +144,7 @@ class CutModel:
         tops = np.maximum.reduceat(now, self.starts)
         block = self._block[self.order]
         chosen = (theta > 0.0) | (now >= tops[block])
-        found = self.qp.solve(slopes[chosen], heights[chosen], block[chosen], 1.0, tol)
+        found = self.qp.solve(slopes[chosen], heights[chosen], block[chosen], tol)
         if found is None:
             return False
         theta[:] = 0.0
