@@ -125,6 +125,21 @@ def memory(found):
     ])  # fmt: skip
 
 
+def row_skipping(found):
+    head = ("data", "k", "alpha", "surrogate", "certified gap", "passes", "all rows, s",
+            "skipping, s", "ratio", "share of rows scored")  # fmt: skip
+    yield from table(head, [
+        [row["task"], str(row["k"]), f"{row['alpha']:g}", f"`{row['surrogate']}`",
+         _gap_or_status(row), str(row["passes"]), f"{row['seconds_plain']:.2f}",
+         f"{row['seconds']:.2f}", f"{row['time_ratio']:.2f}", f"{row['visit_ratio']:.3f}"]
+        for row in found
+    ])  # fmt: skip
+
+
+def _gap_or_status(row):
+    return f"{row['gap']:.0e}" if row["status"] == "converged" else row["status"]
+
+
 _FITS = {
     "one_user": "one user, k = 500",
     "many_users": "2,000 users, k = 10",
@@ -169,6 +184,7 @@ TABLES = {
     "path": ("targets.json", path),
     "oracle": ("oracle.json", oracle),
     "memory": ("memory.json", memory),
+    "rows": ("row_skipping.json", row_skipping),
 }
 
 if __name__ == "__main__":
