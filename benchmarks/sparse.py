@@ -2,17 +2,17 @@
 
     python benchmarks/sparse.py [--rows 1000000] [--features 100000] [--json FILE]
 
-One thread. Memory is the growth of the process's peak during the fit, beside the size of the data:
-a dense copy would need 800 GB.
+One thread. Memory is what the fit adds at its peak to what the process holds before it, the data
+included: a dense copy would need 800 GB.
 """
 
 import argparse
 import json
-import resource
 import time
 from pathlib import Path
 
 import numpy as np
+from out_of_core import memory_mb, reset_peak
 from scipy import sparse
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
@@ -39,10 +39,6 @@ def generated(n_rows, d, per_row, n_users, dtype, seed=0):
     return RankingData.from_groups(X, y, groups)
 
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -58,7 +54,7 @@ def main():
     lines = []
     for dtype in (np.float64, np.float32):
         data = generated(options.rows, options.features, options.per_row, options.users, dtype)
-        size = sum(a.nbytes for a in (data.X.data, data.X.indices, data.X.indptr)) / 2**20
+        size = sum(a.nbytes for a in (data.X.data, data.X.indices, data.X.indptr)) / 1e6
         for name in options.surrogates:
             risk = EmpiricalRisk(make_surrogate(name, options.k), data)
             CuttingPlane(1.0, max_iter=2).solve(risk)
@@ -70,7 +66,8 @@ def main():
             risk.blocks_from_scores(scores)
             rest = time.perf_counter() - start
             for alpha, tol in zip(options.alphas, options.tols, strict=True):
-                before = peak()
+                reset_peak()
+                before = memory_mb("VmRSS")
                 start = time.perf_counter()
                 result = CuttingPlane(alpha, tol=tol, time_limit=600).solve(risk)
                 seconds = time.perf_counter() - start
@@ -87,7 +84,7 @@ def main():
                     "passes": result.data_passes,
                     "row_visits": result.history[-1].row_visits / data.rows.size,
                     "seconds": seconds,
-                    "peak_growth_mb": peak() - before,
+                    "peak_growth_mb": memory_mb("VmHWM") - before,
                 }
                 lines.append(line)
                 print(LINE.format(**line), flush=True)
