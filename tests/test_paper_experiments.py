@@ -259,7 +259,7 @@ GRID = table3.Grid(etas=(0.1, 0.5), alphas=(0.01,), ridges=(1e-3,), steps=15)
 
 
 def plan_of(folder, **given):
-    given = {"ks": (4,), "grid": GRID, "preparation": SMALL} | given
+    given = {"ks": (4,), "seeds": (0,), "grid": GRID, "preparation": SMALL} | given
     return table3.Plan(str(folder), **given)
 
 
@@ -320,6 +320,32 @@ def test_the_grid_of_sgd_at_k_avg_is_the_baseline(folder):
     (found,) = table3.METHODS["SGD@k-avg"].fit(data, 4, 3, [setting])
     expected = SGDAtKAvg(0.01, 0.2, 12, seed=(1 << 20) + 3).solve(data, 4)
     assert np.array_equal(found.w, expected.w)
+
+
+def test_the_recipe_has_the_settings_of_the_scripts(folder):
+    data = movielens.prepare(movielens.read_ratings(folder), 0, SMALL).train
+    settings = GRID.recipe()
+    found = dict(
+        zip(
+            map(str, settings), table3.METHODS["Avg, recipe"].fit(data, 4, 0, settings), strict=True
+        )
+    )
+    one = {"eta": 0.2, "alpha": 0.1, "steps": 121}
+    expected = SubgradientDescent.paper(0.1, 0.2, 121, seed=1 << 20).solve(
+        EmpiricalRisk(Avg(4), data)
+    )
+    assert len(found) == 8 and np.array_equal(found[str(one)].w, expected.w)
+
+
+def test_seeds_are_averaged(folder, tmp_path):
+    plan = plan_of(folder, methods=("logistic, pooled",), seeds=(0, 1))
+    both = table3.run(plan, tmp_path / "both")["rows"][0]
+    alone = [
+        table3.run(replace(plan, seeds=(seed,)), tmp_path / "both")["rows"][0]["measured"]
+        for seed in (0, 1)
+    ]
+    assert both["by_seed"] == alone and both["measured"] == pytest.approx(np.mean(alone))
+    assert alone[0] != alone[1] and both["lower"] < both["measured"] < both["upper"]
 
 
 def test_a_fit_that_is_interrupted_is_no_cell(folder, tmp_path, monkeypatch):
@@ -413,7 +439,7 @@ def test_prepared_files_of_the_authors(tmp_path, capsys):
     row = found["rows"][0]
     assert status == 0 and row["published"] == 20.7
     assert row["measured"] > 60 and row["n_users"] == 12
-    assert row["statuses"] == ["converged"]
+    assert row["statuses"] == ["converged"] * 3 and row["by_seed"] == [row["measured"]] * 3
 
 
 def test_prepared_files_with_other_columns_are_refused(tmp_path, capsys):

@@ -180,7 +180,8 @@ def table3(
         list[int] | None, typer.Option("--k", help="Only this k; repeat for more.")
     ] = None,
     seed: Annotated[
-        list[int] | None, typer.Option(help="Seed of preparation and starts; repeat for more.")
+        list[int] | None,
+        typer.Option(help="Seed of preparation and starts; repeat for more. Default: 0, 1 and 2."),
     ] = None,
     method: Annotated[
         list[str] | None, typer.Option(help="Only this method, as the table names it; repeat.")
@@ -204,9 +205,8 @@ def table3(
 
     given = {"etas": eta, "alphas": alpha, "ridges": ridge}
     grid = experiment.Grid(steps=steps, **{n: tuple(v) for n, v in given.items() if v})
-    plan = experiment.Plan(
-        str(folder), dataset, tuple(k or ()), tuple(seed or (0,)), tuple(method or ()), grid
-    )
+    seeds = tuple(seed or experiment.SEEDS)
+    plan = experiment.Plan(str(folder), dataset, tuple(k or ()), seeds, tuple(method or ()), grid)
     if dataset == "movielens":
         console.note(movielens.LICENCE)
     with _progress() as watch:

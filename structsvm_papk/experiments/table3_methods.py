@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import product
+from itertools import groupby, product
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from structsvm_papk.baselines import (
     Logistic,
     PrecAtKAvg,
     SelectPAPK,
+    SGDAtKAvg,
 )
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments.descents import descend
@@ -62,6 +63,13 @@ class Grid:
             for eta, alpha in product(self.etas, self.alphas)
         ]
 
+    def recipe(self):
+        """Settings that the authors' scripts use; those do not depend on the grid."""
+        return [
+            {"eta": eta, "alpha": alpha, "steps": steps}
+            for steps, eta, alpha in product((121, 201), (0.1, 0.2), (0.01, 0.1))
+        ]
+
     def certified(self):
         """Settings of the certified minimisers and of CCCP."""
         return [{"alpha": alpha} for alpha in self.alphas]
@@ -97,15 +105,16 @@ class Method:
     @property
     def side_by_side(self):
         """Whether all settings together take much less time than one after the other."""
-        return self.settings == "descent"
+        return self.settings in ("descent", "recipe")
 
 
 def _descent(surrogate):
     def fit(data, k, seed, settings):
         risk = EmpiricalRisk(surrogate(k), data)
         start = np.random.default_rng(_OTHER_SEEDS + seed).standard_normal(risk.n_features)
-        pairs = [(setting["eta"], setting["alpha"]) for setting in settings]
-        return descend(risk, pairs, settings[0]["steps"], start)
+        for steps, same in groupby(settings, lambda setting: setting["steps"]):
+            pairs = [(setting["eta"], setting["alpha"]) for setting in same]
+            yield from descend(risk, pairs, steps, start)
 
     return fit
 
@@ -139,6 +148,15 @@ def _cccp(name):
     return _on_risk(name, lambda alpha: CCCP(alpha, tol=1e-3, max_iter=50))
 
 
+def _stochastic(data, k, seed, settings):
+    tenth = max(1, data.n_users // 10)
+    for s in settings:
+        descent = SGDAtKAvg(
+            s["alpha"], s["eta"], s["steps"], batch_users=tenth, seed=_OTHER_SEEDS + seed
+        )
+        yield descent.solve(data, k)
+
+
 _greedy = _baseline(lambda seed, alpha: GreedyPAPK(alpha, seed=seed))
 _select = _baseline(lambda seed, alpha: SelectPAPK(alpha, seed=seed))
 _pooled = _baseline(lambda seed, alpha: Logistic(alpha))
@@ -150,15 +168,19 @@ _trees = _baseline(
 METHODS = {
     "Max, descent": Method("Max", "descent", _ours("max")),
     "Avg, descent": Method("Avg", "descent", _ours("avg")),
-    "TS (Algorithm 2), descent": Method("TS", "descent", _ours("ts_alg2")),
-    "SVM-pAUC, descent": Method("SVM-pAUC", "descent", _ours("pauc")),
-    "Greedy-pAp@k": Method("Greedy-pAp@k", "ridge", _greedy),
-    "SGD@k-avg": Method("SGD@k-avg", "descent", _descent(PrecAtKAvg)),
-    "Select-pAp@k": Method("Select-pAp@k", "ridge", _select),
+    "TS (Alg. 2), descent": Method("TS", "descent", _ours("ts_alg2")),
+    "Max, recipe": Method("Max", "recipe", _ours("max")),
+    "Avg, recipe": Method("Avg", "recipe", _ours("avg")),
+    "TS (Alg. 2), recipe": Method("TS", "recipe", _ours("ts_alg2")),
     "Max, certified": Method("Max", "certified", _certified("max")),
     "Avg, certified": Method("Avg", "certified", _certified("avg")),
     "TS, certified": Method("TS", "certified", _certified("ts")),
+    "SVM-pAUC, descent": Method("SVM-pAUC", "descent", _ours("pauc")),
     "SVM-pAUC, certified": Method("SVM-pAUC", "certified", _certified("pauc")),
+    "SGD@k-avg": Method("SGD@k-avg", "descent", _descent(PrecAtKAvg)),
+    "SGD@k-avg, stochastic": Method("SGD@k-avg", "descent", _stochastic),
+    "Greedy-pAp@k": Method("Greedy-pAp@k", "ridge", _greedy),
+    "Select-pAp@k": Method("Select-pAp@k", "ridge", _select),
     "Ramp, CCCP": Method(None, "certified", _cccp("ramp")),
     "ClippedRamp, CCCP": Method(None, "certified", _cccp("clipped_ramp")),
     "logistic, pooled": Method(None, "ridge", _pooled),
