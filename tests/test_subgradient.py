@@ -5,7 +5,9 @@ import problems
 import pytest
 
 from structsvm_papk import CuttingPlane, Status, SubgradientDescent
+from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.subgradient import normal_start
 from structsvm_papk.surrogates import SURROGATES
 
 
@@ -27,6 +29,14 @@ def test_runs_on_every_surrogate_without_a_certificate(name):
     assert not result.converged
     assert result.data_passes == result.n_iter == 60
     assert (np.diff(result.curve("objective")) <= 0).all()
+
+
+def test_a_start_is_not_the_truth_behind_data_of_the_same_seed():
+    lists = linear_lists(n_users=5, n_items=20, n_features=8, seed=3)
+    start = normal_start(8, 3)
+    unit = start / np.linalg.norm(start), lists.w_true / np.linalg.norm(lists.w_true)
+    assert abs(unit[0] @ unit[1]) < 0.9
+    assert np.array_equal(start, normal_start(8, 3)) and start.std() == pytest.approx(1, abs=0.7)
 
 
 @pytest.mark.parametrize("keep", ["best", "average"])

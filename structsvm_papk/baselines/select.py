@@ -12,6 +12,7 @@ from structsvm_papk.baselines.cross_entropy import CrossEntropy
 from structsvm_papk.baselines.recording import Recorder
 from structsvm_papk.comparison import mean_pap_at_k
 from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.subgradient import normal_start
 
 if TYPE_CHECKING:
     from structsvm_papk.data import RankingData
@@ -78,8 +79,7 @@ class SelectPAPK:
 
     def _start(self, X, data):
         if self.start_scale:
-            rng = np.random.default_rng(self.seed)
-            return np.append(self.start_scale * rng.standard_normal(X.shape[1]), 0.0)
+            return np.append(self.start_scale * normal_start(X.shape[1], self.seed), 0.0)
         return CrossEntropy(X, data.labels, self.alpha).fit(max_iter=self.steps)[0]
 
 

@@ -99,7 +99,7 @@ class _Batches:
 
     def __init__(self, config, risk):
         self.config, self.risk, self.n_features = config, risk, risk.n_features
-        self.rng = np.random.default_rng(config.seed + 1)
+        self.rng = np.random.default_rng([config.seed, 1])
         self.calls = 0
 
     def __call__(self, w):

@@ -23,7 +23,7 @@ from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.run_folder import Cells
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.solvers.subgradient import SubgradientDescent, normal_start
 from structsvm_papk.starts import logistic_regression
 from structsvm_papk.surrogates import make_surrogate
 
@@ -37,7 +37,6 @@ _RECIPES = ((0.1, 0.01), (0.2, 0.1))  # (eta, alpha), the ends of the paper's ra
 _STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # scikit-learn's C
 _PAIRS_A_USER = 100
 _CCCP_TOL = 1e-3
-_OTHER_SEEDS = 1 << 20  # a start drawn with the data's seed would be the data's true direction
 _STEPS = 200  # of plain subgradient descent
 
 
@@ -123,7 +122,7 @@ def _recipe(name):
     def path(data, k, seed):
         risk = EmpiricalRisk(make_surrogate(name, k), data)
         for eta, alpha in _RECIPES:
-            solver = SubgradientDescent.paper(alpha, eta, seed=_OTHER_SEEDS + seed)
+            solver = SubgradientDescent.paper(alpha, eta, seed=seed)
             yield f"eta={eta:g}, alpha={alpha:g}", solver.solve(risk).w
 
     return path
@@ -164,7 +163,7 @@ def _logistic(kind):
 
 
 def _random(data, k, seed):
-    yield "", np.random.default_rng(_OTHER_SEEDS + seed).standard_normal(data.n_features)
+    yield "", normal_start(data.n_features, seed)
 
 
 METHODS: dict[str, Callable] = {

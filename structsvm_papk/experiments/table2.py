@@ -46,7 +46,6 @@ PUBLISHED = {
         "auc_higher": [74, 82],
     },
 }
-_OTHER_SEEDS = 1 << 20  # starts must not repeat the draws of the data
 _TOL = 1e-6
 
 
@@ -73,10 +72,10 @@ class Descent:
 
     def solve(self, case, data, seed):
         """Both methods' results."""
-        k, start = CASES[case][0], _OTHER_SEEDS + seed
-        ours = SubgradientDescent.paper(self.alpha, self.eta, self.steps, seed=start)
+        k, settings = CASES[case][0], (self.alpha, self.eta, self.steps)
+        ours = SubgradientDescent.paper(*settings, seed=seed)
         if case == 1:
-            theirs = SGDAtKAvg(self.alpha, self.eta, self.steps, seed=start).solve(data, k)
+            theirs = SGDAtKAvg(*settings, seed=seed).solve(data, k)
         else:
             theirs = ours.solve(EmpiricalRisk(PAUC(k), data))
         return ours.solve(EmpiricalRisk(Avg(k), data)), theirs

@@ -20,11 +20,11 @@ from structsvm_papk.experiments.descents import descend
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.subgradient import normal_start
 from structsvm_papk.surrogates import make_surrogate
 
 _TOL = 1e-4
 _MAX_ITER = 500
-_OTHER_SEEDS = 1 << 20  # starts must not repeat the draws of the data
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Method:
 def _descent(surrogate):
     def fit(data, k, seed, settings):
         risk = EmpiricalRisk(surrogate(k), data)
-        start = np.random.default_rng(_OTHER_SEEDS + seed).standard_normal(risk.n_features)
+        start = normal_start(risk.n_features, seed)
         for steps, same in groupby(settings, lambda setting: setting["steps"]):
             pairs = [(setting["eta"], setting["alpha"]) for setting in same]
             yield from descend(risk, pairs, steps, start)
@@ -151,9 +151,7 @@ def _cccp(name):
 def _stochastic(data, k, seed, settings):
     tenth = max(1, data.n_users // 10)
     for s in settings:
-        descent = SGDAtKAvg(
-            s["alpha"], s["eta"], s["steps"], batch_users=tenth, seed=_OTHER_SEEDS + seed
-        )
+        descent = SGDAtKAvg(s["alpha"], s["eta"], s["steps"], batch_users=tenth, seed=seed)
         yield descent.solve(data, k)
 
 

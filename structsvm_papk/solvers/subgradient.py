@@ -14,6 +14,7 @@ from structsvm_papk.errors import InputError, OracleFailure, check_number
 from structsvm_papk.result import Progress, SolverResult, Status
 
 KEEP = ("best", "last", "average")
+_SEEDS_OF_STARTS = 1 << 20
 _STATE = ("w", "best_w", "best", "total", "n_total", "passes")
 
 
@@ -39,7 +40,7 @@ class SubgradientDescent:
     start_scale : float
         Start at a normal vector with this standard deviation; 0 starts at zero.
     seed : int
-        Seed of the random start.
+        Seed of the random start, see `normal_start`.
     time_limit : float, optional
         Seconds.
 
@@ -127,8 +128,7 @@ class SubgradientDescent:
 
     def _start(self, n_features, w_init):
         if w_init is None:
-            random = np.random.default_rng(self.seed).standard_normal(n_features)
-            return self._project(self.start_scale * random)
+            return self._project(self.start_scale * normal_start(n_features, self.seed))
         w = np.array(w_init, dtype=np.float64)
         if w.shape != (n_features,) or not np.isfinite(w).all():
             raise InputError(f"w_init must be a finite vector of length {n_features}")
@@ -138,6 +138,15 @@ class SubgradientDescent:
         if self.radius is None:
             return w
         return w * min(1.0, self.radius / max(np.linalg.norm(w), 1e-300))
+
+
+def normal_start(n_features: int, seed: int) -> Array:
+    """Standard normal vector, not drawn by ``default_rng(seed)``: that may have made the data.
+
+    Generators of `datasets` draw their true direction first, so a start drawn with the same seed
+    would be the solution. Starts use the seeds from 2^20 on.
+    """
+    return np.random.default_rng(_SEEDS_OF_STARTS + seed).standard_normal(n_features)
 
 
 class _Run:
