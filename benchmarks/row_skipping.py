@@ -1,6 +1,6 @@
 """Whole solves with and without row skipping: rows scored and seconds, as ratios.
 
-    python benchmarks/row_skipping.py [--tol 1e-6] [--repeats 3] [--json FILE]
+    python benchmarks/row_skipping.py [--repeats 3] [--json FILE]
 
 One thread. Every pair of solves runs in turn, the fastest of the repeats counts; the first line is
 one user with 1,000,000 negatives and 50 features.
@@ -52,32 +52,31 @@ def sparse_user(n_rows=300_000, d=2000, per_row=50, n_pos=500, seed=0):
     return RankingData.from_groups(X, y)
 
 
-TASKS = {  # data, k, alpha
-    "1 user x 1,000,000 x 50": (one_user, 100, 1e-3),
-    "the same, float32": (lambda: one_user(dtype=np.float32), 100, 1e-3),
-    "the same, correlated, scales .1 to 10": (lambda: one_user(correlated=True), 100, 1e-3),
-    "1 user x 300,000 x 2,000, 50 non-zeros": (sparse_user, 100, 1e-1),
-    "100 users x 10,000 x 50": (lambda: many_users(100, 10_000, 0.1, 0.005), 20, 1e-3),
-    "500 users x 1,000 x 50": (lambda: many_users(500, 1000, 0.1, 0.02), 10, 1e-3),
-    "5,000 users x 200 x 50": (lambda: many_users(5000, 200, 0.2, 0.05), 5, 1e-3),
+TASKS = {  # data, k, alpha, gap
+    "1 user x 1,000,000 x 50": (one_user, 100, 1e-3, 1e-6),
+    "the same, float32": (lambda: one_user(dtype=np.float32), 100, 1e-3, 1e-6),
+    "the same, correlated, scales .1 to 10": (lambda: one_user(correlated=True), 100, 1e-3, 1e-6),
+    "1 user x 300,000 x 2,000, 50 non-zeros": (sparse_user, 100, 1e-1, 1e-3),
+    "100 users x 10,000 x 50": (lambda: many_users(100, 10_000, 0.1, 0.005), 20, 1e-3, 1e-6),
+    "500 users x 1,000 x 50": (lambda: many_users(500, 1000, 0.1, 0.02), 10, 1e-3, 1e-6),
+    "5,000 users x 200 x 50": (lambda: many_users(5000, 200, 0.2, 0.05), 5, 1e-3, 1e-6),
 }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", nargs="+", default=list(range(len(TASKS))), type=int)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     lines = []
     for number in options.only:
-        task, (make, k, alpha) = list(TASKS.items())[number]
+        task, (make, k, alpha, tol) = list(TASKS.items())[number]
         data = make()
         print(f"{task}, k = {k}, alpha = {alpha:g}", flush=True)
         for name in SURROGATES:
             lines.append({"task": task, "surrogate": name, "k": k, "alpha": alpha})
-            lines[-1] |= measured(make_surrogate(name, k), data, alpha, options)
+            lines[-1] |= measured(make_surrogate(name, k), data, alpha, tol, options.repeats)
             print(LINE.format(**lines[-1]), flush=True)
     if options.json:
         options.json.write_text(json.dumps(lines, indent=1) + "\n")
@@ -89,16 +88,16 @@ LINE = (
 )
 
 
-def measured(surrogate, data, alpha, options):
+def measured(surrogate, data, alpha, tol, repeats):
     risks = {skip: EmpiricalRisk(surrogate, data, skip_rows=skip) for skip in (False, True)}
     for risk in risks.values():  # compiled code is loaded
         CuttingPlane(alpha, max_iter=3).solve(risk)
     best = {False: np.inf, True: np.inf}
-    for _ in range(options.repeats):
+    for _ in range(repeats):
         results = {}
         for skip, risk in risks.items():
             start = time.perf_counter()
-            results[skip] = CuttingPlane(alpha, tol=options.tol).solve(risk)
+            results[skip] = CuttingPlane(alpha, tol=tol).solve(risk)
             best[skip] = min(best[skip], time.perf_counter() - start)
     plain, ours = results[False], results[True]
     scale = max(plain.objective, 1e-3)
