@@ -2,20 +2,22 @@
 
 Two files take turns, so the state before the last one is always there, whatever happens to a write.
 Each is complete or absent (`write_atomically`) and carries a checksum (`tensor_file`). A state
-belongs to one solver with its settings, and to one problem, told by its fingerprint.
+belongs to one solver with its settings, to one problem, told by its fingerprint, and to one version
+of this package: cuts that another one took are not believed.
 """
 
 import re
 import time
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import get_type_hints
 
 import numpy as np
 
-from structsvm_papk.errors import InputError
-from structsvm_papk.outputs import check_writable, remove_leftovers, write_atomically
+from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.outputs import check_writable, held, remove_leftovers, write_atomically
 from structsvm_papk.result import Progress, Status
 from structsvm_papk.tensor_file import TensorFile, package_version
 
@@ -38,14 +40,14 @@ class CheckpointWarning(UserWarning):
 class Checkpoint:
     """Where a solver keeps its state, and how often; the argument `checkpoint` of ``solve``.
 
-    One process at a time may use a folder.
+    One solve at a time may use a folder; another is refused.
 
     Parameters
     ----------
     folder : path-like
         Made where it does not exist. It belongs to one solve; see `part` for several.
     interval : float
-        Seconds between two writes. The end of a solve is always written.
+        Seconds from the end of one write to the next. The end of a solve is always written.
     tell : callable, optional
         Called with a sentence when a run is resumed, and when a file cannot be written or read.
         By default the latter is a `CheckpointWarning`.
@@ -57,40 +59,47 @@ class Checkpoint:
 
     def __post_init__(self):
         object.__setattr__(self, "folder", Path(self.folder))
-        if not isinstance(self.interval, (int, float)) or not self.interval >= 0:
-            raise InputError(f"the interval of a checkpoint must be >= 0, got {self.interval!r}")
+        check_number("the interval of a checkpoint", self.interval, least=0)
 
     def part(self, name):
         """The checkpoint of one of several solves: a folder inside this one."""
         safe = re.sub(r"[^\w.+-]+", "_", name).strip("._")
         return Checkpoint(self.folder / safe, self.interval, self.tell)
 
-    def open(self, solver, oracle, **more):
-        """Begin or go on: the `Keeper` of one solve.
 
-        Parameters
-        ----------
-        solver : dataclass
-            Its fields say what the state belongs to, but for the limits on when to stop.
-        oracle : any with `fingerprint`
-        **more
-            What else the state belongs to.
+@contextmanager
+def opened(checkpoint, solver, oracle, **more):
+    """Begin or go on: the `Keeper` of one solve for as long as the context lasts, or None.
 
-        Raises
-        ------
-        InputError
-            The folder cannot be written, or holds the state of another run; or no file in it can
-            be read; or the oracle has no fingerprint.
-        """
-        if not hasattr(oracle, "fingerprint"):
-            raise InputError("a checkpoint needs an oracle with a method fingerprint()")
-        settings = {name: getattr(solver, name) for name in solver.__dataclass_fields__}
-        limits = {name: settings.pop(name, None) for name in _LIMITS}
-        settings.pop("qp_solver", None)
-        identity = {"solver": type(solver).__name__, **settings, **more}
-        identity["problem"] = oracle.fingerprint()
-        identity = {name: _plain(value) for name, value in identity.items()}
-        return Keeper(self, identity, limits)
+    Parameters
+    ----------
+    checkpoint : Checkpoint, path-like or None
+    solver : dataclass
+        Its fields say what the state belongs to, but for the limits on when to stop.
+    oracle : any with `fingerprint`
+    **more
+        What else the state belongs to.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written, is in use, or holds the state of another run; or no file in it
+        can be read; or the oracle has no fingerprint.
+    """
+    checkpoint = as_checkpoint(checkpoint)
+    if checkpoint is None:
+        yield None
+        return
+    if not hasattr(oracle, "fingerprint"):
+        raise InputError("a checkpoint needs an oracle with a method fingerprint()")
+    settings = {name: getattr(solver, name) for name in solver.__dataclass_fields__}
+    limits = {name: settings.pop(name, None) for name in _LIMITS}
+    settings.pop("qp_solver", None)
+    identity = {"solver": type(solver).__name__, **settings, **more}
+    identity |= {"problem": oracle.fingerprint(), "version": package_version()}
+    identity = {name: _plain(value) for name, value in identity.items()}
+    with held(checkpoint.folder):
+        yield Keeper(checkpoint, identity, limits)
 
 
 def as_checkpoint(given):
@@ -119,7 +128,9 @@ class Keeper:
         self._sequence = 0
         self._failed = False
         self.state, self.status, self.notes = None, None, []
-        self._prepare_folder()
+        remove_leftovers(checkpoint.folder)
+        for path in self._paths:
+            check_writable(path)
         self._load()
         self._written = time.monotonic()
 
@@ -144,26 +155,34 @@ class Keeper:
             "status": None if status is None else str(status),
             "sequence": self._sequence + 1,
             "shapes": {name: list(array.shape) for name, array in arrays.items()},
-            "package_version": package_version(),
         }
-        self._written = time.monotonic()
         try:
             content = _FILE.encoded(description, arrays)
             write_atomically(self._paths[(self._sequence + 1) % 2], content)
         except InputError as error:
-            self._say_once(f"No checkpoint: {error}. The run goes on.")
+            if not self._failed:
+                self._say(f"No checkpoint: {error}. The run goes on.")
+            self._failed = True
         else:
             self._sequence += 1
+        self._written = time.monotonic()
 
-    def _prepare_folder(self):
-        folder = self._checkpoint.folder
+    @contextmanager
+    def taking(self):
+        """The state, of which the body takes what it needs; where that fails, the file is at fault.
+
+        Raises
+        ------
+        InputError
+            An entry is missing, or has another shape, although the checksum is right.
+        """
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write {folder}: {error.strerror}") from None
-        remove_leftovers(folder)
-        for path in self._paths:
-            check_writable(path)
+            yield self.state
+        except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"{self._checkpoint.folder} holds a state that cannot be one of this run "
+                f"({type(error).__name__}: {error}). Delete the folder to start again"
+            ) from None
 
     def _load(self):
         """Take the newest state that can be read."""
@@ -176,7 +195,7 @@ class Keeper:
         if errors and not read:
             raise InputError(f"{'; '.join(errors)}. Delete the folder to start again")
         if errors:
-            self._say_once(f"{errors[0]}; the checkpoint before it is used.")
+            self._say(f"{errors[0]}; the checkpoint before it is used.")
         if not read:
             return
         description, self.state = max(read, key=lambda found: found[0]["sequence"])
@@ -203,10 +222,7 @@ class Keeper:
             "Choose another folder"
         )
 
-    def _say_once(self, sentence):
-        if self._failed:
-            return
-        self._failed = True
+    def _say(self, sentence):
         self.notes.append(sentence)
         if self._checkpoint.tell is not None:
             self._checkpoint.tell(sentence)
@@ -214,9 +230,32 @@ class Keeper:
             warnings.warn(sentence, CheckpointWarning, stacklevel=2)
 
 
-def plain(value):
-    """A number of a state as a number; arrays, and None, as they are."""
-    return value if value is None or value.ndim else value.item()
+def take(target, state, entries, **sizes):
+    """Set attributes of an object from the entries of a state.
+
+    Parameters
+    ----------
+    target : object
+    state : dict of str to ndarray
+    entries : dict of str to str
+        What each is: 'number', or a vector whose length is one of the sizes. With a question mark
+        at the end it may be absent, which gives None.
+    **sizes : int
+
+    Raises
+    ------
+    ValueError
+        An entry is absent or of another shape.
+    """
+    for name, kind in entries.items():
+        value, size = state.get(name), sizes.get(kind.rstrip("?"))
+        if value is not None:
+            if value.shape != (() if size is None else (size,)):
+                raise ValueError(f"{name} has shape {value.shape}")
+            value = np.asarray(value, dtype=np.float64) if value.ndim else value.item()
+        elif not kind.endswith("?"):
+            raise ValueError(f"{name} is missing")
+        setattr(target, name, value)
 
 
 def pack_history(history):
@@ -242,6 +281,8 @@ def _read(path):
         raise _FILE.damaged(path, "an entry is missing")
     if description["shapes"] != shapes:
         raise _FILE.damaged(path, "the arrays have other shapes than described")
+    if any(np.isnan(array).any() for array in arrays.values()):
+        raise _FILE.damaged(path, "it holds numbers that are none (NaN)")
     return description, arrays
 
 

@@ -1,11 +1,18 @@
 """Files that a run writes: checked before the work starts, replaced in one step when it ends."""
 
 import os
+import sys
 import tempfile
-from contextlib import suppress
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from structsvm_papk.errors import InputError
+
+if sys.platform != "win32":
+    import fcntl
+
+_LOCK = "lock"
 
 
 def check_writable(path):
@@ -56,11 +63,53 @@ def write_atomically(path, content):
     _sync_directory(path.resolve().parent)
 
 
-def remove_leftovers(folder):
-    """Remove the temporary files that killed processes left in a folder of one run."""
+@contextmanager
+def held(folder):
+    """Make a folder, and keep others from it for as long as the context lasts.
+
+    The lock is the system's, so it ends with the process, however that ends; its file stays.
+    Windows, and file systems without locks, keep nobody out.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written, or is held already.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror}") from None
+    try:
+        _lock(handle, folder)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle, folder):
+    if sys.platform == "win32":
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(
+            f"{folder} is in use by another run; wait for its end or choose another folder"
+        ) from None
+    except OSError:  # a file system without locks
+        return
+
+
+def remove_leftovers(folder, older_than=0.0):
+    """Remove the temporary files that killed processes left in a folder of one run.
+
+    Where other processes may be writing there, only files of an age in seconds.
+    """
     for path in Path(folder).glob(".*.tmp"):
         with suppress(OSError):
-            path.unlink()
+            if time.time() - path.stat().st_mtime >= older_than:
+                path.unlink()
 
 
 def _temporary_beside(path):

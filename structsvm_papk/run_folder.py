@@ -8,6 +8,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.outputs import remove_leftovers, write_atomically
 
 RECORD = "run.json"
+_AGE = 3600.0  # seconds after which no process can still be writing a part
 
 
 def claim(folder, identity):
@@ -36,7 +37,7 @@ def claim(folder, identity):
     if record.is_file():
         _refuse_other(record, identity)
         return folder
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and any(not _is_unfinished_claim(path) for path in folder.iterdir()):
         raise InputError(
             f"{folder} is not empty and holds no {RECORD}, so it is no folder of an earlier run; "
             "choose a new folder"
@@ -64,7 +65,7 @@ class Cells:
         self.folder = None if folder is None else claim(folder, identity) / "cells"
         if self.folder is not None:
             _make(self.folder)
-            remove_leftovers(self.folder)
+            remove_leftovers(self.folder, _AGE)
 
     def path(self, key):
         """File of a part; the key is of what JSON can say."""
@@ -98,6 +99,11 @@ class Cells:
             found = compute()
             self.save(key, found)
         return found
+
+
+def _is_unfinished_claim(path):
+    """Whether a process was killed in the middle of `claim`."""
+    return path.match(f".{RECORD}.*.tmp")
 
 
 def _plain(value):

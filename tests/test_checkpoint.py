@@ -3,8 +3,8 @@ import warnings
 import numpy as np
 import pytest
 
-from structsvm_papk import outputs
-from structsvm_papk.checkpoint import Checkpoint, CheckpointWarning
+from structsvm_papk import checkpoint, outputs
+from structsvm_papk.checkpoint import _FILE, Checkpoint, CheckpointWarning, _read
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.result import Status
@@ -34,6 +34,10 @@ SOLVERS = {
     "cccp": (CCCP(1e-2), make_risk("clipped_ramp")),
     "cccp, continuation": (CCCP(1e-2, continuation=(10.0, 3.0)), make_risk("clipped_ramp", k=3)),
 }
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.iterdir()}
 
 
 def stop_at(iteration, how):
@@ -88,13 +92,13 @@ def test_a_finished_run_returns_at_once(name, tmp_path):
     solver, risk = SOLVERS[name]
     place = Checkpoint(tmp_path)
     first = solver.solve(risk, checkpoint=place)
-    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    files = contents(tmp_path)
     again = solver.solve(risk, checkpoint=place, callback=interrupt)
     assert again.status is first.status
     assert again.history == first.history
     assert (again.objective, again.lower_bound) == (first.objective, first.lower_bound)
     assert np.array_equal(again.w, first.w)
-    assert files == {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert files == contents(tmp_path)
 
 
 def test_a_sharper_tolerance_goes_on(tmp_path):
@@ -119,28 +123,65 @@ def test_a_sharper_tolerance_goes_on(tmp_path):
 def test_checkpoints_of_other_runs_are_refused(solver, risk, told, tmp_path):
     place = Checkpoint(tmp_path)
     CuttingPlane(1e-3, max_iter=3).solve(make_risk(), checkpoint=place)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    before = contents(tmp_path)
     with pytest.raises(InputError, match=f"another run: .*{told}"):
         solver.solve(risk, checkpoint=place)
-    assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert before == contents(tmp_path)
+
+
+def states(folder):
+    return sorted(folder.glob("*.checkpoint"))
+
+
+def test_checkpoints_of_another_version_are_refused(tmp_path, monkeypatch):
+    solver, risk = SOLVERS["bundle"]
+    solver.solve(risk, checkpoint=tmp_path, callback=stop_at(3, lambda: True))
+    monkeypatch.setattr(checkpoint, "package_version", lambda: "9.9")
+    with pytest.raises(InputError, match=r"another run: version was '[^9]*', is '9\.9'"):
+        solver.solve(risk, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["bundle", "descent, best", "cccp"])
+def test_a_folder_in_use_is_refused_until_the_run_has_ended(name, tmp_path):
+    solver, risk = SOLVERS[name]
+
+    def another(_):
+        with pytest.raises(InputError, match="in use by another run"):
+            solver.solve(risk, checkpoint=tmp_path)
+        return True
+
+    assert solver.solve(risk, checkpoint=tmp_path, callback=another).status is Status.STOPPED
+    with pytest.raises(ZeroDivisionError) as broken:
+        solver.solve(risk, checkpoint=tmp_path, callback=lambda _: 1 / 0)
+    assert solver.solve(risk, checkpoint=tmp_path).n_iter > 1
+    assert broken.traceback  # the frames of the broken run are still there, and hold nothing
+
+
+def test_where_the_system_has_no_locks_runs_go_on(tmp_path, monkeypatch):
+    def unknown(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(outputs.fcntl, "flock", unknown)
+    solver, risk = SOLVERS["bundle"]
+    assert solver.solve(risk, checkpoint=tmp_path).converged
 
 
 def newest(folder):
-    return max(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    return max(states(folder), key=lambda path: path.stat().st_mtime_ns)
 
 
 def test_a_damaged_file_costs_one_interval_and_two_are_refused(tmp_path):
     solver, risk = SOLVERS["bundle"]
     place = Checkpoint(tmp_path, interval=0)
     solver.solve(risk, checkpoint=place, callback=stop_at(6, lambda: True))
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(states(tmp_path)) == 2
     damage(newest(tmp_path))
     seen = []
     with pytest.warns(CheckpointWarning, match="checksum does not match; the checkpoint before"):
         result = solver.solve(risk, checkpoint=place, callback=seen.append)
     assert 4 <= seen[0].iteration <= 6
     assert result.converged and "checksum" in result.notes[0]
-    for path in tmp_path.iterdir():
+    for path in states(tmp_path):
         damage(path)
     with pytest.raises(InputError, match="Delete the folder to start again"):
         solver.solve(risk, checkpoint=place)
@@ -150,7 +191,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     solver, risk = SOLVERS["bundle"]
     (tmp_path / ".state-0.checkpoint.x1y2.tmp").write_bytes(b"half a st")
     solver.solve(risk, checkpoint=Checkpoint(tmp_path))
-    assert [path.suffix for path in tmp_path.iterdir()] == [".checkpoint"]
+    assert [path.suffix for path in sorted(tmp_path.iterdir())] == ["", ".checkpoint"]
 
 
 def damage(path):
@@ -162,7 +203,7 @@ def damage(path):
 def test_every_truncation_is_noticed(tmp_path):
     solver, risk = SOLVERS["bundle"]
     solver.solve(risk, checkpoint=Checkpoint(tmp_path))
-    (path,) = tmp_path.iterdir()
+    (path,) = states(tmp_path)
     content = path.read_bytes()
     for length in np.linspace(0, len(content) - 1, 50).astype(int):
         path.write_bytes(content[:length])
@@ -170,11 +211,50 @@ def test_every_truncation_is_noticed(tmp_path):
             solver.solve(risk, checkpoint=Checkpoint(tmp_path))
 
 
+def forged(array, rng):
+    """An array of another shape, or with a number that no run writes."""
+    kind = rng.integers(6)
+    if kind == 0:
+        return np.concatenate([array, array]) if array.ndim else np.array([array, array])
+    if kind == 1:
+        return array[..., :-1] if array.ndim else -array
+    if kind == 2:
+        return np.zeros(())
+    changed = array.astype(np.float64)
+    changed.flat[rng.integers(changed.size)] = rng.choice([np.nan, np.inf, -1e308, -1.0, 2.0**40])
+    if array.dtype.kind == "i" and np.isfinite(changed).all() and np.abs(changed).max() < 2**60:
+        return changed.astype(np.int64)
+    return changed
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers of 1e308 overflow
+@pytest.mark.parametrize("name", ["bundle", "one list", "one_slack", "descent, average", "cccp"])
+def test_states_with_a_right_checksum_and_wrong_entries_are_refused_or_harmless(name, tmp_path):
+    solver, risk = SOLVERS[name]
+    whole, place = solver.solve(risk), Checkpoint(tmp_path, 1e9)
+    solver.solve(risk, checkpoint=place, callback=stop_at(2, lambda: True))
+    (path,) = states(tmp_path)
+    description, arrays = _read(path)
+    rng, refused = np.random.default_rng(0), 0
+    for entry in arrays:
+        wrong = arrays | {entry: forged(arrays[entry], rng)}
+        shapes = {key: list(array.shape) for key, array in wrong.items()}
+        path.write_bytes(_FILE.encoded(description | {"shapes": shapes}, wrong))
+        try:
+            result = solver.solve(risk, checkpoint=place)
+            assert result.objective >= whole.lower_bound - 1e-9
+        except InputError:
+            refused += 1
+        for other in set(states(tmp_path)) - {path}:
+            other.unlink()
+    assert refused >= 5
+
+
 def test_a_full_disk_costs_the_checkpoint_but_not_the_run(tmp_path, monkeypatch):
     solver, risk = SOLVERS["bundle"]
     place, told = Checkpoint(tmp_path, interval=0), []
     solver.solve(risk, checkpoint=place, callback=stop_at(4, lambda: True))
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    before = contents(tmp_path)
 
     def full(_):
         raise OSError(28, "No space left on device")
@@ -183,7 +263,7 @@ def test_a_full_disk_costs_the_checkpoint_but_not_the_run(tmp_path, monkeypatch)
     with pytest.warns(CheckpointWarning, match=r"No space left .* The run goes on"):
         result = solver.solve(risk, checkpoint=place)
     assert result.converged and "No space left" in result.message
-    assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert before == contents(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         solver.solve(risk, checkpoint=Checkpoint(tmp_path, 0, told.append))
@@ -200,7 +280,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, mo
     monkeypatch.setattr(outputs, "_temporary_beside", denied)
     with pytest.raises(InputError, match="Permission denied"):
         SubgradientDescent(1e-2).solve(risk, checkpoint=Checkpoint(tmp_path / "new"))
-    assert not list((tmp_path / "new").iterdir())
+    assert not states(tmp_path / "new")
 
 
 def denied(path):

@@ -140,6 +140,9 @@ def test_folders_of_other_runs_are_refused(tmp_path):
     assert claim(tmp_path / "a", {"command": "x", "data": "1"}) == tmp_path / "a"
     with pytest.raises(InputError, match="belongs to another run: data differ"):
         claim(tmp_path / "a", {"command": "x", "data": "2"})
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / ".run.json.x1y2.tmp").write_text('{"comm')
+    assert claim(tmp_path / "killed", {"command": "x"}).joinpath("run.json").is_file()
     (tmp_path / "a" / "run.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
         claim(tmp_path / "a", {})

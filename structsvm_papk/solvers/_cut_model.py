@@ -64,9 +64,12 @@ class CutModel:
     @classmethod
     def restored(cls, state, n_features, n_blocks, qp_solver):
         """A model from its state; whatever dual weights were kept, they are feasible again."""
-        slopes = state["slopes"]
+        slopes, block = state["slopes"], state["block"]
+        check_cuts(slopes, state["intercepts"], block, n_features, n_blocks)
+        if np.unique(block).size != n_blocks or state["theta"].shape != block.shape:
+            raise ValueError("a block has no cut, or there is not one dual weight a cut")
         model = cls(n_features, slopes.shape[1], n_blocks, qp_solver)
-        model.add(slopes, state["intercepts"], state["block"])
+        model.add(slopes, state["intercepts"], block)
         theta = onto_simplices(state["theta"], model.starts)
         model._theta[model.order], model._idle[model.order] = theta, state["idle"]
         return model
@@ -195,6 +198,16 @@ class CutModel:
         self.order = slots[np.argsort(self._block[slots], kind="stable")]
         counts = np.bincount(self._block[self.order], minlength=self.n_blocks)
         self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+
+
+def check_cuts(slopes, intercepts, blocks, n_features, n_blocks):
+    """Raise ValueError unless these are cuts in that many variables or more."""
+    if slopes.ndim != 2 or slopes.shape[1] < n_features or not np.isfinite(slopes).all():
+        raise ValueError("the cuts' slopes do not fit")
+    if not intercepts.shape == blocks.shape == slopes.shape[:1]:
+        raise ValueError("the cuts have not one intercept and one block each")
+    if blocks.dtype.kind != "i" or ((blocks < 0) | (blocks >= n_blocks)).any():
+        raise ValueError("a cut's block is none")
 
 
 def _factor(gram):

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback, Oracle
-from structsvm_papk.checkpoint import pack_history, plain, unpack_history
+from structsvm_papk.checkpoint import opened, pack_history, take, unpack_history
 from structsvm_papk.errors import InputError, OracleFailure, check_number
 from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
+from structsvm_papk.solvers._cut_model import check_cuts
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, _default_blocks
 
 _SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
@@ -29,10 +30,12 @@ _SCOUT = 3e-3  # criticality to which every start is followed, before the best i
 _ROUNDING = 1e-9
 _INNER_ITERATIONS = 500
 _CUTS = ("slopes", "intercepts", "blocks")
-_STATE = (  # what a checkpoint keeps of a descent, beside its last majorant
-    *("w", "objective", "initial", "alpha", "stage", "n_steps", "seconds", "passes", "n_iter"),
-    *("lower_bound", "criticality", "reached", "previous_w"),
+_NUMBERS = (
+    *("objective", "initial", "alpha", "stage", "n_steps", "seconds", "passes", "n_iter"),
+    *("lower_bound", "criticality", "reached"),
 )
+# what a checkpoint keeps of a descent, beside its last majorant
+_STATE = dict.fromkeys(_NUMBERS, "number") | {"w": "w", "previous_w": "w?"}
 _SCALES = 4.0 ** np.arange(-10, 11)
 
 
@@ -188,10 +191,9 @@ class CCCP:
             raise InputError("CCCP needs an oracle with majorants; this one has none")
         starts = _starts(self, oracle, w_init, warm_start)
         oracle = self._in_blocks(oracle)
-        keeper = checkpoint and checkpoint.open(
-            self, oracle, n_blocks=getattr(oracle, "n_blocks", 1), starts=list(starts)
-        )
-        return _Search(self, oracle, callback, keeper).run(starts)
+        n_blocks = getattr(oracle, "n_blocks", 1)
+        with opened(checkpoint, self, oracle, n_blocks=n_blocks, starts=list(starts)) as keeper:
+            return _Search(self, oracle, callback, keeper).run(starts)
 
     def _in_blocks(self, oracle):
         if not hasattr(oracle, "with_blocks"):
@@ -238,7 +240,8 @@ class _Search:
         self.history, self.stop, self.failure = [], None, ()
         self.descents, self.polishing = [], False
         if keeper is not None and keeper.state is not None:
-            self._go_on(keeper.state)
+            with keeper.taking() as state:
+                self._go_on(state)
 
     def run(self, starts):
         if self.keeper is not None and self.keeper.status is not None:
@@ -374,17 +377,24 @@ class _Descent:
     def restored(cls, search, name, state):
         """A descent from its state."""
         descent = cls(search, name)
-        for field_name in _STATE:
-            setattr(descent, field_name, plain(state.get(field_name)))
+        take(descent, state, _STATE, w=search.oracle.n_features)
+        off = abs(descent._evaluate(descent.w) - descent.objective)
+        if off > _ROUNDING * max(1.0, abs(descent.objective)):
+            raise ValueError(f"the risk has another value at the point from {name!r}")
+        if descent.stage not in range(len(search.config.continuation) + 1):
+            raise ValueError(f"stage {descent.stage} of the continuation")
         if descent.previous_w is not None:
+            cuts = tuple(state[f"cuts_{part}"] for part in _CUTS)
+            inner_w = state["inner_w"]
             descent.previous = descent.oracle.majorant(descent.previous_w, descent.config.majorant)
+            check_cuts(*cuts, inner_w.size, getattr(descent.previous, "n_blocks", 1))
             descent.inner = SolverResult(
-                state["inner_w"],
+                inner_w,
                 float(state["inner_objective"]),
                 -np.inf,
                 Status.STOPPED,
                 alpha=descent.alpha,
-                cuts=tuple(state[f"cuts_{part}"] for part in _CUTS),
+                cuts=cuts,
             )
         return descent
 

@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.checkpoint import pack_history, plain, unpack_history
+from structsvm_papk.checkpoint import opened, pack_history, take, unpack_history
 from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError, OracleFailure, check_number
 from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
@@ -37,10 +37,10 @@ _MAX_IDLE = {"bundle": 12, "line_search": 50, "one_slack": 50}  # iterations a c
 _AHEAD = 0.1  # of the way from the best point to the proposal: where line_search cuts
 _LINE_STEPS = 20
 _SAME = 1e-9  # subgradients at zero that differ by less are of one risk
-_STATE = (  # what a checkpoint keeps beside the model and the history
-    *("best", "lower_bound", "centre", "at_zero", "slope_at_zero"),
-    *("predicted", "prox", "nulls", "passes", "last_progress", "best_w"),
-)
+_NUMBERS = ("best", "lower_bound", "predicted", "prox", "nulls", "passes", "last_progress")
+# what a checkpoint keeps beside the model and the history; the best point last: it says that there
+# is something to return
+_STATE = dict.fromkeys(_NUMBERS, "number") | {"best_w": "w"}
 
 
 @dataclass(frozen=True)
@@ -140,11 +140,13 @@ class CuttingPlane:
                 "SubgradientDescent for 'ts_alg2'"
             )
         oracle = self._in_blocks(oracle)
-        keeper = checkpoint and checkpoint.open(self, oracle, n_blocks=oracle.n_blocks)
-        run = _Run(self, oracle, callback, keeper)
         # the matrices of the model are small: more BLAS threads only wait for each other, and the
         # last digits would depend on their number
-        with threadpool_limits(limits=1, user_api="blas"):
+        with (
+            opened(checkpoint, self, oracle, n_blocks=oracle.n_blocks) as keeper,
+            threadpool_limits(limits=1, user_api="blas"),
+        ):
+            run = _Run(self, oracle, callback, keeper)
             try:
                 return run.result(run.loop(w_init, warm_start))
             except KeyboardInterrupt:
@@ -215,7 +217,8 @@ class _Run:
         if self.keeper is None or self.keeper.state is None:
             self._start(w_init, warm_start)
         else:
-            self._go_on(self.keeper.state)
+            with self.keeper.taking() as state:
+                self._go_on(state)
             if self.keeper.status is not None:
                 return self.keeper.status
         line_search = _LineSearch(self) if self.config.method == "line_search" else None
@@ -271,8 +274,22 @@ class _Run:
         self.model = CutModel.restored(
             state, self.oracle.n_features, self.oracle.n_blocks, self.config.qp_solver
         )
-        for name in _STATE:  # the best point last: it says that there is something to return
-            setattr(self, name, plain(state.get(name)))
+        take(self, state, _STATE, w=self.oracle.n_features)
+        self._check_state()
+
+    def _check_state(self):
+        """Ask at zero and at the best point: its objective, and the cuts, have to fit the risk."""
+        self.ask(np.zeros_like(self.best_w))
+        cuts = self.ask(self.best_w)
+        self.centre = cuts.point
+        slopes, intercepts, blocks = self.model.active_cuts()
+        values = cuts.slopes @ cuts.point + cuts.intercepts
+        above = slopes @ cuts.point + intercepts - values[blocks]
+        off = abs(self.objective(self.best_w, cuts.value) - self.best)
+        if max(off, above.max(initial=0.0)) > _SAME * max(1.0, abs(self.best)):
+            raise ValueError("the risk has other values at the best point")
+        if not 0.0 <= self.prox < np.inf:
+            raise ValueError(f"the proximal term is {self.prox}")
 
     def _problem(self):
         """What tells this risk and its blocks from others; None where zero was never asked."""

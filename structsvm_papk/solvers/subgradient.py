@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback, Oracle
-from structsvm_papk.checkpoint import pack_history, plain, unpack_history
+from structsvm_papk.checkpoint import opened, pack_history, take, unpack_history
 from structsvm_papk.errors import InputError, OracleFailure, check_number
 from structsvm_papk.result import Progress, SolverResult, Status
 
 KEEP = ("best", "last", "average")
 _SEEDS_OF_STARTS = 1 << 20
-_STATE = ("w", "best_w", "best", "total", "n_total", "passes")
+_STATE = {"w": "w", "best_w": "w", "total": "w"} | dict.fromkeys(
+    ("best", "n_total", "passes"), "number"
+)
 
 
 @dataclass(frozen=True)
@@ -113,18 +115,18 @@ class SubgradientDescent:
             w_init = warm_start.w
         # an average is over the second half of the steps: another number is another run
         half = {"average_from": self.max_iter // 2} if self.keep == "average" else {}
-        keeper = checkpoint and checkpoint.open(self, oracle, **half)
-        run = _Run(self, oracle, self._start(oracle.n_features, w_init), callback, keeper)
-        try:
-            return run.result(run.loop())
-        except KeyboardInterrupt:
-            if run.best_w is None:
-                raise
-            return run.result(Status.INTERRUPTED)
-        except OracleFailure as failure:
-            if run.best_w is None:
-                raise
-            return run.result(Status.FAILED, str(failure))
+        with opened(checkpoint, self, oracle, **half) as keeper:
+            run = _Run(self, oracle, self._start(oracle.n_features, w_init), callback, keeper)
+            try:
+                return run.result(run.loop())
+            except KeyboardInterrupt:
+                if run.best_w is None:
+                    raise
+                return run.result(Status.INTERRUPTED)
+            except OracleFailure as failure:
+                if run.best_w is None:
+                    raise
+                return run.result(Status.FAILED, str(failure))
 
     def _start(self, n_features, w_init):
         if w_init is None:
@@ -162,7 +164,8 @@ class _Run:
         self.history = []
         self.saved = None  # the state after the last whole step
         if keeper is not None and keeper.state is not None:
-            self._go_on(keeper.state)
+            with keeper.taking() as state:
+                self._go_on(state)
 
     def loop(self):
         config = self.config
@@ -199,8 +202,7 @@ class _Run:
         return {**self.saved, "history": pack_history(history)}
 
     def _go_on(self, state):
-        for name in _STATE:
-            setattr(self, name, plain(state[name]))
+        take(self, state, _STATE, w=self.w.size)
         self.history = unpack_history(state["history"])
         self.started = time.perf_counter() - float(state["seconds"])
         self._keep()
