@@ -209,8 +209,12 @@ def table3(
     plan = experiment.Plan(str(folder), dataset, tuple(k or ()), seeds, tuple(method or ()), grid)
     if dataset == "movielens":
         console.note(movielens.LICENCE)
-    with _progress() as watch:
-        found = experiment.run(plan, results, jobs, watch)
+    try:
+        with _progress() as watch:
+            found = experiment.run(plan, results, jobs, watch)
+    except KeyboardInterrupt:
+        console.note(f"finished fits are kept in {results}; the same command goes on from there")
+        raise
     if found["published_data"] is False:
         console.note(
             f"{folder} is not MovieLens 100K (other numbers of ratings, users or items): the "

@@ -7,13 +7,12 @@ trained on all training users, and is judged by the mean pAp@k gain of held-out 
 """
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 
 import numpy as np
 from scipy import stats
 
+from structsvm_papk._processes import workers
 from structsvm_papk.comparison import mean_pap_at_k
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
@@ -335,7 +334,7 @@ def _in_turn(tasks):
 
 
 def _in_processes(tasks, jobs):
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with workers(jobs) as pool:
         yield from pool.map(_one_data_set, tasks)
 
 

@@ -11,18 +11,17 @@ surrogates (TS exactly); CCCP on Ramp and ClippedRamp; and the baselines.
 
 import hashlib
 import json
-import signal
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from itertools import groupby, product
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from structsvm_papk import __version__, metrics
+from structsvm_papk._processes import workers
 from structsvm_papk.baselines import scores_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import movielens
@@ -197,18 +196,9 @@ def _in_turn(tasks):
 
 
 def _in_processes(tasks, jobs):
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_set_up_worker)
-    try:
+    with workers(jobs) as pool:
         for future in as_completed([pool.submit(_compute, task) for task in tasks]):
             yield from future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _set_up_worker():
-    """No threads of its own, as workers share the processors; Ctrl-C is the parent's business."""
-    threadpool_limits(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @lru_cache(maxsize=4)

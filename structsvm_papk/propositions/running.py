@@ -2,12 +2,12 @@
 
 import time
 import zlib
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 
 import numpy as np
 
+from structsvm_papk._processes import workers
 from structsvm_papk.errors import InputError
 from structsvm_papk.propositions.claims import CLAIMS
 from structsvm_papk.propositions.optimising import OPTIMUM_CLAIMS, search_optima
@@ -116,7 +116,7 @@ def _results(ids, seed, effort, n_jobs):
         return
     # the slow checks first, so that no process idles at the end
     order = sorted(ids, key=lambda name: name not in OPTIMUM_CLAIMS)
-    with ProcessPoolExecutor(min(n_jobs, len(ids)), mp_context=get_context("spawn")) as pool:
+    with workers(min(n_jobs, len(ids))) as pool:
         for future in as_completed([pool.submit(run_check, n, seed, effort) for n in order]):
             yield future.result()
 
