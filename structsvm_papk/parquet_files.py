@@ -146,8 +146,6 @@ class ParquetFiles:
         They go to the file `stripe` first, a few columns at a time: a decoder holds some megabytes
         of every column that it reads, more than many columns leave room for.
         """
-        import pyarrow as pa
-
         width, step = self.dtype.itemsize, max(1, _PIECE_BYTES // self.row_bytes)
         with _parquet(path) as file:
             for g in range(file.num_row_groups):
@@ -160,7 +158,6 @@ class ParquetFiles:
                         stripe.seek((c * n_rows + first) * width)
                         stripe.readinto(column)
                     out.write(np.ascontiguousarray(columns.T))
-        pa.default_memory_pool().release_unused()
 
     def _write_columns(self, file, g, c, stripe):
         """Write some columns of row group g, from column c on, one after the other."""
@@ -211,6 +208,8 @@ def _range_of(path, file, columns, lo, hi):
     origin = int(ends[groups[0]] - sizes[groups[0]])
     for start, frame in _frames_of(path, file, groups, columns):
         row = origin + start
+        if row >= hi:
+            return
         first, last = max(lo - row, 0), min(hi - row, frame.num_rows)
         if first < last:
             yield row + first, frame.slice(first, last - first)
@@ -225,6 +224,7 @@ def _frames_of(path, file, groups, columns):
         for batch in file.iter_batches(_BATCH_ROWS, groups, columns, use_threads=False):
             yield row, pa.Table.from_batches([batch])
             row += batch.num_rows
+            pa.default_memory_pool().release_unused()  # it keeps some ten times what is in use
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} is damaged or has changed: {error}") from None
 

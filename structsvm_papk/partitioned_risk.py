@@ -33,8 +33,8 @@ class Summary:
         Of the users of the partition.
     first_excluded : str
         What is wrong with the first of those that are left out.
-    indptr : ndarray of int64, shape (n_used + 1,)
-        Bounds of the rows of the users that are used.
+    n_rows : int
+        Rows of the users that are used.
     most_positives : int
         Of one of these users.
     fingerprint : str
@@ -44,7 +44,7 @@ class Summary:
     n_features: int
     exclusions: Exclusions
     first_excluded: str
-    indptr: np.ndarray
+    n_rows: int
     most_positives: int
     fingerprint: str
 
@@ -66,11 +66,10 @@ def summarise(data, k):
     exclusions = data.exclusions(k)
     first = data.name_first(exclusions)
     if not exclusions.n_used:
-        indptr = np.zeros(1, dtype=np.int64)
-        return None, Summary(data.n_features, exclusions, first, indptr, 0, "")
+        return None, Summary(data.n_features, exclusions, first, 0, 0, "")
     used = data.usable(k)
-    most = int(used.n_pos.max())
-    return used, Summary(data.n_features, exclusions, first, used.indptr, most, used.fingerprint())
+    sizes = used.rows.size, int(used.n_pos.max())
+    return used, Summary(data.n_features, exclusions, first, *sizes, used.fingerprint())
 
 
 class PartitionedRisk:
@@ -121,6 +120,11 @@ class PartitionedRisk:
     def convex(self):
         """Whether the surrogate is convex."""
         return self.surrogate.convex
+
+    @property
+    def data(self):
+        """Refused: what asks for it needs all rows in one place."""
+        raise InputError("this needs all data in one place, and the data are in partitions")
 
     @property
     def n_users(self):
@@ -219,7 +223,7 @@ class PartitionedRisk:
 
     def _split(self, n_blocks):
         """Give every partition its blocks; with fewer blocks than partitions they share them."""
-        rows = np.array([each.indptr[-1] for each in self._used])
+        rows = np.array([each.n_rows for each in self._used])
         ends = np.cumsum(rows)
         if n_blocks < rows.size:
             self._shares = [1] * rows.size

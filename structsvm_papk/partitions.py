@@ -4,6 +4,7 @@ A partition is a small description with ``load() -> RankingData``: rows of array
 rows of files. Files must hold each user's rows together; which users come first does not matter.
 """
 
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -45,8 +46,9 @@ class UserRows:
 
     @property
     def nbytes(self):
-        """Bytes in memory, without what Python objects among the labels refer to."""
-        return self.users.nbytes + self.indptr.nbytes + self.positive.nbytes
+        """Bytes in memory."""
+        objects = sum(map(sys.getsizeof, self.users)) if self.users.dtype == object else 0
+        return self.users.nbytes + objects + self.indptr.nbytes + self.positive.nbytes
 
 
 def scan_users(source, threshold=None):
@@ -78,8 +80,11 @@ def scan_users(source, threshold=None):
         last = groups[-1]
         users.append(groups[new])
         starts.append(first + np.flatnonzero(new))
+    # users may be as many as a third of the rows: no copy lives longer than it must
+    indptr = np.full(1 + sum(map(len, starts)), source.n_rows)
+    np.concatenate(starts, out=indptr[:-1])
+    del starts
     users = np.concatenate(users)
-    indptr = np.append(np.concatenate(starts), source.n_rows).astype(np.int64)
     _refuse_scattered(source, users, indptr)
     if threshold is None:
         _check_classes(source, values)
@@ -118,11 +123,13 @@ def _check_classes(source, values):
 def _refuse_scattered(source, users, indptr):
     """Every user must be one run of rows."""
     try:
-        _, codes = np.unique(users, return_inverse=True)
+        if (users[1:] > users[:-1]).all():
+            return
+        order = np.argsort(users, kind="stable")
     except TypeError:
         raise InputError(f"{source.name}: the users' labels are of different types") from None
-    order = np.argsort(codes, kind="stable")
-    again = np.flatnonzero(codes[order][1:] == codes[order][:-1])
+    ordered = users[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])
     if again.size:
         u, v = order[again[0]], order[again[0] + 1]
         raise InputError(
@@ -162,8 +169,10 @@ class FilePartition:
     def load(self):
         """Read and check the rows, as `RankingData`."""
         X, labels, groups = self.source.rows(self.start, self.stop)
+        first = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+        indptr = np.append(first, groups.size)
         try:
-            return RankingData.from_groups(X, labels >= self.relevant_from, groups)
+            return RankingData(X, labels >= self.relevant_from, indptr, groups[indptr[:-1]])
         except InputError as error:
             raise InputError(f"{self}: {error}") from None
 

@@ -19,6 +19,7 @@ from structsvm_papk.partitions import cut_users, scan_users
 
 _PARTS_IN_BUDGET = 12
 _ROW_BYTES = 48  # beside its features, of a row in work: its place, its score, its coefficient
+_USER_BYTES = 24  # of a user beside its label and place: while they are put in order, and kept
 _CUT_SHARE = 0.15  # of the budget for the solver's cuts
 _CUTS_A_BLOCK = 40  # how many it may hold at a time, with copies
 
@@ -130,15 +131,17 @@ class _StreamedParts:
     def _plan(self, source, budget):
         """Bounds of the partitions in users, and the bytes that are free to keep some of them."""
         lists, row_bytes = self._lists, source.row_bytes
-        free = int((1 - _CUT_SHARE) * budget) - lists.nbytes - 24 * lists.users.size
+        always = lists.nbytes + (_USER_BYTES + lists.users.itemsize) * lists.users.size
+        free = int((1 - _CUT_SHARE) * budget) - always
         bounds = cut_users(lists.indptr, max(1, free // (_PARTS_IN_BUDGET * row_bytes)))
         largest = int(np.diff(lists.indptr[bounds]).max())
         needed = largest * (2 * row_bytes + _ROW_BYTES)
+        least = (always + needed) / (1 - _CUT_SHARE) / 1e6
         if needed > free:
             raise InputError(
-                f"{source.name}: a memory budget of {budget / 1e6:.3g} MB is too small: "
-                f"{largest} rows of one user or more need "
-                f"{(budget - free + needed) / 1e6:.3g} MB to be read ahead and computed"
+                f"{source.name}: a memory budget of {budget / 1e6:.3g} MB is too small: labels and "
+                f"users take {always / 1e6:.3g} MB, and to read and compute {largest} rows at a "
+                f"time {needed / 1e6:.3g} MB; give at least {least:.3g} MB"
             )
         return bounds, free - needed
 

@@ -5,11 +5,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from structsvm_papk import parquet_files
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.npy_files import NpyFiles
 from structsvm_papk.parquet_files import ParquetFiles
 from structsvm_papk.partitions import (
+    UserRows,
     array_partitions,
     cut_users,
     file_partitions,
@@ -220,3 +222,31 @@ def test_values_that_are_not_finite_are_placed(tmp_path):
     partition = file_partitions(npy_source(tmp_path, X, y, groups), 1)[3]
     with pytest.raises(InputError, match=r"X\.npy, rows 15 to 44: X holds inf at row 5, column 1"):
         partition.load()
+
+
+def test_users_that_are_text_count_with_their_characters():
+    labels = np.array([f"user-{'x' * 100}{i}" for i in range(50)], dtype=object)
+    rows = UserRows(labels, np.arange(51), np.ones(50, dtype=bool), 0.5)
+    assert rows.nbytes > 50 * (107 + 8 + 8 + 1)
+
+
+def test_batches_beyond_the_range_are_not_decoded(tmp_path, monkeypatch):
+    monkeypatch.setattr("structsvm_papk.parquet_files._BATCH_ROWS", 5)
+    source = parquet_source(tmp_path, *lists(), rows=1000)
+    decoded = []
+
+    def counted(path, file, groups, columns):
+        for start, frame in frames_of(path, file, groups, columns):
+            decoded.append(start)
+            yield start, frame
+
+    frames_of = parquet_files._frames_of
+    monkeypatch.setattr(parquet_files, "_frames_of", counted)
+    assert len(source.rows(3, 12)[1]) == 9
+    assert max(decoded) <= 15
+
+
+def test_users_of_a_partition_keep_the_order_of_the_file(source):
+    parts = [partition.load() for partition in file_partitions(source, 15 * source.row_bytes)]
+    users = np.concatenate([data.users for data in parts])
+    assert users.astype(str).tolist() == list("4290713")

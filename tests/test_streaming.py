@@ -1,14 +1,18 @@
 """The risk of data in files, within a memory budget."""
 
+import threading
+
 import numpy as np
 import pytest
 from test_partitions import npy_source, parquet_source
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.result import Status
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.global_ramp import GlobalRamp
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.streaming import StreamedRisk
 from structsvm_papk.surrogates import CONVEX, SURROGATES
@@ -146,7 +150,7 @@ def test_line_search_says_what_it_needs(tmp_path):
 
 @pytest.mark.parametrize("budget", [12_000, 1, 0])
 def test_a_budget_that_is_too_small_says_what_is_needed(tmp_path, budget):
-    with pytest.raises(InputError, match=r"too small.*MB to be|must be positive"):
+    with pytest.raises(InputError, match=r"too small.*give at least .* MB|must be positive"):
         streamed(tmp_path, budget=budget)
 
 
@@ -194,3 +198,38 @@ def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(tmp_path, ho
     assert result.lower_bound <= in_memory()(result.w)[0] + 5e-3 * (result.w @ result.w)
     with pytest.raises(OracleFailure, match="has changed"):
         oracle(np.zeros(N_FEATURES))
+
+
+def test_the_next_partition_is_read_while_one_is_computed(tmp_path):
+    parts = streamed(tmp_path).parts
+    begun = [threading.Event() for _ in parts._users]
+    load = parts._load
+
+    def noted(i):
+        begun[i].set()
+        return load(i)
+
+    def task(data, share, n_threads):
+        computed.append(data)
+        following = begun[len(computed)] if len(computed) < len(begun) else begun[-1]
+        return following.wait(10)
+
+    computed, parts._load = [], noted
+    assert all(parts.run(task, [1] * len(begun)))
+
+
+def test_what_needs_all_data_in_one_place_says_so(tmp_path):
+    with pytest.raises(InputError, match="the data are in partitions"):
+        diagnose(streamed(tmp_path))
+    with pytest.raises(InputError, match="bounds over boxes"):
+        GlobalRamp(1e-2).solve(streamed(tmp_path, "ramp"))
+
+
+def test_single_precision_is_summed_in_double(tmp_path):
+    X, y, groups = lists()
+    X = X.astype(np.float32)
+    surrogate, w = make_surrogate("ts", 4), np.arange(N_FEATURES) / 7
+    found = StreamedRisk(surrogate, npy_source(tmp_path, X, y, groups), X_BYTES // 2)(w)
+    expected = EmpiricalRisk(surrogate, RankingData.from_groups(X.astype(float), y, groups))(w)
+    assert found[0] == pytest.approx(expected[0], rel=1e-13)
+    np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-13)
