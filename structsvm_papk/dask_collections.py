@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk.cluster import connect
-from structsvm_papk.data import RankingData
+from structsvm_papk.data import RankingData, _refuse_non_finite
 from structsvm_papk.errors import InputError
 
 
@@ -97,7 +97,7 @@ class DaskLists:
                 "spread over workers"
             )
         self.client = client
-        self.sample = X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
+        self.sample = _sample(X)
         self._blocks = client.compute(_row_blocks(X, y, groups))
         looks = client.gather(client.map(_look, self._blocks, pure=False))
         filled = [b for b, look in enumerate(looks) if look.users.size]
@@ -106,6 +106,8 @@ class DaskLists:
         if not filled:
             raise InputError("X has no rows")
         self.classes = np.unique(np.concatenate([look.classes for look in self._looks]))
+        if len({look.users.dtype.kind in "OUS" for look in self._looks}) > 1:
+            raise _other_types("some blocks hold text, others numbers")
 
     def partitions(self, relevant_from, repartition=True):
         """Futures of partitions of whole users, for `DaskRisk`.
@@ -154,11 +156,22 @@ class DaskLists:
         block = np.repeat(np.arange(len(self._looks)), [look.users.size for look in self._looks])
         counts = np.concatenate([look.counts for look in self._looks])
         users = np.concatenate([look.users for look in self._looks])
-        _, codes = np.unique(users, return_inverse=True)
+        _, codes = _sorted(users, return_inverse=True)
         # most rows first; where blocks hold as many, they take turns
         order = np.lexsort(((block - codes) % len(self._looks), -counts, codes))
         first = np.append(True, np.diff(codes[order]) > 0)
         return block, block[order[first]][codes], users
+
+
+def _sample(X):
+    """What X looks like, without rows."""
+    if X.ndim != 2:
+        raise InputError(f"X must have two dimensions (rows, features), got {X.ndim}")
+    if hasattr(X, "columns"):
+        return X._meta
+    if np.isnan(X.shape[1]):
+        raise InputError("the number of columns of X is not known: call X.compute_chunk_sizes()")
+    return np.empty((0, X.shape[1]))
 
 
 def _row_blocks(X, y, groups):
@@ -166,8 +179,6 @@ def _row_blocks(X, y, groups):
     import dask
 
     X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
-    if X.ndim != 2:
-        raise InputError(f"X must have two dimensions (rows, features), got {X.ndim}")
     X, y = _aligned(X, y, "y")
     X, groups = _aligned(X, groups, "groups")
     X, y = _aligned(X, y, "y")  # X may have learned its sizes
@@ -207,6 +218,8 @@ def _rows(b, X, y, groups):
     """Check the rows of block b; runs on a worker."""
     X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     y, groups = np.asarray(y), np.asarray(groups)
+    if y.ndim != 1 or groups.ndim != 1:
+        raise InputError("y and groups must have one dimension: give series, not frames")
     if not X.shape[0] == y.size == groups.size:
         raise InputError(
             f"block {b}: X has {X.shape[0]} rows, y {y.size} and groups {groups.size}; call "
@@ -221,12 +234,29 @@ def _rows(b, X, y, groups):
         if np.any(missing):
             row = np.flatnonzero(missing)[0]
             raise InputError(f"block {b}: {name} is missing at row {row} of the block")
+    if X.dtype.kind == "f":
+        try:
+            _refuse_non_finite(X)
+        except InputError as error:
+            raise InputError(f"block {b}: {error}") from None
     return _Rows(X, y, groups)
 
 
 def _look(rows):
-    users, counts = np.unique(rows.groups, return_counts=True)
+    users, counts = _sorted(rows.groups, return_counts=True)
     return _Look(rows.X.shape[1], np.unique(rows.y), users, counts)
+
+
+def _sorted(users, **wanted):
+    """`numpy.unique` of the users' labels."""
+    try:
+        return np.unique(users, **wanted)
+    except TypeError as error:
+        raise _other_types(error) from None
+
+
+def _other_types(why):
+    return InputError(f"groups: labels of different types cannot be sorted ({why}); use one type")
 
 
 def _take(rows, users, others=False):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from distributed import Client
 from scipy import sparse
-from test_streaming import lists
+from test_streaming import N_FEATURES, lists
 
 from structsvm_papk import PAPKRanker
 from structsvm_papk.dask_collections import DaskLists, current_client
@@ -142,6 +142,18 @@ def broken(name):
         X = da.where(X > 3.0, np.inf, X)
     elif name == "matrix":
         parts["y"] = np.column_stack([y, y])
+    elif name == "frame":
+        parts["y"] = dd.from_pandas(pd.DataFrame({"y": y, "z": y}), npartitions=6)
+    elif name == "vector":
+        X = X[:, 0]
+    elif name == "hidden columns":
+        X = X[:, da.from_array(np.ones(N_FEATURES, dtype=bool), chunks=-1)]
+    elif name == "types in a block":
+        parts["groups"] = np.array([0, "a"] * 2000, dtype=object)
+    elif name == "types of blocks":
+        parts["groups"] = da.from_array(groups, chunks=777).map_blocks(
+            lambda b: b.astype(str) if b[0] > 50 else b, meta=np.empty(0, dtype=object)
+        )
     return X, parts["y"], parts["groups"]
 
 
@@ -153,8 +165,13 @@ def broken(name):
         ("hidden lengths", r"block 1: X has 777 rows, y 776 .*compute_chunk_sizes"),
         ("missing user", "block 1: groups is missing at row 423"),
         ("text labels", r"block \d: y must hold numbers"),
-        ("not finite", "X holds inf"),
+        ("not finite", r"block \d: X holds inf at row \d+, column"),
         ("matrix", "y must have one dimension"),
+        ("frame", "y and groups must have one dimension"),
+        ("vector", "two dimensions"),
+        ("hidden columns", "number of columns of X is not known"),
+        ("types in a block", "groups: labels of different types"),
+        ("types of blocks", "groups: labels of different types"),
     ],
 )
 def test_collections_that_cannot_be_used(client, name, message):
