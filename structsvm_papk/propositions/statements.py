@@ -1,0 +1,193 @@
+"""What statements about lists are made of: violations, hypotheses, and shapes of lists.
+
+A violation is a function of a `Batch` of instances that is positive where a statement fails; a
+hypothesis tells on which instances it is claimed.
+"""
+
+import itertools
+
+import numpy as np
+
+from structsvm_papk.propositions.lists import Batch, shapes
+
+DELTA = 1.0
+_ROUNDING = 1e-12
+
+
+def value(batch, name):
+    """Value (n, m) of the risk or of a surrogate."""
+    return batch.risk() if name == "risk" else batch.surrogate(name)
+
+
+def below(*names):
+    """Violation of ``names[0] <= names[1] <= ..``."""
+
+    def violation(batch):
+        values = [value(batch, name)[:, 0] for name in names]
+        return np.max([a - b for a, b in itertools.pairwise(values)], axis=0)
+
+    return violation
+
+
+def vanish(*names):
+    """Violation of: all these values are zero."""
+    return lambda batch: np.max([np.abs(value(batch, name)[:, 0]) for name in names], axis=0)
+
+
+def both(*violations):
+    """Violation of several statements at once."""
+    return lambda batch: np.max([v(batch) for v in violations], axis=0)
+
+
+def equal(*names):
+    """Violation of: all these values agree."""
+
+    def violation(batch):
+        values = np.array([value(batch, name)[:, 0] for name in names])
+        return values.max(axis=0) - values.min(axis=0)
+
+    return violation
+
+
+def convex(name):
+    """Violation of midpoint convexity along the two lists of an instance."""
+
+    def violation(batch):
+        middle = Batch(
+            batch.p.mean(axis=1, keepdims=True), batch.q.mean(axis=1, keepdims=True), batch.shape
+        )
+        return value(middle, name)[:, 0] - value(batch, name).mean(axis=1)
+
+    return violation
+
+
+def realises(condition, delta=DELTA):
+    """Return the hypothesis: the margin condition holds with margin delta."""
+    return lambda batch: (batch.margins()[condition] >= delta - _ROUNDING).all(axis=1)
+
+
+def move_into(condition, delta=DELTA):
+    """Shift the negatives so that the largest one is as high as the condition allows."""
+
+    def prepare(batch):
+        p, beta = batch.best, batch.shape.beta
+        limits = {
+            "weak": p[..., beta - 1] - delta,
+            "beta": p[..., batch.shape.n_pos - beta :].mean(axis=-1) - delta,
+            "moderate": np.minimum(p[..., -1], p[..., beta - 1] - delta),
+            "strong": p[..., -1] - delta,
+        }
+        shift = limits[condition] - batch.top
+        return batch.with_scores(batch.p, _at_most(batch.q + shift[..., None], limits[condition]))
+
+    return prepare
+
+
+def _at_most(q, limit):
+    """Rounding must not lift a negative above the limit."""
+    return np.minimum(q, limit[..., None])
+
+
+def margin_implies(premise, conclusion):
+    """Violation of: the premise with margin delta gives the conclusion with margin delta."""
+
+    def violation(batch):
+        margins = batch.margins()
+        gap = np.minimum(DELTA, margins[premise]) - margins[conclusion]
+        return np.where(np.isfinite(gap), gap, DELTA)[:, 0]
+
+    return violation
+
+
+def _where(shape_ok, n_lists=1, **how):
+    return [s for s in shapes(n_lists=n_lists, **how) if shape_ok(s)]
+
+
+EVERY = shapes()
+LOW = _where(lambda s: s.n_pos <= s.k)
+HIGH = _where(lambda s: s.n_pos > s.k)
+ENOUGH = _where(lambda s: s.n_pos >= 2 * s.beta - 1)
+SMALL = shapes(largest=4, extra=((6, 6, 3), (5, 7, 2)))
+TINY = [s for s in shapes(largest=4, extra=()) if s.k <= 3]
+PAIRS = shapes(largest=4, extra=((8, 10, 5),), n_lists=2)
+PAIRS_LOW = [s for s in PAIRS if s.n_pos <= s.k]
+
+
+def p_beta_above_mean(batch):
+    """Whether the beta-th best positive is at least the mean positive."""
+    p = batch.best[:, 0]
+    return p[:, batch.shape.beta - 1] >= p.mean(axis=1) - _ROUNDING
+
+
+def without_hinge_margin(name):
+    """Violation of risk <= surrogate whose hinge has margin 0 instead of 1."""
+
+    def violation(batch):
+        lowered = batch.with_scores(batch.p + 1.0, batch.q)
+        return batch.risk()[:, 0] - value(lowered, name)[:, 0]
+
+    return violation
+
+
+def clipped_limit(factor):
+    """Violation of ``ClippedRamp(c s) = risk(s)`` at c = factor / (smallest winning gap)."""
+
+    def violation(batch):
+        gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
+        smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
+        c = factor / np.where(np.isfinite(smallest), smallest, 1.0)
+        scaled = batch.with_scores(batch.p * c[:, None, None], batch.q * c[:, None, None])
+        risk, never_below = batch.risk()[:, 0], below("risk", "clipped_ramp")
+        distance = np.abs(scaled.surrogate("clipped_ramp")[:, 0] - risk)
+        # rounding of the scaled scores enters relative to their size, not to 1
+        return np.maximum(distance - 1e-13 * scaled.scale, never_below(batch))
+
+    return violation
+
+
+def _separated_gaps(batch):
+    """Gaps of winning pairs are not tiny against the scores: else scaling meets rounding."""
+    gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
+    smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
+    return smallest > 1e-6 * batch.scale
+
+
+def _ties(batch):
+    return batch.p[:, 0, :, None] == batch.q[:, 0, None, :]
+
+
+def no_ties(batch):
+    """Whether no positive ties a negative."""
+    return ~_ties(batch).any(axis=(1, 2)) & _separated_gaps(batch)
+
+
+def with_ties(batch):
+    """Whether some positive ties a negative."""
+    return _ties(batch).any(axis=(1, 2)) & _separated_gaps(batch)
+
+
+def tie_some(batch):
+    """Move the negatives so that one of them ties the best positive."""
+    shift = batch.p[:, 0].max(axis=1) - batch.q[:, 0, 0]
+    q = batch.q + shift[:, None, None]
+    q[:, 0, 0] = batch.p[:, 0].max(axis=1)
+    return batch.with_scores(batch.p, q)
+
+
+def or_free(always, under, condition):
+    """One statement of two parts: `always` everywhere, `under` where the condition holds."""
+    return lambda batch: np.maximum(
+        always(batch), np.where(condition(batch), under(batch), -np.inf)
+    )
+
+
+def half(prepare):
+    """Move every second instance only."""
+
+    def mixed(batch):
+        moved = prepare(batch)
+        p, q = batch.p.copy(), batch.q.copy()
+        p[::2], q[::2] = moved.p[::2], moved.q[::2]
+        return batch.with_scores(p, q)
+
+    return mixed
