@@ -342,6 +342,16 @@ def test_seeds_are_averaged(folder, tmp_path):
     assert alone[0] != alone[1] and both["lower"] < both["measured"] < both["upper"]
 
 
+def test_intervals_are_about_the_mean_that_is_shown():
+    # 30 users with gain 1 in all three seeds, 30 more with gain 0 that only one seed could test
+    users = [np.arange(30), np.arange(30), np.arange(60)]
+    gains = [np.ones(30), np.ones(30), np.repeat([1.0, 0.0], 30)]
+    lower, upper = table3._user_bootstrap(users, gains)
+    mean, deviation = (1 + 1 + 0.5) / 3, np.sqrt(0.25 / 60) / 3
+    assert lower == pytest.approx(mean - 1.96 * deviation, abs=0.004)
+    assert upper == pytest.approx(mean + 1.96 * deviation, abs=0.004)
+
+
 def test_a_fit_that_is_interrupted_is_no_cell(folder, tmp_path, monkeypatch):
     def fit(data, k, seed, settings):
         for _ in settings:

@@ -226,7 +226,8 @@ def table3(
     else:
         for number in plan.ks:
             rows = [row for row in found["rows"] if row["k"] == number]
-            console.print_table(_gains_table(rows, dataset, number))
+            other = ", not MovieLens 100K" if found["published_data"] is False else ""
+            console.print_table(_gains_table(rows, dataset + other, number))
 
 
 def synthetic_movielens(

@@ -262,8 +262,8 @@ def table(plan, results):
         ``published_data``, whether the ratings are those of MovieLens 100K (by their sizes; None
         for prepared files), and ``rows``, one for each k and method, with ``published`` (gain in
         %, None where the paper has none), ``measured`` (mean test gain in % over the seeds),
-        ``by_seed`` (the gain of each), ``lower`` and ``upper`` (95% bootstrap over users, each
-        with the mean of its gains over the seeds), ``n_users``, and for each seed ``settings``,
+        ``by_seed`` (the gain of each), ``lower`` and ``upper`` (95% bootstrap: users are
+        drawn with their gains in all seeds), ``n_users``, and for each seed ``settings``,
         ``statuses`` and ``gaps`` of the chosen fit and ``zero``.
     """
     folder = Path(results) / "cells"
@@ -301,8 +301,10 @@ def _read(path):
 
 
 def _row(plan, k, name, fits):
-    gains, by_seed = _user_means(fits), [100 * float(np.mean(f["test_gains"])) for f in fits]
-    lower, upper = _bootstrap(gains)
+    users = [np.array(fit["test_users"]) for fit in fits]
+    gains = [100 * np.array(fit["test_gains"]) for fit in fits]
+    by_seed = [float(part.mean()) for part in gains]
+    lower, upper = _user_bootstrap(users, gains)
     return {
         "dataset": plan.dataset,
         "k": k,
@@ -310,9 +312,9 @@ def _row(plan, k, name, fits):
         "published": PUBLISHED.get((METHODS[name].published, plan.dataset, k)),
         "measured": float(np.mean(by_seed)),
         "by_seed": by_seed,
-        "lower": 100 * lower,
-        "upper": 100 * upper,
-        "n_users": gains.size,
+        "lower": lower,
+        "upper": upper,
+        "n_users": np.unique(np.concatenate(users)).size,
         "validation": 100 * float(np.mean([fit["validation"] for fit in fits])),
         "settings": [json.loads(fit["setting"]) for fit in fits],
         "statuses": [fit["status"] for fit in fits],
@@ -321,15 +323,17 @@ def _row(plan, k, name, fits):
     }
 
 
-def _user_means(fits):
-    """Each test user's gain, averaged over the seeds in which it could be tested."""
-    users = np.concatenate([fit["test_users"] for fit in fits])
-    gains = np.concatenate([fit["test_gains"] for fit in fits])
-    _, owner = np.unique(users, return_inverse=True)
-    return np.bincount(owner, weights=gains) / np.bincount(owner)
+def _user_bootstrap(users, gains):
+    """95% interval of ``mean over seeds of mean over users``, drawing users with all their gains.
 
-
-def _bootstrap(values):
-    rng = np.random.default_rng(0)
-    draws = values[rng.integers(0, values.size, (_N_RESAMPLES, values.size))].mean(axis=1)
-    return tuple(float(q) for q in np.quantile(draws, [0.025, 0.975]))
+    `users` and `gains` hold one array a seed; not every user could be tested in every seed.
+    """
+    everyone, owner = np.unique(np.concatenate(users), return_inverse=True)
+    seed = np.repeat(np.arange(len(gains)), [part.size for part in gains])
+    table, tested = np.zeros((2, everyone.size, len(gains)))
+    table[owner, seed], tested[owner, seed] = np.concatenate(gains), 1.0
+    share = np.full(everyone.size, 1 / everyone.size)
+    copies = np.random.default_rng(0).multinomial(everyone.size, share, _N_RESAMPLES)
+    with np.errstate(invalid="ignore"):  # 0/0: a draw may leave out all users of a seed
+        means = np.nanmean((copies @ table) / (copies @ tested), axis=1)
+    return tuple(float(q) for q in np.quantile(means, [0.025, 0.975]))
