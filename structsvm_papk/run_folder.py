@@ -32,8 +32,7 @@ def claim(folder, identity):
     """
     folder, identity = Path(folder), json.loads(json.dumps(identity))
     record = folder / RECORD
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is no folder")
+    check_folder(folder)
     if record.is_file():
         _refuse_other(record, identity)
         return folder
@@ -48,6 +47,12 @@ def claim(folder, identity):
         raise InputError(f"cannot write {folder}: {error.strerror}") from None
     write_atomically(record, json.dumps(identity, indent=1).encode())
     return folder
+
+
+def check_folder(folder):
+    """Raise `InputError` where a path is taken by something that is no folder."""
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise InputError(f"{folder} is no folder")
 
 
 class Cells:

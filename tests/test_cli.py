@@ -303,3 +303,18 @@ def test_interrupt_reports_what_there_is(files, monkeypatch, capsys):
     status, told = run_json(capsys, "compare", files / "qid.txt", *PROBLEM)
     assert [one["status"] for one in told["runs"]] == ["converged", "interrupted"]
     assert started == ["cutting_plane", "subgradient"] and status == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device here")
+def test_an_output_that_cannot_be_written_is_an_error_without_a_traceback():
+    program = "import sys; from structsvm_papk.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "reproduce", "table1", "--json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "Error: cannot write the output: No space left on device\n"
+
+
+def test_without_a_standard_output_the_work_is_done_all_the_same(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert cli.main(["reproduce", "table1"]) == 0

@@ -1,12 +1,15 @@
 """Runs that are resumed: cross-validation, comparisons, experiments, and the command line."""
 
 import json
+import signal
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 from structsvm_papk import PAPKRanker, PAPKRankerCV, cli, outputs
 from structsvm_papk.checkpoint import Checkpoint
+from structsvm_papk.cli import progress
 from structsvm_papk.comparison import compare
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
@@ -211,6 +214,49 @@ def test_fit_and_compare_resume_and_refuse_each_other(file, tmp_path, capsys):
     assert run(capsys, *compare, "--checkpoint", tmp_path / "d")[0] == 0
     status, _, told = run(capsys, *compare, "--checkpoint", tmp_path / "d")
     assert status == 0 and told.count("resumed from") == 2
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_fit_keeps_its_best_model_and_goes_on(
+    how, file, tmp_path, capsys, monkeypatch
+):
+    def at_the_third(found):
+        if found.iteration == 3:
+            signal.raise_signal(how)
+
+    before, fit = signal.getsignal(how), ("fit", file, "-o", tmp_path / "m", "--k", 3, "--json")
+    fit = (*fit, "--checkpoint", tmp_path / "c")
+    with monkeypatch.context() as patch:
+        patch.setattr(progress, "live", lambda: nullcontext(lambda *_: at_the_third))
+        status, out, told = run(capsys, *fit)
+    first = json.loads(out)
+    assert status == 1 and first["status"] == "interrupted" and "best point so far" in told
+    assert signal.getsignal(how) == before and (tmp_path / "m").is_file()
+    status, out, _ = run(capsys, *fit)
+    second = json.loads(out)
+    assert status == 0 and second["converged"] and second["objective"] < first["objective"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_end_before_there_is_a_result_leaves_nothing(how, file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "live", lambda: signal.raise_signal(how))
+    status, out, told = run(capsys, "fit", file, "-o", tmp_path / "m", "--k", 3, "--json")
+    assert status == 130 and json.loads(out) == {"error": "interrupted"}
+    assert "Error: interrupted" in told and not (tmp_path / "m").exists()
+
+
+def test_wrong_folders_and_intervals_are_refused_before_the_data_are_read(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("structsvm_papk.cli.options.read_table", pytest.fail)
+    (tmp_path / "taken").write_text("x")
+    fit = ("fit", tmp_path / "rows.csv", "-o", tmp_path / "m", "--k", 3, "--checkpoint")
+    status, _, told = run(capsys, *fit, tmp_path / "taken")
+    assert status == 2 and "taken is no folder" in told
+    for interval in ("-1", "nan", "inf"):
+        status, _, told = run(capsys, *fit, tmp_path / "c", "--checkpoint-interval", interval)
+        assert status == 2 and "interval of a checkpoint must be a number of at least 0" in told
+    assert not (tmp_path / "c").exists()
 
 
 def test_reproduce_keeps_its_parts(tmp_path, capsys):

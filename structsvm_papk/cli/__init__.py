@@ -1,11 +1,15 @@
 """The command ``structsvm-papk``: parses, calls, prints.
 
 Exit status: 0 done, 1 a solver did not reach its tolerance, 2 wrong input, 3 an error of the
-program itself, 130 interrupted.
+program itself, 130 interrupted by Ctrl-C or SIGTERM.
 """
 
+import io
 import os
+import signal
 import sys
+import threading
+from contextlib import contextmanager, suppress
 
 import typer
 
@@ -57,16 +61,23 @@ def _root(
 def main(arguments=None):
     """Run the command line and return the exit status; no traceback reaches the user."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if sys.stdout is None:  # closed by whoever started the program
+        sys.stdout = io.StringIO()
     try:
-        status = app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
+        with _termination_as_interrupt():
+            status = app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
         sys.stdout.flush()
     except (InputError, _ClickException) as error:
         return _failed(arguments, _text(error), WRONG_INPUT)
     except MemoryError as error:
         return _failed(arguments, f"not enough memory: {error}", WRONG_INPUT)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         return OWN_ERROR
+    except OSError as error:
+        if error.filename is None:  # a write that failed, and the next one would too
+            _give_up_stdout()
+        return _failed(arguments, _system_error(error), WRONG_INPUT)
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except Exception as error:
@@ -81,6 +92,31 @@ def main(arguments=None):
     if status == INTERRUPTED:
         return _failed(arguments, "interrupted", INTERRUPTED)
     return status if isinstance(status, int) else 0
+
+
+@contextmanager
+def _termination_as_interrupt():
+    """SIGTERM, as from a batch system whose time is up, ends a run as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _give_up_stdout():
+    """What is still in the buffer would fail again at exit."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _system_error(error):
+    if error.filename is None:
+        return f"cannot write the output: {error.strerror}"
+    return f"{error.filename}: {error.strerror}"
 
 
 def _text(error):

@@ -17,7 +17,7 @@ from structsvm_papk.checkpoint import Checkpoint
 from structsvm_papk.cli import console
 from structsvm_papk.outputs import check_writable
 from structsvm_papk.readers import read_table
-from structsvm_papk.run_folder import Cells, claim
+from structsvm_papk.run_folder import Cells, check_folder, claim
 
 _DATA = "Reading the data"
 _PROBLEM = "Problem"
@@ -156,6 +156,11 @@ class Saving:
 
     checkpoint: CheckpointFolder = None
     checkpoint_interval: CheckpointInterval = 60.0
+
+    def __post_init__(self):
+        if self.checkpoint is not None:  # what is wrong here is said before the data are read
+            Checkpoint(self.checkpoint, self.checkpoint_interval)
+            check_folder(self.checkpoint)
 
     def open(self, command, lists):
         """The `Checkpoint` of a command on some lists, whose folder is then its own, or None."""

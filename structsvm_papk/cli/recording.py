@@ -9,6 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from structsvm_papk import run_record
 
+_SCRATCH = "scratch"  # a folder for temporary files: neither read nor a result
 OUTPUTS = ("output", "plot", "csv_file", "per_user", "html", "report", "results", "checkpoint")
 _record = ContextVar("record", default=None)
 _elsewhere = ContextVar("elsewhere", default=None)
@@ -36,7 +37,8 @@ class RecordedCommand(TyperCommand):
 
     def invoke(self, ctx):
         """Run the command with its record at hand."""
-        settings = {name: value for name, value in ctx.params.items() if name not in OUTPUTS}
+        no_input = (*OUTPUTS, _SCRATCH)
+        settings = {name: value for name, value in ctx.params.items() if name not in no_input}
         token = _record.set(None)
         try:
             if ctx.params.get("as_json") or _writes_json(ctx.params.get("output")):
