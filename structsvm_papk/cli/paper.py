@@ -267,14 +267,20 @@ def _gains_table(rows, dataset, k):
     table.add_column("status")
     for row in rows:
         published = "-" if row["published"] is None else f"{row['published']:.1f}"
-        ends = zip(row["statuses"], row["zero"], strict=True)
-        statuses = ", ".join(dict.fromkeys(s + ", w = 0" * zero for s, zero in ends))
         table.add_row(
             row["method"],
             published,
             f"{row['measured']:.1f}",
             f"{row['lower']:.1f} to {row['upper']:.1f}",
             f"{row['validation']:.1f}",
-            statuses,
+            _ends(row["statuses"], row["zero"]),
         )
     return table
+
+
+def _ends(statuses, zero):
+    """How the fits of all seeds ended, in few words."""
+    words = list(dict.fromkeys(statuses))
+    if any(zero):
+        words.append("w = 0" if all(zero) else f"w = 0 in {sum(zero)} of {len(zero)}")
+    return ", ".join(words)

@@ -85,7 +85,10 @@ def read_ratings(folder):
     if not Path(folder).is_dir():
         raise InputError(f"{folder} is no folder; give the path of an unpacked ml-100k.zip")
     if not path.is_file():
-        raise InputError(f"{folder} holds no u.data, so it is no unpacked ml-100k.zip")
+        raise InputError(
+            f"{folder} holds no u.data, so it is no unpacked ml-100k.zip (prepared .tsv files are "
+            "read with --dataset citation or behance)"
+        )
     try:
         ratings = np.loadtxt(path, dtype=np.int64, ndmin=2)
     except (ValueError, UnicodeDecodeError):

@@ -89,7 +89,7 @@ class Plan:
             raise InputError(f"unknown data set {self.dataset!r}; choose from {', '.join(KS)}")
         unknown = [name for name in self.methods if name not in METHODS]
         if unknown:
-            raise InputError(f"unknown method {unknown[0]!r}; choose from {', '.join(METHODS)}")
+            raise InputError(f"unknown method {unknown[0]!r}; choose from {'; '.join(METHODS)}")
         if any(k < 1 for k in self.ks) or not self.seeds:
             raise InputError("a run needs k >= 1 and at least one seed")
         object.__setattr__(self, "ks", tuple(self.ks) or KS[self.dataset])
