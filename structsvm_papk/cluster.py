@@ -11,6 +11,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from uuid import uuid4
 
+from structsvm_papk import __version__
 from structsvm_papk.data import check_policy
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.partitioned_risk import PartitionedRisk, Summary, summarise
@@ -44,7 +45,8 @@ class DaskRisk(PartitionedRisk):
     Raises
     ------
     InputError
-        A partition that cannot be loaded, no user that can be used, no partition at all.
+        A partition that cannot be loaded, no user that can be used, no partition at all; workers
+        or a scheduler without this version of the package.
     OracleFailure
         In mid-course: the scheduler is gone, no worker is left, workers die again and again, or a
         partition is not what it was when it has to be loaded again.
@@ -116,6 +118,7 @@ class _DaskParts:
         self.client, self._partitions = client, partitions
         self._address = client.scheduler.address
         self._k, self._retries, self._patience = k, retries, patience
+        _check_packages(client)
         self._held = [self._place(partition) for partition in partitions]
         self._used = range(len(partitions))
         self.summaries = self._first_load()
@@ -152,8 +155,15 @@ class _DaskParts:
                 return self._wait(self.client.map(_summary, self._held, pure=False))
             except _lost():
                 self._recover(attempt)
-            except OSError as error:
-                raise InputError(f"a worker cannot read its partition: {error}") from None
+            except (InputError, OSError) as error:
+                raise InputError(f"on a worker: {error}") from None
+            except RuntimeError as error:
+                if isinstance(error, OracleFailure):
+                    raise
+                raise InputError(
+                    "the scheduler needs the same packages as this process and the workers: "
+                    f"{' '.join(str(error).split())}"
+                ) from None
         raise OracleFailure("workers were lost again and again while they loaded their partitions")
 
     def _wait(self, futures):
@@ -215,6 +225,18 @@ class _DaskParts:
             if self.client.status == "running":
                 return
         raise OracleFailure(f"the scheduler at {self._address} is gone")
+
+
+def _check_packages(client):
+    """Refuse workers that would compute with another version of this package, or without it."""
+    found = client.run(lambda: __import__("structsvm_papk").__version__, on_error="return")
+    for worker, version in found.items():
+        if version != __version__:
+            what = "cannot be imported" if isinstance(version, Exception) else f"is {version}"
+            raise InputError(
+                f"structsvm-papk {what} on the worker {worker}; workers and scheduler need version "
+                f"{__version__}, as in this process"
+            )
 
 
 def _hold(partition, k):

@@ -54,7 +54,7 @@ class ParquetFiles:
         """
         paths = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
         if not paths:
-            raise InputError(f"{path}: no .parquet file in this directory")
+            raise InputError(f"{path}: neither X.npy nor a .parquet file in this directory")
         roles = readers._Roles(label, group, tuple(ignore), True, None)
         schemas, counts = [], []
         for each in paths:

@@ -202,7 +202,7 @@ def test_parquet_that_cannot_be_used(tmp_path):
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(InputError, match="not a complete Parquet file"):
         source.rows(0, 10)
-    with pytest.raises(InputError, match=r"no \.parquet file"):
+    with pytest.raises(InputError, match=r"neither X\.npy nor a \.parquet file"):
         (tmp_path / "empty").mkdir()
         ParquetFiles.open(tmp_path / "empty")
 

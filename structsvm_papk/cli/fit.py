@@ -9,6 +9,7 @@ from structsvm_papk.cli import console, options, progress, scale
 from structsvm_papk.comparison import solve
 from structsvm_papk.estimator import solver_name
 from structsvm_papk.model_file import Model, certificate_of, save_model
+from structsvm_papk.result import Status
 from structsvm_papk.surrogates import make_surrogate
 
 
@@ -58,13 +59,16 @@ def fit(
     settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
     if eta is not None:
         settings["eta"] = eta
-    with where.problem(data, reading, loss, policy, threads) as problem:
+    with where.problem(data, reading, loss, policy, threads, saving.checkpoint) as problem:
         checkpoint = saving.open("fit", problem.lists)
+        problem.remember(saving.checkpoint)
         with progress.live() as watch:
             callback = watch(solver, surrogate)
             run = solve(solver, problem.risk, alpha, None, callback, checkpoint, **settings)
     save_model(output, _model(run, problem.table, reading.relevance_threshold))
     _report(run, output, as_json)
+    if run.result.status == Status.FAILED:
+        console.note(_how_to_go_on(saving.checkpoint), style="yellow")
     if not run.result.converged:
         raise typer.Exit(1)
 
@@ -81,6 +85,12 @@ def _model(run, table, threshold):
         first_index=table.first_index,
         relevance_threshold=threshold,
     )
+
+
+def _how_to_go_on(folder):
+    if folder is None:
+        return "with --checkpoint DIR, the same command could go on from here"
+    return f"the same command goes on from {folder} once the data can be reached again"
 
 
 def _report(run, output, as_json):

@@ -1,9 +1,10 @@
 """Options that say where the data of a fit lie: in memory, in files, or on a cluster."""
 
+import json
 import logging
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,14 @@ import typer
 from structsvm_papk.cli import console
 from structsvm_papk.cluster import DaskRisk, connect
 from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.outputs import write_atomically
 from structsvm_papk.partitions import array_partitions, file_partitions, open_source
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.streaming import StreamedRisk
 
 _SCALE = "Data larger than memory"
+_RECORD = "partitions.json"  # in the folder of a checkpoint
+_PATIENCE = 60  # seconds
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BYTES |= {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", start=1)}
 
@@ -52,7 +56,8 @@ Partitions = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Partitions on the cluster; by default two for each thread of the workers.",
+        help="About how many partitions on the cluster; by default two for each thread of the "
+        "workers, or what the checkpoint was begun with.",
         rich_help_panel=_SCALE,
     ),
 ]
@@ -60,11 +65,20 @@ Partitions = Annotated[
 
 @dataclass(frozen=True)
 class Problem:
-    """A risk, the lists that it is of (for their fingerprint), and the features' names."""
+    """A risk, the lists that it is of (for their fingerprint), and the features' names.
+
+    `cut` says what the partitions depend on: a run can go on with the same ones only.
+    """
 
     risk: object
     lists: object
     table: object
+    cut: dict = field(default_factory=dict)
+
+    def remember(self, folder):
+        """Write into the folder of a checkpoint what the partitions depend on."""
+        if folder is not None and self.cut:
+            write_atomically(folder / _RECORD, json.dumps(self.cut).encode())
 
 
 @dataclass(frozen=True)
@@ -77,44 +91,62 @@ class Scale:
     partitions: Partitions = None
 
     @contextmanager
-    def problem(self, data, reading, surrogate, policy, threads):
+    def problem(self, data, reading, surrogate, policy, threads, folder=None):
         """The `Problem` of a data file, for as long as the context lasts.
+
+        `folder` is where a checkpoint is, if there is one: partitions are cut as they were.
 
         Raises
         ------
         InputError
             Options that do not go together, or data that cannot be used in this way.
         """
-        if self.memory_budget is not None and self.dask is not None:
-            raise InputError("--memory-budget is for one machine, --dask for several: give one")
+        self._check(threads)
         try:
             if self.memory_budget is not None:
-                yield self._streamed(data, reading, surrogate, policy, threads)
+                yield self._streamed(data, reading, surrogate, policy, threads, folder)
             elif self.dask is not None:
                 with connect(self.dask) as client:
                     _quieten()
-                    yield self._on_cluster(data, reading, surrogate, policy, client)
+                    yield self._on_cluster(data, reading, surrogate, policy, client, folder)
             else:
+                if Path(data).is_dir():
+                    raise InputError(f"{data} is a directory: give --memory-budget or --dask")
                 table = reading.table(data)
                 risk = EmpiricalRisk(surrogate, reading.lists(table), policy, n_threads=threads)
                 yield Problem(risk, risk.data, table)
         except OracleFailure as failure:
             raise InputError(str(failure)) from None
 
-    def _streamed(self, data, reading, surrogate, policy, threads):
+    def _check(self, threads):
+        if self.memory_budget is not None and self.dask is not None:
+            raise InputError("--memory-budget is for one machine, --dask for several: give one")
+        if self.scratch is not None and self.memory_budget is None:
+            raise InputError("--scratch is for --memory-budget")
+        if self.partitions is not None and self.dask is None:
+            raise InputError("--partitions is for --dask")
+        if self.dask is not None and threads != 1:
+            raise InputError("--threads is for this machine: workers have threads of their own")
+
+    def _streamed(self, data, reading, surrogate, policy, threads, folder):
         if not _in_pieces(data, reading):
             raise InputError(
                 f"--memory-budget cannot read {data} in pieces: it needs Parquet, or a directory "
                 "with X.npy, y.npy and groups.npy"
             )
         budget, threshold = size_in_bytes(self.memory_budget), reading.relevance_threshold
+        cut = _as_begun(folder, "memory_budget", budget)
         source = _source(data, reading)
         risk = StreamedRisk(surrogate, source, budget, threshold, policy, threads, self.scratch)
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
-        return Problem(risk, risk, source)
+        return Problem(risk, risk, source, cut)
 
-    def _on_cluster(self, data, reading, surrogate, policy, client):
-        n = self.partitions or 2 * max(1, sum(client.nthreads().values()))
+    def _on_cluster(self, data, reading, surrogate, policy, client, folder):
+        self._wait_for_workers(client)
+        cut = _as_begun(folder, "partitions", self.partitions)
+        if cut["partitions"] is None:
+            cut = {"partitions": 2 * sum(client.nthreads().values())}
+        n = cut["partitions"]
         if _in_pieces(data, reading):
             source = _source(Path(data).resolve(), reading)
             piece = -(-source.n_rows * source.row_bytes // n)
@@ -124,8 +156,17 @@ class Scale:
             table = reading.table(data)
             partitions = array_partitions(reading.lists(table), n)
         risk = DaskRisk(surrogate, partitions, client, policy)
-        console.note(f"{len(partitions)} partitions on {len(client.nthreads())} workers")
-        return Problem(risk, risk, table)
+        console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
+        return Problem(risk, risk, table, cut)
+
+    def _wait_for_workers(self, client):
+        if client.nthreads():
+            return
+        console.note(f"no worker at {self.dask} yet: waiting for one")
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            raise InputError(f"no worker came to {self.dask} within {_PATIENCE} s") from None
 
 
 def size_in_bytes(text):
@@ -142,10 +183,37 @@ def _quieten():
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
+def _as_begun(folder, name, value):
+    """The option that the partitions depend on; where it is None, as a run was begun that goes on.
+
+    Raises
+    ------
+    InputError
+        The run was begun with another value.
+    """
+    record = None if folder is None else folder / _RECORD
+    if record is None or not record.is_file():
+        return {name: value}
+    try:
+        begun = json.loads(record.read_text())
+        other = value is not None and begun.get(name) != value
+    except (OSError, ValueError, AttributeError):
+        raise InputError(f"{record} cannot be read; choose a new folder") from None
+    if other or name not in begun:
+        told = " ".join(f"--{key.replace('_', '-')} {was}" for key, was in begun.items())
+        raise InputError(
+            f"the run in {folder} was begun with {told}: its cuts are of the partitions that this "
+            "gave; give the same, or choose a new folder"
+        )
+    return begun
+
+
 def _in_pieces(data, reading):
     """Whether rows of the data can be read without the others."""
     path = Path(data)
-    return path.is_dir() or reading.format == "parquet" or path.suffix in (".parquet", ".pq")
+    if reading.format is not None:
+        return reading.format == "parquet"
+    return path.is_dir() or path.suffix in (".parquet", ".pq")
 
 
 def _source(data, reading):
@@ -153,4 +221,6 @@ def _source(data, reading):
         raise InputError(
             "--one-list: one list cannot be cut into partitions; it must fit in memory"
         )
+    if reading.query is not None:
+        raise InputError("--query: data that are read in pieces name the user in every row")
     return open_source(data, label=reading.label, group=reading.group, ignore=reading.ignore or ())
