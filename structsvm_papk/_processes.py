@@ -5,7 +5,7 @@ import signal
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from threading import Thread
 
 from threadpoolctl import threadpool_limits
@@ -15,28 +15,37 @@ from structsvm_papk.errors import InputError
 
 @contextmanager
 def workers(jobs):
-    """Yield a pool of processes; tasks that have not begun when its block is left are dropped.
+    """Yield a pool of processes; leaving its block with an exception ends them in mid-task.
 
-    Ctrl-C ends the workers at once and silently, and so does the end of the process that started
-    them, even a violent one: otherwise they would wait for tasks for ever.
+    They hold one end of a pipe. Its other end closes when they are to leave, and also when the
+    process that started them is killed: otherwise they would wait for tasks for ever.
     """
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_set_up)
+    context = get_context("spawn")
+    theirs, ours = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_set_up, initargs=(theirs,))
     try:
         yield pool
     except BrokenProcessPool:
         raise InputError(
             "a worker process was ended from outside, perhaps for lack of memory; try fewer jobs"
         ) from None
+    except BaseException:
+        ours.close()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+        ours.close()
+        theirs.close()
 
 
-def _set_up():
+def _set_up(pipe):
     threadpool_limits(1)  # the workers share the processors
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-    Thread(target=_leave_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started them
+    Thread(target=_leave_when_closed, args=(pipe,), daemon=True).start()
 
 
-def _leave_with_parent():
-    parent_process().join()
-    os._exit(1)
+def _leave_when_closed(pipe):
+    try:
+        pipe.recv()
+    except (EOFError, OSError):
+        os._exit(1)
