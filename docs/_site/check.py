@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 _LOADS = {("script", "src"), ("img", "src"), ("source", "src"), ("iframe", "src"), ("use", "href")}
 _PHONE, _DESKTOP = (390, 844), (1280, 900)
-_SHOWN = ("index", "tutorial", "math/ts", "findings", "examples/first_fit", "reference/solvers")
+_SHOWN = ("index", "tutorial", "math/ts", "paper", "examples/first_fit", "reference/solvers")
 _TOO_WIDE = """
     const width = document.documentElement.clientWidth;
     const inside = e => { for (e = e.parentElement; e; e = e.parentElement)

@@ -73,7 +73,7 @@ def _comparison(rows, runs):
     title = f"Table 2, case {rows[0]['case']}: {methods}, k = {k}, {runs} runs"
     table = Table(title=title, title_justify="left")
     table.add_column("how", no_wrap=True)
-    heads = ("precision@k", "higher", "equal", "AUC@k where equal", "higher", "zero vector")
+    heads = ("precision@k", "higher", "equal", "AUC@k where equal", "higher", "w = 0")
     for name in heads:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_row("published, of 300 runs", *_cells(rows[0]["published"]), end_section=True)
