@@ -246,10 +246,11 @@ def result_of(output):
 def run(scenario, kills, rng, place, start=forked, how=signal.SIGKILL):
     """Stop a scenario so many times; returns what was seen."""
     output, folder = place / "out.json", place / "checkpoint"
-    began = time.monotonic()
-    shutil.rmtree(folder, ignore_errors=True)
-    finished(start(scenario, folder if "table3" in scenario.name else None, 60.0, output))
-    whole, alone = result_of(output), time.monotonic() - began
+    for _ in range(2):  # the first may have to compile
+        shutil.rmtree(folder, ignore_errors=True)
+        began = time.monotonic()
+        finished(start(scenario, folder if "table3" in scenario.name else None, 60.0, output))
+        whole, alone = result_of(output), time.monotonic() - began
     seen = {"scenario": scenario.name, "kills": 0, "completed": 0, "with_checkpoint": 0,
             "seconds_alone": round(alone, 2), "oldest_state_seconds": 0.0,
             "largest_deviation": 0.0}  # fmt: skip

@@ -37,6 +37,9 @@ class RecordedCommand(TyperCommand):
 
     def invoke(self, ctx):
         """Run the command with its record at hand."""
+        for name in _paths(self.params):  # older releases of typer still have texts here
+            if isinstance(ctx.params.get(name), str):
+                ctx.params[name] = Path(ctx.params[name])
         no_input = (*OUTPUTS, _SCRATCH)
         settings = {name: value for name, value in ctx.params.items() if name not in no_input}
         token = _record.set(None)
@@ -48,6 +51,11 @@ class RecordedCommand(TyperCommand):
             return super().invoke(ctx)
         finally:
             _record.reset(token)
+
+
+def _paths(parameters):
+    """Names of the parameters that are files or folders."""
+    return [p.name for p in parameters if p.type.name in ("path", "file", "directory")]
 
 
 def add_record(content):

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# What a user gets: sdist and wheel are built, checked, and installed apart, away from this tree.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python=${PYTHON:-python3}
+
+"$python" -m venv "$work/build"
+"$work/build/bin/pip" install --quiet --disable-pip-version-check build twine
+"$work/build/bin/python" -m build --outdir "$work/dist" . >"$work/log" || { cat "$work/log"; exit 1; }
+"$work/build/bin/twine" check --strict "$work"/dist/*
+cd "$work"
+
+cat >script.py <<'END'
+"""A user's script, checked against the annotations of the installed package, and run."""
+
+from structsvm_papk import PAPKRanker
+from structsvm_papk.datasets import engagement_lists
+
+lists = engagement_lists(n_users=40, n_features=5, seed=1)
+ranker = PAPKRanker(k=3, surrogate="ts", alpha=0.1).fit(lists.X, lists.y, groups=lists.groups)
+gap: float = ranker.result_.gap
+assert gap <= 1e-6, gap
+END
+cat >rows.py <<'END'
+import numpy as np
+
+from structsvm_papk.datasets import engagement_lists
+
+lists = engagement_lists(n_users=40, n_features=5, seed=1)
+rows = np.column_stack([lists.y, lists.groups, lists.X])
+names = ["label", "group", *"abcde"]
+np.savetxt("rows.csv", rows, "%.17g", ",", header=",".join(names), comments="")
+END
+for file in dist/*; do
+  name=${file##*.}
+  "$python" -m venv "$name"
+  "$name/bin/pip" install --quiet --disable-pip-version-check "$file" 'mypy==2.4.1'
+  bin=$work/$name/bin
+  mkdir "from-$name"
+  (
+    cd "from-$name"
+    "$bin/structsvm-papk" demo --json >demo.json
+    "$bin/python" ../rows.py
+    "$bin/structsvm-papk" fit rows.csv -o m.model --k 3 --checkpoint kept --json >fit.json
+    "$bin/structsvm-papk" rerun fit.json
+    "$bin/structsvm-papk" predict m.model rows.csv -o scores.txt
+    "$bin/python" -c 'import importlib.resources as r; p = r.files("structsvm_papk") / "py.typed"; assert p.is_file(), p'
+    "$bin/python" -c 'import structsvm_papk as s; assert "site-packages" in s.__file__, s.__file__'
+    "$bin/python" ../script.py
+    "$bin/mypy" --strict ../script.py
+  )
+  printf '%s: installed and used\n' "$(basename "$file")"
+done
