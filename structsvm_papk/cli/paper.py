@@ -232,7 +232,7 @@ def table3(
 
 def synthetic_movielens(
     folder: Annotated[Path, typer.Argument(help="New or empty folder.")],
-    users: Annotated[int, typer.Option(help="Number of users.")] = 100,
+    users: Annotated[int, typer.Option(help="Number of users.")] = 80,
     items: Annotated[int, typer.Option(help="Number of items.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
 ):
