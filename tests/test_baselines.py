@@ -20,7 +20,7 @@ from structsvm_papk.baselines.cross_entropy import CrossEntropy
 from structsvm_papk.baselines.select import selected
 from structsvm_papk.baselines.sgd_at_k_avg import part_of_lists
 from structsvm_papk.comparison import mean_pap_at_k
-from structsvm_papk.datasets import linear_lists
+from structsvm_papk.datasets import engagement_lists, linear_lists
 from structsvm_papk.errors import InputError
 
 
@@ -201,6 +201,25 @@ def test_logistic_agrees_with_scikit_learn(lists):
     theirs = LogisticRegression(C=1 / (alpha * y.size), tol=1e-10, max_iter=1000).fit(X, y)
     ours = Logistic(alpha, max_iter=500).solve(lists)
     assert ours.w == pytest.approx(theirs.coef_[0], abs=1e-3)
+
+
+def test_users_of_unequal_lists_can_weigh_the_same():
+    from sklearn.linear_model import LogisticRegression
+
+    found = engagement_lists(n_users=12, n_features=4, noise=0.3, seed=2)
+    data = RankingData.from_groups(found.X, found.y, found.groups)
+    share = np.repeat(1 / (data.n_users * data.sizes), data.sizes)
+    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000)
+    theirs.fit(data.X[data.rows], data.labels, sample_weight=share / 0.05)
+    ours = Logistic(0.05, equal_users=True, max_iter=500).solve(data)
+    assert ours.w == pytest.approx(theirs.coef_[0], abs=1e-3)
+    assert Logistic(0.05, max_iter=500).solve(data).w != pytest.approx(ours.w, abs=1e-2)
+
+
+def test_greedy_merges_on_users_it_did_not_learn_from(lists):
+    train, merging = GreedyPAPK(merge_share=0.2)._split(lists, np.random.default_rng(0))
+    assert (train.n_users, merging.n_users) == (24, 6)
+    assert not set(train.users) & set(merging.users)
 
 
 def test_centred_logistic_ignores_what_a_user_shares(lists):
