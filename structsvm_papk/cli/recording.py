@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -37,7 +38,7 @@ class RecordedCommand(TyperCommand):
 
     def invoke(self, ctx):
         """Run the command with its record at hand."""
-        for name in _paths(self.params):  # older releases of typer still have texts here
+        for name in _paths(self.callback):  # older releases of typer still have texts here
             if isinstance(ctx.params.get(name), str):
                 ctx.params[name] = Path(ctx.params[name])
         no_input = (*OUTPUTS, _SCRATCH)
@@ -53,9 +54,10 @@ class RecordedCommand(TyperCommand):
             _record.reset(token)
 
 
-def _paths(parameters):
-    """Names of the parameters that are files or folders."""
-    return [p.name for p in parameters if p.type.name in ("path", "file", "directory")]
+def _paths(command):
+    """Names of the parameters of a command that are files or folders."""
+    hints = get_type_hints(command)
+    return [name for name, kind in hints.items() if Path in (kind, *get_args(kind))]
 
 
 def add_record(content):
