@@ -1,17 +1,23 @@
-"""How time grows with rows, users, features, k and partitions, and what larger data would cost.
+"""How time grows with rows, users, features, k and workers, and what larger data would cost.
 
     python benchmarks/scaling.py [--json benchmarks/results/scaling.json] [--plot docs/scaling.png]
 
 Evaluations and solves: processor seconds of one thread, the lowest of several runs, which other
-programs on the machine disturb least. Round trips of a cluster: wall seconds, the median, on a
-cluster of two local workers with next to no data. The exponents are slopes of least-squares lines
+programs on the machine disturb least. Round trips of a cluster: wall seconds, the median, with
+next to no data, so that what is left is the cluster's own cost: with one partition for each of some
+local workers, and with more partitions on two. The exponents are slopes of least-squares lines
 through the logarithms of the larger half of the sizes.
+
+    python benchmarks/scaling.py --from benchmarks/results/scaling.json --plot docs/scaling.png
+
+fits, predicts and draws again what was measured.
 """
 
 import argparse
 import json
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +36,7 @@ SWEEPS = {  # what varies, and the rest of the problem
 }
 SOLVES = {name: SWEEPS[name] for name in ("rows", "features", "k")}
 PARTITIONS = (2, 4, 8, 16, 32, 64)
+WORKERS = (1, 2, 4, 8)
 ALPHA, TOL = 1e-3, 1e-6
 
 
@@ -37,27 +44,30 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--from", dest="measured", type=Path, metavar="JSON")
     options = parser.parse_args()
-    evaluation(**BASE)  # kernels are compiled or loaded
-    solve(**BASE | {"rows": 5_000})
-    report = {
-        "evaluation": {name: [evaluation(**BASE | point) for point in points]
-                       for name, points in SWEEPS.items()},
-        "solve": {name: [solve(**BASE | point) for point in points]
-                  for name, points in SOLVES.items()},
-        "cluster": cluster(),
-    }  # fmt: skip
+    report = json.loads(options.measured.read_text()) if options.measured else measured()
     report["exponents"] = exponents(report)
     report["model"] = cost_model(report)
-    report["prediction"] = [
-        prediction(report["model"]), prediction(report["model"], more_passes=True)
-    ]  # fmt: skip
+    report["prediction"] = predictions(report["model"])
     print(json.dumps({name: report[name] for name in ("exponents", "model", "prediction")},
                      indent=1))  # fmt: skip
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
     if options.plot:
         plot(report, options.plot)
+
+
+def measured():
+    evaluation(**BASE)  # kernels are compiled or loaded
+    solve(**BASE | {"rows": 5_000})
+    return {
+        "evaluation": {name: [evaluation(**BASE | point) for point in points]
+                       for name, points in SWEEPS.items()},
+        "solve": {name: [solve(**BASE | point) for point in points]
+                  for name, points in SOLVES.items()},
+        "cluster": cluster(),
+    }  # fmt: skip
 
 
 def lists(rows, list_rows, features, seed=0):
@@ -109,27 +119,49 @@ def solve(rows, list_rows, features, k):
 
 def cluster():
     """Wall seconds of a round trip with next to no data, and of loading the rows of files."""
+    data = RankingData.from_groups(*lists(64 * 100, 100, 50))
+    trips = []
+    for n in WORKERS:
+        with workers(n) as client:
+            trips.append(round_trip(client, data, n, n))
+            if n == 2:
+                trips += [round_trip(client, data, n, more) for more in PARTITIONS[1:]]
+                loaded = load_speed(client, n)
+    return {"round_trips": trips, "load_bytes_a_second_and_worker": loaded}
+
+
+@contextmanager
+def workers(n):
     from distributed import Client, LocalCluster
 
-    from structsvm_papk.cluster import DaskRisk
-    from structsvm_papk.partitions import array_partitions, file_partitions, open_source
+    settings = {"n_workers": n, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**settings) as local, Client(local) as client:
+        yield client
 
-    surrogate = make_surrogate("ts", 10)
-    local = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
-    trips = []
-    with Client(local) as client, tempfile.TemporaryDirectory() as directory:
-        data = RankingData.from_groups(*lists(64 * 100, 100, 50))
-        for n in PARTITIONS:
-            risk = DaskRisk(surrogate, array_partitions(data, n), client)
-            trips.append({"partitions": n, "seconds": median_seconds(risk, np.zeros(50))})
-        arrays = zip(("X", "y", "groups"), lists(200_000, 100, 100), strict=True)
-        for name, values in arrays:
+
+def round_trip(client, data, n_workers, partitions):
+    from structsvm_papk.cluster import DaskRisk
+    from structsvm_papk.partitions import array_partitions
+
+    risk = DaskRisk(make_surrogate("ts", 10), array_partitions(data, partitions), client)
+    seconds = median_seconds(risk, np.zeros(data.n_features))
+    return {"workers": n_workers, "partitions": partitions, "seconds": seconds}
+
+
+def load_speed(client, n_workers):
+    """Bytes of features that a worker reads, checks and fingerprints in a second."""
+    from structsvm_papk.cluster import DaskRisk
+    from structsvm_papk.partitions import file_partitions, open_source
+
+    with tempfile.TemporaryDirectory() as directory:
+        arrays = lists(200_000, 100, 100)
+        for name, values in zip(("X", "y", "groups"), arrays, strict=True):
             np.save(Path(directory) / f"{name}.npy", values)
         started = time.perf_counter()
-        DaskRisk(surrogate, file_partitions(open_source(directory), 40_000_000), client)
-        seconds = time.perf_counter() - started
-    local.close()
-    return {"round_trips": trips, "load_bytes_a_second_and_worker": 160e6 / 2 / seconds}
+        DaskRisk(
+            make_surrogate("ts", 10), file_partitions(open_source(directory), 40_000_000), client
+        )
+        return arrays[0].nbytes / n_workers / (time.perf_counter() - started)
 
 
 def median_seconds(risk, w, repeat=15):
@@ -150,7 +182,18 @@ def exponents(report):
             found[f"{quantity} of {kind} against {name}"] = slope(
                 sizes, [point[quantity] for point in points]
             )
+    for name, points in trip_sweeps(report).items():
+        found[f"seconds of a round trip against {name}"] = slope(*columns(points, name, "seconds"))
     return found
+
+
+def trip_sweeps(report):
+    """Round trips against workers, with a partition each, and against partitions on two."""
+    trips = report["cluster"]["round_trips"]
+    return {
+        "workers": [trip for trip in trips if trip["workers"] == trip["partitions"]],
+        "partitions": [trip for trip in trips if trip["workers"] == 2],
+    }
 
 
 def slope(sizes, values):
@@ -201,19 +244,31 @@ def work(point):
     }
 
 
-def prediction(model, rows=10**9, features=100, workers=100, more_passes=False):
+def predictions(model):
+    """10^9 rows on 100 workers, fewer and more workers, narrower and wider rows."""
+    many = 10**9
+    return [
+        prediction(model, rows, features, n_workers)
+        for rows, features, n_workers in
+        ((many, 100, 100), (many, 100, 25), (many, 100, 400), (many, 20, 100), (many, 300, 100))
+    ]  # fmt: skip
+
+
+def prediction(model, rows, features, workers):
     """What a solve would cost with lists of 100 rows, k = 10, one partition and thread a worker.
 
-    The passes are those of the largest solve that was measured, or extrapolated from their trend.
+    The passes are extrapolated from their trend; what as many as the largest measured solve took
+    would cost is there too.
     """
     point = {"rows": rows // workers, "users": rows // workers // 100, "features": features}
     parts = work({**point, "k": 10})
     compute = sum(1e-9 * model["nanoseconds"][name] * size for name, size in parts.items())
     trip = model["round_trip_seconds"] + workers * model["seconds_a_partition"]
     sizes, own = zip(*model["solver_seconds_a_pass"].items(), strict=True)
-    solver = float(np.interp(features, sizes, own))
-    growth = (rows / model["passes_at_rows"]) ** model["passes_exponent"] if more_passes else 1.0
+    solver = float(np.interp(features, [int(size) for size in sizes], own))
+    growth = max(1.0, (rows / model["passes_at_rows"]) ** model["passes_exponent"])
     passes = round(model["passes"] * growth)
+    pass_seconds = compute + trip + solver
     bytes_a_worker = 8 * rows * features / workers
     return {
         "rows": rows,
@@ -225,47 +280,47 @@ def prediction(model, rows=10**9, features=100, workers=100, more_passes=False):
         "round_trip_seconds": trip,
         "solver_seconds_a_pass": solver,
         "passes": passes,
-        "solve_seconds": passes * (compute + trip + solver),
-        "worker_hours": workers * passes * (compute + trip + solver) / 3600,
+        "solve_seconds": passes * pass_seconds,
+        "solve_seconds_without_more_passes": model["passes"] * pass_seconds,
+        "worker_hours": workers * passes * pass_seconds / 3600,
     }
 
 
 def plot(report, path):
+    """Two columns of panels, in letters that a telephone shows at a readable size."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 3, figsize=(11, 6.5), constrained_layout=True)
-    for axis, name in zip(axes.flat, SWEEPS, strict=False):
-        for kind, mark in (("evaluation", "o"), ("solve", "s")):
-            points = report[kind].get(name)
-            if points:
-                draw(axis, name, kind, mark, points)
-        axis.set(xlabel=name, ylabel="seconds", ylim=(1e-4, 10))
-    trips = report["cluster"]["round_trips"]
-    axis = axes.flat[4]
-    axis.loglog(*columns(trips, "partitions", "seconds"), "o-", label="round trip, two workers")
-    axis.set(xlabel="partitions", ylabel="seconds", ylim=(5e-3, 2), xticks=PARTITIONS)
-    axis.set_xticklabels(PARTITIONS)
-    axis.minorticks_off()
-    axis = axes.flat[5]
+    plt.rcParams.update({"font.size": 10, "lines.markersize": 5})
+    figure, axes = plt.subplots(3, 2, figsize=(6, 8.4), constrained_layout=True)
+    panels = dict(zip((*SWEEPS, "trips", "passes"), axes.flat, strict=True))
+    for name in SWEEPS:
+        draw(panels[name], name, "evaluation", report["evaluation"][name])
+        if name in report["solve"]:
+            draw(panels[name], name, "solve", report["solve"][name])
+        panels[name].set(xlabel=name, ylabel="seconds", ylim=(1e-4, 200))
+    for name, points in trip_sweeps(report).items():
+        draw(panels["trips"], name, f"trip, {name}", points)
+    panels["trips"].set(xlabel="workers, or partitions on two", ylabel="seconds", ylim=(1e-3, 20))
     for name, points in report["solve"].items():
-        axis.loglog(*columns(points, name, "passes"), "s-", label=f"against {name}")
-    axis.set(xlabel="size", ylabel="passes of a solve", ylim=(5, 500))
+        draw(panels["passes"], name, f"passes, {name}", points, "passes")
+    panels["passes"].set(xlabel="rows, features or k", ylabel="passes of a solve", ylim=(5, 2000))
     for axis in axes.flat:
-        axis.legend(frameon=False, fontsize=9)
+        axis.legend(frameon=False, loc="upper left", handletextpad=0.2, borderaxespad=0.1)
         axis.grid(alpha=0.3, which="major")
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=150)
 
 
-def draw(axis, name, kind, mark, points):
-    sizes, seconds = columns(points, name, "seconds")
-    fitted = slope(sizes, seconds)
-    (line,) = axis.loglog(sizes, seconds, mark, label=f"{kind}, exponent {fitted:.2f}")
+def draw(axis, name, label, points, quantity="seconds"):
+    """Measured points, and the fitted line through the larger half of them."""
+    sizes, values = columns(points, name, quantity)
+    fitted = slope(sizes, values)
+    (dots,) = axis.loglog(sizes, values, "o", label=f"{label}: {fitted:+.2f}")
     half = len(sizes) // 2
-    middle = np.exp(np.mean(np.log(seconds[half:])) - fitted * np.mean(np.log(sizes[half:])))
-    axis.loglog(sizes[half:], middle * np.array(sizes[half:]) ** fitted, color=line.get_color())
+    middle = np.exp(np.mean(np.log(values[half:])) - fitted * np.mean(np.log(sizes[half:])))
+    axis.loglog(sizes[half:], middle * np.array(sizes[half:]) ** fitted, color=dots.get_color())
 
 
 def columns(points, *names):

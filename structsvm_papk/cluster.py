@@ -6,6 +6,7 @@ no further settings. A worker that is lost takes its partitions with it; they ar
 elsewhere, and the result is the same: it depends on the partitions only, not on who holds them.
 """
 
+import socket
 import time
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.partitioned_risk import PartitionedRisk, Summary, summarise
 from structsvm_papk.partitions import ArrayPartition
 
+_TIMEOUT = 10.0  # seconds for a scheduler to answer
+_SCHEMES = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
 _POLL = 5.0  # seconds between looks at the cluster while waiting
 
 
@@ -78,10 +81,40 @@ def connect(address=None, **options):
         ) from None
     if address is None:
         return Client(processes=False, dashboard_address=":0", set_as_default=False, **options)
+    _check_address(address)
     try:
-        return Client(address, timeout=10, set_as_default=False, **options)
+        return Client(address, timeout=_TIMEOUT, set_as_default=False, **options)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from None
+
+
+def _check_address(address):
+    """Refuse what makes a client wait for ever, or fail once more when the program ends."""
+    from distributed.comm.addressing import get_address_host_port, parse_address
+    from distributed.security import Security
+
+    scheme = parse_address(address)[0]
+    if scheme not in _SCHEMES:
+        raise InputError(f"no Dask scheduler answers at {address!r}: give tcp://host:port")
+    if scheme == "tls" and Security().get_connection_args("client")["ssl_context"] is None:
+        raise InputError(
+            f"{address}: name the certificates in Dask's settings distributed.comm.tls"
+        )
+    if scheme != "tcp":
+        return
+    try:
+        with socket.create_connection(get_address_host_port(address), _TIMEOUT) as connection:
+            spoke = connection.recv(1)  # a scheduler speaks first
+    except (ValueError, TypeError, OverflowError):
+        raise InputError(
+            f"no Dask scheduler answers at {address!r}: give tcp://host:port"
+        ) from None
+    except TimeoutError:
+        spoke = b""
+    except OSError:
+        return  # it may be starting: the client tries for a while
+    if not spoke:
+        raise InputError(f"what answers at {address} is no Dask scheduler (is it the dashboard?)")
 
 
 @dataclass

@@ -240,6 +240,7 @@ def _parquet(path):
         # buffered: a column chunk is read in pieces, not as a whole
         return parquet.ParquetFile(os.fspath(path), buffer_size=_BUFFER_BYTES, pre_buffer=False)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        why = os.strerror(error.errno) if error.errno else error  # Arrow's own text is longer
+        raise InputError(f"cannot read {path}: {why}") from None
     except ArrowException as error:
         raise InputError(f"{path} is not a complete Parquet file: {error}") from None
