@@ -279,6 +279,7 @@ def prediction(model, rows, features, workers):
         "compute_seconds_a_pass": compute,
         "round_trip_seconds": trip,
         "solver_seconds_a_pass": solver,
+        "fastest_workers": round(np.sqrt(workers * compute / model["seconds_a_partition"])),
         "passes": passes,
         "solve_seconds": passes * pass_seconds,
         "solve_seconds_without_more_passes": model["passes"] * pass_seconds,

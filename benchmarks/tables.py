@@ -14,14 +14,19 @@ RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "benchmarks.md"
 
 
 def main():
-    text = PAGE.read_text()
-    for name, (file, write) in TABLES.items():
+    fill(PAGE, TABLES)
+
+
+def fill(page, tables):
+    """Write tables into a page, each between its markers."""
+    text = page.read_text()
+    for name, (file, write) in tables.items():
         source = RESULTS / file
         pattern = re.compile(rf"(<!-- table {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         if source.exists() and pattern.search(text):
             lines = "\n".join(write(json.loads(source.read_text())))
             text = pattern.sub(lambda m, lines=lines: f"{m[1]}\n{lines}\n\n{m[2]}", text)
-    PAGE.write_text(text)
+    page.write_text(text)
 
 
 def table(head, rows):

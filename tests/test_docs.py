@@ -14,7 +14,12 @@ import structsvm_papk
 from structsvm_papk import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/tutorial.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]
+PAGES = [
+    "README.md",
+    "docs/tutorial.md",
+    "docs/scale.md",
+    *sorted((ROOT / "docs" / "howto").glob("*.md")),
+]
 BLOCK = re.compile(r"^```(python|bash|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 

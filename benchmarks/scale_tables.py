@@ -1,0 +1,127 @@
+"""Write the measured tables of docs/scale.md, and that of sparse data into docs/benchmarks.md.
+
+python benchmarks/scale_tables.py
+"""
+
+from tables import PAGE, fill, table
+
+
+def main():
+    fill(PAGE, TABLES)
+    fill(PAGE.with_name("scale.md"), TABLES)
+
+
+def out_of_core(found):
+    head = ("fit", "memory used / budget, MB", "passes", "objective", "certified lower bound",
+            "fit, s", "a pass, s", "times in memory")  # fmt: skip
+    names = {"memory": "in memory", "npy": "`.npy` file", "parquet": "Parquet"}
+    yield from table(head, [
+        [
+            names[row["how"]],
+            f"{row['used_mb']:.0f} / {row['budget_mb'] or 0:.0f}".replace(" / 0", " / -"),
+            f"{row['passes']}",
+            *_certificate(row),
+            f"{row['fit_seconds']:.1f}",
+            f"{row['pass_seconds']:.2f}",
+            f"{row['pass_time_ratio']:.1f}",
+        ]
+        for row in found
+    ])  # fmt: skip
+
+
+def cluster(found):
+    head = ("fit", "load, s", "fit, s", "a pass, s", "iterations", "objective",
+            "certified lower bound")  # fmt: skip
+    rows = [("one process, one thread", found["one_machine"])]
+    for how, sent in (("files", "workers read files"), ("arrays", "arrays sent to workers")):
+        for name in ("undisturbed", "worker_killed"):
+            rows.append((f"{sent}, {name.replace('_', ' ')}", found[how][name]))
+    yield from table(head, [
+        [
+            name,
+            f"{row['load_seconds']:.1f}",
+            f"{row['fit_seconds']:.1f}",
+            f"{row['pass_seconds']:.3f}",
+            f"{row['iterations']}",
+            *_certificate(row),
+        ]
+        for name, row in rows
+    ])  # fmt: skip
+
+
+def _certificate(row):
+    return f"{row['objective']:.9f}", f"{row['lower_bound']:.9f}"
+
+
+def cost(found):
+    head = ("features", "workers", "GB a worker", "load, s", "compute a pass, s",
+            "cluster a pass, s", "passes", "solve", "with 57 passes", "worker hours")  # fmt: skip
+    head = [name.replace("57", str(found["model"]["passes"])) for name in head]
+    yield from table(head, [
+        [
+            f"{row['features']}",
+            f"{row['workers']}",
+            f"{row['gigabytes_a_worker']:.1f}",
+            f"{row['load_seconds']:.0f}",
+            f"{row['compute_seconds_a_pass']:.2f}",
+            f"{row['round_trip_seconds']:.2f}",
+            f"{row['passes']}",
+            f"{row['solve_seconds'] / 60:.1f} min",
+            f"{row['solve_seconds_without_more_passes'] / 60:.1f} min",
+            f"{row['worker_hours']:.0f}",
+        ]
+        for row in found["prediction"]
+    ])  # fmt: skip
+
+
+def constants(found):
+    model = found["model"]
+    rows = [[f"{name}, an evaluation", f"{value:.3g} ns"]
+            for name, value in model["nanoseconds"].items()]  # fmt: skip
+    rows += [
+        ["round trip, without what follows", f"{1e3 * model['round_trip_seconds']:.2g} ms"],
+        ["a partition, each round trip", f"{1e3 * model['seconds_a_partition']:.2g} ms"],
+        [
+            "reading and checking, a worker",
+            f"{model['load_bytes_a_second'] / 1e6:.0f} MB/s",
+        ],
+    ]
+    low, high = model["predicted_over_measured"]
+    rows.append(["predicted over measured, evaluations", f"{low:.2f} to {high:.2f}"])
+    fastest = found["prediction"][0]
+    what = f"workers of the fastest pass, 10⁹ rows x {fastest['features']} features"
+    rows.append([what, f"{fastest['fastest_workers']}"])
+    yield from table(("constant", "value"), rows)
+
+
+def sparse(found):
+    head = ("values", "data, MB", "surrogate", "alpha", "F", "certified gap", "passes", "seconds",
+            "`X w`, s", "rest of an evaluation, s", "memory on top, MB")  # fmt: skip
+    yield from table(head, [
+        [
+            row["dtype"],
+            f"{row['data_mb']:.0f}",
+            f"`{row['surrogate']}`",
+            f"{row['alpha']:g}",
+            f"{row['objective']:.5f}",
+            f"{row['gap']:.0e}",
+            f"{row['passes']}",
+            f"{row['seconds']:.0f}",
+            f"{row['product_seconds']:.2f}",
+            f"{row['rest_seconds']:.2f}",
+            f"{row['peak_growth_mb']:.0f}",
+        ]
+        for row in found
+    ])  # fmt: skip
+
+
+TABLES = {
+    "out-of-core": ("out_of_core.json", out_of_core),
+    "cluster": ("cluster.json", cluster),
+    "cost": ("scaling.json", cost),
+    "constants": ("scaling.json", constants),
+    "sparse": ("sparse.json", sparse),
+}
+
+if __name__ == "__main__":
+    main()
