@@ -438,7 +438,7 @@ def test_prepared_files_of_the_authors(tmp_path, capsys):
     place.mkdir()
     write_prepared(place)
     arguments = ("reproduce", "table3", place, "--dataset", "citation", "--results")
-    chosen = ("--k", 6, "--method", "Avg, certified", "--alpha", 0.01)
+    chosen = ("--k", 6, "--method", "Avg, certified", "--alpha", 0.01, "--jobs", 1)
     status, found = run_json(capsys, *arguments, tmp_path / "results", *chosen)
     row = found["rows"][0]
     assert status == 0 and row["published"] == 20.7

@@ -1,6 +1,7 @@
 """``reproduce table1|table2|figure1|table3``: the paper's tables and figure, recomputed."""
 
 import math
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -196,7 +197,7 @@ def table3(
         list[float] | None, typer.Option(help="Regularisations of logistic fits.")
     ] = None,
     steps: Annotated[int, typer.Option(help="Steps of descent.")] = 201,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core.")] = 0,
     as_json: options.Json = False,
 ):
     """Mean pAp@k on held-out items, all methods, settings chosen by validation."""
@@ -211,7 +212,7 @@ def table3(
         console.note(movielens.LICENCE)
     try:
         with _progress() as watch:
-            found = experiment.run(plan, results, jobs, watch)
+            found = experiment.run(plan, results, jobs or os.cpu_count() or 1, watch)
     except KeyboardInterrupt:
         console.note(f"finished fits are kept in {results}; the same command goes on from there")
         raise
@@ -232,7 +233,7 @@ def table3(
 
 def synthetic_movielens(
     folder: Annotated[Path, typer.Argument(help="New or empty folder.")],
-    users: Annotated[int, typer.Option(help="Number of users.")] = 80,
+    users: Annotated[int, typer.Option(help="Number of users.")] = 100,
     items: Annotated[int, typer.Option(help="Number of items.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
 ):

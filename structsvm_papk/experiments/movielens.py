@@ -259,7 +259,7 @@ def _check_columns(path):
         )
 
 
-def write_synthetic(folder, n_users=80, n_items=200, mean_ratings=90, rank=4, seed=0):
+def write_synthetic(folder, n_users=100, n_items=200, mean_ratings=90, rank=4, seed=0):
     """Write an ``ml-100k``-shaped folder of invented ratings, for trying the table out.
 
     ``rating = round(3.4 + 1.2 (a_u . b_i)/sqrt(rank) + noise)``, clipped to 1..5, a and b standard

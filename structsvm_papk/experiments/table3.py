@@ -164,7 +164,8 @@ def run(plan, results, jobs=1, callback=None):
     if callback is not None:
         callback(done, len(wanted), None)
     tasks = [(plan, group, cells) for group in _groups(missing)]
-    for cell in _in_turn(tasks) if jobs == 1 else _in_processes(tasks, jobs):
+    jobs = min(jobs, len(tasks))
+    for cell in _in_processes(tasks, jobs) if jobs > 1 else _in_turn(tasks):
         done += 1
         if callback is not None:
             callback(done, len(wanted), cell)
