@@ -16,7 +16,7 @@ from structsvm_papk.tensor_file import package_version
 PROGRAM = "structsvm-papk"
 _PACKAGES = (
     *("numpy", "scipy", "numba", "scikit-learn", "cvxpy", "piqp", "highspy", "threadpoolctl"),
-    *("pandas", "pyarrow", "matplotlib", "lightgbm", "statsmodels"),
+    *("pandas", "pyarrow", "matplotlib", "lightgbm", "statsmodels", "dask"),
 )
 _COUNTS = ("seed", "threads", "jobs")
 # what differs between runs that agree: time, places, and the effort on another machine
