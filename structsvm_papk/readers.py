@@ -461,6 +461,8 @@ def _parse_rows(path, file, delimiter, columns, users):
     except UnicodeDecodeError:
         raise
     except ValueError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # numpy takes Ctrl-C for a bad number
+            raise error.__cause__ from None
         place = _first_bad_row(path, delimiter, columns)
         raise InputError(place or f"{path}: {error}") from None
     if values.shape[1] != width or "" in users:

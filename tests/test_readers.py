@@ -341,3 +341,13 @@ def test_parquet_text_that_is_no_utf8(tmp_path, text):
     damaged = path.read_bytes().replace(text.encode(), b"\xe2" + text[1:].encode())
     path.write_bytes(damaged)
     assert "not a readable Parquet file" in message(path)
+
+
+def test_ctrl_c_in_mid_file_is_not_taken_for_a_bad_number(tmp_path, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    path = written(tmp_path, "rows.csv", "label,group,a\n1,u,2\n0,u,3\n")
+    monkeypatch.setattr("structsvm_papk.readers._label_value", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        read_table(path)
