@@ -264,8 +264,8 @@ def _check_packages(client):
     """Refuse workers that would compute with another version of this package, or without it."""
     found = client.run(lambda: __import__("structsvm_papk").__version__, on_error="return")
     for worker, version in found.items():
-        if version != __version__:
-            what = "cannot be imported" if isinstance(version, Exception) else f"is {version}"
+        if isinstance(version, str | ImportError) and version != __version__:
+            what = f"is {version}" if isinstance(version, str) else "cannot be imported"
             raise InputError(
                 f"structsvm-papk {what} on the worker {worker}; workers and scheduler need version "
                 f"{__version__}, as in this process"

@@ -36,7 +36,7 @@ class StreamedRisk(PartitionedRisk):
     memory_budget : int
         Bytes for everything that grows with the data and with the model: what is read, what is
         computed for each row, labels, users, and the solver's cuts. The interpreter and the
-        libraries come on top (about 200 MB).
+        libraries come on top (about 330 MB).
     threshold : float, optional
         ``label >= threshold`` is relevant; needed unless the labels are 0/1, -1/1 or booleans.
     policy : {'exclude', 'raise'}
