@@ -91,6 +91,12 @@ def constants(found):
     fastest = found["prediction"][0]
     what = f"workers of the fastest pass, 10⁹ rows x {fastest['features']} features"
     rows.append([what, f"{fastest['fastest_workers']}"])
+    check = found["check"]
+    seconds = " and ".join(f"{1e3 * value:.0f}" for value in check["measured_pass_seconds"])
+    rows.append([
+        f"a pass of the fit above, {check['workers']} workers, {check['partitions']} partitions",
+        f"{1e3 * check['predicted_pass_seconds']:.0f} ms, measured {seconds}",
+    ])  # fmt: skip
     yield from table(("constant", "value"), rows)
 
 

@@ -38,6 +38,8 @@ SOLVES = {name: SWEEPS[name] for name in ("rows", "features", "k")}
 PARTITIONS = (2, 4, 8, 16, 32, 64)
 WORKERS = (1, 2, 4, 8)
 ALPHA, TOL = 1e-3, 1e-6
+MEASURED = ("evaluation", "solve", "cluster")
+CLUSTER = Path(__file__).parent / "results" / "cluster.json"
 
 
 def main():
@@ -50,8 +52,10 @@ def main():
     report["exponents"] = exponents(report)
     report["model"] = cost_model(report)
     report["prediction"] = predictions(report["model"])
-    print(json.dumps({name: report[name] for name in ("exponents", "model", "prediction")},
-                     indent=1))  # fmt: skip
+    if CLUSTER.exists():
+        report["check"] = check(report["model"], json.loads(CLUSTER.read_text()))
+    fitted = {name: found for name, found in report.items() if name not in MEASURED}
+    print(json.dumps(fitted, indent=1))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
     if options.plot:
@@ -260,10 +264,8 @@ def prediction(model, rows, features, workers):
     The passes are extrapolated from their trend; what as many as the largest measured solve took
     would cost is there too.
     """
-    point = {"rows": rows // workers, "users": rows // workers // 100, "features": features}
-    parts = work({**point, "k": 10})
-    compute = sum(1e-9 * model["nanoseconds"][name] * size for name, size in parts.items())
-    trip = model["round_trip_seconds"] + workers * model["seconds_a_partition"]
+    compute = compute_seconds(model, rows // workers, rows // workers // 100, features)
+    trip = trip_seconds(model, workers)
     sizes, own = zip(*model["solver_seconds_a_pass"].items(), strict=True)
     solver = float(np.interp(features, [int(size) for size in sizes], own))
     growth = max(1.0, (rows / model["passes_at_rows"]) ** model["passes_exponent"])
@@ -284,6 +286,32 @@ def prediction(model, rows, features, workers):
         "solve_seconds": passes * pass_seconds,
         "solve_seconds_without_more_passes": model["passes"] * pass_seconds,
         "worker_hours": workers * passes * pass_seconds / 3600,
+    }
+
+
+def compute_seconds(model, rows, users, features, k=10):
+    """An evaluation on one thread."""
+    parts = work({"rows": rows, "users": users, "features": features, "k": k})
+    return sum(1e-9 * model["nanoseconds"][name] * size for name, size in parts.items())
+
+
+def trip_seconds(model, partitions):
+    """What a cluster takes for an evaluation beside computing."""
+    return model["round_trip_seconds"] + partitions * model["seconds_a_partition"]
+
+
+def check(model, found):
+    """The model beside the fits of `cluster.py`, which it was not fitted to."""
+    workers, partitions = 2, 8
+    rows = found["rows"] // workers
+    predicted = compute_seconds(model, rows, rows // 500, found["features"])
+    predicted += trip_seconds(model, partitions)
+    undisturbed = [found[how]["undisturbed"]["pass_seconds"] for how in ("files", "arrays")]
+    return {
+        "workers": workers,
+        "partitions": partitions,
+        "predicted_pass_seconds": predicted,
+        "measured_pass_seconds": undisturbed,
     }
 
 
