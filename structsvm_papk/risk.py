@@ -109,7 +109,8 @@ class EmpiricalRisk:
         blocks of pairs (`OneListCuts`) where the surrogate allows it. The oracle may remember
         scores from one evaluation to the next (`row_skipping`).
         """
-        short = short_lists(self.data, self.surrogate, self._map) if self.skip_rows else None
+        skip = self.skip_rows and self.convex  # the others are asked for majorants, of all rows
+        short = short_lists(self.data, self.surrogate, self._map) if skip else None
         if self.n_users == 1 and n_blocks > 1 and can_split(self.surrogate):
             return OneListCuts(self, n_blocks, short)
         return self._in_blocks(n_blocks) if short is None else _OnShortLists(self, short, n_blocks)

@@ -212,6 +212,16 @@ def test_warm_start_and_continuation():
         assert result.objective < 0.5e-2 * loose.w @ loose.w + risk(loose.w)[0]
 
 
+@pytest.mark.parametrize("name", SURROGATES)
+def test_long_lists_of_which_convex_risks_skip_rows(name):
+    lists = linear_lists(n_users=7, n_items=320, n_features=17, noise=1.0, seed=6)
+    data = ranking_data(lists)
+    risks = [EmpiricalRisk(make_surrogate(name, 3), data, skip_rows=skip) for skip in (True, False)]
+    skipping, whole = (CCCP(1e-2, tol=1e-3).solve(risk) for risk in risks)
+    assert skipping.status is Status.STATIONARY
+    np.testing.assert_array_equal(skipping.w, whole.w)
+
+
 def test_result_does_not_depend_on_threads():
     one, two = (CCCP(1e-2, tol=1e-4).solve(small_risk("clipped_ramp", n_threads=n)) for n in (1, 2))
     np.testing.assert_array_equal(one.w, two.w)
