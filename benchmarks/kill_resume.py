@@ -308,10 +308,11 @@ def full_disk(scenario, place):
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         refused, why = _captured(arguments, place / "none.json")
         kept = progress_on_disk(disk / "c")[0]
-        same = [(s.sequence, s.n_iter) for each in (states, kept) for s in each.values()]
+        seen = [(s.sequence, s.n_iter) for each in (states, kept) for s in each.values()]
+        same = len(seen) == 2 and seen[0] == seen[1]
         return {
             "full": {"status": status, "message": told, "readable_states": len(states)},
-            "read_only": {"status": refused, "message": why, "kept": len(same) == 2 and same[0] == same[1]},
+            "read_only": {"status": refused, "message": why, "kept": same},
         }
     finally:
         subprocess.run(["umount", disk], check=True)
