@@ -147,7 +147,7 @@ class EmpiricalRisk:
         `scores`, if they are known already, save the product ``X @ w``.
         """
         values, slopes = self.blocks_from_scores(self.scores(w) if scores is None else scores)
-        return Cuts(values.sum(), slopes, values - slopes @ w, w)
+        return Cuts(float(values.sum()), slopes, values - slopes @ w, w)
 
     def along(self, scores: Array, direction: Array) -> Callback:
         """The risk on a line, for scores that are linear in t, without another look at X.
