@@ -89,8 +89,7 @@ class Majorant(EmpiricalRisk):
     """A convex risk that is nowhere below another one and tight at one point."""
 
     def __init__(self, surrogate, risk):
-        # no row may be skipped: what is frozen belongs to positions of the whole lists
-        super().__init__(surrogate, risk.data, "raise", risk.n_blocks, risk.n_threads, False)
+        super().__init__(surrogate, risk.data, "raise", risk.n_blocks, risk.n_threads)
         always = isinstance(risk.surrogate, Ramp) and (risk.data.n_pos <= risk.surrogate.k).all()
         self.exact = bool(always)  # the majorant is the risk itself
 

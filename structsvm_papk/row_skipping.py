@@ -1,9 +1,9 @@
 """Exact short lists: the rows that decide a surrogate, found without scoring all the others.
 
-A surrogate reads a list's negatives through the k highest of them only, and Max its positives
-through the lowest min(n_pos, k). Between evaluations w moves little, so most rows provably stay
-where they were. With a reference v at which the score ``x . v`` of a row is known, any c, any
-centre mu and any positive diagonal D,
+Our surrogates read a list's negatives through the k highest of them only, and Max its positives
+through the lowest min(n_pos, k); a surrogate says so itself. Between evaluations w moves little, so
+most rows provably stay where they were. With a reference v at which the score ``x . v`` of a row is
+known, any c, any centre mu and any positive diagonal D,
 
     x . w = c (x . v) + mu . r + (x - mu) . r,    r = w - c v,
     |(x - mu) . r| <= ||(x - mu) / D|| ||D r||,
@@ -35,7 +35,7 @@ _EPS = np.finfo(float).eps
 
 
 def short_lists(data, surrogate, run):
-    """`ShortLists` where they can pay, else None.
+    """`ShortLists` where the surrogate allows them and they can pay, else None.
 
     Parameters
     ----------
@@ -47,6 +47,8 @@ def short_lists(data, surrogate, run):
     """
     per_row = data.X.nnz / data.X.shape[0] if sparse.issparse(data.X) else data.n_features
     wanted = surrogate.k * data.n_users
+    if not surrogate.top_negatives_only:
+        return None
     if per_row < _FEW_FEATURES or data.n_neg.sum() < _WORTH * wanted:
         return None
     return ShortLists(data, surrogate, run)
@@ -71,7 +73,7 @@ class ShortLists:
     def __init__(self, data, surrogate, run):
         self._full, self._run = data, run
         beta = np.minimum(data.n_pos, surrogate.k)
-        lowest = surrogate.name == "max" and data.n_pos.sum() > _WORTH * beta.sum()
+        lowest = surrogate.low_positives_only and data.n_pos.sum() > _WORTH * beta.sum()
         n_pos = beta if lowest else data.n_pos
         middle = data.indptr[:-1] + data.n_pos
         self._lay_out(n_pos, np.full(data.n_users, surrogate.k))

@@ -46,11 +46,17 @@ class Surrogate(ABC):
         Name for `make_surrogate`.
     convex : bool
         Whether the value is a convex function of the scores.
+    top_negatives_only, low_positives_only : bool
+        Whether the value depends on a list's negatives through the k highest only, and on its
+        positives through the min(n_pos, k) lowest only: then solvers need not score the others
+        (`structsvm_papk.row_skipping`).
     """
 
     k: int
     name: ClassVar[str]
     convex: ClassVar[bool] = True
+    top_negatives_only: ClassVar[bool] = False
+    low_positives_only: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.k, Real) or not 1 <= self.k < np.inf or self.k != int(self.k):
@@ -105,6 +111,7 @@ class Surrogate(ABC):
 class _Segments(Surrogate):
     """A surrogate that adds hinges over segments of the sorted positives."""
 
+    top_negatives_only = True
     parts: ClassVar[np.ndarray]  # rows (which positives, margin)
     mean_over_all: ClassVar[bool] = False
 
@@ -121,6 +128,7 @@ class Avg(Surrogate):
     """
 
     name = "avg"
+    top_negatives_only = True
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
         _kernels.average(scores, indptr, n_pos, self.k, first, last, values, coef)
@@ -130,6 +138,7 @@ class Max(_Segments):
     """``1/(beta k) sum_{i>n_pos-beta} sum_{j<=k} (1 - p_(i) + q_(j))_+``, equation (24). Convex."""
 
     name = "max"
+    low_positives_only = True
     parts = np.array([(_kernels.BOTTOM, 1)])
 
 
@@ -146,6 +155,7 @@ class TS(Surrogate):
     """
 
     name = "ts"
+    top_negatives_only = True
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
         _kernels.tight_structural(scores, indptr, n_pos, self.k, first, last, values, coef)
@@ -198,6 +208,7 @@ class ClippedRamp(Surrogate):
     """
 
     name = "clipped_ramp"
+    top_negatives_only = True
     convex = False
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102

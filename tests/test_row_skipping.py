@@ -1,12 +1,15 @@
 """Short lists found by bounds: the same lists, values and cuts as a full pass."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate, row_skipping
 from structsvm_papk.errors import InputError
-from structsvm_papk.surrogates import CONVEX
+from structsvm_papk.surrogates import CONVEX, Surrogate
 
 
 def lists(n_users=3, n_rows=400, d=10, n_pos=6, kind="normal", seed=0):
@@ -164,3 +167,29 @@ def test_scores_that_overflow_are_refused_as_in_a_full_pass():
     for oracle in both("ts", RankingData.from_groups(X, y, groups)):
         with pytest.raises(InputError, match="finite"):
             oracle.cuts(1e150 * np.ones(10))
+
+
+@dataclass(frozen=True)
+class MeanHinge(Surrogate):
+    """Hinge of the mean positive against the mean of all negatives."""
+
+    name: ClassVar[str] = "mean_hinge"
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+        for u in range(first, last):
+            split, end = indptr[u] + n_pos[u], indptr[u + 1]
+            positives, negatives = slice(indptr[u], split), slice(split, end)
+            values[u] = max(0.0, 1.0 - scores[positives].mean() + scores[negatives].mean())
+            coef[positives] = -float(values[u] > 0) / n_pos[u]
+            coef[negatives] = float(values[u] > 0) / (end - split)
+
+
+def test_a_surrogate_that_does_not_say_what_it_reads_has_all_rows_scored():
+    X, y, groups = lists(n_users=4)
+    risks = [
+        EmpiricalRisk(MeanHinge(5), RankingData.from_groups(X, y, groups), skip_rows=skip)
+        for skip in (True, False)
+    ]
+    skipping, whole = (CuttingPlane(1e-2, tol=1e-8).solve(risk) for risk in risks)
+    assert skipping.objective == whole.objective
+    assert skipping.converged

@@ -32,6 +32,7 @@ class PrecAtKAvg(Surrogate):
 
     balanced: bool = False
     name: ClassVar[str] = "prec_avg"
+    top_negatives_only: ClassVar[bool] = True
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
         _prec_avg(scores, indptr, n_pos, self.k, self.balanced, first, last, values, coef)
