@@ -139,6 +139,15 @@ def test_stated_sizes_are_not_trusted(saved, entry):
         load_model(saved)
 
 
+@pytest.mark.parametrize("entry", [None, True, 4, 0.5, "F64", [0, 32], {}])
+def test_an_entry_that_is_none(saved, entry):
+    header, array = parts(saved)
+    header["coef"] = entry
+    rewrite(saved, header, array)
+    with pytest.raises(InputError, match="stated size"):
+        load_model(saved)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
