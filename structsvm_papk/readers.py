@@ -546,7 +546,9 @@ def _read_parquet(path, roles):
         ) from None
     try:
         with open(path, "rb") as file:
-            return _parquet_table(path, parquet.read_table(file), roles)
+            # Arrow's own threads can abort the process when it ends
+            frame = parquet.read_table(file, use_threads=False, pre_buffer=False)
+            return _parquet_table(path, frame, roles)
     except (ArrowException, UnicodeDecodeError) as error:  # text is decoded as it is taken out
         raise InputError(f"{path} is not a readable Parquet file: {error}") from None
 
