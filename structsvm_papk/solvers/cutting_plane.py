@@ -18,9 +18,10 @@ from threadpoolctl import threadpool_limits
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.checkpoint import opened, pack_history, take, unpack_history
 from structsvm_papk.cuts import Cuts
-from structsvm_papk.errors import InputError, OracleFailure, check_number
+from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers._cut_model import ROUNDING, WIDE, CutModel
+from structsvm_papk.solvers._ending import best_so_far
 
 METHODS = ("bundle", "line_search", "one_slack")
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
@@ -146,17 +147,7 @@ class CuttingPlane:
             opened(checkpoint, self, oracle, n_blocks=oracle.n_blocks) as keeper,
             threadpool_limits(limits=1, user_api="blas"),
         ):
-            run = _Run(self, oracle, callback, keeper)
-            try:
-                return run.result(run.loop(w_init, warm_start))
-            except KeyboardInterrupt:
-                if run.best_w is None:
-                    raise
-                return run.result(Status.INTERRUPTED)
-            except OracleFailure as failure:
-                if run.best_w is None:
-                    raise
-                return run.result(Status.FAILED, str(failure))
+            return best_so_far(_Run(self, oracle, callback, keeper), w_init, warm_start)
 
     def _in_blocks(self, oracle):
         if not hasattr(oracle, "with_blocks"):

@@ -10,8 +10,9 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback, Oracle
 from structsvm_papk.checkpoint import opened, pack_history, take, unpack_history
-from structsvm_papk.errors import InputError, OracleFailure, check_number
+from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.result import Progress, SolverResult, Status
+from structsvm_papk.solvers._ending import best_so_far
 
 KEEP = ("best", "last", "average")
 _SEEDS_OF_STARTS = 1 << 20
@@ -117,16 +118,7 @@ class SubgradientDescent:
         half = {"average_from": self.max_iter // 2} if self.keep == "average" else {}
         with opened(checkpoint, self, oracle, **half) as keeper:
             run = _Run(self, oracle, self._start(oracle.n_features, w_init), callback, keeper)
-            try:
-                return run.result(run.loop())
-            except KeyboardInterrupt:
-                if run.best_w is None:
-                    raise
-                return run.result(Status.INTERRUPTED)
-            except OracleFailure as failure:
-                if run.best_w is None:
-                    raise
-                return run.result(Status.FAILED, str(failure))
+            return best_so_far(run)
 
     def _start(self, n_features, w_init):
         if w_init is None:
