@@ -230,12 +230,7 @@ def _frames_of(path, file, groups, columns):
 
 
 def _parquet(path):
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise InputError(
-            f"reading Parquet ({path}) needs pyarrow: pip install pyarrow (the extra 'frames')"
-        ) from None
+    parquet, ArrowException = readers.arrow_parquet(path)
     try:
         # buffered: a column chunk is read in pieces, not as a whole
         return parquet.ParquetFile(os.fspath(path), buffer_size=_BUFFER_BYTES, pre_buffer=False)

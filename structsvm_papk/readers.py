@@ -537,13 +537,19 @@ def _what_is_wrong_in_row(row, columns):
 # --- Parquet --------------------------------------------------------------------------------
 
 
-def _read_parquet(path, roles):
+def arrow_parquet(path):
+    """The module ``pyarrow.parquet`` and Arrow's exception; refuses the file where it is absent."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
         raise InputError(
             f"reading Parquet ({path}) needs pyarrow: pip install pyarrow (the extra 'frames')"
         ) from None
+    return parquet, ArrowException
+
+
+def _read_parquet(path, roles):
+    parquet, ArrowException = arrow_parquet(path)
     try:
         with open(path, "rb") as file:
             # Arrow's own threads can abort the process when it ends
