@@ -537,7 +537,7 @@ def _what_is_wrong_in_row(row, columns):
 # --- Parquet --------------------------------------------------------------------------------
 
 
-def arrow_parquet(path):
+def arrow_parquet(path: object) -> tuple[Any, Any]:
     """The module ``pyarrow.parquet`` and Arrow's exception; refuses the file where it is absent."""
     try:
         from pyarrow import ArrowException, parquet
