@@ -26,13 +26,12 @@ from structsvm_papk.propositions.statements import (
     half,
     margin_implies,
     move_into,
-    no_ties,
     or_free,
     p_beta_above_mean,
     realises,
+    separated_gaps,
     tie_some,
     vanish,
-    with_ties,
     without_hinge_margin,
 )
 
@@ -236,7 +235,8 @@ FURTHER = (
         id="chain",
         title="The order of the surrogates",
         claim="The links that do hold.",
-        formula="risk <= ClippedRamp <= Ramp <= pAUC <= Max; Avg <= pAUC; risk <= TS <= TS_alg2",
+        formula="risk <= ClippedRamp <= Ramp <= pAUC <= Max; Avg <= pAUC; risk <= TS <= TS_alg2; "
+        "Ramp <= TS_alg2",
         source="corrected here",
         hypothesis="none",
         statement=Statement(
@@ -244,6 +244,7 @@ FURTHER = (
                 below("risk", "clipped_ramp", "ramp", "pauc", "max"),
                 below("avg", "pauc"),
                 below("risk", "ts", "ts_alg2"),
+                below("ramp", "ts_alg2"),
             ),
             EVERY,
         ),
@@ -279,26 +280,14 @@ FURTHER = (
     Claim(
         id="clipped-ramp-consistency",
         title="ClippedRamp is consistent",
-        claim="Scaled up, ClippedRamp equals the risk without any margin condition; it is never "
-        "below it.",
+        claim="Scaled up, ClippedRamp equals the risk without any margin condition, ties included "
+        "(a tie costs 1 in both); it is never below it.",
         formula="ClippedRamp(c s) = risk(s) for c >= 1/(smallest gap p - q > 0), and >= risk for "
         "every c",
         source="this package",
-        hypothesis="no positive ties a negative (not needed: see clipped-ramp-ties); c large",
-        statement=Statement(clipped_limit(1 + 1e-6), EVERY, no_ties),
-        control=Statement(clipped_limit(0.5), EVERY, no_ties),
-        control_words="c half as large as needed",
-        quantities=("risk", "clipped_ramp"),
-    ),
-    Claim(
-        id="clipped-ramp-ties",
-        title="ClippedRamp is consistent with ties too",
-        claim="The same where positives tie negatives: a tie costs min(1, 1 - 0) = 1 in both.",
-        formula="ClippedRamp(c s) = risk(s), ties included",
-        source="this package",
-        hypothesis="some positive ties a negative; c large",
-        statement=Statement(clipped_limit(1 + 1e-6), EVERY, with_ties, tie_some),
-        control=Statement(clipped_limit(0.5), EVERY, with_ties, tie_some),
+        hypothesis="c large",
+        statement=Statement(clipped_limit(1 + 1e-6), EVERY, separated_gaps, half(tie_some)),
+        control=Statement(clipped_limit(0.5), EVERY, separated_gaps, half(tie_some)),
         control_words="c half as large as needed",
         quantities=("risk", "clipped_ramp"),
     ),
