@@ -230,6 +230,8 @@ PUBLISHED = (
 
 # ----------------------------------------------------------------- corrected and further claims
 
+_EQUAL_WHEN_FEW = ("ts", "ts_alg2", "ramp", "max", "pauc")
+
 FURTHER = (
     Claim(
         id="chain",
@@ -255,13 +257,13 @@ FURTHER = (
     Claim(
         id="low-engagement",
         title="Users with few positives",
-        claim="For n_pos <= k, TS, Ramp, Max and pAUC agree, and Avg is not above them: the "
-        "printed order Ramp <= Avg is reversed.",
-        formula="n_pos <= k => TS = Ramp = Max = pAUC >= Avg",
+        claim="For n_pos <= k, TS, TS_alg2, Ramp, Max and pAUC agree, and Avg is not above them: "
+        "the printed order Ramp <= Avg is reversed.",
+        formula="n_pos <= k => TS = TS_alg2 = Ramp = Max = pAUC >= Avg",
         source="corrected here (Jensen's inequality)",
         hypothesis="n_pos <= k",
-        statement=Statement(both(equal("ts", "ramp", "max", "pauc"), below("avg", "ramp")), LOW),
-        control=Statement(both(equal("ts", "ramp", "max", "pauc"), below("avg", "ramp")), HIGH),
+        statement=Statement(both(equal(*_EQUAL_WHEN_FEW), below("avg", "ramp")), LOW),
+        control=Statement(both(equal(*_EQUAL_WHEN_FEW), below("avg", "ramp")), HIGH),
         control_words="n_pos > k",
         quantities=("risk", "avg", "ts", "ramp", "max", "pauc"),
     ),
