@@ -13,6 +13,10 @@ With m of them counted and the rest dropped, ``max-m-sum(f) = min_s m s + sum_i 
 side is a sum over terms, so any partition of the terms gives blocks, each convex in (w, s). At the
 optimal s the cuts of all blocks together are the usual single cut.
 
+The risk is the mean of the m largest, over r = k (Max), beta (TS) or 1 (Avg). The variable of the
+cuts is s/r. At its optimum it is the m-th largest of the ``f_i/r >= 0``, hence between 0 and R(w),
+the mean of the m largest: the certified bound uses this.
+
 That f is convex for TS: with k equal negatives q, TS is f(q) / beta, and TS is convex.
 """
 
