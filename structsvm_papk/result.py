@@ -123,7 +123,9 @@ class SolverResult:
     notes : tuple of str
         What else is worth knowing, such as a QP solver that failed and was replaced.
     problem : tuple or None
-        ``(n_blocks, subgradient of R at w = 0)``: what tells whether `cuts` belong to a risk.
+        ``(n_blocks, layout of the blocks, fingerprint of the risk)``: tells whether `cuts` belong to
+        a risk. For an oracle without a fingerprint the last is a subgradient of R at w = 0. Without
+        it nothing is checked: whoever hands the cuts over vouches for them.
     """
 
     w: np.ndarray
