@@ -212,6 +212,12 @@ class EmpiricalRisk:
 
         return majorant(self, w, kind)
 
+    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Any:
+        """Majorants at w with ties broken otherwise, as an iterator; see `structsvm_papk.ties`."""
+        from structsvm_papk.ties import tied_majorants
+
+        return tied_majorants(self, w, alpha, limit)
+
     def boxes(self) -> Boxes:
         """Bounds of a Ramp or ClippedRamp risk over boxes of w; see `structsvm_papk.boxes`."""
         from structsvm_papk.boxes import Boxes

@@ -114,7 +114,8 @@ class _Run:
 
     def loop(self, w_init, warm_start):
         limit = self.config.time_limit
-        local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4)
+        # ties are left to the boxes, which look everywhere
+        local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4, max_ties=0)
         self._take(local.solve(self.oracle, w_init, warm_start=warm_start))
         self._open_cube()
         next_search = 1
@@ -168,7 +169,7 @@ class _Run:
     def _search_from(self, w, value):
         """Descend from a point that is better than the best, or whose box may be."""
         if value < self.objective:
-            local = CCCP(self.config.alpha, _LOCAL_TOL, rescale=False)
+            local = CCCP(self.config.alpha, _LOCAL_TOL, rescale=False, max_ties=0)
             self._take(local.solve(self.oracle, w))
 
     def _take(self, found):
