@@ -207,8 +207,7 @@ class Ramp(_Segments):
 class ClippedRamp(Surrogate):
     """``1/(beta k) sum_{i<=beta} sum_{j<=k} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
 
-    Values in [0, 1], never below the risk, and it tends to the risk as the scores are scaled up
-    where no positive ties a negative.
+    Values in [0, 1], never below the risk, and it tends to the risk as the scores are scaled up.
     """
 
     name = "clipped_ramp"

@@ -285,9 +285,9 @@ class _Search:
         """Follow to the tolerance; where breaking a tie otherwise leads on, go on."""
         while True:
             status = best.follow(self.config.tol)
-            if status is not Status.CRITICAL or self.stop is not None:
+            if status is not Status.CRITICAL or not best.may_tie:
                 return status
-            if not best.leaves_tie():
+            if self.stop is not None or not best.leaves_tie():
                 still = best.criticality <= self.config.tol
                 return self.stop or (status if still else Status.STALLED)
 
@@ -504,16 +504,18 @@ class _Descent:
         majorant = self.oracle.majorant(self.w, self.config.majorant)
         self._certify(majorant, self._minimise(majorant, tol, self._warm(majorant)))
 
+    @property
+    def may_tie(self):
+        """Whether there can be other majorants at w: not where they are the risk itself."""
+        certified = self.lower_bound > -np.inf
+        return self.config.max_ties > 0 and not certified and hasattr(self.oracle, "tied_majorants")
+
     def leaves_tie(self):
         """Try the majorants that break ties at w otherwise; whether one led to a lower point.
 
         At most `max_ties` of them, each to the tolerance, and no more than the time allows.
         """
-        limit = self.config.max_ties
-        certified = self.lower_bound > -np.inf  # the majorant was the risk: there is no other
-        if not limit or certified or not hasattr(self.oracle, "tied_majorants"):
-            return False
-        return self._timed(self._leave_tie, limit)
+        return self._timed(self._leave_tie, self.config.max_ties)
 
     def _leave_tie(self, limit):
         before, tol, worst = self.objective, self.config.tol, self.criticality
