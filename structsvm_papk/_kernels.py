@@ -1,8 +1,9 @@
 """Score-space kernels: values and subgradients of the surrogates, one user's list at a time.
 
 Every surrogate is a sum of hinges ``(q_j - t_i)_+`` over a user's k largest negatives q and a few
-thresholds t made from the positives. So each kernel selects the top negatives, makes its
-thresholds, and calls one sweep, which needs O(k log m) for m thresholds and never forms the pairs.
+thresholds t made from the positives, or a difference of two such sums (ClippedRamp). So each kernel
+selects the top negatives, makes its thresholds, and calls one sweep, which needs O(k log m) for m
+thresholds and never forms the pairs.
 """
 
 import numpy as np

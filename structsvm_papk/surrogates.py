@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -93,6 +93,10 @@ class Surrogate(ABC):
         values, coef = np.empty(n_pos.size), np.empty(scores.size)
         self.evaluate(scores, indptr, n_pos, 0, n_pos.size, values, coef)
         return values, coef
+
+    def settings(self) -> tuple[Any, ...]:
+        """The name and all that was set, k among it: what a fingerprint of a risk is made of."""
+        return (self.name, *(part for item in sorted(vars(self).items()) for part in item))
 
     @abstractmethod
     def evaluate(
