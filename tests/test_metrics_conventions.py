@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference_metrics import RANKED
+from reference_metrics import cuts_a_tie, ranked
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from structsvm_papk import metrics
@@ -153,31 +153,57 @@ def test_summaries_count_ties_and_few_negatives():
     assert table.summary("pap@2").as_dict()["conventions"]["ties"] == "loss"
 
 
-@pytest.mark.parametrize("ties", ["loss", "win"])
-def test_truncated_lists_cut_every_rank_metric(ties):
+LIST_METRICS = (
+    "pap@1", "pap@3", "pauc@2", "precision@1", "precision@4", "recall@2", "recall@9", "ap",
+    "ndcg@2", "ndcg", "rr", "auc@3", "auc@9",
+)  # fmt: skip
+
+
+def of_the_shown(name, scores, labels, ties, length):
+    kind, _, k = name.partition("@")
+    kind = "auc_at_k" if kind == "auc" else kind
+    k = int(k) if k else 99
+    return ranked(kind, scores, labels, ties, k, lambda r: 1 / np.log2(1 + r), length)
+
+
+@pytest.mark.parametrize("ties", ["loss", "half", "win", "threshold"])
+def test_every_truncated_list_agrees_with_brute_force(ties):
     rng = np.random.default_rng(5)
-    length = 4
-    for _ in range(40):
-        n = int(rng.integers(5, 9))
-        scores, labels = rng.permutation(n).astype(float), (rng.random(n) < 0.5).astype(int)
+    refused = 0
+    for _ in range(60):
+        n = int(rng.integers(2, 8))
+        scores = rng.integers(0, 3, n).astype(float)
+        labels = (rng.random(n) < rng.choice([0.3, 0.8])).astype(int)
         labels[0] = 1
-        shown = [labels[i] for i in np.argsort(-scores)][:length]
-        found = metrics.evaluate(
-            ["precision@6", "recall@3", "ap", "rr", "ndcg", "auc@6"], scores, labels,
-            list_length=length, ties=ties,
-        ).values[0]  # fmt: skip
-        n_pos = labels.sum()
-        hits = [r for r, y in enumerate(shown) if y]
-        dcg = sum(1 / np.log2(2 + r) for r in hits)
-        expected = [
-            len(hits) / 6,
-            sum(shown[:3]) / n_pos,
-            sum((i + 1) / (r + 1) for i, r in enumerate(hits)) / n_pos,
-            1 / (1 + hits[0]) if hits else 0.0,
-            dcg / sum(1 / np.log2(2 + r) for r in range(n_pos)),
-            RANKED["auc_at_k"](shown, 6, None),
-        ]
-        np.testing.assert_allclose(found, expected, atol=1e-14)
+        for length in range(n + 2):
+            if ties in ("half", "threshold") and cuts_a_tie(scores, labels, length):
+                refused += 1
+                with pytest.raises(InputError, match="cuts through equal scores"):
+                    metrics.evaluate(LIST_METRICS, scores, labels, list_length=length, ties=ties)
+                continue
+            table = metrics.evaluate(LIST_METRICS, scores, labels, list_length=length, ties=ties)
+            wanted = [of_the_shown(name, scores, labels, ties, length) for name in LIST_METRICS]
+            np.testing.assert_allclose(table.values[0], wanted, rtol=0, atol=1e-15)
+    assert (refused > 0) == (ties in ("half", "threshold"))
+
+
+@pytest.mark.parametrize("ties", ["loss", "half", "win", "threshold"])
+def test_truncated_graded_ndcg_agrees_with_brute_force(ties):
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        n = int(rng.integers(2, 7))
+        scores, gains = rng.integers(0, 3, n).astype(float), rng.choice([0, 1, 3], n)
+        gains[0] = 2
+        for length in range(n + 2):
+            if ties in ("half", "threshold") and cuts_a_tie(scores, gains, length):
+                with pytest.raises(InputError, match="cuts through equal scores"):
+                    metrics.evaluate(["ndcg@3"], scores, gains, list_length=length, ties=ties)
+                continue
+            table = metrics.evaluate(
+                ["ndcg@3", "ndcg"], scores, gains, list_length=length, ties=ties
+            )
+            wanted = [of_the_shown(name, scores, gains, ties, length) for name in table.metrics]
+            np.testing.assert_allclose(table.values[0], wanted, rtol=0, atol=1e-15)
 
 
 def test_truncation_refuses_what_it_cannot_know():

@@ -395,7 +395,7 @@ def run_kernels(
         def graded_only(start, stop):
             _kernels.graded_ndcg(
                 rows.scores, rows.gains, rows.indptr, rows.lengths, ks[is_ndcg],
-                table, cumulative, codes_of_rules[0], start, stop, graded,
+                table, cumulative, codes_of_rules[0], start, stop, graded, counts,
             )  # fmt: skip
 
         lists.run_over_users(rows, graded_only, n_threads)
