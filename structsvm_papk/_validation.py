@@ -29,10 +29,7 @@ def as_array(values: Any, name: str) -> Array:
     """An array of anything array-like; unlike `numpy.asarray`, lists of mixed types stay exact."""
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
-    if np.ma.is_masked(values):
-        hidden = np.ma.getmaskarray(values)
-        where = f" in {rows_of(hidden)}" if hidden.ndim == 1 else ""
-        raise InputError(f"{name} has masked values{where}; remove or impute them first")
+    refuse_masked(values, name)
     try:
         array = np.asarray(values)
         if isinstance(values, (list, tuple)) and array.ndim == 1 and _was_changed(values, array):
@@ -41,6 +38,14 @@ def as_array(values: Any, name: str) -> Array:
     except ValueError as error:
         raise InputError(f"{name} must be a regular array: {error}") from None
     return array
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise where values of a masked array are masked, before something drops the mask."""
+    if np.ma.is_masked(values):
+        hidden = np.ma.getmaskarray(values)
+        where = f" in {rows_of(hidden)}" if hidden.ndim == 1 else ""
+        raise InputError(f"{name} has masked values{where}; remove or impute them first")
 
 
 def _was_changed(values, array):

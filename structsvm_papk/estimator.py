@@ -249,6 +249,8 @@ class PAPKRanker(BaseEstimator):
         solver = self._make_solver(surrogate)
         if hasattr(X, "__dask_graph__"):
             return self._fit_dask(solver, surrogate, X, y, groups)
+        for values, name in ((X, "X"), (y, "y")):
+            _validation.refuse_masked(values, name)  # scikit-learn drops masks
         X, y = validate_data(self, X, y, **_MATRIX)
         y = _validation.check_grades(y, len(y), name="y")
         self.classes_ = self._find_classes(y)
@@ -282,6 +284,7 @@ class PAPKRanker(BaseEstimator):
     def decision_function(self, X: Any) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher."""
         check_is_fitted(self)
+        _validation.refuse_masked(X, "X")
         X = validate_data(self, X, reset=False, **(_MATRIX | {"ensure_all_finite": True}))
         return X @ self.coef_
 

@@ -44,7 +44,7 @@ class DiscreteLaw:
         weights = np.asarray(weights, dtype=float).ravel()
         if len(values) == 0 or weights.shape != values.shape or not np.isfinite(values).all():
             raise InputError("a discrete law needs finite values, one weight for each")
-        if (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
+        if not (weights >= 0).all() or not abs(weights.sum() - 1) <= 1e-9:
             raise InputError(f"weights must be >= 0 and add to 1, they add to {weights.sum()}")
         distinct, where = np.unique(values, return_inverse=True)
         return cls(distinct[::-1], np.bincount(where, weights=weights)[::-1])

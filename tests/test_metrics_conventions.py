@@ -141,6 +141,46 @@ def test_means_over_users():
     assert len({round(table.mean("auc"), 9) for table in tables.values()}) == 4
 
 
+@pytest.mark.parametrize(
+    ("rule", "value"), [("exclude", np.nan), ("nan", np.nan), ("zero", 0.0), ("one", 1.0)]
+)
+@pytest.mark.parametrize("gain", [True, False])
+def test_a_pooled_mean_without_positives_follows_the_rule(rule, value, gain):
+    table = metrics.evaluate(
+        ["ap", "pap@1", "auc", "ndcg"], [3.0, 2, 1], [0, 0, 0], [1, 1, 2],
+        mean="pooled", no_positives=rule, gain=gain,
+    )  # fmt: skip
+    expected = value if gain else 1 - value
+    for name in table.metrics:
+        np.testing.assert_array_equal(table.mean(name), expected)
+        assert table.summary(name).n_used == (0 if np.isnan(expected) else 2)
+
+
+def test_a_pooled_list_with_few_negatives_follows_the_rule():
+    rows = [3.0, 2, 1], [0, 1, 1], [1, 1, 2]
+    for few, value in (("exclude", np.nan), ("normalise", 0.0), ("as_wins", 2 / 3)):
+        table = metrics.evaluate(["pap@3"], *rows, mean="pooled", few_negatives=few)
+        np.testing.assert_allclose(table.mean("pap@3"), value)
+
+
+def test_segments_of_a_pooled_table_are_pooled():
+    rng = np.random.default_rng(8)
+    groups = np.repeat(np.arange(12), 6)
+    labels, scores = rng.integers(0, 2, 72), rng.normal(size=72)
+    tier = np.where(groups < 5, "new", "old")
+    table = metrics.evaluate(
+        ["auc"], scores, labels, groups, mean="pooled", segments={"tier": tier}
+    )
+    for segment in table.segments:
+        mine = tier == segment.value
+        value = segment.table.mean("auc")
+        assert value == pytest.approx(roc_auc_score(labels[mine], scores[mine]), abs=1e-14)
+    with pytest.raises(InputError, match="pooled mean is not made of users' values"):
+        table.mean_over("auc", groups[:12] < 5)
+    with pytest.raises(InputError, match="it has auc"):
+        table.mean("ap")
+
+
 def test_summaries_count_ties_and_few_negatives():
     scores, labels, groups = example()
     scores = scores.copy()
