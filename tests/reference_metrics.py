@@ -1,5 +1,6 @@
 """Ranking metrics by brute force, written from their formulas; for lists of up to eight rows."""
 
+import math
 from fractions import Fraction
 from itertools import permutations, product
 
@@ -68,7 +69,7 @@ def _rr(ordered, _, __, length):
 
 def _ndcg(ordered, k, discount, length):
     def dcg(ys):
-        return sum(y * discount(r + 1) for r, y in enumerate(ys))
+        return math.fsum(y * discount(r + 1) for r, y in enumerate(ys))
 
     return dcg(ordered[: min(k, length)]) / dcg(sorted(ordered, reverse=True)[:k])
 
@@ -82,18 +83,20 @@ def _auc_at_k(ordered, k, _, length):
     return Fraction(sum(a < b for a in pos for b in neg), len(pos) * len(neg))
 
 
-def _pap(ordered, k, _, length, all_positives=False):
+def _pap(ordered, k, few, length, all_positives=False):
     """Each counted positive that is shown wins k pairs less the negatives before it."""
     places = [r for r, y in enumerate(ordered) if y]
     counted = places if all_positives else places[:k]
-    if len(ordered) - len(places) < k:
+    n_neg = len(ordered) - len(places)
+    if n_neg < k and (few not in ("normalise", "as_wins") or (few == "normalise" and not n_neg)):
         return np.nan
-    won = sum(k - min(k, r - i) for i, r in enumerate(counted) if r < length)
-    return Fraction(won, len(counted) * k)
+    wide = min(k, n_neg) if few == "normalise" else k
+    won = sum(wide - min(wide, r - i) for i, r in enumerate(counted) if r < length)
+    return Fraction(won, len(counted) * wide)
 
 
-def _pauc(ordered, k, _, length):
-    return _pap(ordered, k, _, length, all_positives=True)
+def _pauc(ordered, k, few, length):
+    return _pap(ordered, k, few, length, all_positives=True)
 
 
 RANKED = {
@@ -109,17 +112,18 @@ RANKED = {
 _MEAN_OF_THE_EXTREMES = ("auc_at_k", "pap", "pauc")
 
 
-def ranked(name, scores, gains, ties, k=None, discount=None, length=None):
+def ranked(name, scores, gains, ties, k=None, option=None, length=None):
     """A metric of an order: gains last or first in tied blocks, or the mean over all orders.
 
-    Only the first `length` places are shown; by default all are.
+    `option` is the discount of NDCG, or the rule of pAp and pAUC for few negatives. Only the first
+    `length` places are shown; by default all are.
     """
     length = len(scores) if length is None else length
     if ties == "threshold" and name == "ap":
         return _threshold_ap(scores, gains, length)
 
     def value(order):
-        return RANKED[name]([gains[row] for row in order], k, discount, length)
+        return RANKED[name]([gains[row] for row in order], k, option, length)
 
     rows = range(len(scores))
     worst = value(sorted(rows, key=lambda r: (-scores[r], gains[r])))
@@ -129,7 +133,8 @@ def ranked(name, scores, gains, ties, k=None, discount=None, length=None):
     if name in _MEAN_OF_THE_EXTREMES:
         return float((worst + best) / 2)
     values = [value(order) for order in orders(np.asarray(scores))]
-    return float(sum(values) / len(values))
+    # discounts are floats: their sum is rounded once; everything else is exact
+    return math.fsum(values) / len(values) if name == "ndcg" else float(sum(values) / len(values))
 
 
 def cuts_a_tie(scores, gains, length):

@@ -199,11 +199,12 @@ LIST_METRICS = (
 )  # fmt: skip
 
 
-def of_the_shown(name, scores, labels, ties, length):
+def of_the_shown(name, scores, labels, ties, length, few=None):
     kind, _, k = name.partition("@")
     kind = "auc_at_k" if kind == "auc" else kind
     k = int(k) if k else 99
-    return ranked(kind, scores, labels, ties, k, lambda r: 1 / np.log2(1 + r), length)
+    option = (lambda r: 1 / np.log2(1 + r)) if kind == "ndcg" else few
+    return ranked(kind, scores, labels, ties, k, option, length)
 
 
 @pytest.mark.parametrize("ties", ["loss", "half", "win", "threshold"])
@@ -267,3 +268,58 @@ def test_table_to_frames():
     assert table.to_polars()["user"].to_list() == [10, 20, 30, 40]
     with pytest.raises(InputError, match="it has ap"):
         table["auc"]
+
+
+def random_users(rng):
+    """A few users in random order: scores, labels, groups, and the places shown of each."""
+    sizes = rng.integers(1, 7, rng.integers(1, 6))
+    groups = np.repeat(np.arange(sizes.size), sizes)[rng.permutation(sizes.sum())]
+    scores = rng.integers(0, 3, groups.size) * rng.choice([1.0, -0.5, 1e300])
+    labels = (rng.random(groups.size) < rng.choice([0.2, 0.5, 0.9])).astype(int)
+    return scores, labels, groups, rng.integers(0, 8, sizes.size)
+
+
+def mean_by_definition(values, labels, groups, rule):
+    users = np.unique(groups)
+    weight = {
+        "user": lambda y: 1,
+        "positives": lambda y: y.sum(),
+        "pairs": lambda y: y.sum() * (1 - y).sum(),
+    }[rule]
+    pairs = [(weight(labels[groups == u]), v) for u, v in zip(users, values, strict=True) if v == v]
+    total = sum(w for w, _ in pairs)
+    return sum(w * v for w, v in pairs) / total if total else np.nan
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_rules_on_truncated_lists_agree_with_their_definitions(seed):
+    rng = np.random.default_rng(seed)
+    checked = 0
+    while checked < 60:
+        scores, labels, groups, lengths = random_users(rng)
+        ties = rng.choice(["loss", "half", "win", "threshold"])
+        few = rng.choice(["exclude", "normalise", "as_wins"])
+        empty = rng.choice(["exclude", "zero", "one"])
+        mean = rng.choice(["user", "positives", "pairs"])
+        lists = [(scores[groups == u], labels[groups == u]) for u in np.unique(groups)]
+        if ties in ("half", "threshold") and any(
+            cuts_a_tie(s, y, n) for (s, y), n in zip(lists, lengths, strict=True)
+        ):
+            continue
+        checked += 1
+        table = metrics.evaluate(
+            LIST_METRICS, scores, labels, groups, list_length=lengths, ties=ties,
+            few_negatives=few, no_positives=empty, mean=mean,
+        )  # fmt: skip
+        for name in LIST_METRICS:
+            option = few if name.startswith("pa") else None
+            values = [
+                of_the_shown(name, s, y, ties, n, option)
+                if y.any()
+                else {"zero": 0.0, "one": 1.0}.get(empty, np.nan)
+                for (s, y), n in zip(lists, lengths, strict=True)
+            ]
+            np.testing.assert_allclose(table[name], values, rtol=0, atol=2e-15)
+            np.testing.assert_allclose(
+                table.mean(name), mean_by_definition(values, labels, groups, mean), atol=4e-15
+            )

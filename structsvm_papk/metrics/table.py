@@ -245,7 +245,9 @@ def evaluate(
         See `Conventions`.
     list_length : int or array of int, optional
         How many top items of each list were shown (truncated lists). Positives further down
-        count 0; `auc` is refused, since it needs the whole list.
+        count 0; `auc` is refused, since it needs the whole list. With the rules `half` and
+        `threshold` for ties, a cut between equal scores of different labels is refused, since what
+        was shown is not known.
     relevance_threshold : float, optional
         Labels at least this large are relevant.
     discount : str, array or callable
@@ -268,7 +270,8 @@ def evaluate(
     Raises
     ------
     InputError
-        NaN scores, unknown names, k < 1, wrong shapes, and where a rule is `raise`.
+        NaN scores, labels that are not binary, missing users, unknown names, k < 1, wrong shapes,
+        and where a rule is `raise`.
     """
     parsed = _parsed(metrics)
     rules = conventions.resolve(
