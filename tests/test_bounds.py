@@ -228,6 +228,11 @@ def test_required_users_are_enough_for_every_sample_with_that_mean(method, mean)
             assert (found.half_width <= target + 1e-12) == (m >= n)
 
 
+def test_masked_risks_are_refused():
+    with pytest.raises(InputError, match="masked values in row 1"):
+        bounds.many_users(np.ma.array([0.5, 9.0], mask=[0, 1]))
+
+
 def test_how_many_users_put_the_mean_within_a_tenth():
     """Figures of docs/bounds.md: half of the interval's width, and the farther end."""
 

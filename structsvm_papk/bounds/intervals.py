@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import optimize, special, stats
 
-from structsvm_papk._validation import check_labels, check_scores, too_few_to_resample
+from structsvm_papk._validation import as_array, check_labels, check_scores, too_few_to_resample
 from structsvm_papk.bounds.checks import check_choice, check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
 from structsvm_papk.errors import InputError
@@ -195,7 +195,7 @@ def _bootstrap(values, rho, n_resamples, seed):
 
 
 def _checked_values(values):
-    values = np.asarray(values, dtype=float).ravel()
+    values = np.asarray(as_array(values, "values"), dtype=float).ravel()
     if len(values) == 0:
         raise InputError("no users: an interval needs at least one value")
     bad = np.flatnonzero(~((values >= 0) & (values <= 1)))

@@ -204,7 +204,7 @@ class _Grouped:
 
 def _whole_ranks(ranks, name):
     if ranks.dtype.kind == "f":
-        whole = ranks == np.floor(ranks)
+        whole = np.isfinite(ranks) & (ranks == np.floor(ranks))
         if not whole.all():
             raise InputError(f"column {name!r} is no whole number in {_validation.rows_of(~whole)}")
     elif ranks.dtype.kind not in "iu":
