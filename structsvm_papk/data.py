@@ -98,7 +98,7 @@ class RankingData:
 
     def __init__(self, X: Array, y: ArrayLike, indptr: Array, users: Array | None = None) -> None:
         X = _checked_matrix(X)
-        positive = _validation.check_labels(y, X.shape[0], name="y")
+        positive = _validation.check_labels(y, X.shape[0], name="labels y")
         indptr = _validation.check_indptr(indptr, X.shape[0])
         user_of_row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
         users = np.arange(indptr.size - 1) if users is None else _array(users, "users")
@@ -127,7 +127,7 @@ class RankingData:
             As for the class; also missing (None, NaN) group labels.
         """
         X = _checked_matrix(X)
-        positive = _validation.check_labels(y, X.shape[0], name="y")
+        positive = _validation.check_labels(y, X.shape[0], name="labels y")
         users, user_of_row = _encode_groups(groups, X.shape[0])
         data = cls.__new__(cls)
         data._assign(X, positive, user_of_row, users)

@@ -252,7 +252,7 @@ class PAPKRanker(BaseEstimator):
         for values, name in ((X, "X"), (y, "y")):
             _validation.refuse_masked(values, name)  # scikit-learn drops masks
         X, y = validate_data(self, X, y, **_MATRIX)
-        y = _validation.check_grades(y, len(y), name="y")
+        y = _validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
         data = RankingData.from_groups(X, self._relevance(y), groups)
         return self._fit_risk(
@@ -306,7 +306,7 @@ class PAPKRanker(BaseEstimator):
             No user can be used, or labels that were not there in training.
         """
         scores = self.decision_function(X)
-        y = _validation.check_grades(y, scores.size, name="y")
+        y = _validation.check_grades(y, scores.size, name="labels y")
         table = metrics.evaluate(
             f"pap@{self.k}",
             scores,
