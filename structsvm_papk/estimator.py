@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from structsvm_papk import metrics
+from structsvm_papk import _validation, metrics
 from structsvm_papk._types import Array, Callback, PathLike
 from structsvm_papk.checkpoint import as_checkpoint
 from structsvm_papk.data import RankingData
@@ -122,8 +122,9 @@ class PAPKRanker(BaseEstimator):
     policy : {'exclude', 'raise'}
         What to do with users without a positive or with fewer than k negatives.
     relevance_threshold : float, optional
-        ``y >= relevance_threshold`` is relevant. Without it y must hold two values, of which the
-        larger is relevant.
+        ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1 or boolean; as other
+        scikit-learn estimators of two classes, `fit` also takes two other values (but not a
+        negative one and 0), of which the larger is relevant.
     n_threads : int
         Threads that share each pass over the data; the result does not depend on it.
     solver_options : dict, optional
@@ -259,8 +260,10 @@ class PAPKRanker(BaseEstimator):
         solver = self._make_solver(surrogate)
         if hasattr(X, "__dask_graph__"):
             return self._fit_dask(solver, surrogate, X, y, groups)
+        for values, name in ((X, "X"), (y, "y")):
+            _validation.refuse_masked(values, name)  # scikit-learn drops masks
         X, y = validate_data(self, X, y, **_MATRIX)
-        y = _numbers(y)
+        y = _validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
         data = RankingData.from_groups(X, self._relevance(y), groups)
         return self._fit_risk(
@@ -292,6 +295,7 @@ class PAPKRanker(BaseEstimator):
     def decision_function(self, X: Any) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher."""
         check_is_fitted(self)
+        _validation.refuse_masked(X, "X")
         X = validate_data(self, X, reset=False, **(_MATRIX | {"ensure_all_finite": True}))
         return X @ self.coef_
 
@@ -314,9 +318,7 @@ class PAPKRanker(BaseEstimator):
         """
         groups = self._groups(groups, qid)
         scores = self.decision_function(X)
-        y = _numbers(np.asarray(y))
-        if y.shape != scores.shape:
-            raise InputError(f"y has shape {y.shape}, but X has {scores.size} rows")
+        y = _validation.check_grades(y, scores.size, name="labels y")
         table = metrics.evaluate(
             f"pap@{self.k}",
             scores,
@@ -401,11 +403,16 @@ class PAPKRanker(BaseEstimator):
             raise InputError(
                 f"y holds {classes.size} values; for graded labels give relevance_threshold"
             )
+        if classes[1] == 0:  # where -1/1 and 0/1 are both read, neither is relevant
+            raise InputError(
+                f"y holds {classes[0]} and 0 only, of which neither means relevant; give 0/1, "
+                "-1/1 or booleans, or relevance_threshold"
+            )
         return classes
 
     def _relevance(self, y):
         if self.relevance_threshold is not None:
-            return y >= self.relevance_threshold
+            return _validation.relevance(y, self.relevance_threshold)
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
             raise InputError(f"label {y[unknown][0]} in y was not there in training")
@@ -425,15 +432,6 @@ def _one_of(groups, qid):
     if groups is not None and qid is not None:
         raise InputError("give groups or qid, not both: they are two names of the same thing")
     return groups if qid is None else qid
-
-
-def _numbers(y):
-    if y.dtype == bool or np.issubdtype(y.dtype, np.number):
-        return y
-    try:
-        return y.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError("Unknown label type: y must hold numbers or booleans") from None
 
 
 def _warn_about(result):

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from structsvm_papk import _validation
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
@@ -98,8 +99,8 @@ def relevance_from(labels: Array, threshold: float | None, source: Any) -> Array
     values = np.unique(labels)
     if values.size == 1:
         raise InputError(f"{source}: all labels are of one class ({values[0]:g})")
-    if values.size == 2 and np.isin(values, [-1, 0, 1]).all():
-        return labels > values[0]
+    if _validation.is_binary(labels):
+        return labels > 0
     shown = ", ".join(f"{value:g}" for value in values[:6]) + (", ..." if values.size > 6 else "")
     raise InputError(
         f"{source}: labels are not 0/1 or -1/1 ({values.size} values: {shown}); say from which "

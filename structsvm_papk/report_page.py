@@ -124,7 +124,7 @@ def _shown(value, digits=4):
 
 
 def _interval(table, metric, level, seed):
-    if table.pooled or not table.used(metric).any():
+    if metrics.no_interval(table, metric) is not None:
         return "–"
     found = metrics.interval(table, metric, level=level, seed=seed, n_resamples=1000)
     return f"{found.lower:.4f} – {found.upper:.4f}"
@@ -166,7 +166,8 @@ def _comparison(comparisons):
     rows = [
         [
             c.metric, _shown(c.first), _shown(c.second), _shown(c.difference),
-            f"{c.lower:.4f} – {c.upper:.4f}", f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}",
+            "–" if np.isnan(c.lower) else f"{c.lower:.4f} – {c.upper:.4f}",
+            f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}",
             str(c.n_users),
         ]
         for c in comparisons

@@ -286,6 +286,8 @@ def test_relevance_by_threshold():
     grades = np.array([0.0, 1.0, 2.0, 3.0])
     np.testing.assert_array_equal(relevance_from(grades, 2, "f"), [0, 0, 1, 1])
     np.testing.assert_array_equal(relevance_from(np.array([-1.0, 1.0]), None, "f"), [0, 1])
+    with pytest.raises(InputError, match=r"not 0/1 or -1/1 \(2 values: -1, 0\)"):
+        relevance_from(np.array([-1.0, 0.0]), None, "f")
     with pytest.raises(InputError, match=r"f: labels are not 0/1.*4 values: 0, 1, 2, 3"):
         relevance_from(grades, None, "f")
     with pytest.raises(InputError, match=r"f: at relevance threshold 9 all labels are of one"):

@@ -404,8 +404,10 @@ class _Found:
 
     def _ends(self, table, metric):
         """Lower and upper end; None where there is no interval."""
-        if self.interval == "none" or table.pooled or not table.used(metric).any():
+        if self.interval == "none" or table.is_pooled or not table.used(metric).any():
             return {"lower": None, "upper": None}
+        if self.interval == "bootstrap" and metrics.no_interval(table, metric) is not None:
+            return {"lower": None, "upper": None}  # a dash in the table: too few users to resample
         found = metrics.interval(table, metric, method=self.interval, **self.draws)
         return {"lower": found.lower, "upper": found.upper}
 
@@ -497,7 +499,8 @@ def _number(value):
 
 
 def _span(row):
-    return "-" if row["lower"] is None else f"{row['lower']:.4f} - {row['upper']:.4f}"
+    unknown = row["lower"] is None or np.isnan(row["lower"])
+    return "-" if unknown else f"{row['lower']:.4f} - {row['upper']:.4f}"
 
 
 def _csv(lines):
