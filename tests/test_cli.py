@@ -28,7 +28,8 @@ def files(tmp_path_factory):
     (place / "qid.txt").write_text("".join(f"{g} qid:{u} {f}\n" for g, u, f, _ in rows))
     (place / "side.txt").write_text("".join(f"{g} {f}\n" for g, _, f, _ in rows))
     (place / "side.txt.query").write_text("20\n" * 12)
-    lines = [",".join(map(repr, [int(g), int(u), *x])) for g, u, _, x in rows]
+    # users are text there: of two digits, so that they are in the same order in every file
+    lines = [f"{g},{u:02d}," + ",".join(map(repr, x)) for g, u, _, x in rows]
     (place / "rows.csv").write_text("grade,user,a,b,c\n" + "\n".join(lines) + "\n")
     (place / "noise.txt").write_text(
         "".join(f"{i % 2} qid:{i // 8} 1:1.0\n" for i in range(32))  # the feature says nothing
@@ -72,6 +73,22 @@ def test_fit_then_predict_on_every_format(files, tmp_path, capsys):
         np.testing.assert_allclose(scores, X @ coefs[-1], rtol=1e-12)
         capsys.readouterr()
     np.testing.assert_allclose(coefs[1:], [coefs[0]] * 2)
+
+
+def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys):
+    rows = (files / "rows.csv").read_text().replace("grade,user,a,b,c", "grade,user_id,item_id,b,c")
+    path, model = tmp_path / "rows.csv", tmp_path / "m"
+    path.write_text(rows)
+    for group in ([], ["--group", "user_id"]):
+        assert run("fit", path, *PROBLEM, *CSV[:2], *group, "-o", model) == 0
+        assert (
+            f"{path}: 2 features ('b', 'c'), label 'grade', user 'user_id', ignored 'item_id'\n"
+        ) in capsys.readouterr().err
+        assert load_model(model).feature_names == ("b", "c")
+    assert run("compare", path, *PROBLEM, *CSV[:2], "--surrogate", "ts", "--test", path) == 0
+    assert capsys.readouterr().err.count("2 features ('b', 'c')") == 2
+    assert run("fit", files / "qid.txt", *PROBLEM, "-o", model) == 0
+    assert "3 features (indices 1 to 3, counted from 1)" in capsys.readouterr().err
 
 
 def test_model_remembers_what_prediction_needs(files, tmp_path):
