@@ -222,9 +222,9 @@ def _read_svmlight(path, query, like, first_index):
         raise InputError(f"{path}: the file has no data rows")
     base, remarks = _index_base(path, X, like, first_index)
     X = _shift_columns(path, X, base, None if like is None else like.n_features)
-    sidecar = _sidecar(path, query)
-    groups = _svmlight_groups(path, qid, labels.size, sidecar)
-    user = "qid" if qid.size else "none" if sidecar is None else repr(sidecar.name)
+    counts = sidecar(path) if query is None else Path(query)
+    groups = _svmlight_groups(path, qid, labels.size, counts)
+    user = "qid" if qid.size else "none" if counts is None else repr(counts.name)
     used = (
         f"{path}: {X.shape[1]} features (indices {base} to {base + X.shape[1] - 1}, counted from "
         f"{base}), label the first number, user {user}"
@@ -285,30 +285,29 @@ def _shift_columns(path, X, base, n_expected):
     return sparse.csr_matrix(arrays, shape=(X.shape[0], n_features))
 
 
-def _sidecar(path, query):
-    if query is not None:
-        return Path(query)
+def sidecar(path: Path) -> Path | None:
+    """The file beside an svmlight file that counts the rows of each user; None without one."""
     plain = path.with_suffix("") if path.suffix == ".gz" else path
     candidates = [Path(f"{path}.query"), Path(f"{plain}.query"), Path(f"{plain}.query.gz")]
     return next((candidate for candidate in candidates if candidate.exists()), None)
 
 
-def _svmlight_groups(path, qid, n_rows, sidecar):
+def _svmlight_groups(path, qid, n_rows, counted):
     if qid.size not in (0, n_rows):
         line = _first_line_without_qid(path)
         raise InputError(f"{path}, line {line}: no qid, though other rows have one")
-    if sidecar is None:
+    if counted is None:
         return qid if qid.size else None
-    counts = _read_counts(sidecar)
+    counts = _read_counts(counted)
     if sum(counts) != n_rows:  # of Python's integers: a sum in int64 could wrap around
         raise InputError(
-            f"{sidecar}: its {len(counts)} counts add up to {sum(counts)}, "
+            f"{counted}: its {len(counts)} counts add up to {sum(counts)}, "
             f"but {path} has {n_rows} rows"
         )
     groups = np.repeat(np.arange(len(counts)), counts)
     if qid.size and not _same_partition(groups, qid):
         raise InputError(
-            f"{path} names its users by qid, and {sidecar} divides the rows differently; "
+            f"{path} names its users by qid, and {counted} divides the rows differently; "
             "remove the one that is wrong"
         )
     return qid if qid.size else groups

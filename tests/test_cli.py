@@ -332,6 +332,83 @@ def test_an_output_that_cannot_be_written_is_an_error_without_a_traceback():
     assert done.stderr == "Error: cannot write the output: No space left on device\n"
 
 
-def test_without_a_standard_output_the_work_is_done_all_the_same(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "stdout", None)
-    assert cli.main(["reproduce", "table1"]) == 0
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_results_that_nobody_could_read_are_no_success(files, tmp_path, arguments):
+    """With standard output closed the work is done, files are written, and the status says so."""
+    main = "import sys; from structsvm_papk.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = f"{sys.executable} -c '{main}'"
+    model, scores = tmp_path / "m", tmp_path / "scores"
+    for command in (
+        f"fit {files}/qid.txt {' '.join(PROBLEM)} -o {model}",
+        f"predict {model} {files}/qid.txt",
+        "reproduce table1",
+    ):
+        line = " ".join([program, command, *arguments])
+        done = subprocess.run(f"{line} >&-", shell=True, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert done.stderr.endswith("Error: cannot write the output: standard output is closed\n")
+        assert "Traceback" not in done.stderr
+    line = f"{program} predict {model} {files}/qid.txt -o {scores} >&-"
+    assert subprocess.run(line, shell=True, capture_output=True).returncode == 0
+    assert load_model(model).n_features == 3 and np.loadtxt(scores).size == 240
+
+
+def _links(path, link):
+    """Other names of one file: by another path, a symbolic link and a hard one."""
+    (link / "sub").mkdir(exist_ok=True)
+    for name in ("soft", "hard"):
+        (link / name).unlink(missing_ok=True)
+    (link / "soft").symlink_to(path)
+    os.link(path, link / "hard")
+    return [path, link / "sub" / ".." / path.name, link / "soft", link / "hard"]
+
+
+def test_no_command_writes_over_what_it_reads(files, tmp_path, capsys):
+    data, model = tmp_path / "rows.csv", tmp_path / "m"
+    data.write_text((files / "rows.csv").read_text())
+    fit = ["fit", data, *PROBLEM, *CSV]
+    assert run(*fit, "-o", model) == 0
+    capsys.readouterr()
+    scored = tmp_path / "scored.csv"
+    scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
+    for path, command, output in [
+        (data, fit, "-o"),
+        (data, ["predict", model, data], "-o"),
+        (model, ["predict", model, data], "-o"),
+        (data, [*fit, "-o", tmp_path / "x"], "--checkpoint"),
+        (scored, ["evaluate", scored], "--csv"),
+        (scored, ["evaluate", scored], "--per-user"),
+        (scored, ["evaluate", scored], "--html"),
+        (scored, ["evaluate", data, "--model", model, "--compare", scored], "--csv"),
+        (model, ["evaluate", data, "--model", model], "--per-user"),
+    ]:
+        before = path.read_bytes()
+        for name in _links(path, tmp_path):
+            assert "is an input of this command" in refused(capsys, *command, output, name)
+        assert path.read_bytes() == before
+
+
+def test_no_command_writes_over_the_counts_or_the_folder_that_it_reads(files, tmp_path, capsys):
+    data, counts = tmp_path / "rows.txt", tmp_path / "rows.txt.query"
+    data.write_text((files / "side.txt").read_text())
+    counts.write_text((files / "side.txt.query").read_text())
+    assert "is an input" in refused(capsys, "fit", data, *PROBLEM, "-o", counts)
+    given = ["fit", data, *PROBLEM, "--query", counts]
+    assert "is an input" in refused(capsys, *given, "-o", counts)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    np.save(folder / "X.npy", np.ones((2, 1)))
+    for name in ("X.npy", "new.parquet"):
+        assert "is an input" in refused(capsys, "fit", folder, "--k", "1", "-o", folder / name)
+
+
+def test_outputs_of_one_command_are_different_files(files, tmp_path, capsys):
+    scored, out = tmp_path / "scored.csv", tmp_path / "out"
+    scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
+    twice = ["evaluate", scored, "--csv", out, "--per-user", tmp_path / "." / "out"]
+    assert "would be written twice" in refused(capsys, *twice)
+    fit = ["fit", files / "qid.txt", *PROBLEM, "--checkpoint", tmp_path / "state"]
+    assert run(*fit, "-o", out) == 0
+    capsys.readouterr()
+    inside = tmp_path / "state" / "state-0.checkpoint"
+    assert "holds the state of the run" in refused(capsys, *fit, "-o", inside)
