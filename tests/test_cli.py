@@ -91,6 +91,26 @@ def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys)
     assert "3 features (indices 1 to 3, counted from 1)" in capsys.readouterr().err
 
 
+def test_predict_and_evaluate_say_what_they_assume(files, tmp_path, capsys):
+    model, shifted = tmp_path / "m", tmp_path / "rows.txt"
+    assert run("fit", files / "qid.txt", *PROBLEM, "-o", model) == 0
+    capsys.readouterr()
+    shifted.write_text("2 qid:1 1:0.5 2:1.5\n0 qid:1 1:2 2:-1\n")  # the model's indices less 1
+    predict, evaluate = ["predict", model, shifted], ["evaluate", model, shifted, "-m", "auc"]
+    for command in (predict, evaluate):
+        assert run(*command) == 0
+        assert "may be counted from 0 or from 1: they are taken as counted from 1" in (
+            capsys.readouterr().err
+        )
+        assert run(*command, "--first-index", "0") == 0
+        assert "may be counted" not in capsys.readouterr().err
+    assert run(*predict, "--first-index", "0", "-o", tmp_path / "s") == 0
+    expected = np.array([[0, 0.5, 1.5], [0, 2, -1]]) @ load_model(model).coef
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "s"), expected, rtol=1e-12)
+    assert run("predict", model, files / "rows.csv", *CSV) == 0
+    assert "the columns are taken in this order: 'a', 'b', 'c'" in capsys.readouterr().err
+
+
 def test_model_remembers_what_prediction_needs(files, tmp_path):
     fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, "--alpha", "0.1", "--surrogate", "ts"]
     assert run(*fit, "-o", tmp_path / "m") == 0

@@ -1,4 +1,5 @@
 import gzip
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -100,6 +101,51 @@ def test_index_zero_where_features_are_counted_from_one(tmp_path):
     train = read_table(written(tmp_path, "train", "1 qid:1 1:1\n"))
     path = written(tmp_path, "test", "1 qid:1 0:7\n")
     assert "feature index 0, but the features are counted from 1" in message(path, like=train)
+
+
+def _model(n_features, **names):
+    return SimpleNamespace(**{"n_features": n_features, "feature_names": None} | names)
+
+
+@pytest.mark.parametrize(
+    ("base", "rows", "said"),
+    [
+        (1, "1 1:5 3:7\n", ""),  # index 3 of 3 features: counted from 1
+        (0, "1 0:5 1:7\n", ""),
+        (1, "1 1:5 2:7\n", "run from 1 to 2, where 3 features may be counted from 0 or from 1"),
+        (0, "1 1:5 2:7\n", "they are taken as counted from 0 (--first-index says otherwise)"),
+        (None, "1 1:5 2:7\n", "the model does not say from where features are counted"),
+        (1, "1\n", ""),
+    ],
+)
+def test_indices_that_fit_two_ways_are_told_of(tmp_path, base, rows, said):
+    path = written(tmp_path, "rows", rows)
+    remarks = read_table(path, like=_model(3, first_index=base)).remarks
+    assert len(remarks) == bool(said) and all(said in remark for remark in remarks)
+
+
+def test_a_file_may_count_from_elsewhere_than_the_model(tmp_path):
+    path = written(tmp_path, "rows", "1 1:5 2:7\n")
+    model = _model(3, first_index=1)
+    for base, dense in ((0, [0, 5, 7]), (1, [5, 7, 0])):
+        table = read_table(path, like=model, first_index=base)
+        assert table.X.toarray().tolist() == [dense] and table.remarks == ()
+    assert read_table(path, first_index=0).X.shape == (1, 3)
+    assert "counted from 1" in message(written(tmp_path, "zero", "1 0:1\n"), first_index=1)
+    plain = written(tmp_path, "f.csv", "label,group,x\n1,1,1\n0,1,2\n")
+    assert "for svmlight only" in message(plain, first_index=0)
+
+
+def test_features_matched_by_their_place_are_told_of(tmp_path):
+    plain = written(tmp_path, "f.csv", "label,group,b,a\n1,1,1,2\n")
+    (remark,) = read_table(plain, like=_model(2, first_index=1)).remarks
+    assert (
+        "does not name its 2 features, so the columns are taken in this order: 'b', 'a'" in remark
+    )
+    assert read_table(plain, like=_model(2, feature_names=("a", "b"))).remarks == ()
+    rows = written(tmp_path, "rows", "1 1:5\n")
+    (remark,) = read_table(rows, like=_model(2, feature_names=("a", "b"))).remarks
+    assert "taken in the order 'a', 'b'" in remark
 
 
 @pytest.mark.parametrize(
