@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from structsvm_papk import metrics, tables
+from structsvm_papk import metrics, report_page, tables
 from structsvm_papk.cli import console, options
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import curves
@@ -156,12 +156,13 @@ def evaluate(
     for note in rows.notes:
         console.note(note)
     draws: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
+    intervals = report_page.Intervals(interval, **draws)
     compared = []
     if other is not None:
         second = other.evaluated(asked, how)
         _same_positives(table, second, file, compare)
         compared = metrics.compare(table, second, correction=correction, **draws)
-    found = _Found(table, rows.report(how["relevance_threshold"]), compared, interval, draws)
+    found = _Found(table, rows.report(how["relevance_threshold"]), compared, intervals)
     if csv_file is not None:
         write_atomically(csv_file, _csv(found.lines()).encode())
     if per_user is not None:
@@ -169,7 +170,8 @@ def evaluate(
         lines = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
         write_atomically(per_user, _csv(lines).encode())
     if html is not None:
-        _write_html(html, rows, asked, how, compared, level, str(file))
+        page = {"names": asked, "title": str(file), "comparisons": compared, "interval": interval}
+        _write_html(html, rows, **page, **draws, **how)
     if as_json:
         console.print_json({"file": str(file), **found.as_dict()})
     else:
@@ -428,23 +430,20 @@ def _same_positives(table, other, file, compare):
 class _Found:
     """Everything that is printed or written."""
 
-    def __init__(self, table, report, compared, interval, draws):
+    def __init__(self, table, report, compared, intervals):
         self.table = table
         self.pooled = report
         self.compared = compared
-        self.interval = interval
-        self.draws = draws
+        self.intervals = intervals
 
     def _ends(self, table, metric):
         """Lower and upper end; None where there is no interval."""
-        if self.interval == "none" or table.pooled or not table.used(metric).any():
-            return {"lower": None, "upper": None}
-        found = metrics.interval(table, metric, method=self.interval, **self.draws)
-        return {"lower": found.lower, "upper": found.upper}
+        lower, upper = self.intervals.ends(table, metric) or (None, None)
+        return {"lower": lower, "upper": upper}
 
     def overall(self):
         return [
-            s.as_dict() | self._ends(self.table, s.metric) | {"interval": self.interval}
+            s.as_dict() | self._ends(self.table, s.metric) | {"interval": self.intervals.method}
             for s in self.table.summary()
         ]
 
@@ -480,7 +479,7 @@ class _Found:
         }
 
     def show(self):
-        level = f"{self.draws['level']:.0%} interval"
+        level = self.intervals.heading()
         table = Table(title=f"{self.table.users.size} users", title_justify="left")
         for name in ("metric", "mean", level, "users used", "touched by a rule"):
             table.add_column(name, justify="left" if name == "metric" else "right")
@@ -496,7 +495,7 @@ class _Found:
         if self.table.segments:
             self._show_segments(level)
         if self.compared:
-            self._show_comparison(level)
+            self._show_comparison(f"{100 * self.intervals.level:g}% interval")
 
     def _show_segments(self, level):
         table = Table(title="Segments", title_justify="left")
@@ -541,14 +540,11 @@ def _csv(lines):
     return text.getvalue()
 
 
-def _write_html(path, rows, asked, how, compared, level, title):
-    from structsvm_papk import report_page
-
+def _write_html(path, rows, names, **page):
     groups = None if rows.names["user"] is None else rows.frame[rows.names["user"]]
-    ks = [int(name.partition("@")[2]) for name in asked if name.startswith("pap@")]
+    ks = [int(name.partition("@")[2]) for name in names if name.startswith("pap@")]
     k = ks[0] if ks else 10
     report_page.write_page(
-        path, rows.scores(), rows.frame[rows.names["label"]], groups, names=asked, k=k,
-        largest_k=max(30, k), title=title, comparisons=compared, level=level,
-        segments={name: rows.frame[name] for name in rows.by} or None, **how,
+        path, rows.scores(), rows.frame[rows.names["label"]], groups, names=names, k=k,
+        largest_k=max(30, k), segments={name: rows.frame[name] for name in rows.by} or None, **page,
     )  # fmt: skip
