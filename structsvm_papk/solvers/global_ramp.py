@@ -171,9 +171,7 @@ class _Run:
         if value < self.objective:
             limit, seconds = self.config.time_limit, time.perf_counter() - self.started
             left = None if limit is None else max(limit - seconds, 1e-3)
-            local = CCCP(
-                self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False, max_ties=0
-            )
+            local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False, max_ties=0)
             self._take(local.solve(self.oracle, w))
 
     def _take(self, found):
