@@ -197,7 +197,7 @@ def test_missing_values_of_a_column_to_split_by(tmp_path, capsys):
     pd = pytest.importorskip("pandas")
     pd.DataFrame(table).astype({"age": "Int64"}).to_parquet(path)
     found = json.loads(told(capsys, path, "-m", "auc", "--by", "age", "--json"))
-    assert [s["segment"] for s in found["segments"]] == ["7", "missing"]
+    assert [s["segment"] for s in found["segments"]] == [7, "missing"]
     plain = tmp_path / "a.csv"
     plain.write_text("user,label,score,age\n1,1,2,7\n1,0,1,7\n2,1,2,\n2,0,1,\n")
     found = json.loads(told(capsys, plain, "-m", "auc", "--by", "age", "--json"))
