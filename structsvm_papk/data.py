@@ -345,6 +345,8 @@ def _checked_matrix(X):
 def canonical_csr(X: Any) -> Any:
     """CSR in which every entry is stored once and those of a row in order; X itself where it is.
 
+    What is stored several times is added up in float64, and stays float64.
+
     Raises
     ------
     InputError
@@ -358,6 +360,10 @@ def canonical_csr(X: Any) -> Any:
     if _rows_increase(csr.indices, csr.indptr):
         return csr
     csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
+    csr.sort_indices()
+    if _rows_increase(csr.indices, csr.indptr):
+        return csr
+    csr = csr.astype(np.float64)
     csr.sum_duplicates()
     return csr
 
