@@ -494,7 +494,8 @@ class _Run:
         rounding = self._rounding()
         if rounding is None:
             return ()
-        parts = (rounding.scores + rounding.slopes) * np.abs(self.best_w)
+        sizes = np.maximum(np.abs(self.best_w), np.abs(self.model.dual_point(self.config.alpha)))
+        parts = (rounding.scores + rounding.slopes) * sizes
         lost = parts.sum() / max(self.best, 1e-3)
         if lost < 0.5 * self.config.tol:
             return ()
