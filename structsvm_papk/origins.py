@@ -10,7 +10,7 @@ Data without such a column are read as they are. See ``docs/math/certificate.md`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -75,7 +75,7 @@ class Spread:
         return bool((self.shifted & (self.largest > _OFFSET * within)).any())
 
 
-def spread_of(X: Array, rows: Array, indptr: Array) -> Spread:
+def spread_of(X: Any, rows: Array, indptr: Array) -> Spread:
     """The `Spread` of the lists ``rows[indptr[u]:indptr[u + 1]]`` of X, in one pass."""
     d = X.shape[1]
     largest, within = np.zeros(d), np.zeros(d)
@@ -113,7 +113,7 @@ def rounding_bound(spread: Spread, shifted: bool, steepness: float, chain: int) 
     )
 
 
-def refuse_unresolved(X: Array, rows: Array, spread: Spread, names: Array | None = None) -> None:
+def refuse_unresolved(X: Any, rows: Array, spread: Spread, names: Array | None = None) -> None:
     """Refuse a column whose values within a user differ by rounding of their storage only.
 
     Raises
@@ -134,7 +134,7 @@ def refuse_unresolved(X: Array, rows: Array, spread: Spread, names: Array | None
     )
 
 
-def column_text(X: Array, rows: Array, f: int, spread: Spread, names: Array | None = None) -> str:
+def column_text(X: Any, rows: Array, f: int, spread: Spread, names: Array | None = None) -> str:
     """A column with its mean and spread, for messages."""
     values = X[:, [f]].toarray()[:, 0] if sparse.issparse(X) else X[:, f]
     mean = values[rows].mean(dtype=np.float64)

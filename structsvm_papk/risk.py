@@ -83,7 +83,7 @@ class EmpiricalRisk:
         self.data = data.usable(surrogate.k, policy)
         self.n_threads, self.skip_rows = n_threads, skip_rows
         self.row_visits = 0
-        self._rounding = None
+        self._rounding: Rounding | None = None
         self._steeper = 1.0  # than the surrogate says that its subgradients are
         self._user_bounds = _split_users(self.data.indptr, n_blocks)
         self._chunks, self._block_starts = _split_rows(

@@ -214,9 +214,10 @@ def test_row_skipping_takes_the_same_rows(storage):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_run_takes_its_own_checkpoint(tmp_path, method):
-    X, y, groups = lists(1e4, dtype=np.float32)
-    solver = {"alpha": 1e-3, "method": method}
+@pytest.mark.parametrize(("offset", "dtype"), [(1e4, np.float32), (1e7, np.float64)])
+def test_a_run_takes_its_own_checkpoint(tmp_path, method, offset, dtype):
+    X, y, groups = lists(offset, dtype=dtype)
+    solver = {"alpha": 1e-4, "method": method}
     risk = a_risk("ts", X, y, groups)
     first = CuttingPlane(**solver, max_iter=5).solve(risk, checkpoint=Checkpoint(tmp_path, 0.0))
     assert first.status == "max_iter"
