@@ -126,7 +126,7 @@ class _Mean(Surrogate):
 
     shift_invariant = True
 
-    def steepness(self, n_pos):
+    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
         return np.full(np.shape(n_pos), 2.0)
 
 
@@ -200,7 +200,7 @@ class TSAlg2(_Segments):
     convex = False
     parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
 
-    def steepness(self, n_pos):  # noqa: D102
+    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
         return 2.0 * n_pos / np.minimum(n_pos, self.k)
 
 
