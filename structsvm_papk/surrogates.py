@@ -126,7 +126,7 @@ class _Mean(Surrogate):
 
     shift_invariant = True
 
-    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
+    def steepness(self, n_pos: Array) -> Array:
         return np.full(np.shape(n_pos), 2.0)
 
 
