@@ -266,6 +266,7 @@ class PAPKRanker(BaseEstimator):
         y = _validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
         data = RankingData.from_groups(X, self._relevance(y), groups)
+        data.feature_names = getattr(self, "feature_names_in_", None)
         return self._fit_risk(
             solver, EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
         )
