@@ -92,11 +92,12 @@ def _column(ids, codes, kind):
 
 def draw(rng):
     """A table; every choice comes from the generator."""
-    n_users = int(rng.integers(1, 6))
+    kind = str(rng.choice(list(FAMILIES)))
+    most = 6 if kind == "mixed" or rng.random() < 0.7 else 16
+    n_users = int(rng.integers(1 if most == 6 else 10, most))
     sizes = rng.integers(1, 8, n_users)
     users = np.repeat(np.arange(n_users), sizes)
     items = np.concatenate([rng.permutation(8)[:size] for size in sizes])
-    kind = str(rng.choice(list(FAMILIES)))
     levels = int(rng.choice([1, 2, 3, 6, 50]))
     scores = rng.integers(-levels, levels + 1, users.size) / rng.choice([1.0, 4.0, 3.0])
     labels = rng.random(users.size) < rng.choice([0.2, 0.5, 0.8])

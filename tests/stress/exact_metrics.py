@@ -96,6 +96,15 @@ def _orders(rows, ties):
         yield [row for block in choice for row in block]
 
 
+def n_orders(rows, ties):
+    """How many orders the mean is over."""
+    if ties in ("loss", "win"):
+        return 1
+    ordered = sorted(row[:2] for row in rows)
+    blocks = [[row[1] for row in block] for _, block in groupby(ordered, key=lambda row: row[0])]
+    return math.prod(math.comb(len(block), sum(block)) for block in blocks)
+
+
 def _arrangements(block):
     """Orders of a block, equally likely: which places each kind of row takes."""
     kinds = sorted({(row[1], row[2]) for row in block})
