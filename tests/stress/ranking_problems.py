@@ -1,0 +1,201 @@
+"""Random training problems of every awkward kind, each from one seed."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from exact_risk import ExactRisk
+from scipy import sparse
+
+from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+
+CONVEX = ("avg", "max", "ts", "pauc")
+RAMPS = ("ramp", "clipped_ramp")
+STORAGE = ("dense", "dense", "fortran", "csr", "csr", "csr_unsorted", "csr_duplicates")
+# users, rows of a list, features
+SHAPES = {
+    "small": ((1, 9), (4, 17), (1, 7)),
+    "one_list": ((1, 2), (10, 100), (1, 9)),
+    "many_users": ((15, 40), (4, 9), (1, 6)),
+    "long_lists": ((1, 5), (60, 240), (8, 12)),
+    "wide": ((2, 8), (5, 10), (10, 20)),
+}
+_SHAPE_SHARES = (0.5, 0.15, 0.13, 0.14, 0.08)
+
+
+@dataclass
+class Problem:
+    """One training problem, and what is exactly true of it.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix
+        As it is given to the package.
+    y : ndarray of bool
+    user : ndarray of int
+    k : int
+    surrogate : str
+    alpha : float
+    dense : ndarray
+        The same values.
+    exact : ExactRisk
+    benign : bool
+        Whether offsets and scales leave double precision enough digits for any method.
+    words : str
+        What it is, in a line.
+    """
+
+    X: object
+    y: np.ndarray
+    user: np.ndarray
+    k: int
+    surrogate: str
+    alpha: float
+    dense: np.ndarray
+    exact: ExactRisk = field(repr=False)
+    benign: bool
+    words: str
+
+    def data(self):
+        """As `RankingData`."""
+        return RankingData.from_groups(self.X, self.y, self.user)
+
+    def risk(self, name=None, **options):
+        """As `EmpiricalRisk`, of this or another surrogate."""
+        surrogate = make_surrogate(name or self.surrogate, self.k)
+        return EmpiricalRisk(surrogate, self.data(), **options)
+
+    def twin(self):
+        """The same problem without offsets, dense, float64: it has the same objective."""
+        X, y, user = self.exact.centred()
+        data = RankingData.from_groups(X, y, user)
+        return EmpiricalRisk(make_surrogate(self.surrogate, self.k), data)
+
+
+def draw(rng):
+    """A problem; every choice comes from the generator."""
+    shape = rng.choice(list(SHAPES), p=_SHAPE_SHARES)
+    user, d = _users(rng, shape)
+    X = _values(rng, user.size, d)
+    y = _relevance(rng, X, user)
+    X, offset, scale = _columns(rng, X)
+    storage = str(rng.choice(STORAGE))
+    if shape == "long_lists" and rng.random() < 0.3:
+        storage = "csr_duplicates"
+    single = bool(rng.random() < 0.2) and np.abs(X).max() < 1e30
+    X = X.astype(np.float32) if single else X
+    if storage == "csr_duplicates":
+        X = _short_numbers(X)
+    if storage.startswith("csr") and rng.random() < 0.5 and shape != "long_lists":
+        X = X * (rng.random(X.shape) < rng.uniform(0.3, 1.0))
+    k = _cut_off(rng, y, user)
+    if shape == "long_lists":  # few enough to pay for leaving rows out
+        k = min(k, int(rng.integers(1, 4)))
+    surrogate = str(rng.choice(RAMPS if rng.random() < 0.15 else CONVEX))
+    alpha = float(10.0 ** rng.uniform(-6, 0))
+    limit = 1e2 if single else 1e3
+    words = (
+        f"{shape} {user[-1] + 1}x{user.size // (user[-1] + 1)}x{d} {storage} {X.dtype} "
+        f"offset {offset:.0e} scale {scale[0]:.0e}..{scale[1]:.0e} k={k} {surrogate} "
+        f"alpha={alpha:.1e}"
+    )
+    order = rng.permutation(user.size) if rng.random() < 0.3 else np.arange(user.size)
+    X, y, user = X[order], y[order], user[order]
+    return Problem(
+        _stored(rng, X, storage), y, user, k, surrogate, alpha, X,
+        ExactRisk(X, y, user, k),
+        offset <= limit and scale[0] >= 1e-4 and scale[1] <= 1e4, words,
+    )  # fmt: skip
+
+
+def _users(rng, shape):
+    n_users, n_items, d = (int(rng.integers(*bounds)) for bounds in SHAPES[shape])
+    if rng.random() < 0.3:  # lists of uneven lengths
+        sizes = rng.integers(max(4, n_items // 2), 2 * n_items, n_users)
+    else:
+        sizes = np.full(n_users, n_items)
+    return np.repeat(np.arange(n_users), sizes), d
+
+
+def _values(rng, n, d):
+    kind = rng.choice(["normal", "integers", "binary", "duplicates", "constant", "rank_one"])
+    X = rng.normal(size=(n, d))
+    if kind == "integers":
+        X = rng.integers(-2, 3, (n, d)).astype(float)
+    elif kind == "binary":
+        X = (rng.random((n, d)) < 0.4).astype(float)
+    elif kind == "duplicates":
+        X = X[rng.integers(0, max(2, n // 3), n)]
+    elif kind == "constant":
+        X[:, rng.integers(d)] = rng.choice([0.0, 1.0, 3.5])
+    elif kind == "rank_one":
+        X = rng.normal(size=(n, 1)) * rng.normal(size=d)
+    return X
+
+
+def _relevance(rng, X, user):
+    """The highest of a noisy score in every list; the first user has both classes."""
+    score = X @ rng.normal(size=X.shape[1]) + rng.uniform(0, 1.5) * rng.normal(size=len(X))
+    y = np.zeros(len(X), dtype=bool)
+    share = rng.uniform(0.1, 0.6)
+    for u in np.unique(user):
+        rows = np.flatnonzero(user == u)
+        n_pos = min(max(1, round(share * rows.size)), rows.size - 1)
+        y[rows[np.argsort(-score[rows])[:n_pos]]] = True
+    if rng.random() < 0.1 and user[-1] > 0:  # a user that cannot be used
+        y[user == user[-1]] = rng.random() < 0.5
+    return y
+
+
+def _cut_off(rng, y, user):
+    n_neg = min((~y[user == u]).sum() for u in np.unique(user) if y[user == u].any())
+    n_neg = max(int(n_neg), 1 if n_neg else int((~y[user == 0]).sum()))
+    return int(rng.integers(1, min(n_neg, 8 if rng.random() < 0.8 else n_neg) + 1))
+
+
+def _columns(rng, X):
+    """Offsets up to 1e12 times the spread of a column, and scales from 1e-8 to 1e8."""
+    mode = rng.choice(["plain", "offset", "scaled", "both"], p=[0.4, 0.3, 0.2, 0.1])
+    d = X.shape[1]
+    offset, scale = np.zeros(d), np.ones(d)
+    some = rng.random(d) < rng.choice([0.3, 1.0])
+    if mode in ("offset", "both"):
+        offset = np.where(some, 10.0 ** rng.uniform(0, 12), 0.0)
+        if rng.random() < 0.3:
+            offset = np.where(some, 10.0 ** rng.uniform(0, 12, d), 0.0)
+    if mode in ("scaled", "both"):
+        scale = np.where(some, 10.0 ** rng.uniform(-8, 8, d), 1.0)
+    X = (X + offset * rng.choice([-1.0, 1.0])) * scale
+    return X, offset.max(), (scale.min(), scale.max())
+
+
+def _stored(rng, X, storage):
+    if storage == "fortran":
+        return np.asfortranarray(X)
+    if not storage.startswith("csr"):
+        return X
+    X = sparse.csr_matrix(X)
+    if storage == "csr_duplicates":
+        return _with_duplicates(rng, X)
+    return _unsorted(rng, X) if storage == "csr_unsorted" else X
+
+
+def _short_numbers(X):
+    """The last eight bits cut off, so that parts of a number add up exactly."""
+    bits = X.view(np.uint32 if X.dtype == np.float32 else np.uint64)
+    return (bits & ~bits.dtype.type(255)).view(X.dtype)
+
+
+def _with_duplicates(rng, X):
+    """Every entry in several parts that add up exactly, in any order."""
+    parts = [[0.5, 0.5], [0.5, 0.25, 0.25], [0.125] * 8, [0.5] + [0.0625] * 8, [2.0, -1.0]]
+    parts = np.array(parts[rng.integers(len(parts))])
+    data = (X.data[:, None] * parts.astype(X.dtype)).ravel()
+    indices = np.repeat(X.indices, parts.size)
+    made = sparse.csr_matrix((data, indices, X.indptr * parts.size), shape=X.shape)
+    return _unsorted(rng, made) if rng.random() < 0.5 else made
+
+
+def _unsorted(rng, X):
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    order = np.lexsort((rng.random(row.size), row))
+    return sparse.csr_matrix((X.data[order], X.indices[order], X.indptr), shape=X.shape)

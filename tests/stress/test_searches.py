@@ -1,0 +1,114 @@
+"""The searches of this folder, kept alive: a few problems of each, and proof that they can find.
+
+The searches themselves are run by hand, `python tests/stress/search_certificates.py`.
+"""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import exact_metrics
+import numpy as np
+import pytest
+import ranking_problems
+import search_certificates
+import search_evaluation
+import searching
+from exact_risk import ExactRisk
+
+from structsvm_papk import metrics
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.mark.parametrize("seed", range(0, 24, 8))
+def test_no_certificate_is_false(seed):
+    report = searching.search(search_certificates.check, seed, 8)
+    assert report.violations == []
+    assert report.counts["bounds"] > 10
+
+
+@pytest.mark.parametrize("seed", range(0, 80, 20))
+def test_no_metric_is_wrong(seed):
+    report = searching.search(search_evaluation.check, seed, 20)
+    assert report.violations == []
+    assert report.counts["values"] > 50
+
+
+def test_the_exact_risks_are_those_of_a_list_by_hand():
+    X, positive = np.array([[2.0], [0.5], [1.0], [0.0]]), np.array([True, True, False, False])
+    exact = ExactRisk(X + 1e9, positive, np.zeros(4, dtype=int), 1)
+    # p = (2, .5), q = (1): hinges (0, 1.5); TS: t = (1, .5), (1 - t)_+ = (0, .5)
+    wanted = {"avg": 0.75, "max": 1.5, "pauc": 0.75, "ramp": 0.0, "clipped_ramp": 0.0, "ts": 0.5}
+    for name, value in wanted.items():
+        assert float(exact.values(name, np.ones((1, 1)))[0]) == pytest.approx(value, abs=1e-15)
+        assert float(exact.values(name, np.zeros((1, 1)))[0]) == 1.0
+
+
+def test_the_exact_metrics_are_those_of_a_list_by_hand():
+    rows = [(3, True, 1), (3, False, 0), (1, True, 1)]
+    rules = {"few_negatives": "exclude", "no_positives": "exclude", "ideal": "achievable"}
+    found = {
+        ties: [exact_metrics.metric(name, rows, rules | {"ties": ties}) for name in ("pap@1", "rr")]
+        for ties in ("loss", "half", "win")
+    }
+    assert found == {
+        "loss": [0, Fraction(1, 2)],
+        "half": [Fraction(1, 2), Fraction(3, 4)],
+        "win": [1, 1],
+    }
+    assert exact_metrics.cuts_through_ties(rows, 1) and not exact_metrics.cuts_through_ties(rows, 2)
+
+
+def problem_and_answer():
+    problem = ranking_problems.draw(np.random.default_rng(3))
+    report = searching.Report()
+    return problem, search_certificates.twin(problem, None, report)[0], report
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        ("false bound", {"bound": 1e-6}),
+        ("objective is not that of the point", {"objective": 1e-6}),
+        ("converged, but is not optimal", {"w": 1.0}),
+    ],
+)
+def test_the_referee_sees_what_is_wrong(kind, wrong):
+    problem, right, report = problem_and_answer()
+    search_certificates._Judge(problem, [right], report).judge()
+    assert report.violations == []
+    name, amount = next(iter(wrong.items()))
+    base = right.objective if name == "bound" else getattr(right, name)
+    bad = replace(right, **{name: base + amount})
+    search_certificates._Judge(problem, [right, bad], report).judge()
+    assert kind in {violation.kind for violation in report.violations}
+
+
+def test_a_merged_user_and_a_wrong_value_are_seen():
+    table = search_evaluation.draw(np.random.default_rng(1))
+    right = metrics.evaluate("rr", table.scores, table.labels, table.users_column())
+    table.metrics, table.rules = ["rr"], vars(right.conventions)
+    wanted, report = search_evaluation.expected(table), searching.Report()
+    assert search_evaluation.compare_users(right, table, wanted, "here", report)
+    assert not search_evaluation.compare_users(
+        replace(right, values=right.values + 1e-9), table, wanted, "here", report
+    )
+    assert not search_evaluation.compare_users(
+        replace(right, users=np.array(["x"] * right.users.size)), table, wanted, "here", report
+    )
+
+
+def test_the_command_line_writes_what_it_found(tmp_path, monkeypatch, capsys):
+    def check(seed, report):
+        report.describe("a problem")
+        if seed == 6:
+            report.add("a kind", "a place", "figures")
+
+    file = tmp_path / "found.json"
+    arguments = ["search", "--problems", "3", "--seed", "5", "--json", str(file)]
+    monkeypatch.setattr("sys.argv", arguments)
+    assert searching.main(check, "search.py", "A search") == 1
+    assert "--seed 6 --problems 1" in capsys.readouterr().out
+    answer = json.loads(file.read_text())
+    assert answer["problems"] == 3 and [v["seed"] for v in answer["violations"]] == [6]
