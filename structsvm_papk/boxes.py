@@ -62,7 +62,8 @@ class Boxes:
         """Multiplications for one box."""
         data, d = self.risk.data, self.n_features
         n_pos = int(data.n_pos.sum())
-        return d * (data.rows.size + n_pos * self.risk.surrogate.k + (n_pos << d))
+        pairs = data.n_pos @ self.risk.surrogate.negatives_counted(data.n_neg)
+        return d * (data.rows.size + int(pairs) + (n_pos << d))
 
     def bounds(self, alpha, low, high):
         """Bound ``alpha/2 ||w||^2 + R(w)`` over boxes.
@@ -84,10 +85,12 @@ class Boxes:
         lower, centre, split = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
         data, surrogate = self.risk.data, self.risk.surrogate
         clipped = isinstance(surrogate, ClippedRamp)
+        weight = np.ones(data.n_users) if data.user_weight is None else data.user_weight
 
         def part(lo, hi):
             bound_boxes(
-                self._X, data.indptr, data.n_pos, surrogate.k, clipped, alpha,
+                self._X, data.indptr, data.n_pos, weight, surrogate.k, surrogate.counted,
+                clipped, alpha,
                 low[lo:hi], high[lo:hi], lower[lo:hi], centre[lo:hi], split[lo:hi],
             )  # fmt: skip
 

@@ -1,9 +1,10 @@
 """The empirical risk of data in partitions of whole users.
 
-    R(w) = 1/n_users sum_p n_p R_p(w)
+    R(w) = sum_p v_p R_p(w) / sum_p v_p
 
-over partitions p with n_p users each. Whoever holds the partitions evaluates them; the sums run in
-the order of the partitions, so that the result does not depend on who was faster.
+over partitions p whose users weigh v_p together (by default their number). Whoever holds the
+partitions evaluates them; the sums run in the order of the partitions, so that the result does not
+depend on who was faster.
 """
 
 import copy
@@ -39,6 +40,8 @@ class Summary:
         Of one of these users.
     fingerprint : str
         Of these users' data; of nothing where there is none.
+    weight : float
+        Sum of their weights.
     """
 
     n_features: int
@@ -47,6 +50,7 @@ class Summary:
     n_rows: int
     most_positives: int
     fingerprint: str
+    weight: float
 
     @property
     def n_used(self):
@@ -54,8 +58,18 @@ class Summary:
         return self.exclusions.n_used
 
 
-def summarise(data, k):
+def summarise(data, needed, setting="k", user_weight=None):
     """The users of a partition that can be used, and the `Summary`.
+
+    Parameters
+    ----------
+    data : RankingData
+    needed : int
+        Negatives that a user needs.
+    setting : {'k', 'depth'}
+        What says so.
+    user_weight : {'equal', 'positives'}, optional
+        Instead of the data's own weights.
 
     Returns
     -------
@@ -63,13 +77,18 @@ def summarise(data, k):
         None where no user can be used: the partition has no share in the risk.
     Summary
     """
-    exclusions = data.exclusions(k)
+    if user_weight is not None:
+        data = data.weighted(user_weight)
+    exclusions = data.exclusions(needed, setting)
     first = data.name_first(exclusions)
     if not exclusions.n_used:
-        return None, Summary(data.n_features, exclusions, first, 0, 0, "")
-    used = data.usable(k)
+        return None, Summary(data.n_features, exclusions, first, 0, 0, "", 0.0)
+    used = data.usable(needed)
     sizes = used.rows.size, int(used.n_pos.max())
-    return used, Summary(data.n_features, exclusions, first, *sizes, used.fingerprint())
+    weight = used.n_users if used.user_weight is None else used.user_weight.sum()
+    return used, Summary(
+        data.n_features, exclusions, first, *sizes, used.fingerprint(), float(weight)
+    )
 
 
 class PartitionedRisk:
@@ -82,8 +101,8 @@ class PartitionedRisk:
         Holder of the partitions, with ``summaries`` (list of `Summary`), ``notes`` (list of str:
         what went wrong and was put right) and ``run(task, shares)``, which yields
         ``task(data, n_blocks, n_threads)`` for each partition with users, in order.
-    policy : {'exclude', 'raise'}
-        What to do with users without a positive or with fewer than k negatives.
+    policy : {'exclude', 'raise', 'cap'}
+        As for `EmpiricalRisk`.
     n_blocks : int
         Blocks of consecutive users; every partition has a share in proportion to its rows.
 
@@ -150,7 +169,7 @@ class PartitionedRisk:
     def fingerprint(self):
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
         return fingerprint_of(
-            self.surrogate.name, self.surrogate.k, *(each.fingerprint for each in self._used)
+            *self.surrogate.identity(), *(each.fingerprint for each in self._used)
         )
 
     def __call__(self, w):
@@ -170,10 +189,10 @@ class PartitionedRisk:
         w = self._checked(w)
         values, subgradients = np.zeros(self.n_blocks), np.zeros((self.n_blocks, self.n_features))
         results = self.parts.run(self._task(w), self._shares)
-        done = 0
+        done, total = 0, sum(each.weight for each in self._used)
         for summary, (value, subgradient) in zip(self._used, results, strict=True):
             blocks = self._block_of[done : done + value.size]
-            weight = summary.n_used / self.n_users
+            weight = summary.weight / total
             values[blocks] += weight * value
             subgradients[blocks] += weight * subgradient
             done += value.size
@@ -242,7 +261,7 @@ class PartitionedRisk:
         from structsvm_papk.solvers.cutting_plane import CuttingPlane
 
         avg = copy.copy(self)
-        avg.surrogate = Avg(self.surrogate.k)
+        avg.surrogate = Avg(self.surrogate.k, self.surrogate.depth)
         return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
 
     def _checked(self, w):
@@ -271,12 +290,12 @@ class _PartitionedMajorant(PartitionedRisk):
 
 def _blocks(data, n_blocks, n_threads, *, surrogate, w):
     """Value and subgradient of each block of one partition's risk."""
-    return EmpiricalRisk(surrogate, data, "raise", n_blocks, n_threads).blocks(w)
+    return EmpiricalRisk(surrogate, data, "cap", n_blocks, n_threads).blocks(w)
 
 
 def _majorant_blocks(data, n_blocks, n_threads, *, surrogate, w, at, kind):
     """The same for the majorant at a point."""
-    frozen = majorant(EmpiricalRisk(surrogate, data, "raise", 1, n_threads), at, kind).surrogate
+    frozen = majorant(EmpiricalRisk(surrogate, data, "cap", 1, n_threads), at, kind).surrogate
     return _blocks(data, n_blocks, n_threads, surrogate=frozen, w=w)
 
 
@@ -295,6 +314,11 @@ def _joined(exclusions):
         shifted = [getattr(each, name) + lo for each, lo in zip(exclusions, offsets, strict=False)]
         return np.concatenate(shifted)
 
+    first = exclusions[0]
     return Exclusions(
-        exclusions[0].k, int(offsets[-1]), joined("no_positive"), joined("few_negatives")
+        first.needed,
+        int(offsets[-1]),
+        joined("no_positive"),
+        joined("few_negatives"),
+        first.setting,
     )

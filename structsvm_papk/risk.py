@@ -11,6 +11,7 @@ import numpy as np
 from structsvm_papk import _products
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.cuts import Cuts
+from structsvm_papk.data import check_policy
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.one_list import OneListCuts, can_split
@@ -26,7 +27,9 @@ _CHUNK_ROWS = 1 << 16
 
 
 class EmpiricalRisk:
-    """Mean over users of a surrogate of their lists, ``R(w) = mean_u S(X_u w)``.
+    """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
+
+    The weights v are those of the data, by default all the same.
 
     Calling it with w gives the value and a subgradient; `blocks` gives them for each block of
     users, for solvers that take several cuts from one pass over the data.
@@ -35,8 +38,10 @@ class EmpiricalRisk:
     ----------
     surrogate : Surrogate
     data : RankingData
-    policy : {'exclude', 'raise'}
-        What to do with users without a positive or with fewer than k negatives.
+    policy : {'exclude', 'raise', 'cap'}
+        What to do with users without a positive or with fewer negatives than the surrogate's depth
+        (k, where it has none): leave them out, refuse them, or count the negatives that they have;
+        users without a positive or a negative are always left out.
     n_blocks : int
         Number of blocks of consecutive users with about the same number of rows (one for each
         user, if there are fewer).
@@ -73,8 +78,9 @@ class EmpiricalRisk:
         if n_blocks < 1 or n_threads < 1:
             raise InputError("n_blocks and n_threads must be at least 1")
         self.surrogate = surrogate
-        self.exclusions = data.exclusions(surrogate.k)
-        self.data = data.usable(surrogate.k, policy)
+        needed, setting, policy = users_needed(surrogate, policy)
+        self.exclusions = data.exclusions(needed, setting)
+        self.data = data.usable(needed, policy, setting)
         self.n_threads, self.skip_rows = n_threads, skip_rows
         self.row_visits = 0
         self._user_bounds = _split_users(self.data.indptr, n_blocks)
@@ -117,13 +123,14 @@ class EmpiricalRisk:
 
     def _in_blocks(self, n_blocks, data=None):
         data = self.data if data is None else data
-        split = EmpiricalRisk(self.surrogate, data, "raise", n_blocks, self.n_threads)
+        surrogate = self.surrogate if data is self.data else self.surrogate.on_counted_lists()
+        split = EmpiricalRisk(surrogate, data, "cap", n_blocks, self.n_threads)
         split.exclusions = self.exclusions
         return split
 
     def fingerprint(self) -> str:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
-        return fingerprint_of(self.surrogate.name, self.surrogate.k, self.data.fingerprint())
+        return fingerprint_of(*self.surrogate.identity(), self.data.fingerprint())
 
     def __call__(self, w: Array) -> Any:
         """Return ``R(w)`` and a subgradient of shape (n_features,)."""
@@ -159,8 +166,8 @@ class EmpiricalRisk:
         """
 
         def line(t):
-            values, coef = self.user_values(scores + t * direction)
-            return values.mean(), coef @ direction / self.n_users
+            values, coef, total = self._weighted(*self.user_values(scores + t * direction))
+            return values.sum() / total, coef @ direction / total
 
         return line
 
@@ -189,7 +196,7 @@ class EmpiricalRisk:
     def blocks_from_scores(self, scores: Array) -> tuple[Array, Array]:
         """Like `blocks`, for scores that are known already."""
         data = self.data
-        values, coef = self.user_values(scores)
+        values, coef, total = self._weighted(*self.user_values(scores))
         partial = np.zeros((len(self._chunks), data.n_features))
         self._map(
             lambda c, lo, hi: _products.add_weighted_rows(
@@ -199,7 +206,14 @@ class EmpiricalRisk:
         )
         subgradients = np.add.reduceat(partial, self._block_starts, axis=0)
         sums = np.add.reduceat(values, self._user_bounds[:-1])
-        return sums / data.n_users, subgradients / data.n_users
+        return sums / total, subgradients / total
+
+    def _weighted(self, values, coef):
+        """Values and coefficients times the users' weights, and the sum of the weights."""
+        weight = self.data.user_weight
+        if weight is None:
+            return values, coef, self.n_users
+        return values * weight, coef * np.repeat(weight, self.data.sizes), weight.sum()
 
     def majorant(self, w: Array, kind: str = "latent") -> Any:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`."""
@@ -259,6 +273,14 @@ class _OnShortLists:
         if scores is not None:
             return self._on_all.cuts(w, scores)
         return self._on_short.cuts(w, self._short.at(w))
+
+
+def users_needed(surrogate, policy):
+    """Negatives that a user needs, the setting that says so, and what to do without them."""
+    check_policy(policy)
+    needed = 1 if policy == "cap" else surrogate.negatives_needed()
+    setting = "k" if surrogate.depth is None or surrogate.depth < 1 else "depth"
+    return needed, setting, "exclude" if policy == "cap" else policy
 
 
 def _split_users(indptr, n_blocks):
