@@ -180,7 +180,9 @@ def test_cccp_decreases_at_a_depth():
 
 @pytest.mark.parametrize("name", ["avg", "max", "ts", "pauc"])
 def test_certified_optimum_at_a_depth_is_that_of_the_full_programme(name):
-    risk = EmpiricalRisk(make_surrogate(name, 2, 5), problems.ranking_data(n_users=6), "cap")
+    risk = EmpiricalRisk(
+        make_surrogate(name, 2, 4), problems.ranking_data(n_users=4, n_items=10), "cap"
+    )
     result = CuttingPlane(0.05, tol=1e-9).solve(risk)
     assert result.objective == pytest.approx(problems.full_problem(risk, 0.05), abs=1e-6)
 
