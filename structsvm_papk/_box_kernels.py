@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from structsvm_papk._kernels import counted_negatives
+from structsvm_papk._sorting import increasing, increasing_order
 
 _SWEEPS = 4
 _PENALTIES = (0.3, 0.03, 0.003)
@@ -77,7 +78,7 @@ def _one_user(
 ):  # fmt: skip
     """Linear minorants of each positive's loss; pairs with a free weight are listed, not added."""
     d = radius.size
-    top = middle + np.argsort(-scores[middle:stop])[:m]
+    top = middle + increasing_order(-scores[middle:stop])[:m]
     n = middle - start
     losses = np.zeros(n)
     edge = np.empty(d)
@@ -128,13 +129,13 @@ def _one_user(
                 for f in range(d):
                     slope[row, f] -= scale * fall * edge[f]
     beta = min(n, k)
-    order = np.argsort(losses)
+    order = increasing_order(losses)
     value = 0.0
     for r in range(n):
         chosen[first_row + order[r]] = r < beta
         if r < beta:
             value += scale * losses[order[r]]
-    bound = np.sum(np.sort(safe[first_row : first_row + n])[:beta])
+    bound = np.sum(increasing(safe[first_row : first_row + n])[:beta])
     return n_open, value, bound
 
 
@@ -208,7 +209,7 @@ def _over_corners(alpha, w, radius, n_pos, k, level, slope):
                 for f in range(d):
                     values[i] += slope[row + i, f] * offset[f]
             if beta < n:
-                values = np.partition(values, beta - 1)
+                values = increasing(values)
             for i in range(beta):
                 total += values[i]
             row += n

@@ -13,23 +13,9 @@ import math
 import numpy as np
 from numba import njit
 
-_SHORT = 32  # lists for which plain insertion and bisection are the quickest
+from structsvm_papk._sorting import SHORT, increasing_order
+
 TOP, BOTTOM, ALL, REST = range(4)  # which positives a segment takes, in decreasing score
-
-
-@njit(cache=True, nogil=True)
-def increasing_order(values):
-    """Return the indices that sort the values; numba's argsort takes long to set up."""
-    if values.size > _SHORT:
-        return np.argsort(values)
-    order = np.arange(values.size)
-    for i in range(1, values.size):
-        hole = i
-        while hole > 0 and values[order[hole - 1]] > values[i]:
-            order[hole] = order[hole - 1]
-            hole -= 1
-        order[hole] = i
-    return order
 
 
 @njit(cache=True, nogil=True)
@@ -54,22 +40,25 @@ def kth_largest(values, k):
 
 @njit(cache=True, nogil=True)
 def top_k(values, k):
-    """Return the indices of the k largest values; ties at the border by position."""
+    """Return the indices of the k largest values, increasing; ties at the border by position."""
     if k == values.size:
         return np.arange(k)
     border = kth_largest(values, k)
+    ties = k
+    for value in values:
+        ties -= value > border
     chosen = np.zeros(k, dtype=np.int64)
-    found = 0
+    n = 0
     for i in range(values.size):
-        if values[i] > border and found < k:
-            chosen[found] = i
-            found += 1
-    for i in range(values.size):
-        if found == k:
+        if n == k:
             break
-        if values[i] == border:
-            chosen[found] = i
-            found += 1
+        if values[i] > border:
+            chosen[n] = i
+            n += 1
+        elif values[i] == border and ties > 0:
+            chosen[n] = i
+            n += 1
+            ties -= 1
     return chosen
 
 
@@ -88,7 +77,7 @@ def cell_starts(thresholds):
     """
     m = thresholds.size
     lowest = thresholds[m - 1]
-    n_cells = 2 * m if m > _SHORT else 1
+    n_cells = 2 * m if m > SHORT else 1
     per_cell = n_cells / (thresholds[0] - lowest) if thresholds[0] > lowest else 0.0
     starts = np.zeros(n_cells, dtype=np.int64)
     c = n_cells - 1
@@ -365,12 +354,11 @@ def positive_blocks(scores, n_pos, n_active, m, bounds, values, own, shared):
     chosen = n_pos + top_k(scores[n_pos:], m)
     negatives = scores[chosen]
     counted = top_k(-scores[:n_pos], n_active)
-    counted.sort()
     edges = np.searchsorted(counted, bounds)
     own[:] = 0
     for b in range(values.size):
         part = counted[edges[b] : edges[b + 1]]
-        part = part[np.argsort(-scores[part])]
+        part = part[increasing_order(-scores[part])]
         rows = np.empty(part.size, dtype=np.int64)
         values[b] = hinge_sweep(scores[part] - 1.0, negatives, rows, shared[b])
         own[part] = rows
@@ -388,7 +376,6 @@ def negative_blocks(scores, n_pos, thresholds, m, bounds, values, own, rows):
     Returns (counted negatives of each block, smallest sum of one counted negative).
     """
     counted = n_pos + top_k(scores[n_pos:], m)
-    counted.sort()
     edges = np.searchsorted(counted, bounds)
     own[:] = 0
     for b in range(values.size):

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from structsvm_papk._kernels import add_counts, counted_negatives, hinge_sweep, top_k
+from structsvm_papk._sorting import SHORT, increasing_order
 
 
 @njit(cache=True, nogil=True)
@@ -22,7 +23,7 @@ def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
     chosen[:] = False
     for u in range(n_pos.size):
         start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
-        ranked = np.argsort(-scores[start:middle], kind="mergesort")
+        ranked = increasing_order(-scores[start:middle])
         order[start:middle] = ranked
         for r in range(ranked.size):
             rank[start + ranked[r]] = min(r, k)
@@ -30,11 +31,9 @@ def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
         chosen[start + best] = True
         m = counted_negatives(depth, k, stop - middle)
         chosen[middle + top_k(scores[middle:stop], m)] = True
+        falling = -scores[start + best]
         for j in range(middle, stop):
-            free = 0
-            while free < best.size and scores[start + best[free]] >= scores[j]:
-                free += 1
-            n_free[j] = free
+            n_free[j] = np.searchsorted(falling, -scores[j], side="right")
 
 
 @njit(cache=True, nogil=True)
@@ -46,16 +45,29 @@ def hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear, constan
     """
     for u in range(n_pos.size):
         start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        rows = start + np.flatnonzero(chosen[start:middle] != rest)
         best = middle + np.flatnonzero(chosen[middle:stop])
         scale = sign / (best.size * min(n_pos[u], k))
-        for i in range(start, middle):
-            if chosen[i] == rest:
-                continue
-            for j in best:
-                if margin - scores[i] + scores[j] > 0.0:
-                    linear[i] -= scale
-                    linear[j] += scale
-                    constants[u] += scale * margin
+        rows = rows[increasing_order(scores[rows])]
+        best = best[increasing_order(scores[best])]
+        below, above = strictly_below(scores[rows] - margin, scores[best])
+        linear[rows] -= scale * above
+        linear[best] += scale * below
+        constants[u] += scale * margin * below.sum()
+
+
+@njit(cache=True, nogil=True)
+def strictly_below(thresholds, values):
+    """Pairs ``threshold < value`` of increasing arrays: counts for each value and threshold."""
+    below = np.empty(values.size, dtype=np.int64)
+    above = np.zeros(thresholds.size, dtype=np.int64)
+    n = 0
+    for j in range(values.size):
+        while n < thresholds.size and thresholds[n] < values[j]:
+            above[n] = values.size - j
+            n += 1
+        below[j] = n
+    return below, above
 
 
 @njit(cache=True, nogil=True)
@@ -88,7 +100,7 @@ def frozen_hinges(
         columns = np.empty(m, dtype=np.int64)
         beta = min(n_pos[u], k)
         scale = 1.0 / (beta * m)
-        ranked = np.argsort(-scores[start:middle])
+        ranked = increasing_order(-scores[start:middle])
         kept = ranked[rows[start:middle][ranked]]
         counts = np.empty(kept.size, dtype=np.int64)
         coef[start:stop] = linear[start:stop]
@@ -119,18 +131,74 @@ def frozen_pairs(scores, indptr, n_pos, k, depth, order, n_free, first, last, va
         best = start + order[start : start + beta]
         m = counted_negatives(depth, k, stop - middle)
         scale = 1.0 / (beta * m)
-        losses = np.empty(stop - middle)
-        for j in range(middle, stop):
-            total = float(beta - n_free[j])
-            for i in best[: n_free[j]]:
-                total += max(0.0, 1.0 - scores[i] + scores[j])
-            losses[j - middle] = total
+        thresholds = scores[best] - 1.0
+        free = n_free[middle:stop]
+        counts, hinges = hinges_of_prefix(thresholds, scores[middle:stop], free)
+        losses = beta - free + hinges
+        worst = top_k(losses, m)
         coef[start:stop] = 0.0
-        total = 0.0
-        for j in middle + top_k(losses, m):
-            total += losses[j - middle]
-            for i in best[: n_free[j]]:
-                if 1.0 - scores[i] + scores[j] > 0.0:
-                    coef[i] -= scale
-                    coef[j] += scale
-        values[u] = scale * total
+        coef[middle + worst] = scale * counts[worst]
+        coef[best] = -scale * active_of_prefix(thresholds, scores[middle + worst], free[worst])
+        values[u] = scale * losses[worst].sum()
+
+
+@njit(cache=True, nogil=True)
+def hinges_of_prefix(thresholds, values, prefix):
+    """``sum_{i < prefix[j]} (values[j] - thresholds[i])_+`` and the number of its positive terms.
+
+    Thresholds enter a Fenwick tree in increasing order, values are asked in increasing order: the
+    time is ``n log n``. Few thresholds are simply looked at.
+    """
+    counts, hinges = np.zeros(values.size, dtype=np.int64), np.zeros(values.size)
+    if thresholds.size <= SHORT:
+        for j in range(values.size):
+            for i in range(prefix[j]):
+                if thresholds[i] < values[j]:
+                    counts[j] += 1
+                    hinges[j] += values[j] - thresholds[i]
+        return counts, hinges
+    tree_counts = np.zeros(thresholds.size + 1, dtype=np.int64)
+    tree_sums = np.zeros(thresholds.size + 1)
+    entering = increasing_order(thresholds)
+    n = 0
+    for j in increasing_order(values):
+        while n < entering.size and thresholds[entering[n]] < values[j]:
+            at = entering[n] + 1
+            while at < tree_counts.size:
+                tree_counts[at] += 1
+                tree_sums[at] += thresholds[entering[n]]
+                at += at & -at
+            n += 1
+        at, total = prefix[j], 0.0
+        while at > 0:
+            counts[j] += tree_counts[at]
+            total += tree_sums[at]
+            at -= at & -at
+        hinges[j] = counts[j] * values[j] - total
+    return counts, hinges
+
+
+@njit(cache=True, nogil=True)
+def active_of_prefix(thresholds, values, prefix):
+    """For each threshold i the number of ``values[j] > thresholds[i]`` with ``prefix[j] > i``."""
+    counts = np.zeros(thresholds.size, dtype=np.int64)
+    if thresholds.size <= SHORT:
+        for j in range(values.size):
+            for i in range(prefix[j]):
+                counts[i] += thresholds[i] < values[j]
+        return counts
+    tree = np.zeros(thresholds.size + 1, dtype=np.int64)
+    entering = increasing_order(-values)
+    n = 0
+    for i in increasing_order(-thresholds):
+        while n < entering.size and values[entering[n]] > thresholds[i]:
+            at = prefix[entering[n]]
+            while at > 0:
+                tree[at] += 1
+                at -= at & -at
+            n += 1
+        at = i + 1
+        while at < tree.size:
+            counts[i] += tree[at]
+            at += at & -at
+    return counts

@@ -17,6 +17,7 @@ from structsvm_papk._types import Array, Callback, PathLike
 from structsvm_papk.checkpoint import as_checkpoint
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.groups import ONE_LIST, required
 from structsvm_papk.model_file import Model, certificate_of, save_model
 from structsvm_papk.result import Status
 from structsvm_papk.risk import EmpiricalRisk
@@ -137,6 +138,9 @@ class PAPKRanker(BaseEstimator):
     checkpoint : path-like or Checkpoint, optional
         Folder where the solver keeps its state: a fit on the same data with the same settings goes
         on from there. A folder belongs to one fit, so clones in a grid search cannot share it.
+    one_list : bool
+        Whether rows that come without `groups` are one list. By default they are refused, as
+        forgotten groups would give another problem and another score without a word.
 
     Attributes
     ----------
@@ -154,10 +158,15 @@ class PAPKRanker(BaseEstimator):
 
     Notes
     -----
-    `groups` (alias `qid`) names the user of each row. It is requested by default, so with
+    `groups` (alias `qid`) names the user of each row, in `fit` and in `score`;
+    ``groups="one_list"`` says that all rows are one list, and so does the setting `one_list`, for
+    tools that pass no groups. Groups are requested by default, so with
     ``sklearn.set_config(enable_metadata_routing=True)`` a `GridSearchCV` with `GroupKFold` passes
-    it on; without metadata routing scikit-learn hands `groups` to the splitter only, and the rows
-    of a fold would be one list.
+    them on; without metadata routing scikit-learn hands `groups` to the splitter only, and `fit`
+    refuses the rows.
+
+    scikit-learn's estimator checks pass no groups either: they hold for
+    ``PAPKRanker(one_list=True)``, and skip an estimator that needs groups.
 
     Examples
     --------
@@ -192,6 +201,7 @@ class PAPKRanker(BaseEstimator):
         random_state: Any = None,
         callback: Callback | None = None,
         checkpoint: Any | None = None,
+        one_list: bool = False,
     ) -> None:
         self.k = k
         self.surrogate = surrogate
@@ -208,6 +218,7 @@ class PAPKRanker(BaseEstimator):
         self.random_state = random_state
         self.callback = callback
         self.checkpoint = checkpoint
+        self.one_list = one_list
 
     def fit(
         self, X: ArrayLike, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
@@ -221,9 +232,9 @@ class PAPKRanker(BaseEstimator):
             cluster, or in this process where there is none.
         y : array-like of shape (n_rows,)
             Relevance.
-        groups : array-like of shape (n_rows,), optional
-            User of each row; without it all rows are one list. Needed with Dask collections; rows
-            of a user in several blocks are brought together.
+        groups : array-like of shape (n_rows,) or 'one_list'
+            User of each row; 'one_list' (not with Dask collections) says that all rows are one
+            list. Rows of a user in several Dask blocks are brought together.
         qid : array-like of shape (n_rows,), optional
             Another name for `groups`; give one of them.
 
@@ -241,9 +252,9 @@ class PAPKRanker(BaseEstimator):
         Raises
         ------
         InputError
-            Data or settings that cannot be used.
+            Data or settings that cannot be used, or no groups.
         """
-        groups = _one_of(groups, qid)
+        groups = self._groups(groups, qid)
         surrogate = make_surrogate(self.surrogate, self.k)
         solver = self._make_solver(surrogate)
         if hasattr(X, "__dask_graph__"):
@@ -294,13 +305,14 @@ class PAPKRanker(BaseEstimator):
         """Mean over users of the pAp@k gain, ties counting as errors.
 
         Users without a positive or with fewer than k negatives are left out (or raise, by
-        `policy`).
+        `policy`). Groups are those of `fit`.
 
         Raises
         ------
         InputError
-            No user can be used, or labels that were not there in training.
+            No groups, no user that can be used, or labels that were not there in training.
         """
+        groups = self._groups(groups, qid)
         scores = self.decision_function(X)
         y = _numbers(np.asarray(y))
         if y.shape != scores.shape:
@@ -309,7 +321,7 @@ class PAPKRanker(BaseEstimator):
             f"pap@{self.k}",
             scores,
             self._relevance(y),
-            _one_of(groups, qid),
+            groups,
             few_negatives=self.policy,
             no_positives=self.policy,
         )
@@ -336,6 +348,11 @@ class PAPKRanker(BaseEstimator):
     def save(self, path: PathLike) -> None:
         """Write a model file (safe to load: no pickle), for `load_model` and the command line."""
         save_model(path, self.to_model())
+
+    def _groups(self, groups, qid):
+        """The user of each row; None where all rows are one list, which has to be said."""
+        groups = _one_of(groups, qid)
+        return required(ONE_LIST if groups is None and self.one_list else groups)
 
     def _solve(self, solver, risk):
         """Solve; with `warm_start`, from the last result."""
@@ -400,6 +417,7 @@ class PAPKRanker(BaseEstimator):
         tags.input_tags.sparse = True
         # no classifier, but y takes two values
         tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags._skip_test = not self.one_list  # the checks have no groups to give
         return tags
 
 

@@ -89,7 +89,7 @@ class PAPKRankerCV(PAPKRanker):
         if not 2 <= self.n_folds <= risk.n_users:
             raise InputError(
                 f"n_folds={self.n_folds} must be between 2 and the number of users that can be "
-                f"used ({risk.n_users}); did you pass groups?"
+                f"used ({risk.n_users}): the folds are made of users"
             )
         place = as_checkpoint(self.checkpoint)
         scores = []

@@ -290,7 +290,6 @@ def _highest(positions, scores, low, high, wanted):
     n = 0
     for u in range(first.size):
         top = _kernels.top_k(scores[first[u] : last[u]], min(wanted[u], last[u] - first[u]))
-        top.sort()
         chosen[n : n + top.size] = first[u] + top
         n += top.size
     return chosen

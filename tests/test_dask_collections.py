@@ -129,6 +129,8 @@ def broken(name):
     X, parts = da.from_array(X, chunks=(777, -1)), {"y": y, "groups": groups}
     if name == "no groups":
         parts["groups"] = None
+    elif name == "one list":
+        parts["groups"] = "one_list"
     elif name == "lengths":
         parts["y"] = y[:-1]
     elif name == "hidden lengths":
@@ -160,7 +162,8 @@ def broken(name):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no groups", "need groups"),
+        ("no groups", "groups= is missing"),
+        ("one list", "need groups.*one list, which cannot be spread over workers"),
         ("lengths", "y has 3999 entries, but X has 4000 rows"),
         ("hidden lengths", r"block 1: X has 777 rows, y 776 .*compute_chunk_sizes"),
         ("missing user", "block 1: groups is missing at row 423"),

@@ -7,22 +7,38 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, SkipTestWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.estimator import PAPKRanker, make_solver
+from structsvm_papk.metrics import mean_score
 from structsvm_papk.model_file import load_model
+from structsvm_papk.model_selection import PAPKRankerCV
 from structsvm_papk.surrogates import make_surrogate
 
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
-@parametrize_with_checks([PAPKRanker(), PAPKRanker(surrogate="ts", solver="subgradient")])
+@parametrize_with_checks(
+    [
+        PAPKRanker(one_list=True),
+        PAPKRanker(one_list=True, surrogate="ts", solver="subgradient"),
+    ]
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [PAPKRanker(), PAPKRankerCV()])
+def test_scikit_learn_checks_have_no_groups_and_are_skipped(estimator):
+    with pytest.warns(SkipTestWarning, match="Explicit SKIP"):
+        results = check_estimator(estimator)
+    assert {result["status"] for result in results} <= {"passed"}
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +134,8 @@ def test_groups_reach_fit_and_score_in_a_grid_search(task, routing):
     by_hand = PAPKRanker(k=3, alpha=1e-2).fit(X[train], y[train], groups[train])
     expected = by_hand.score(X[test], y[test], groups[test])
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
-    assert expected != pytest.approx(by_hand.score(X[test], y[test]))  # one pooled list differs
+    pooled = by_hand.score(X[test], y[test], groups="one_list")
+    assert expected != pytest.approx(pooled)
 
 
 def test_groups_pass_through_a_pipeline(task, routing):
@@ -128,12 +145,59 @@ def test_groups_pass_through_a_pipeline(task, routing):
     assert scores.shape == (3,) and (scores > 0.6).all()
 
 
-def test_one_list_without_groups(task):
-    X, y, _ = task
-    ranker = PAPKRanker(k=5).fit(X, y)
+def test_one_list_where_it_is_said(task):
+    X, y, groups = task
+    ranker = PAPKRanker(k=5).fit(X, y, groups="one_list")
     assert ranker.exclusions_.n_users == 1
-    assert ranker.score(X, y) == pytest.approx(
-        gain_by_definition(ranker.predict(X), y, np.zeros(y.size), 5)
+    expected = gain_by_definition(ranker.predict(X), y, np.zeros(y.size), 5)
+    assert ranker.score(X, y, qid="one_list") == pytest.approx(expected)
+    setting = PAPKRanker(k=5, one_list=True).fit(X, y)
+    assert setting.score(X, y) == pytest.approx(expected)
+    assert setting.fit(X, y, groups).exclusions_.n_users == 12
+    assert (cross_val_score(PAPKRanker(k=5, one_list=True), X, y, cv=3) > 0.6).all()
+
+
+LINES = (
+    r"groups= is missing.*\n.*sklearn\.set_config\(enable_metadata_routing=True\)\n.*"
+    r"params=\{'groups': users\}"
+)
+
+
+def test_forgotten_groups_are_refused(task):
+    X, y, groups = task
+    ranker = PAPKRanker(k=3).fit(X, y, groups)
+    for call in (PAPKRanker(k=3).fit, ranker.score, PAPKRankerCV(k=3).fit):
+        with pytest.raises(InputError, match=LINES):
+            call(X, y)
+        with pytest.raises(InputError, match="groups='user': give an array"):
+            call(X, y, groups="user")
+
+
+def test_forgotten_routing_is_refused(task):
+    X, y, groups = task
+    folds = GroupKFold(3)
+    with pytest.raises(ValueError, match=LINES):
+        cross_val_score(PAPKRanker(k=3), X, y, groups=groups, cv=folds)
+    with pytest.raises(ValueError, match=LINES):
+        GridSearchCV(PAPKRanker(k=3), {"alpha": [0.1]}, cv=folds).fit(X, y, groups=groups)
+    with pytest.raises(InputError, match=LINES):
+        make_pipeline(StandardScaler(), PAPKRanker(k=3)).fit(X, y)
+    with pytest.warns(UserWarning, match=LINES):  # only fit has them: scikit-learn scores NaN
+        scores = cross_val_score(PAPKRanker(k=3), X, y, params={"groups": groups}, cv=3)
+    assert np.isnan(scores).all()
+
+
+def test_scorer_without_groups_is_refused(task):
+    X, y, groups = task
+    lines = (
+        r"set_config\(enable_metadata_routing=True\)\n.*scorer\.set_score_request\(groups=True\)"
+    )
+    scorer = make_scorer(mean_score, response_method="decision_function", metric="pap@3")
+    options = {"scoring": scorer, "groups": groups, "cv": GroupKFold(3)}
+    with pytest.raises(InputError, match=lines):
+        cross_val_score(LogisticRegression(), X, y, error_score="raise", **options)
+    assert mean_score(y, X[:, 0], groups="one_list", metric="pap@3") == pytest.approx(
+        gain_by_definition(X[:, 0], y, np.zeros(y.size), 3)
     )
 
 

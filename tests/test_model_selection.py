@@ -44,8 +44,10 @@ def test_saved_model_states_the_chosen_alpha(tmp_path):
 
 
 def test_folds_need_users():
-    with pytest.raises(InputError, match="did you pass groups"):
+    with pytest.raises(InputError, match="groups= is missing"):
         PAPKRankerCV(k=2).fit(X, Y)
+    with pytest.raises(InputError, match=r"\(1\): the folds are made of users"):
+        PAPKRankerCV(k=2).fit(X, Y, groups="one_list")
     with pytest.raises(InputError, match="between 2"):
         PAPKRankerCV(k=2, n_folds=1).fit(X, Y, GROUPS)
 

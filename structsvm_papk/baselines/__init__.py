@@ -1,7 +1,8 @@
 """The methods that the paper compares with, each with ``solve(data, k) -> SolverResult``.
 
-`SVMPAUC`, `SGDAtKAvg`, `GreedyPAPK`, `SelectPAPK`, `Logistic`, `PairwiseLogistic`, and `LambdaRank`,
-which needs LightGBM and whose result scores items with trees. `scores_of` gives the scores of any.
+`SVMPAUC`, `SGDAtKAvg`, `GreedyPAPK`, `SelectPAPK`, `Logistic`, `PairwiseLogistic`, and
+`LambdaRank`, which needs LightGBM and whose result scores items with trees. `scores_of` gives the
+scores of any of them.
 """
 
 from structsvm_papk._types import Array

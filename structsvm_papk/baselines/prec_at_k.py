@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from structsvm_papk._kernels import increasing_order, top_k
+from structsvm_papk._kernels import top_k
+from structsvm_papk._sorting import increasing_order
 from structsvm_papk.surrogates import Surrogate
 
 

@@ -10,6 +10,8 @@ integer codes, and each user writes its own row of the result, so threads cannot
 import numpy as np
 from numba import njit
 
+from structsvm_papk._sorting import SHORT, increasing, increasing_order
+
 PAP, PAUC, AUC, PRECISION, RECALL, AP, NDCG, RR, AUC_AT_K = range(9)
 LOSS, HALF, WIN, THRESHOLD = range(4)
 EXCLUDE, NORMALISE, AS_WINS = range(3)
@@ -18,15 +20,14 @@ WHOLE_LIST = 2**62
 N_POS, N_NEG, LISTED_POS, LISTED_NEG, TIED, CUT_TIED = range(6)
 N_COUNTS = 6
 
-_INSERTION_SORT_MAX = 32
 _COUNTING_FACTOR = 10
 
 
 @njit(cache=True, nogil=True)
 def sort_descending(values):
     """Sort in place, largest first."""
-    if values.size > _INSERTION_SORT_MAX:
-        values[:] = np.sort(values)[::-1]
+    if values.size > SHORT:
+        values[:] = increasing(values)[::-1]
         return
     for i in range(1, values.size):
         value = values[i]
@@ -54,7 +55,7 @@ def split(scores, relevant, pos, neg):
 def count_above(pos, neg, above, reach):
     """above[i] = #{neg > pos[i]}, reach[i] = #{neg >= pos[i]} for positives sorted decreasingly."""
     if pos.size > _COUNTING_FACTOR * np.log2(neg.size + 2.0):
-        merge_above(pos, np.sort(neg), above, reach)
+        merge_above(pos, increasing(neg), above, reach)
         return
     for i in range(pos.size):
         p = pos[i]
@@ -377,7 +378,7 @@ def graded_ndcg(scores, gains, indptr, lengths, ks, discount, cumulative, ties, 
         begin = indptr[u]
         end = indptr[u + 1]
         n = end - begin
-        order = np.argsort(-scores[begin:end], kind="mergesort")
+        order = increasing_order(-scores[begin:end])
         sorted_scores = scores[begin:end][order]
         sorted_gains = gains[begin:end][order]
         ideal = gains[begin:end].copy()

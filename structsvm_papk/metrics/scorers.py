@@ -4,6 +4,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from structsvm_papk.groups import required
 from structsvm_papk.metrics.table import evaluate
 
 
@@ -25,8 +26,8 @@ def mean_score(
     Parameters
     ----------
     y_true, y_score : array-like, shape (n_rows,)
-    groups : array-like, shape (n_rows,), optional
-        User of each row; None: one list.
+    groups : array-like of shape (n_rows,) or 'one_list'
+        User of each row; 'one_list' says that all rows are one list.
     metric : str
     **options
         Of `evaluate`.
@@ -34,5 +35,11 @@ def mean_score(
     Returns
     -------
     float
+
+    Raises
+    ------
+    InputError
+        No groups, as when scikit-learn does not pass them on, or arguments that `evaluate` refuses.
     """
+    groups = required(groups, scorer=True)
     return evaluate([metric], y_score, y_true, groups, **options).mean(metric)

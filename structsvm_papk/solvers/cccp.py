@@ -315,11 +315,14 @@ class _Search:
             len(self.history) + 1, self.seconds(), self.passes, self.best, lower_bound, n_cuts
         )
         self.history.append(progress)
-        limit = self.config.time_limit
         if self.callback is not None and self.callback(progress):
             self.stop = Status.STOPPED
-        elif limit is not None and progress.seconds >= limit:
+        elif self.late():
             self.stop = Status.TIME_LIMIT
+
+    def late(self):
+        """Whether the time is over."""
+        return self.config.time_limit is not None and self.seconds() >= self.config.time_limit
 
     def _result(self, best, status):
         if self.keeper is not None and status is not self.keeper.status:
@@ -518,8 +521,8 @@ class _Descent:
         return objective
 
     def _extrapolate(self, step):
-        """Double the step while F decreases."""
-        while True:
+        """Double the step while F decreases, and there is time."""
+        while not self.search.late():
             w = self.w + step
             objective = self._evaluate(w)
             if not objective < self.objective:
@@ -532,6 +535,8 @@ class _Descent:
         if not self.config.rescale:
             return
         for scales in (_SCALES, (0.5, 2.0)):
+            if self.search.late():
+                return
             candidates = [scale * self.w for scale in scales]
             values = [self._evaluate(w) for w in candidates]
             best = int(np.argmin(values))

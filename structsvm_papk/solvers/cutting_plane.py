@@ -215,10 +215,11 @@ class _Run:
         line_search = _LineSearch(self) if self.config.method == "line_search" else None
         while True:
             w, self.predicted = self._propose(self.predicted)
-            if line_search is not None:
-                line_search.advance(w)
-            else:
-                self._step(w, self.predicted)
+            if not self.late():  # else the evaluations so far were long enough
+                if line_search is not None:
+                    line_search.advance(w)
+                else:
+                    self._step(w, self.predicted)
             self.model.drop_idle(_MAX_IDLE[self.config.method])
             status = self._record_and_judge()
             if status is not None:
@@ -407,9 +408,14 @@ class _Run:
             return Status.STOPPED
         if len(self.history) >= config.max_iter:
             return Status.MAX_ITER
-        if config.time_limit is not None and progress.seconds >= config.time_limit:
+        if self.late():
             return Status.TIME_LIMIT
         return Status.STALLED if self._is_stalled() else None
+
+    def late(self):
+        """Whether the time is over: no evaluation is begun then."""
+        limit = self.config.time_limit
+        return limit is not None and time.perf_counter() - self.started >= limit
 
     def _is_stalled(self):
         """No better point and no better bound for many iterations, nor at the dual's own point."""
@@ -485,6 +491,8 @@ class _LineSearch:
             self.scores = self.scores + t * rise
             self._renew_if_smaller()
         run.centre = run.best_w
+        if run.late():
+            return
         scores = self.scores + _AHEAD * (proposed - self.scores)
         cuts = run.ask(run.best_w + _AHEAD * (w - run.best_w), scores=scores)
         run.add(cuts)
@@ -511,6 +519,8 @@ class _LineSearch:
 
         low, high, best = 0.0, 1.0, (0.0, self.run.best)
         for _ in range(_LINE_STEPS):
+            if self.run.late():
+                break
             t = (low + high) / 2
             value, slope = along(t)
             if value < best[1]:

@@ -168,7 +168,9 @@ class _Run:
     def _search_from(self, w, value):
         """Descend from a point that is better than the best, or whose box may be."""
         if value < self.objective:
-            local = CCCP(self.config.alpha, _LOCAL_TOL, rescale=False)
+            limit, seconds = self.config.time_limit, time.perf_counter() - self.started
+            left = None if limit is None else max(limit - seconds, 1e-3)
+            local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False)
             self._take(local.solve(self.oracle, w))
 
     def _take(self, found):

@@ -1,0 +1,186 @@
+"""No order of the scores makes a list quadratic, and a time limit ends long evaluations.
+
+The only test that looks at a clock: sixteen times the rows may take a hundred times as long, where
+a quadratic step takes 256 times as long, and it is this process's own time.
+"""
+
+import time
+
+import numpy as np
+import pytest
+
+from structsvm_papk import EmpiricalRisk, RankingData, _sorting, make_surrogate, metrics
+from structsvm_papk._kernels import top_k
+from structsvm_papk._majorant_kernels import active_of_prefix, hinges_of_prefix, strictly_below
+from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
+from structsvm_papk.majorants import KINDS, majorant
+from structsvm_papk.result import Status
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+
+SMALL, LARGE, MOST = 4000, 64000, 100
+
+
+def new_behind(i):
+    """A sorted list with new items of low score behind it."""
+    return np.concatenate([i[12:], i[:12]])
+
+
+ORDERS = {
+    "random": lambda i: np.random.default_rng(0).permutation(i),
+    "increasing": lambda i: i,
+    "decreasing": lambda i: -i,
+    "organ pipe": lambda i: np.minimum(i, i.size - i),
+    "valley": lambda i: np.maximum(i, i.size - i),
+    "equal": np.zeros_like,
+    "two values": lambda i: np.random.default_rng(0).integers(0, 2, i.size).astype(float),
+    "sawtooth": lambda i: i % 100,
+    "two runs": lambda i: np.concatenate([i[::2], i[1::2]]),
+    "new behind": new_behind,
+    "new behind, decreasing": lambda i: new_behind(i[::-1])[::-1],
+    "new in front": lambda i: new_behind(i)[::-1],
+    "new in front, decreasing": lambda i: -new_behind(i)[::-1],
+}
+
+
+def list_of(scores):
+    """One list whose feature is its score; every third row is relevant."""
+    y = np.arange(scores.size) % 3 == 0
+    return RankingData.from_groups(scores[:, None] / scores.size, y)
+
+
+def surrogate_cuts(name):
+    def work(scores):
+        risk = EmpiricalRisk(make_surrogate(name, scores.size // 4), list_of(scores))
+        oracle = risk.with_blocks(8)
+        return lambda: (risk(np.ones(1)), oracle.cuts(np.ones(1)))
+
+    return work
+
+
+def surrogate_value(make):
+    def work(scores):
+        risk = EmpiricalRisk(make(scores.size // 4), list_of(scores))
+        return lambda: risk(np.ones(1))
+
+    return work
+
+
+def majorant_of(kind, surrogate):
+    def work(scores):
+        risk = EmpiricalRisk(make_surrogate(surrogate, scores.size // 4), list_of(scores))
+        return lambda: majorant(risk, np.ones(1), kind)(2 * np.ones(1))
+
+    return work
+
+
+def all_metrics(scores):
+    y, k = np.arange(scores.size) % 3 == 0, scores.size // 4
+    names = ["auc", "ap", "ndcg", "rr"]
+    names += [f"{name}@{k}" for name in ("pap", "pauc", "precision", "recall", "auc")]
+    return lambda: metrics.evaluate(names, scores, y, n_threads=1)
+
+
+def graded_ndcg(scores):
+    grades = np.roll(scores, 5) - scores.min()
+    labels = 3 * grades / max(1, grades.max())
+    return lambda: metrics.evaluate(["ndcg"], scores, labels, n_threads=1)
+
+
+WORK = {
+    **{name: surrogate_cuts(name) for name in ("avg", "max", "ts", "pauc")},
+    "ts_alg2": surrogate_value(lambda k: make_surrogate("ts_alg2", k)),
+    "ramp": surrogate_value(lambda k: make_surrogate("ramp", k)),
+    "clipped_ramp": surrogate_value(lambda k: make_surrogate("clipped_ramp", k)),
+    "prec_avg": surrogate_value(PrecAtKAvg),
+    **{
+        f"{kind} majorant of {name}": majorant_of(kind, name)
+        for kind in KINDS
+        for name in ("ramp", "clipped_ramp")
+    },
+    "metrics": all_metrics,
+    "graded ndcg": graded_ndcg,
+}
+
+
+def seconds(call):
+    """The shortest of three runs, in time of the processor."""
+    runs = []
+    for _ in range(3):
+        start = time.process_time()
+        call()
+        runs.append(time.process_time() - start)
+    return min(runs)
+
+
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
+def test_no_order_of_the_scores_is_quadratic(work):
+    work(np.arange(200.0))()  # compiled code is loaded
+    slow = {}
+    for name, order in ORDERS.items():
+        small, large = (seconds(work(order(np.arange(float(n))))) for n in (SMALL, LARGE))
+        if large > MOST * max(small, 1e-4):
+            slow[name] = f"{1e3 * small:.1f} ms, {1e3 * large:.0f} ms"
+    assert not slow
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 31, 32, 33, 64, 65, 700])
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_sorting_is_stable(order, n):
+    values = order(np.arange(float(n)))
+    np.testing.assert_array_equal(_sorting.increasing(values), np.sort(values))
+    expected = np.argsort(values, kind="stable")
+    np.testing.assert_array_equal(_sorting.increasing_order(values), expected)
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_top_k_are_the_first_of_the_largest_in_order_of_position(order):
+    values = order(np.arange(70.0)) // 3
+    for k in (1, 2, 33, 69, 70):
+        expected = np.sort(np.argsort(-values, kind="stable")[:k])
+        np.testing.assert_array_equal(top_k(values, k), expected)
+
+
+@pytest.mark.parametrize("n", [1, 20, 32, 33, 100])
+def test_pairs_in_a_prefix_are_those_of_the_definition(n):
+    rng = np.random.default_rng(n)
+    for draw in (lambda size: rng.integers(-3, 4, size) / 2, lambda size: rng.normal(size=size)):
+        t, v = draw(n), draw(60)
+        prefix = rng.integers(0, n + 1, v.size)
+        pairs = (t < v[:, None]) & (np.arange(n) < prefix[:, None])
+        counts, hinges = hinges_of_prefix(t, v, prefix)
+        np.testing.assert_array_equal(counts, pairs.sum(axis=1))
+        np.testing.assert_allclose(hinges, (pairs * (v[:, None] - t)).sum(axis=1), atol=1e-12)
+        np.testing.assert_array_equal(active_of_prefix(t, v, prefix), pairs.sum(axis=0))
+        below, above = strictly_below(np.sort(t), np.sort(v))
+        every = np.sort(t) < np.sort(v)[:, None]
+        np.testing.assert_array_equal(below, every.sum(axis=1))
+        np.testing.assert_array_equal(above, every.sum(axis=0))
+
+
+class Slow:
+    """A risk whose evaluations take their time; it counts them."""
+
+    n_features, calls = 2, 0
+
+    def __init__(self, risk):
+        self.risk = risk
+
+    def __call__(self, w):
+        self.calls += 1
+        time.sleep(0.03)
+        return self.risk(w)
+
+    def majorant(self, w, kind):
+        return self
+
+
+@pytest.mark.parametrize(
+    ("solver", "most"), [(CuttingPlane, 1), (SubgradientDescent, 1), (CCCP, 4)]
+)
+def test_late_solvers_begin_no_evaluation(solver, most):
+    oracle = Slow(lambda w: (abs(w[0] - 1) + w[1] ** 2, np.array([np.sign(w[0] - 1), 2 * w[1]])))
+    result = solver(alpha=0.1, time_limit=0.01).solve(oracle)
+    assert result.status is Status.TIME_LIMIT and oracle.calls <= most
+    assert result.lower_bound <= result.objective
