@@ -12,7 +12,7 @@ _PENALTIES = (0.3, 0.03, 0.003)
 
 @njit(cache=True, nogil=True)
 def bound_boxes(
-    X, indptr, n_pos, weight, k, depth, clipped, alpha, low, high, lower, centre, split
+    X, indptr, n_pos, user_weight, k, depth, clipped, alpha, low, high, lower, centre, split
 ):
     """Bound the objective over each box ``low[b] <= w <= high[b]``.
 
@@ -20,7 +20,7 @@ def bound_boxes(
     centre, and into ``split[b]`` the coordinate along which the box is best cut.
     """
     n_users, d = n_pos.size, X.shape[1]
-    total = weight.sum()
+    total = user_weight.sum()
     n_rows = n_pos.sum()
     most = 0
     for u in range(n_users):
@@ -42,7 +42,7 @@ def bound_boxes(
         n_open, first_row = 0, 0
         for u in range(n_users):
             m = counted_negatives(depth, k, indptr[u + 1] - indptr[u] - n_pos[u])
-            scale = weight[u] / (total * m * min(n_pos[u], k))
+            scale = user_weight[u] / (total * m * min(n_pos[u], k))
             n_open, added, bound = _one_user(
                 X, scores, indptr[u], indptr[u] + n_pos[u], indptr[u + 1], k, m, clipped, scale,
                 radius, first_row, level, slope, safe, chosen,

@@ -268,3 +268,17 @@ def test_values_never_rise_with_the_depth(name):
         for k in (1, 3):
             values = [value(name, k, m, scores, n_pos)[0][0] for m in range(k, 8)]
             assert (np.diff(values) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+def test_boxes_at_a_depth_with_weights(name):
+    """Centres are objectives, and no point of a box is below its bound."""
+    data = uneven(n_features=2).weighted("positives")
+    risk = EmpiricalRisk(make_surrogate(name, 3, 0.7), data, "cap")
+    rng, alpha = np.random.default_rng(0), 0.05
+    centre, half = rng.normal(size=(40, 2)), 10.0 ** rng.uniform(-3, 0.5, (40, 2))
+    lower, value, _ = risk.boxes().bounds(alpha, centre - half, centre + half)
+    for b in range(40):
+        assert value[b] == pytest.approx(alpha / 2 * centre[b] @ centre[b] + risk(centre[b])[0])
+        for w in centre[b] + half[b] * rng.uniform(-1, 1, (20, 2)):
+            assert lower[b] <= alpha / 2 * w @ w + risk(w)[0] + 1e-11
