@@ -347,3 +347,11 @@ def test_scale_of_one_users_features_does_not_slow_the_level():
     assert two.converged
     assert two.data_passes <= 2 * one.data_passes
     assert two.objective == pytest.approx(one.objective, rel=2e-8)
+
+
+@pytest.mark.parametrize("name", ["avg", "max", "ts"])
+def test_a_whole_number_for_alpha_is_as_good_as_a_float(name):
+    oracle = problems.one_user_risk(name)
+    whole, real = (CuttingPlane(alpha).solve(oracle) for alpha in (1, 1.0))
+    np.testing.assert_array_equal(whole.w, real.w)
+    assert whole.status is real.status and whole.n_iter == real.n_iter

@@ -344,7 +344,7 @@ class _Run:
     def _propose(self, last_predicted):
         """Minimise the model (with its proximal term); update the bound."""
         alpha, d = self.config.alpha, self.best_w.size
-        curvature = np.full(self.centre.size, alpha + self.prox)
+        curvature = np.full(self.centre.size, alpha + self.prox, dtype=np.float64)
         loose = 0.1 * relative_gap(self.best, self.lower_bound)
         curvature[d:] = np.clip(loose, *_LEVEL_PROX)
         centre = self.centre.copy()
