@@ -1,9 +1,9 @@
 """What if the exact optimum ranks nothing?
 
 Every surrogate is 1 at w = 0. Where no direction lets the selected positives beat the selected
-negatives *on average*, no w does better, and the exact minimiser is w = 0 for every alpha: all
-scores tie. This happens on real data. Here a row is the product of two images, pixel by pixel, like
-the products of user and item features in the paper.
+negatives *on average* (for TS, users weigh n_pos/beta), no w does better, and the exact minimiser
+is w = 0 for every alpha: all scores tie. This happens on real data. Here a row is the product of
+two images, pixel by pixel, like the products of user and item features in the paper.
 """
 
 import warnings

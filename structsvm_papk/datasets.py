@@ -162,8 +162,9 @@ def degenerate_lists(
     """Lists on which ``w = 0`` is an exact minimiser of Avg, TS, pAUC and Max for every alpha.
 
     In each user the positives are moved so that their mean equals the mean of the negatives. Then
-    for every w the top-k negatives score at least ``mean(p)`` on average, hence ``Avg(w) >= 1 =
-    Avg(0)``; by Jensen's inequality the same holds for TS, pAUC and Max.
+    for every w and every user the top-k negatives score at least ``mean(p)`` on average, hence
+    ``Avg(w) >= 1 = Avg(0)``; so it is for pAUC and Max, which are above Avg, and for TS, which is
+    at least ``1 + n_pos/beta (mean of the top-k negatives - mean(p))``.
 
     Parameters
     ----------

@@ -13,6 +13,10 @@ with m the depth. The sum of the c largest is ``min_s c s + sum_i (f_i - s)_+``
 side is a sum over terms, so any partition of the terms gives blocks, each convex in (w, s). At the
 optimal s the cuts of all blocks together are the usual single cut.
 
+The risk is the mean of the c largest, over r = m (Max), beta (TS) or 1 (Avg). The variable of the
+cuts is s/r. At its optimum it is the c-th largest of the ``f_i/r >= 0``, hence between 0 and R(w),
+the mean of the c largest: the certified bound uses this.
+
 That f is convex for TS: with m equal negatives q, TS is f(q) / beta, and TS is convex.
 """
 

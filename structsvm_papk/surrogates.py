@@ -246,8 +246,8 @@ class Ramp(_Segments):
 class ClippedRamp(Surrogate):
     """``1/(beta m) sum_{i<=beta} sum_{j<=m} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
 
-    Values in [0, 1], never below the risk, and it tends to the risk as the scores are scaled up
-    where no positive ties a negative.
+    Values in [0, 1], never below the risk, and equal to it once the scores are scaled up far
+    enough, ties included.
     """
 
     name = "clipped_ramp"

@@ -1,4 +1,5 @@
-from math import log, sqrt
+from itertools import product
+from math import exp, log, sqrt
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from reference_theory import (
     shift,
     top_risk,
 )
-from scipy import stats
+from scipy import integrate, stats
 
 from structsvm_papk import bounds
 from structsvm_papk.errors import InputError
+from structsvm_papk.population import population_risk
 
 
 def draw(n_pos, n_neg, seed, ties=False):
@@ -69,6 +71,72 @@ def test_auto_is_never_above_c2_or_k3_where_they_say_something():
             for form in ("c2", "k3"):
                 other = bounds.uniform(*sizes, n_features=4, form=form)
                 assert other.vacuous or auto <= other.raw
+
+
+def test_c2_and_k3_are_never_below_the_proven_deviations():
+    """The steps of the proof in the manual: m = n for c2, m = 4n for k3, down to rho = 1/2."""
+    checked = 0
+    sizes = [*range(2, 400), *np.geomspace(400, 1e9, 40).astype(int).tolist()]
+    for n, d, rho in product(sizes, (1, 2, 3, 5, 8, 20), (0.5, 0.4, 0.05, 1e-9)):
+        log_term, delta = d * log(n) + log(1 / rho), rho / 4
+
+        def count(size, d=d):
+            return sauer(size, d)
+
+        if 4 * log_term < n:
+            proven = absolute_deviation(n, delta, count, [n])
+            assert proven <= 2 * sqrt(log_term / n)
+            checked += 1
+        for g in (1.0, 9.001 * log_term / n, 40 * log_term / n):
+            if 9 * log_term < g * n <= n:
+                proven = relative_deviation(n, g, delta, count, [4 * n]) / g
+                assert proven <= 3 * sqrt(log_term / (g * n))
+                checked += 1
+    assert checked > 5000
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 5), (8, 20), (12, 6)])
+def test_the_inequality_behind_the_relative_deviation(n, m):
+    """Exactly, over all shares K/N of the n + m points; the n draws are without replacement."""
+    for g, e, in_both in product((0.1, 0.25, 0.5, 1), (0.02, 0.1, 0.3), range(n + m + 1)):
+        hits = np.arange(max(0, in_both - m), min(n, in_both) + 1)
+        chance = stats.hypergeom.pmf(hits, n + m, in_both, n)
+        first, ghost = hits / n, (in_both - hits) / m
+        bound = exp(-n * (m / (n + m)) ** 2 * e**2 / (2 * g))
+        assert chance[(first <= g - e) & (ghost - first >= e)].sum() <= bound
+        assert chance[(ghost <= g - e) & (first - ghost >= e)].sum() <= bound
+
+
+@pytest.mark.parametrize("form", ["c2", "k3"])
+@pytest.mark.parametrize("rho", [0.5, 0.05])
+def test_c2_and_k3_are_not_below_auto_down_to_the_smallest_sizes(form, rho):
+    checked = 0
+    for n, d, share in product(
+        np.geomspace(14, 1e7, 60).astype(int), (1, 2, 6, 50), (0.05, 0.5, 1)
+    ):
+        size = int(n), int(n), max(1, round(share * n))
+        bound = bounds.uniform(*size, vc_dim=d, rho=rho, form=form)
+        if not bound.vacuous:
+            checked += 1
+            assert bounds.uniform(*size, vc_dim=d, rho=rho).raw <= bound.raw
+    assert checked > 100
+
+
+def test_mean_list_risk_is_not_the_population_risk():
+    rng = np.random.default_rng(0)
+    p, q = rng.normal(1, 1, (20_000, 5)), rng.normal(0, 1, (20_000, 20))
+    values = (p.max(axis=1) <= q.max(axis=1)).astype(float)
+    found = bounds.many_users(values, rho=1e-6)
+    expected = integrate.quad(
+        lambda x: stats.norm.cdf(x - 1) ** 5 * 20 * stats.norm.pdf(x) * stats.norm.cdf(x) ** 19,
+        -8,
+        8,
+    )[0]
+    assert expected == pytest.approx(0.364, abs=5e-4)  # of the largest negative
+    assert found.lower <= expected <= found.upper
+    of_population = population_risk(stats.norm(1, 1), stats.norm(0, 1), 1 / 5, 1 / 20)
+    assert of_population == pytest.approx(0.258, abs=5e-4)
+    assert of_population < found.lower
 
 
 def test_one_sided_is_smaller_and_bounds_above_only():

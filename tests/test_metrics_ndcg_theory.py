@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -70,7 +72,7 @@ def test_prediction_and_limit_match_a_simulation(law, discount, share):
 
 @pytest.mark.parametrize(
     ("discount", "cutoff"),
-    [("exp", None), ("r^-1.5", None), ("log", 10), ([1.0, 0.5, 0.2], None), (np.exp2, 7)],
+    [("exp", None), ("r^-1.01", None), ("log", 10), ([1.0, 0.5, 0.2], None), (np.exp2, 7)],
 )
 def test_no_limit_is_said(discount, cutoff):
     with pytest.warns(NoLimitWarning, match="no limit"):
@@ -79,11 +81,74 @@ def test_no_limit_is_said(discount, cutoff):
     assert found.theorem == "T6"
 
 
+CERTAIN = ndcg_theory.binary(lambda s: np.clip(4 * s - 2, 0, 1))
+HOPELESS = ndcg_theory.binary(lambda s: np.clip(2 - 4 * s, 0, 1))
+MIDDLE = RelevanceLaw(
+    (3.0, 1.0), (lambda s: np.clip(0.6 - s, 0, 1), lambda s: np.clip(5 * s - 3.5, 0, 1))
+)
+
+
+@pytest.mark.parametrize(("law", "value"), [(CERTAIN, 1.0), (HOPELESS, 0.0), (MIDDLE, 1 / 3)])
+@pytest.mark.parametrize(("discount", "cutoff"), [("log", 5), ("exp", None), ("r^-2", None)])
+def test_certain_relevance_at_the_top_has_a_limit(law, value, discount, cutoff):
+    assert limit(law, discount, cutoff) == ndcg_theory.Limit(pytest.approx(value), "certain")
+    name = "ndcg" if cutoff is None else f"ndcg@{cutoff}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoLimitWarning)
+        values = [
+            metrics.evaluate(
+                [name],
+                *draw(law, 20_000, np.random.default_rng(seed)),
+                relevance_threshold=1,
+                discount=discount,
+            )[name][0]
+            for seed in range(5)
+        ]
+    assert values == pytest.approx([value] * 5, abs=0.002)
+
+
+def test_empty_levels_do_not_count():
+    law = RelevanceLaw((2.0, 1.0), (lambda s: 0 * s, lambda s: 0.2 + 0.8 * s))
+    alone = ndcg_theory.binary(law.probabilities[1])
+    for how in (("zipf", None), ("log", "sublinear"), ("r^-0.5", None), ("log", 0.3), ("exp", 3)):
+        assert limit(law, *how).value == pytest.approx(limit(alone, *how).value)
+    assert limit(law, "log", "sublinear").value == 1.0
+
+
+def test_a_law_that_jumps_at_the_top_is_refused():
+    jump = ndcg_theory.binary(lambda s: np.where(np.asarray(s) < 1, 0.3, 0.9))
+    for how in (("zipf", None), ("log", "sublinear"), ("log", 5)):
+        with pytest.raises(InputError, match=r"jumps at s = 1: 0.9 there, 0.3 just below"):
+            limit(jump, *how)
+    assert limit(jump, "log", 0.5).value == pytest.approx(
+        0.5
+    )  # one point is nothing to an integral
+    steep = ndcg_theory.binary(lambda s: 1 - 0.5 * (1 - s) ** 0.01)
+    assert limit(steep, "zipf").value == 1.0
+
+
 def test_sums_told_apart():
-    assert ndcg_theory.sum_is_bounded(lambda r: 1 / (1 + r**1.2))
-    assert not ndcg_theory.sum_is_bounded(lambda r: 1 / (5 + r))
-    assert not ndcg_theory.sum_is_bounded("log")
-    assert not ndcg_theory.sum_is_bounded(discounts.Power(0.0))
+    for bounded in (
+        lambda r: 1 / (1 + r**1.2),
+        lambda r: 1 / (r * np.log2(1 + r) ** 2),
+        lambda r: 1 / (r * np.log(1 + r) ** 1.1),
+        lambda r: r**-1.001,
+        lambda r: np.where(r <= 50, 1 / r, 0),
+        "r^-1.01",
+        "exp",
+    ):
+        assert ndcg_theory.sum_is_bounded(bounded)
+    for unbounded in (
+        lambda r: 1 / (5 + r),
+        lambda r: 1 / (r * np.log2(1 + r)),
+        lambda r: 1 / (r * np.sqrt(np.log(1 + r))),
+        lambda r: np.where(r % 2 == 0, 0, 1 / np.log2(1 + r)),  # increases: cannot be told
+        lambda r: (1 / np.arange(1, 99))[np.asarray(r, int) - 1],  # a table: cannot be told
+        "log",
+        "zipf",
+        discounts.Power(0.0),
+    ):
+        assert not ndcg_theory.sum_is_bounded(unbounded)
 
 
 def test_evaluation_warns_of_a_discount_that_never_converges():
@@ -97,6 +162,9 @@ def test_evaluation_warns_of_a_discount_that_never_converges():
         ((BINARY, "log", 1.5), "fraction"),
         ((BINARY, lambda r: 1 / (2 + r)), "limits are known"),
         ((BINARY, "zipf", 0.5), "not among the theorems"),
+        ((BINARY, "log", 0), "fixed int >= 1"),
+        ((BINARY, lambda r: r % 2, "sublinear"), "never increase"),
+        ((BINARY, np.exp2), "never increase"),
     ],
 )
 def test_unknown_limits_are_refused(arguments, told):
@@ -109,6 +177,12 @@ def test_bad_laws_and_sizes():
         RelevanceLaw((1.0, 3.0), (np.sin, np.sin))
     with pytest.raises(InputError, match="one probability"):
         RelevanceLaw((1.0,), ())
+    with pytest.raises(InputError, match=r"Pr\[Y = 1 \| s\] is 3 at s = 0: not a probability"):
+        ndcg_theory.binary(lambda s: 3 + 0 * s)
+    with pytest.raises(InputError, match=r"Pr\[Y > 0 \| s\] is 1.2"):
+        RelevanceLaw((2.0, 1.0), (lambda s: 0.6, lambda s: 0.6))
+    with pytest.raises(InputError, match="no item is relevant"):
+        ndcg_theory.binary(lambda s: 0 * s)
     with pytest.raises(InputError, match="n >= 2"):
         finite_n(BINARY, 1)
     with pytest.raises(InputError, match="not an array"):

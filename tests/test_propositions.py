@@ -1,3 +1,4 @@
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -12,11 +13,15 @@ from typer.testing import CliRunner
 from structsvm_papk import propositions
 from structsvm_papk.cli import coverage as coverage_command
 from structsvm_papk.cli import theory
+from structsvm_papk.data import RankingData
+from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments.coverage import Coverage, coverage, print_coverage
 from structsvm_papk.proposition_report import render
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
 from structsvm_papk.propositions.search import Effort, Statement, minimise, search
+from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.surrogates import make_surrogate
 
 NAIVE = {
     "risk": risk, "avg": avg, "max": maximum, "pauc": pauc, "ramp": ramp,
@@ -24,7 +29,7 @@ NAIVE = {
 }  # fmt: skip
 HOLDS = {
     "theorem1", "prop1", "prop2", "prop3-corrected", "prop4", "prop5-risk-ramp", "prop5-avg-max",
-    "prop6", "chain", "low-engagement", "clipped-ramp-consistency", "clipped-ramp-ties",
+    "prop6", "chain", "low-engagement", "clipped-ramp-consistency",
     "ts-enumeration", "convex-avg", "convex-max", "convex-ts", "convex-pauc",
     "margin-strong-beta", "margin-strong-moderate", "margin-moderate-weak", "margin-beta-weak",
     "optimum-max-strong", "optimum-ts-moderate",
@@ -72,6 +77,29 @@ def test_counterexamples_are_small(checks):
         assert max(sizes) <= 3 if name.startswith("optimum") else max(sizes) <= 2
     known = checks["prop3-upper-bound"].counterexample
     assert known["k"] == 2 and known["values"] == {"risk": 0.5, "avg": 0.0}
+
+
+ORDERS = {  # every pair "never above" that holds in general
+    *itertools.combinations(("risk", "clipped_ramp", "ramp", "pauc", "max"), 2),
+    *itertools.combinations(("risk", "clipped_ramp", "ramp", "ts_alg2"), 2),
+    ("avg", "pauc"), ("avg", "max"), ("risk", "ts"), ("ts", "ts_alg2"),
+}  # fmt: skip
+
+
+def test_the_orders_that_hold_are_those_of_the_manual_and_no_others():
+    rng = np.random.default_rng(0)
+    worst = dict.fromkeys(itertools.permutations(NAIVE, 2), -np.inf)
+    for sizes in itertools.product((1, 2, 4), (1, 3), (1, 2, 3)):
+        shape = Shape(*sizes)
+        if shape.k > shape.n_neg:
+            continue
+        p = rng.integers(-3, 4, (300, 1, shape.n_pos)) / 2
+        q = rng.integers(-3, 4, (300, 1, shape.n_neg)) / 2
+        batch = Batch(p, q, shape)
+        values = {n: batch.risk() if n == "risk" else batch.surrogate(n) for n in NAIVE}
+        for a, b in worst:
+            worst[a, b] = max(worst[a, b], (values[a] - values[b]).max())
+    assert {pair for pair, violation in worst.items() if violation < 1e-9} == ORDERS
 
 
 def test_violations_of_claims_that_hold_are_rounding(checks):
@@ -264,3 +292,40 @@ def test_coverage_command():
     rows = json.loads(result.stdout)["rows"]
     assert {row["method"] for row in rows} >= {"shift", "dkw", "asymptotic", "kl", "uniform auto"}
     assert isinstance(CliRunner().invoke(app, [*how, "--law", "x"]).exception, InputError)
+
+
+def test_surrogates_of_small_scores_are_the_formulas_of_the_manual():
+    rng = np.random.default_rng(0)
+    for sizes in ((3, 4, 2), (5, 6, 3), (2, 4, 3), (7, 9, 1)):
+        shape = Shape(*sizes)
+        for scale in (0.01, 3.0):
+            p, q = (scale * rng.normal(size=(50, 1, n)) for n in sizes[:2])
+            batch, beta = Batch(p, q, shape), shape.beta
+            best, top = batch.best, -np.sort(-q)[..., : shape.k].mean(axis=-1)
+            mean = best.mean(axis=-1)
+            expected = {
+                "avg": 1 + top - mean,
+                "pauc": 1 + top - mean,
+                "ts": 1 + shape.n_pos / beta * (top - mean),
+                "max": 1 + top - best[..., -beta:].mean(axis=-1),
+                "ramp": 1 + top - best[..., :beta].mean(axis=-1),
+            }
+            for name, linear in expected.items():
+                value = batch.surrogate(name)
+                assert (value >= linear - 1e-12).all()
+                assert scale > 1 or value == pytest.approx(linear)
+
+
+def is_degenerate(name, X, y, groups):
+    data = RankingData.from_groups(np.array(X, float)[:, None], np.array(y), np.array(groups))
+    return diagnose(EmpiricalRisk(make_surrogate(name, 1), data), per_user=False).zero_is_optimal
+
+
+def test_which_surrogate_is_degenerate_where_another_is_not():
+    # two opposite positives around the negatives: the better one is always ahead of them
+    one = ([2, -2, 0, 0], [1, 1, 0, 0], [0] * 4)
+    names = ("avg", "pauc", "ts", "max", "ramp")
+    assert [is_degenerate(n, *one) for n in names] == [True, True, True, True, False]
+    # a hopeless user with ten positives outweighs a good one with one positive in TS only
+    two = ([5, 0] + [0] * 10 + [1, -1], [1, 0] + [1] * 10 + [0, 0], [0] * 2 + [1] * 12)
+    assert [is_degenerate(n, *two) for n in names] == [False, False, True, False, False]

@@ -129,7 +129,11 @@ def uniform(
 
     Notes
     -----
-    Theorem 2 of the paper as printed is false, see `theorem2_counterexamples`.
+    The list holds n_pos independent draws of one law and n_neg of another; the sizes, k and the
+    class are fixed before it is seen. Theorem 2 of the paper as printed is false, see
+    `theorem2_counterexamples`. c2 and k3 follow from the two deviations with ``m = n`` and
+    ``m = 4n`` where they are below 1, and say nothing elsewhere; their proof needs rho <= 1/2.
+    Proofs: the manual's page "Theorem 2, corrected".
     """
     n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
     check_rho(rho)
@@ -210,7 +214,8 @@ def relative_deviation(n, share, delta, log_growth):
     """Deviation at sets of probability `share`: smaller than the absolute one for small shares.
 
     ``min over m of 1/m + share (n + m)/m sqrt( 2 (ln S(n + m) + ln(2/delta)) / (share n) )``.
-    Parameters as in `absolute_deviation`.
+    It bounds ``min(share, P(A)) - min(share, P^(A))`` and its negative, each except with
+    probability delta. Parameters as in `absolute_deviation`.
     """
     m = _ghost_sizes(n)
     log_term = log_growth(n + m) + np.log(2 / delta)

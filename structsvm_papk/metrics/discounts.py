@@ -38,7 +38,7 @@ def logarithmic(ranks):
 
 
 def exponential(ranks):
-    """D(r) = 2^-r; bounded sum, so NDCG has no limit (T6 of Wang et al. 2013)."""
+    """D(r) = 2^-r; its sum is finite, so NDCG has no limit in general (T6 of Wang et al. 2013)."""
     return np.exp2(-np.asarray(ranks, dtype=float))
 
 

@@ -2,7 +2,8 @@
 
 Wang, Wang, Li, He, Chen, Liu: A Theoretical Analysis of NDCG Type Ranking Measures (2013). Items
 are independent draws; s is the scorer's quantile of an item (1 = best), and a law gives the
-probability of each relevance level at s. Binary relevance is one level of value 1.
+probability of each relevance level at s. Binary relevance is one level of value 1. Limits are
+limits in probability.
 """
 
 import warnings
@@ -14,9 +15,13 @@ from scipy import integrate
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import discounts
 
+_ROUNDING = 1e-9  # of a probability
+_FIRST_RANKS = 1000  # ranks at which a discount is looked at one by one
+
 
 class NoLimitWarning(UserWarning):
-    """The discounts sum to a finite number: NDCG has no limit, whatever the scorer (T6)."""
+    """The discounts sum to a finite number: NDCG has no limit, unless relevance at the top is
+    certain (T6)."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,14 @@ class RelevanceLaw:
     ----------
     levels : sequence of float
     probabilities : sequence of callable
-        One function of s in [0, 1] per level, taking arrays.
+        One function of s in [0, 1] per level, taking arrays. A level may be empty (probability 0
+        everywhere), but not all of them.
+
+    Raises
+    ------
+    InputError
+        Levels that do not decrease, probabilities outside [0, 1] or with a sum above 1, no
+        relevant item at all (seen at 1,001 values of s).
     """
 
     levels: tuple
@@ -38,6 +50,13 @@ class RelevanceLaw:
             raise InputError("give one probability function per level")
         if list(self.levels) != sorted(set(self.levels), reverse=True) or self.levels[-1] <= 0:
             raise InputError("levels must decrease and be positive")
+        s = np.linspace(0.0, 1.0, 1001)
+        values = np.array([np.broadcast_to(f(s), s.shape) for f in self.probabilities], float)
+        for y, row in zip(self.levels, values, strict=True):
+            _refuse_at(~((row >= -_ROUNDING) & (row <= 1 + _ROUNDING)), s, row, f"Pr[Y = {y:g}")
+        _refuse_at(values.sum(axis=0) > 1 + _ROUNDING, s, values.sum(axis=0), "Pr[Y > 0")
+        if not (values > 0).any():
+            raise InputError("no item is relevant: every probability is 0, and NDCG not defined")
 
     def expected(self, s):
         """E[Y | s]."""
@@ -47,6 +66,16 @@ class RelevanceLaw:
         """R_0 = 0, R_1, .., R_m with R_j = Pr(Y >= y_j)."""
         shares = [_integral(f, 0.0, 1.0) for f in self.probabilities]
         return np.concatenate([[0.0], np.cumsum(shares)])
+
+    def best_level(self):
+        """The highest level that items have."""
+        return self.levels[int(np.flatnonzero(np.diff(self.reaching()) > 0)[0])]
+
+
+def _refuse_at(bad, s, values, name):
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(f"{name} | s] is {values[at]:g} at s = {s[at]:g}: not a probability")
 
 
 def binary(ybar):
@@ -63,7 +92,7 @@ class Limit:
     value : float
         NaN where there is none.
     theorem : str
-        Which statement of the paper gives it.
+        Which statement of the paper gives it; "certain" where its T6 does not apply.
     """
 
     value: float
@@ -77,6 +106,7 @@ def limit(law, discount="log", cutoff=None):
     ----------
     law : RelevanceLaw
     discount : {"log", "zipf", "r^-b", "exp"}, callable or array
+        Must not increase (unless the cut-off is an int).
     cutoff : None, "sublinear", float or int
         None: the whole list. "sublinear": k grows without bound but slower than n. A float c in
         (0, 1): k = c n. An int: k stays fixed.
@@ -85,15 +115,32 @@ def limit(law, discount="log", cutoff=None):
     -------
     Limit
         T1 log, whole list; T3/T10 r^-b, 0 < b < 1; T5 1/r; T7/T11 sublinear k; T8/T12 log with
-        k = c n; T9/T13 r^-b with k = c n. T6: no limit, NaN with a NoLimitWarning.
+        k = c n; T9/T13 r^-b with k = c n. T6, for a fixed k or discounts with a finite sum: no
+        limit, NaN with a NoLimitWarning, unless relevance is certain at s = 1.
+
+    Raises
+    ------
+    InputError
+        A cut-off or discount without a theorem, a discount that increases, or a law that jumps at
+        s = 1 where the limit hangs on its value there.
+
+    Notes
+    -----
+    T5, T7 and T11 are ``E[Y | 1] / y_1`` with y_1 the highest level that items have. They need
+    ``E[Y | s]`` to be continuous at s = 1, which is checked as far as values at 1 - 1e-6 and
+    1 - 1e-12 can show it.
+
+    T6: with a finite sum of discounts the few items at the top decide for ever. Their relevances
+    are like independent draws from the law at s = 1, so NDCG tends to a random variable. That is
+    a constant, ``y/y_1``, if and only if one relevance y has probability 1 there (y = 0
+    included).
     """
     is_binary = len(law.levels) == 1
-    if _has_no_limit(discount, cutoff):
-        warnings.warn(NO_LIMIT, NoLimitWarning, stacklevel=2)
-        return Limit(float("nan"), "T6")
+    _check_cutoff(cutoff)
+    if _is_fixed(cutoff) or _sum_is_bounded(discount):
+        return _limit_of_bounded_sum(law)
     if cutoff == "sublinear":
         return Limit(_top(law), "T7" if is_binary else "T11")
-    _check_fraction(cutoff)
     b = _exponent(discount)
     if b == 1.0:
         if cutoff is not None:
@@ -110,10 +157,24 @@ def limit(law, discount="log", cutoff=None):
 
 
 NO_LIMIT = (
-    "the discounts sum to a finite number (they fall too fast, or k is fixed): NDCG has no limit "
-    "as lists grow, and no two scorers are consistently told apart (T6); use a slower discount "
-    "or a cut-off that grows with the list"
+    "the discounts sum to a finite number (they fall too fast, or k is fixed): as lists grow NDCG "
+    "has no limit, and no two scorers are consistently told apart, unless the relevance of the "
+    "items at the very top is certain (T6); use a slower discount or a cut-off that grows with "
+    "the list"
 )
+
+
+def _limit_of_bounded_sum(law):
+    """T6, or the constant that NDCG tends to where relevance is certain at s = 1."""
+    at_top = [
+        _at_one(f, f"Pr[Y = {y:g} | s]") for y, f in zip(law.levels, law.probabilities, strict=True)
+    ]
+    chances = np.append(at_top, 1.0 - sum(at_top))
+    certain = np.flatnonzero(chances > 1.0 - _ROUNDING)
+    if certain.size:
+        return Limit(float([*law.levels, 0.0][certain[0]] / law.best_level()), "certain")
+    warnings.warn(NO_LIMIT, NoLimitWarning, stacklevel=3)
+    return Limit(float("nan"), "T6")
 
 
 def _power_limit(law, b, c):
@@ -135,45 +196,111 @@ def _integral(f, a, b):
 
 
 def _top(law):
-    return float(law.expected(1.0) / law.levels[0])
+    return _at_one(law.expected, "E[Y | s]") / law.best_level()
+
+
+def _at_one(f, name):
+    """``f(1)``, refused where f visibly jumps there.
+
+    The distance to f(1) must be nearly 0 at 1 - 1e-12, or have shrunk since 1 - 1e-6: continuous
+    functions as steep as 1 - (1 - s)^0.01 and 1 + 1/log(1 - s) pass.
+    """
+    last, far, near = (float(f(s)) for s in (1.0, 1 - 1e-6, 1 - 1e-12))
+    if abs(near - last) > max(1e-6, 0.9 * abs(far - last)):
+        raise InputError(
+            f"{name} jumps at s = 1: {last:g} there, {near:g} just below. The limit hangs on what "
+            "it tends to; give the function this value at 1"
+        )
+    return last
 
 
 def _exponent(discount):
     """The b of r^-b; 0 for the logarithm, whose limits are those of b -> 0."""
-    found = discounts.resolve(discount)
-    if found is discounts.logarithmic:
+    weight = discounts.resolve(discount)
+    if weight is discounts.logarithmic:
         return 0.0
-    if isinstance(found, discounts.Power):
-        return found.b
+    if isinstance(weight, discounts.Power):
+        return weight.b
     raise InputError("limits are known for the discounts log, zipf and r^-b with 0 < b <= 1")
 
 
-def _check_fraction(cutoff):
-    if cutoff is not None and not (isinstance(cutoff, float) and 0 < cutoff < 1):
+def _is_fixed(cutoff):
+    return isinstance(cutoff, int | np.integer) and not isinstance(cutoff, bool)
+
+
+def _check_cutoff(cutoff):
+    if cutoff is None or (isinstance(cutoff, str) and cutoff == "sublinear"):
+        return
+    fraction = isinstance(cutoff, float | np.floating) and 0 < cutoff < 1
+    if not (fraction or (_is_fixed(cutoff) and cutoff >= 1)):
         raise InputError(
-            f"cutoff={cutoff!r} must be None, 'sublinear', a fraction in (0, 1) or a fixed int"
+            f"cutoff={cutoff!r} must be None, 'sublinear', a fraction in (0, 1) or a fixed int >= 1"
         )
 
 
-def _has_no_limit(discount, cutoff):
-    fixed = isinstance(cutoff, int | np.integer) and not isinstance(cutoff, bool)
-    return fixed or sum_is_bounded(discount)
+def _sum_is_bounded(discount):
+    """`sum_is_bounded` of a discount that does not increase; refuse others."""
+    weight = discounts.resolve(discount)
+    if not callable(weight):
+        discounts.values(weight, len(weight))
+    elif not _never_increases(weight):
+        raise InputError(
+            "limits are known for discounts that never increase, finite and at least 0 at every "
+            "rank; this one is not"
+        )
+    return sum_is_bounded(weight)
 
 
 def sum_is_bounded(discount):
-    """Whether sum_r D(r) stays finite.
+    """Whether sum_r D(r) is known to be finite, for a D that never increases.
 
-    An array ends, so its sum does. For functions by Cauchy's condensation: sum_j 2^j D(2^j)
-    with terms that shrink by a constant factor. A function such as 1/(r log^2 r), at the border,
-    is taken for unbounded.
+    An array ends, so its sum does; r^-b has a finite sum for b > 1. For other functions Cauchy's
+    condensation, ``t_j = 2^j D(2^j)``, and Raabe's test, ``j (t_j/t_{j+1} - 1)``: for
+    ``D(r) = 1/(r^a log^p r)`` that is nearly ``p + j (2^(a-1) - 1)``, a line in j whose slope and
+    height tell a and p. The sum is finite for a > 1, and for a = 1 and p > 1. A function that
+    cannot be evaluated at 2^501, or that increases somewhere, is taken for unbounded.
     """
-    found = discounts.resolve(discount)
-    if not callable(found):
+    weight = discounts.resolve(discount)
+    if not callable(weight):
         return True
-    powers = 2.0 ** np.arange(40, 60)
-    with np.errstate(under="ignore", over="ignore"):
-        terms = powers * np.asarray(found(powers), dtype=float)
-    return bool(terms[-1] == 0 or (terms[1:] < 0.99 * terms[:-1]).all())
+    if isinstance(weight, discounts.Power):
+        return weight.b > 1
+    if not _never_increases(weight):
+        return False
+    j = np.array([250.0, 251.0, 500.0, 501.0])
+    values = _values_at(weight, 2.0**j)
+    if values is None or not np.isfinite(values).all():
+        return False
+    if values[-1] == 0:
+        return True
+    terms = 2.0**j * values
+    early, late = j[::2] * (terms[::2] / terms[1::2] - 1)
+    slope = (late - early) / (j[2] - j[0])
+    height = early - slope * j[0]
+    return bool(slope > _FLAT or (slope > -_FLAT and height > 1 + 1e-3))
+
+
+_FLAT = 1e-5  # slope of Raabe's test below which a counts as 1
+
+
+def _never_increases(weight):
+    """Whether D is finite, at least 0 and never increases, at ranks 1 to 1000 and 2^10 to 2^60."""
+    powers = 2.0 ** np.arange(10, 61)
+    far = np.unique(np.concatenate([powers - 1, powers, powers + 1]))
+    values = _values_at(weight, np.concatenate([np.arange(1.0, _FIRST_RANKS + 1), far]))
+    if values is None or not (np.isfinite(values) & (values >= 0)).all():
+        return False
+    return bool((np.diff(values) <= 1e-12 * values[:-1]).all())
+
+
+def _values_at(weight, ranks):
+    """D at the ranks; None where a user's function cannot say, as a table that ends."""
+    try:
+        with np.errstate(all="ignore"):
+            values = np.asarray(weight(ranks), dtype=float)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+    return values if values.shape == ranks.shape else None
 
 
 def finite_n(law, n, discount="log", k=None):

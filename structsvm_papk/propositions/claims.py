@@ -26,13 +26,12 @@ from structsvm_papk.propositions.statements import (
     half,
     margin_implies,
     move_into,
-    no_ties,
     or_free,
     p_beta_above_mean,
     realises,
+    separated_gaps,
     tie_some,
     vanish,
-    with_ties,
     without_hinge_margin,
 )
 
@@ -231,12 +230,15 @@ PUBLISHED = (
 
 # ----------------------------------------------------------------- corrected and further claims
 
+_EQUAL_WHEN_FEW = ("ts", "ts_alg2", "ramp", "max", "pauc")
+
 FURTHER = (
     Claim(
         id="chain",
         title="The order of the surrogates",
         claim="The links that do hold.",
-        formula="risk <= ClippedRamp <= Ramp <= pAUC <= Max; Avg <= pAUC; risk <= TS <= TS_alg2",
+        formula="risk <= ClippedRamp <= Ramp <= pAUC <= Max; Avg <= pAUC; risk <= TS <= TS_alg2; "
+        "Ramp <= TS_alg2",
         source="corrected here",
         hypothesis="none",
         statement=Statement(
@@ -244,6 +246,7 @@ FURTHER = (
                 below("risk", "clipped_ramp", "ramp", "pauc", "max"),
                 below("avg", "pauc"),
                 below("risk", "ts", "ts_alg2"),
+                below("ramp", "ts_alg2"),
             ),
             EVERY,
         ),
@@ -254,13 +257,13 @@ FURTHER = (
     Claim(
         id="low-engagement",
         title="Users with few positives",
-        claim="For n_pos <= k, TS, Ramp, Max and pAUC agree, and Avg is not above them: the "
-        "printed order Ramp <= Avg is reversed.",
-        formula="n_pos <= k => TS = Ramp = Max = pAUC >= Avg",
+        claim="For n_pos <= k, TS, TS_alg2, Ramp, Max and pAUC agree, and Avg is not above them: "
+        "the printed order Ramp <= Avg is reversed.",
+        formula="n_pos <= k => TS = TS_alg2 = Ramp = Max = pAUC >= Avg",
         source="corrected here (Jensen's inequality)",
         hypothesis="n_pos <= k",
-        statement=Statement(both(equal("ts", "ramp", "max", "pauc"), below("avg", "ramp")), LOW),
-        control=Statement(both(equal("ts", "ramp", "max", "pauc"), below("avg", "ramp")), HIGH),
+        statement=Statement(both(equal(*_EQUAL_WHEN_FEW), below("avg", "ramp")), LOW),
+        control=Statement(both(equal(*_EQUAL_WHEN_FEW), below("avg", "ramp")), HIGH),
         control_words="n_pos > k",
         quantities=("risk", "avg", "ts", "ramp", "max", "pauc"),
     ),
@@ -279,26 +282,14 @@ FURTHER = (
     Claim(
         id="clipped-ramp-consistency",
         title="ClippedRamp is consistent",
-        claim="Scaled up, ClippedRamp equals the risk without any margin condition; it is never "
-        "below it.",
+        claim="Scaled up, ClippedRamp equals the risk without any margin condition, ties included "
+        "(a tie costs 1 in both); it is never below it.",
         formula="ClippedRamp(c s) = risk(s) for c >= 1/(smallest gap p - q > 0), and >= risk for "
         "every c",
         source="this package",
-        hypothesis="no positive ties a negative (not needed: see clipped-ramp-ties); c large",
-        statement=Statement(clipped_limit(1 + 1e-6), EVERY, no_ties),
-        control=Statement(clipped_limit(0.5), EVERY, no_ties),
-        control_words="c half as large as needed",
-        quantities=("risk", "clipped_ramp"),
-    ),
-    Claim(
-        id="clipped-ramp-ties",
-        title="ClippedRamp is consistent with ties too",
-        claim="The same where positives tie negatives: a tie costs min(1, 1 - 0) = 1 in both.",
-        formula="ClippedRamp(c s) = risk(s), ties included",
-        source="this package",
-        hypothesis="some positive ties a negative; c large",
-        statement=Statement(clipped_limit(1 + 1e-6), EVERY, with_ties, tie_some),
-        control=Statement(clipped_limit(0.5), EVERY, with_ties, tie_some),
+        hypothesis="c large",
+        statement=Statement(clipped_limit(1 + 1e-6), EVERY, separated_gaps, half(tie_some)),
+        control=Statement(clipped_limit(0.5), EVERY, separated_gaps, half(tie_some)),
         control_words="c half as large as needed",
         quantities=("risk", "clipped_ramp"),
     ),

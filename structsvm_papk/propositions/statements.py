@@ -145,25 +145,11 @@ def clipped_limit(factor):
     return violation
 
 
-def _separated_gaps(batch):
-    """Gaps of winning pairs are not tiny against the scores: else scaling meets rounding."""
+def separated_gaps(batch):
+    """Whether gaps of winning pairs are not tiny against the scores (scaling meets rounding)."""
     gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
     smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
     return smallest > 1e-6 * batch.scale
-
-
-def _ties(batch):
-    return batch.p[:, 0, :, None] == batch.q[:, 0, None, :]
-
-
-def no_ties(batch):
-    """Whether no positive ties a negative."""
-    return ~_ties(batch).any(axis=(1, 2)) & _separated_gaps(batch)
-
-
-def with_ties(batch):
-    """Whether some positive ties a negative."""
-    return _ties(batch).any(axis=(1, 2)) & _separated_gaps(batch)
 
 
 def tie_some(batch):
