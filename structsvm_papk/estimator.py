@@ -35,6 +35,7 @@ _SOLVERS: dict[str, Any] = {
     "subgradient": SubgradientDescent,
 }
 SOLVERS = ("auto", *_SOLVERS)
+AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
 _HAVE_MAJORANTS = ("ramp", "clipped_ramp")
 _MATRIX = {
     "accept_sparse": "csr",
@@ -96,8 +97,9 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
 class PAPKRanker(BaseEstimator):
     """Linear ranker trained for pAp@k, with a certificate of how close to the optimum it is.
 
-    Minimises ``alpha/2 ||w||^2 + 1/n_users sum_u S(X_u w)`` over w, where S is the surrogate of
-    the pAp@k risk of one user's list. There is no intercept: ranking ignores it.
+    Minimises ``alpha/2 ||w||^2 + sum_u v_u S(X_u w) / sum_u v_u`` over w, where S is the surrogate
+    of the pAp@k risk of one user's list and v the users' weights. There is no intercept: ranking
+    ignores it.
 
     Parameters
     ----------
@@ -107,6 +109,13 @@ class PAPKRanker(BaseEstimator):
     surrogate : {'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'}
         The first four are convex and solved to a certified gap; the last two to a stationary
         point.
+    depth : int, float, 'auto' or None
+        How many of a user's best negatives count in training: a number of at least k (capped at or
+        refused for users with fewer, see `policy`), a share of each user's negatives, or None for
+        k, as in the paper, where many optima are w = 0. 'auto' is a share of 0.9.
+    user_weight : {'equal', 'positives'}
+        What a user counts in the mean: the same, or its number of positives. For other weights
+        give `fit` a sample_weight.
     alpha : float
         Regularisation strength, > 0.
     solver : {'auto', 'cutting_plane', 'cccp', 'subgradient'}
@@ -119,8 +128,10 @@ class PAPKRanker(BaseEstimator):
         Largest number of iterations; by default the solver's own.
     time_limit : float, optional
         Seconds after which the best w so far is returned.
-    policy : {'exclude', 'raise'}
-        What to do with users without a positive or with fewer than k negatives.
+    policy : {'exclude', 'raise', 'cap'}
+        What to do in training with users that have no positive or fewer negatives than `depth` (k
+        where it is None or a share): leave them out, raise, or count the negatives that they have.
+        'cap' leaves out users without a positive or a negative only.
     relevance_threshold : float, optional
         ``y >= relevance_threshold`` is relevant. Without it y must hold two values, of which the
         larger is relevant.
@@ -180,7 +191,7 @@ class PAPKRanker(BaseEstimator):
     True
     """
 
-    __metadata_request__fit: ClassVar = {"groups": True, "qid": True}
+    __metadata_request__fit: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
     # Pipeline.score always passes sample_weight=None on, which has to be a known name
     __metadata_request__score: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
 
@@ -188,6 +199,8 @@ class PAPKRanker(BaseEstimator):
         self,
         k: int = 1,
         surrogate: str = "avg",
+        depth: int | float | str | None = None,
+        user_weight: str = "equal",
         alpha: float = 1e-2,
         solver: str = "auto",
         tol: float = 1e-6,
@@ -205,6 +218,8 @@ class PAPKRanker(BaseEstimator):
     ) -> None:
         self.k = k
         self.surrogate = surrogate
+        self.depth = depth
+        self.user_weight = user_weight
         self.alpha = alpha
         self.solver = solver
         self.tol = tol
@@ -221,7 +236,12 @@ class PAPKRanker(BaseEstimator):
         self.one_list = one_list
 
     def fit(
-        self, X: ArrayLike, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: Any,
+        groups: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Any:
         """Train on rows of any order.
 
@@ -237,6 +257,8 @@ class PAPKRanker(BaseEstimator):
             list. Rows of a user in several Dask blocks are brought together.
         qid : array-like of shape (n_rows,), optional
             Another name for `groups`; give one of them.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row's user, the same on all rows of a user, instead of `user_weight`.
 
         Returns
         -------
@@ -255,14 +277,19 @@ class PAPKRanker(BaseEstimator):
             Data or settings that cannot be used, or no groups.
         """
         groups = self._groups(groups, qid)
-        surrogate = make_surrogate(self.surrogate, self.k)
+        surrogate = self._make_surrogate()
         solver = self._make_solver(surrogate)
         if hasattr(X, "__dask_graph__"):
+            if sample_weight is not None:
+                raise InputError("sample_weight is not available for Dask; use user_weight")
             return self._fit_dask(solver, surrogate, X, y, groups)
         X, y = validate_data(self, X, y, **_MATRIX)
         y = _numbers(y)
         self.classes_ = self._find_classes(y)
         data = RankingData.from_groups(X, self._relevance(y), groups)
+        if self.user_weight != "equal" or sample_weight is not None:
+            data = data.weighted(self._weights(data, sample_weight))
+        _refuse_deeper_than_all(surrogate, data)
         return self._fit_risk(
             solver, EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
         )
@@ -278,7 +305,10 @@ class PAPKRanker(BaseEstimator):
             threshold = self.relevance_threshold
             partitions = lists.partitions(self.classes_[1] if threshold is None else threshold)
             return self._fit_risk(
-                solver, cluster.DaskRisk(surrogate, partitions, client, self.policy)
+                solver,
+                cluster.DaskRisk(
+                    surrogate, partitions, client, self.policy, user_weight=self.user_weight
+                ),
             )
 
     def _fit_risk(self, solver, risk):
@@ -304,8 +334,8 @@ class PAPKRanker(BaseEstimator):
     ) -> float:
         """Mean over users of the pAp@k gain, ties counting as errors.
 
-        Users without a positive or with fewer than k negatives are left out (or raise, by
-        `policy`). Groups are those of `fit`.
+        Users without a positive or with fewer than k negatives are left out (with the policy
+        'raise' they raise). Groups are those of `fit`.
 
         Raises
         ------
@@ -322,8 +352,8 @@ class PAPKRanker(BaseEstimator):
             scores,
             self._relevance(y),
             groups,
-            few_negatives=self.policy,
-            no_positives=self.policy,
+            few_negatives="raise" if self.policy == "raise" else "exclude",
+            no_positives="raise" if self.policy == "raise" else "exclude",
         )
         summary = table.summary()[0]
         if summary.n_used == 0:
@@ -339,7 +369,9 @@ class PAPKRanker(BaseEstimator):
             k=self.k,
             surrogate=self.surrogate,
             alpha=self.result_.alpha,
-            solver=solver_name(self.solver, make_surrogate(self.surrogate, self.k)),
+            solver=solver_name(self.solver, self._make_surrogate()),
+            depth=self._make_surrogate().depth,
+            user_weight=self.user_weight,
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
             relevance_threshold=self.relevance_threshold,
@@ -367,6 +399,18 @@ class PAPKRanker(BaseEstimator):
             callback=self.callback,
             checkpoint=as_checkpoint(self.checkpoint),
         )
+
+    def _make_surrogate(self):
+        depth = AUTO_DEPTH if isinstance(self.depth, str) and self.depth == "auto" else self.depth
+        return make_surrogate(self.surrogate, self.k, depth)
+
+    def _weights(self, data, sample_weight):
+        """The users' weights: those of the rows, or by `user_weight`."""
+        if sample_weight is None:
+            return self.user_weight
+        if self.user_weight != "equal":
+            raise InputError("give sample_weight or user_weight='positives', not both")
+        return user_weights(data, sample_weight)
 
     def _make_solver(self, surrogate):
         seed = None
@@ -419,6 +463,40 @@ class PAPKRanker(BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         tags._skip_test = not self.one_list  # the checks have no groups to give
         return tags
+
+
+def user_weights(data: RankingData, sample_weight: ArrayLike) -> Array:
+    """One weight for each user, from weights of rows that are the same on all rows of a user.
+
+    Raises
+    ------
+    InputError
+        The weights have another shape, or differ within a user.
+    """
+    weight = _numbers(np.asarray(sample_weight)).astype(np.float64)
+    if weight.shape != (data.rows.size,):
+        raise InputError(f"sample_weight has shape {weight.shape}, but X has {data.rows.size} rows")
+    weight = weight[data.rows]
+    first = weight[data.indptr[:-1]]
+    other = np.flatnonzero(weight != np.repeat(first, data.sizes))
+    if other.size:
+        u = data.user_of_position[other[0]]
+        user = data.users[u : u + 1].tolist()[0]
+        raise InputError(
+            f"sample_weight is {first[u]:g} and {weight[other[0]]:g} on rows of user {user!r}: it "
+            "weighs users, and has to be the same on all rows of a user"
+        )
+    return first
+
+
+def _refuse_deeper_than_all(surrogate, data):
+    """A number of negatives that no user has is a mistake, whatever is done about few of them."""
+    most = int(data.n_neg.max())
+    if surrogate.depth is not None and surrogate.depth > most:
+        raise InputError(
+            f"depth={surrogate.depth} is above every list: the most negatives of a user are "
+            f"{most}; give at most {most}, or a share such as 0.9"
+        )
 
 
 def _one_of(groups, qid):

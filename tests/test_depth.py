@@ -7,8 +7,18 @@ import problems
 import pytest
 import reference
 
-from structsvm_papk import CCCP, CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk import (
+    CCCP,
+    CuttingPlane,
+    EmpiricalRisk,
+    PAPKRanker,
+    RankingData,
+    make_surrogate,
+)
 from structsvm_papk.errors import InputError
+from structsvm_papk.model_file import load_model
+from structsvm_papk.npy_files import NpyFiles
+from structsvm_papk.streaming import StreamedRisk
 from structsvm_papk.surrogates import CONVEX, SURROGATES
 
 
@@ -282,3 +292,71 @@ def test_boxes_at_a_depth_with_weights(name):
         assert value[b] == pytest.approx(alpha / 2 * centre[b] @ centre[b] + risk(centre[b])[0])
         for w in centre[b] + half[b] * rng.uniform(-1, 1, (20, 2)):
             assert lower[b] <= alpha / 2 * w @ w + risk(w)[0] + 1e-11
+
+
+def rows(data):
+    """A data set as X, y, groups."""
+    return data.X[data.rows], data.labels, data.user_of_position
+
+
+def test_the_estimator_takes_depth_and_weights(tmp_path):
+    data = uneven()
+    X, y, users = rows(data)
+    ranker = PAPKRanker(
+        k=3, surrogate="ts", depth=0.6, user_weight="positives", policy="cap", tol=1e-8
+    ).fit(X, y, groups=users)
+    risk = EmpiricalRisk(make_surrogate("ts", 3, 0.6), data.weighted("positives"), "cap")
+    expected = CuttingPlane(1e-2, tol=1e-8).solve(risk)
+    assert ranker.result_.objective == pytest.approx(expected.objective, abs=1e-9)
+    by_rows = PAPKRanker(k=3, surrogate="ts", depth=0.6, policy="cap", tol=1e-8)
+    by_rows.fit(X, y, groups=users, sample_weight=data.n_pos[users])
+    assert by_rows.result_.objective == pytest.approx(expected.objective, abs=1e-9)
+    ranker.save(tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    assert (model.depth, model.user_weight) == (0.6, "positives")
+
+
+def test_the_estimator_refuses_depths_and_weights_that_do_not_fit():
+    X, y, users = rows(uneven())
+    with pytest.raises(InputError, match="the most negatives of a user are"):
+        PAPKRanker(k=3, depth=500, policy="cap").fit(X, y, groups=users)
+    with pytest.raises(InputError, match="the same on all rows of a user"):
+        PAPKRanker(k=3).fit(X, y, groups=users, sample_weight=np.arange(1.0, y.size + 1))
+    with pytest.raises(InputError, match="not both"):
+        PAPKRanker(k=3, user_weight="positives").fit(
+            X, y, groups=users, sample_weight=np.ones(y.size)
+        )
+    with pytest.raises(InputError, match="rows"):
+        PAPKRanker(k=3).fit(X, y, groups=users, sample_weight=np.ones(3))
+    with pytest.raises(InputError, match="whole number, a share"):
+        PAPKRanker(k=3, depth="deep").fit(X, y, groups=users)
+
+
+def test_weights_of_rows_that_come_in_any_order():
+    data = uneven()
+    X, y, users = rows(data)
+    order = np.random.default_rng(0).permutation(y.size)
+    weight = 1.0 + users % 3
+    fits = [
+        PAPKRanker(k=3, depth="auto", tol=1e-8).fit(
+            X[part], y[part], groups=users[part], sample_weight=weight[part]
+        )
+        for part in (np.arange(y.size), order)
+    ]
+    assert fits[0].result_.objective == pytest.approx(fits[1].result_.objective, abs=2e-8)
+
+
+@pytest.mark.parametrize("depth", [8, 0.5])
+def test_files_and_partitions_take_depth_and_weights(depth, tmp_path):
+    data = uneven()
+    X, y, users = rows(data)
+    for name, array in {"X": X, "y": y.astype(float), "users": users}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    source = NpyFiles.open(*(tmp_path / f"{name}.npy" for name in ("X", "y", "users")))
+    surrogate = make_surrogate("avg", 3, depth)
+    w = np.random.default_rng(1).normal(size=4)
+    for weight in ("positives", np.arange(1.0, 16.0)):
+        streamed = StreamedRisk(surrogate, source, 1e6, policy="cap", user_weight=weight)
+        expected = EmpiricalRisk(surrogate, data.weighted(weight), "cap")(w)
+        assert streamed(w)[0] == pytest.approx(expected[0], abs=1e-12)
+        np.testing.assert_allclose(streamed(w)[1], expected[1], atol=1e-12)
