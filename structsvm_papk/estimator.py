@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -92,6 +93,32 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
     if unknown:
         raise InputError(f"{solver.__name__} has no setting {sorted(unknown)[0]!r}")
     return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is minimised, beside the data and k.
+
+    Attributes
+    ----------
+    surrogate : str
+    depth : int, float or None
+    user_weight : str
+    alpha : float
+    """
+
+    surrogate: str
+    depth: int | float | None
+    user_weight: str
+    alpha: float
+
+    def make(self, k: int) -> Surrogate:
+        """The surrogate."""
+        return make_surrogate(self.surrogate, k, self.depth)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Name and value of each part."""
+        return asdict(self)
 
 
 class PAPKRanker(BaseEstimator):
@@ -277,26 +304,38 @@ class PAPKRanker(BaseEstimator):
             Data or settings that cannot be used, or no groups.
         """
         groups = self._groups(groups, qid)
-        surrogate = self._make_surrogate()
-        solver = self._make_solver(surrogate)
         if hasattr(X, "__dask_graph__"):
             if sample_weight is not None:
                 raise InputError("sample_weight is not available for Dask; use user_weight")
-            return self._fit_dask(solver, surrogate, X, y, groups)
+            return self._fit_dask(X, y, groups)
         X, y = validate_data(self, X, y, **_MATRIX)
         y = _numbers(y)
         self.classes_ = self._find_classes(y)
         data = RankingData.from_groups(X, self._relevance(y), groups)
-        if self.user_weight != "equal" or sample_weight is not None:
-            data = data.weighted(self._weights(data, sample_weight))
-        _refuse_deeper_than_all(surrogate, data)
-        return self._fit_risk(
-            solver, EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
-        )
+        if sample_weight is not None:
+            data = data.weighted(user_weights(data, sample_weight))
+        return self._fit_data(data)
 
-    def _fit_dask(self, solver, surrogate, X, y, groups):
+    def _fit_data(self, data):
+        """Train on lists in memory."""
+        self._setting = self._given_setting()
+        surrogate = self._setting.make(self.k)
+        if data.user_weight is None:
+            data = data.weighted(self.user_weight)
+        elif self.user_weight != "equal":
+            raise InputError("give sample_weight or user_weight='positives', not both")
+        refuse_deeper_than_all(surrogate, data)
+        risk = EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
+        self.result_ = self._solve(self._make_solver(surrogate), risk)
+        return self._finish(risk.exclusions)
+
+    def _fit_dask(self, X, y, groups):
         """Train where the blocks of a Dask collection are."""
         from structsvm_papk import cluster, dask_collections
+
+        self._setting = self._given_setting()
+        surrogate = self._setting.make(self.k)
+        solver = self._make_solver(surrogate)
 
         with dask_collections.current_client() as client:
             lists = dask_collections.DaskLists(client, X, y, groups)
@@ -304,20 +343,23 @@ class PAPKRanker(BaseEstimator):
             self.classes_ = self._find_classes(lists.classes)
             threshold = self.relevance_threshold
             partitions = lists.partitions(self.classes_[1] if threshold is None else threshold)
-            return self._fit_risk(
-                solver,
-                cluster.DaskRisk(
-                    surrogate, partitions, client, self.policy, user_weight=self.user_weight
-                ),
+            risk = cluster.DaskRisk(
+                surrogate, partitions, client, self.policy, user_weight=self.user_weight
             )
+            self.result_ = self._solve(solver, risk)
+            return self._finish(risk.exclusions)
 
-    def _fit_risk(self, solver, risk):
-        self.result_ = self._solve(solver, risk)
+    def _finish(self, exclusions):
+        """Take over the result."""
         self.coef_ = self.result_.w
         self.n_iter_ = self.result_.n_iter
-        self.exclusions_ = risk.exclusions
+        self.exclusions_ = exclusions
         _warn_about(self.result_)
         return self
+
+    def _given_setting(self):
+        depth = AUTO_DEPTH if isinstance(self.depth, str) and self.depth == "auto" else self.depth
+        return Setting(self.surrogate, depth, self.user_weight, self.alpha)
 
     def decision_function(self, X: Any) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher."""
@@ -367,11 +409,11 @@ class PAPKRanker(BaseEstimator):
         return Model(
             coef=self.coef_,
             k=self.k,
-            surrogate=self.surrogate,
+            surrogate=self._setting.surrogate,
             alpha=self.result_.alpha,
-            solver=solver_name(self.solver, self._make_surrogate()),
-            depth=self._make_surrogate().depth,
-            user_weight=self.user_weight,
+            solver=solver_name(self._solver_name(), self._setting.make(self.k)),
+            depth=self._setting.make(self.k).depth,
+            user_weight=self._setting.user_weight,
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
             relevance_threshold=self.relevance_threshold,
@@ -400,17 +442,8 @@ class PAPKRanker(BaseEstimator):
             checkpoint=as_checkpoint(self.checkpoint),
         )
 
-    def _make_surrogate(self):
-        depth = AUTO_DEPTH if isinstance(self.depth, str) and self.depth == "auto" else self.depth
-        return make_surrogate(self.surrogate, self.k, depth)
-
-    def _weights(self, data, sample_weight):
-        """The users' weights: those of the rows, or by `user_weight`."""
-        if sample_weight is None:
-            return self.user_weight
-        if self.user_weight != "equal":
-            raise InputError("give sample_weight or user_weight='positives', not both")
-        return user_weights(data, sample_weight)
+    def _solver_name(self):
+        return self.solver
 
     def _make_solver(self, surrogate):
         seed = None
@@ -489,7 +522,7 @@ def user_weights(data: RankingData, sample_weight: ArrayLike) -> Array:
     return first
 
 
-def _refuse_deeper_than_all(surrogate, data):
+def refuse_deeper_than_all(surrogate, data):
     """A number of negatives that no user has is a mistake, whatever is done about few of them."""
     most = int(data.n_neg.max())
     if surrogate.depth is not None and surrogate.depth > most:
