@@ -57,7 +57,7 @@ def run(seed, name, threads, time_limit):
     processor = time.process_time() - began
     local = {
         kind: {
-            start: CCCP(ALPHA, tol=1e-5, majorant=kind).solve(risk, w).objective
+            start: CCCP(ALPHA, tol=1e-5, majorant=kind, max_ties=0).solve(risk, w).objective
             for start, w in starts(risk, seed).items()
         }
         for kind in KINDS

@@ -33,7 +33,7 @@ for name in ("avg", "ts", "max", "clipped_ramp"):
 # %%
 # Max ends at zero and says so. ClippedRamp is never above 1 and cannot be trapped like this: a
 # pair that is hopeless costs 1, however wrong it is. The price is that it is not convex; CCCP goes
-# from several starts to a stationary point.
+# from several starts to a critical point.
 
 print()
 gains = {}

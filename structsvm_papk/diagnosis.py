@@ -20,12 +20,18 @@ from there says how much there is to gain: by strong duality
 
 ClippedRamp has R(0) = 1 as the largest value it can take: 0 is a minimiser only if no w puts any
 selected positive above any selected negative.
+
+A distance depends on the units of the features, the question whether it is zero does not: for an
+invertible matrix T, 0 is in K exactly if it is in T'K. So that no small feature is lost beside a
+large one, 0 counts as in K only where it is so to the tolerance in coordinates in which the items
+of a user spread about equally in all directions (`_Coordinates`).
 """
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
+from scipy import sparse
 
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
@@ -36,6 +42,11 @@ from structsvm_papk.surrogates import make_surrogate
 
 SURROGATES = ("avg", "pauc", "ts", "max", "ramp", "clipped_ramp")
 _TOL = 1e-8
+_FEW_FEATURES = 500  # up to which directions are scaled, not features only
+_SAMPLE_ENTRIES = 1 << 21
+_LEAST_SPREAD = 1e-14  # of a direction, squared and relative to the largest
+_SUM_ROUNDING = 64 * np.finfo(float).eps  # of a slope, relative to the entries that it is made of
+_NO_FALL = 1e-12  # ClippedRamp this close to 1 may be 1
 _ROUNDS = 20
 _COLORS = ("#1b5e9b", "#dd6b1f", "#2a8a57", "#8f2d16", "#7a4fa3", "#555555")
 
@@ -153,8 +164,9 @@ def diagnose(risk, per_user=True, tol=_TOL):
     per_user : bool
         Also test every user alone (some milliseconds each).
     tol : float
-        0 counts as an element of the subdifferential at a distance of at most `tol` times the
-        largest subgradient that was met.
+        0 counts as an element of the subdifferential where its distance is at most `tol` times the
+        largest subgradient that was met, both in the given coordinates and in such where the items
+        of a user spread equally in all directions. Scaling or mixing features changes nothing.
 
     Returns
     -------
@@ -228,12 +240,20 @@ def _test(risk, tol, users=()):
 
 
 class _Slopes:
-    """The support points of the subdifferential at 0: gradients at tiny w."""
+    """The support points of the subdifferential at 0: gradients at tiny w.
+
+    How tiny: let all scores be within s of 0. For TS, beta thresholds ``p - 1`` come first, then
+    the others, ``p``. A pooled block of a of the former and b of the latter has its mean within s
+    of ``-a/(a+b)``; the next threshold on its left is below that, and the next one on its right
+    above, as soon as ``2 s < min(a, b)/(a+b)``, which is at least 1/n_pos. So all of them pool, at
+    a threshold of ``mean(p) - beta/n_pos``, and a negative is above it if ``2 s < 1/n_pos``: all
+    pairs count, which makes the slope n_pos/beta times that of Avg. The other hinges are active as
+    soon as ``2 s < 1``. A tenth of what that allows is taken.
+    """
 
     def __init__(self, risk):
         self.risk = risk
         self.n_features = risk.n_features
-        # small enough for TS's thresholds to stay pooled, and for every hinge to stay active
         self.small = 0.05 / risk.data.n_pos.max()
 
     def __call__(self, w):
@@ -245,13 +265,84 @@ class _Slopes:
 
 
 def _convex_test(slopes, tol):
-    found = min_norm_point(slopes, slopes.n_features, tol)
-    verdict = Verdict.UNDECIDED
-    if found.direction is not None:
-        verdict = Verdict.INFORMATIVE
-    elif found.distance <= 10 * tol * found.scale:
-        verdict = Verdict.DEGENERATE
-    return ZeroTest(verdict, found.distance, found.lower_bound, found.direction)
+    """Whether 0 is in the subdifferential; a second look in other coordinates where it seems so."""
+    noise = _rounding(slopes.risk)
+    nearest = min_norm_point(slopes, slopes.n_features, tol, noise=noise)
+    if nearest.direction is not None:
+        fall, w = nearest.lower_bound, nearest.direction
+        return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w)
+    there = _Coordinates(slopes)
+    again = min_norm_point(there, slopes.n_features, tol, noise=np.abs(there.T).T @ noise)
+    if again.direction is not None:
+        w = there.T @ again.direction
+        norm = np.linalg.norm(w)
+        fall = again.lower_bound / norm
+        return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w / norm)
+    inside = all(one.distance <= 10 * tol * one.scale for one in (nearest, again))
+    inside &= bool((noise <= 10 * tol * there.scale).all())  # otherwise X has too few digits
+    verdict = Verdict.DEGENERATE if inside else Verdict.UNDECIDED
+    return ZeroTest(verdict, nearest.distance, 0.0)
+
+
+def _rounding(risk):
+    """Bound of the rounding error of each entry of a slope: sums of multiples of rows of X."""
+    data = risk.data
+    largest = np.abs(data.X).max(axis=0)
+    largest = largest.toarray().ravel() if sparse.issparse(largest) else largest
+    heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
+    return _SUM_ROUNDING * 2 * heaviest * largest.astype(np.float64)
+
+
+class _Coordinates:
+    """The subdifferential in coordinates ``T'`` that suit the data.
+
+    First every feature is divided by its spread within users; then, unless there are too many
+    features, the directions of a sample's correlation matrix are by theirs. Directions with hardly
+    any spread are enlarged as far as the digits of X reach. T may be any invertible matrix; a
+    sample makes one that is good enough.
+    """
+
+    def __init__(self, slopes):
+        self.slopes, data = slopes, slopes.risk.data
+        rows, scale = _sample(data), _spread(data)
+        self.scale = scale
+        self.T = sparse.diags_array(1.0 / scale)
+        if scale.size <= _FEW_FEATURES:
+            correlation = (rows / scale).T @ (rows / scale) / max(1, rows.shape[0])
+            spread, basis = np.linalg.eigh(correlation)
+            floor = _LEAST_SPREAD * max(spread[-1], np.finfo(float).tiny)
+            self.T = (basis / np.sqrt(np.maximum(spread, floor))) / scale[:, None]
+
+    def __call__(self, w):
+        return self.T.T @ self.slopes(self.T @ w)
+
+
+def _spread(data):
+    """Root mean square of each feature less its mean within users; 1 for a constant one."""
+    total = np.zeros(data.n_features)
+    step = max(1, _SAMPLE_ENTRIES // data.n_features)
+    for u in range(data.n_users):
+        for first in range(data.indptr[u], data.indptr[u + 1], step):
+            rows = _centred(data, np.arange(first, min(first + step, data.indptr[u + 1])))
+            total += np.square(rows).sum(axis=0)
+    return np.sqrt(np.where(total > 0.0, total / data.rows.size, 1.0))
+
+
+def _sample(data):
+    """Some rows, less the mean of their user's: whole users if possible, spread over the data."""
+    wanted = max(1, _SAMPLE_ENTRIES // data.n_features)
+    step = -(-data.rows.size // wanted)
+    users = range(0, data.n_users, step) if data.n_users > step else range(data.n_users)
+    stride = 1 if data.n_users > step else step
+    parts = [np.arange(data.indptr[u], data.indptr[u + 1], stride) for u in users]
+    return np.vstack([_centred(data, part) for part in parts])
+
+
+def _centred(data, positions):
+    rows = data.X[data.rows[positions]]
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    rows = rows.astype(np.float64)
+    return rows - rows.mean(axis=0)
 
 
 def _ramp_test(risk, tol, users):
@@ -346,7 +437,8 @@ def _clipped_slope(risk, w):
     if largest == 0.0:
         return 0.0
     values, _ = risk.user_values(scores * (0.25 / largest))
-    return (values.mean() - 1.0) * largest / 0.25
+    fall = 1.0 - values.mean()
+    return -fall * largest / 0.25 if fall > _NO_FALL else 0.0
 
 
 def degeneracy_figure(diagnoses):

@@ -134,7 +134,7 @@ class PAPKRanker(BaseEstimator):
         Number of items that a user is shown. Choose it for your task; every user needs at least
         k negatives to take part.
     surrogate : {'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'}
-        The first four are convex and solved to a certified gap; the last two to a stationary
+        The first four are convex and solved to a certified gap; the last two to a critical
         point.
     depth : int, float, 'auto' or None
         How many of a user's best negatives count in training: a number of at least k (capped at or

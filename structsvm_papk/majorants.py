@@ -63,15 +63,20 @@ def majorant(risk, w, kind="latent"):
         Another surrogate, or an unknown kind.
     """
     check_majorant(risk.surrogate, kind)
-    frozen = _Frozen(risk, risk.scores(w))
-    clipped = isinstance(risk.surrogate, ClippedRamp)
-    if kind == "linearised":
-        surrogate = _linearised(frozen, clipped)
-    elif kind == "mixed" or not clipped:
-        surrogate = _mixed(frozen, clipped)
-    else:
-        surrogate = FrozenPairs(frozen)
-    return Majorant(surrogate, risk)
+    scores = risk.scores(w)
+    if kind == "latent":
+        return Majorant(latent(risk, scores), risk)
+    frozen = _Frozen(risk, scores)
+    make = _linearised if kind == "linearised" else _mixed
+    return Majorant(make(frozen, isinstance(risk.surrogate, ClippedRamp)), risk)
+
+
+def latent(risk, scores):
+    """The surrogate of the latent majorant, frozen at these scores."""
+    frozen = _Frozen(risk, scores)
+    if isinstance(risk.surrogate, ClippedRamp):
+        return FrozenPairs(frozen)
+    return _mixed(frozen, clipped=False)
 
 
 def check_majorant(surrogate, kind):
@@ -92,6 +97,10 @@ class Majorant(EmpiricalRisk):
         super().__init__(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)
         always = isinstance(risk.surrogate, Ramp) and (risk.data.n_pos <= risk.surrogate.k).all()
         self.exact = bool(always)  # the majorant is the risk itself
+
+    def comparable(self, previous):
+        """Whether another majorant is of the same kind, so that its cuts can be of use."""
+        return type(self.surrogate) is type(previous.surrogate)
 
     def reuse(self, previous, cuts):
         """The cuts of an earlier majorant that are cuts of this one.
@@ -220,6 +229,10 @@ class FrozenHinges(Surrogate):
             coef,
         )
 
+    def selection(self):
+        """What was selected, by position."""
+        return self.rows
+
     def changed_positions(self, other):
         """Positions where the convex part differs."""
         return (self.rows != other.rows).astype(np.int64)
@@ -250,6 +263,10 @@ class FrozenPairs(Surrogate):
             values,
             coef,
         )
+
+    def selection(self):
+        """What was selected, by position: ranks of positives, counts of unclipped pairs."""
+        return np.concatenate([self.rank, self.n_free])
 
     def changed_positions(self, other):
         """Positions where what is frozen differs."""

@@ -47,7 +47,7 @@ class NearestPoint:
     n_steps: int
 
 
-def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None):
+def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None, noise=0.0):
     """Find the point of smallest norm.
 
     Parameters
@@ -59,6 +59,8 @@ def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None):
         Stop at a distance of at most ``tol * scale``, or bounds that differ by less.
     max_iter : int, optional
         Support points to ask for; by default 2000, and 20 more for each feature.
+    noise : float or ndarray of shape (n_features,)
+        Rounding error of the support points, entry by entry: a direction has to separate by more.
 
     Returns
     -------
@@ -78,7 +80,8 @@ def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None):
         n_steps += 1
         scale = max(scale, np.linalg.norm(vertex))
         height = vertex @ state.x / norm
-        if height > max(lower, _ROUNDING * scale):
+        unsure = _ROUNDING * scale + np.sum(noise * np.abs(state.x)) / norm
+        if height > max(lower, unsure):
             lower, direction = height, -state.x / norm
         if norm - height <= tol * scale or not state.add(vertex):
             break

@@ -26,6 +26,7 @@ import numpy as np
 
 from structsvm_papk import _kernels, _products
 from structsvm_papk.cuts import Cuts
+from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.surrogates import check_scores
 
 _BY_POSITIVES = ("pauc", "max")
@@ -72,6 +73,11 @@ class OneListCuts:
     def n_blocks(self):
         """Number of blocks."""
         return self._bounds.size - 1
+
+    @property
+    def layout(self):
+        """SHA-256 that tells which rows are in which block."""
+        return fingerprint_of("rows", self._bounds)
 
     def fingerprint(self):
         """The fingerprint of the risk."""

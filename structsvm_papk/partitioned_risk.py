@@ -156,6 +156,11 @@ class PartitionedRisk:
         return int(self._block_of[-1]) + 1
 
     @property
+    def layout(self):
+        """SHA-256 that tells which users of which partitions are in which block."""
+        return fingerprint_of("partitions", np.array(self._shares), self._block_of)
+
+    @property
     def notes(self):
         """What went wrong on the way and was put right, for the solver's result."""
         return tuple(self.parts.notes)
@@ -168,9 +173,8 @@ class PartitionedRisk:
 
     def fingerprint(self):
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
-        return fingerprint_of(
-            *self.surrogate.identity(), *(each.fingerprint for each in self._used)
-        )
+        parts = (each.fingerprint for each in self._used)
+        return fingerprint_of(*self.surrogate.settings(), *parts)
 
     def __call__(self, w):
         """Return ``R(w)`` and a subgradient of shape (n_features,)."""
@@ -282,6 +286,10 @@ class _PartitionedMajorant(PartitionedRisk):
         self._at, self._kind = at, kind
         most = max(each.most_positives for each in self._used)
         self.exact = isinstance(risk.surrogate, Ramp) and most <= risk.surrogate.k
+
+    def fingerprint(self):
+        """SHA-256 that tells this majorant from those at other points, and from the risk."""
+        return fingerprint_of(super().fingerprint(), self._kind, self._at)
 
     def _task(self, w):
         frozen = {"at": self._at, "kind": self._kind}

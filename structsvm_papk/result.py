@@ -21,7 +21,7 @@ class Status(StrEnum):
 
     CONVERGED = "converged"
     DEGENERATE = "degenerate"
-    STATIONARY = "stationary"
+    CRITICAL = "critical"
     MAX_ITER = "max_iter"
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"
@@ -45,7 +45,9 @@ _SENTENCES = {
         "about this data ('diagnose' tells whether w = 0 is the exact minimiser, and for which "
         "users); try a smaller tolerance, surrogate 'clipped_ramp', another k, or better features."
     ),
-    Status.STATIONARY: "Stopped at a stationary point: no further decrease of the majorants.",
+    Status.CRITICAL: (
+        "Stopped at a critical point: none of the majorants there can be lowered any further."
+    ),
     Status.MAX_ITER: "Stopped at the iteration limit before the gap reached the tolerance.",
     Status.TIME_LIMIT: "Stopped at the time limit before the gap reached the tolerance.",
     Status.INTERRUPTED: "Interrupted: this is the best point so far, with its certificate.",
@@ -123,7 +125,9 @@ class SolverResult:
     notes : tuple of str
         What else is worth knowing, such as a QP solver that failed and was replaced.
     problem : tuple or None
-        ``(n_blocks, subgradient of R at w = 0)``: what tells whether `cuts` belong to a risk.
+        ``(n_blocks, layout of the blocks, fingerprint of the risk)``: tells whether `cuts` belong
+        to a risk. For an oracle without a fingerprint the last is a subgradient of R at w = 0.
+        Without it nothing is checked: whoever hands the cuts over vouches for them.
     """
 
     w: np.ndarray
@@ -158,8 +162,8 @@ class SolverResult:
 
     @property
     def converged(self) -> bool:
-        """Whether the certified gap reached the tolerance (or the point is stationary)."""
-        return self.status in (Status.CONVERGED, Status.DEGENERATE, Status.STATIONARY)
+        """Whether the certified gap reached the tolerance (or the point is critical)."""
+        return self.status in (Status.CONVERGED, Status.DEGENERATE, Status.CRITICAL)
 
     @property
     def message(self) -> str:

@@ -108,6 +108,11 @@ class EmpiricalRisk:
         """Number of blocks of users."""
         return self._user_bounds.size - 1
 
+    @property
+    def layout(self) -> str:
+        """SHA-256 that tells which users are in which block."""
+        return fingerprint_of("users", self._user_bounds)
+
     def with_blocks(self, n_blocks: int) -> Any:
         """Return an oracle of this risk for one solve, with `n_blocks` cuts an evaluation.
 
@@ -130,7 +135,7 @@ class EmpiricalRisk:
 
     def fingerprint(self) -> str:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
-        return fingerprint_of(*self.surrogate.identity(), self.data.fingerprint())
+        return fingerprint_of(*self.surrogate.settings(), self.data.fingerprint())
 
     def __call__(self, w: Array) -> Any:
         """Return ``R(w)`` and a subgradient of shape (n_features,)."""
@@ -221,6 +226,12 @@ class EmpiricalRisk:
 
         return majorant(self, w, kind)
 
+    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Any:
+        """Majorants at w with ties broken otherwise, as an iterator; see `structsvm_papk.ties`."""
+        from structsvm_papk.ties import tied_majorants
+
+        return tied_majorants(self, w, alpha, limit)
+
     def boxes(self) -> Boxes:
         """Bounds of a Ramp or ClippedRamp risk over boxes of w; see `structsvm_papk.boxes`."""
         from structsvm_papk.boxes import Boxes
@@ -257,6 +268,10 @@ class _OnShortLists:
     @property
     def n_blocks(self):
         return self._on_short.n_blocks
+
+    @property
+    def layout(self):
+        return self._on_short.layout
 
     @property
     def row_visits(self):

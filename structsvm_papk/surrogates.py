@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -86,10 +86,6 @@ class Surrogate(ABC):
         """Negatives a user needs so that the depth is not capped: the depth, or k for a share."""
         return self.k if self.depth is None or self.depth < 1 else int(self.depth)
 
-    def identity(self) -> tuple:
-        """What tells this surrogate from others, for fingerprints: name, k, and depth if given."""
-        return (self.name, self.k) if self.depth is None else (self.name, self.k, self.depth)
-
     def on_counted_lists(self) -> Surrogate:
         """The same surrogate for lists that hold the counted negatives only."""
         return self if self.depth is None or self.depth >= 1 else replace(self, depth=_ALL)
@@ -124,6 +120,10 @@ class Surrogate(ABC):
         values, coef = np.empty(n_pos.size), np.empty(scores.size)
         self.evaluate(scores, indptr, n_pos, 0, n_pos.size, values, coef)
         return values, coef
+
+    def settings(self) -> tuple[Any, ...]:
+        """The name and all that was set, k among it: what a fingerprint of a risk is made of."""
+        return (self.name, *(part for item in sorted(vars(self).items()) for part in item))
 
     @abstractmethod
     def evaluate(

@@ -16,6 +16,7 @@ from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.starts import logistic_regression, warm_starts
 from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.ties import _Ties, tied_majorants
 
 SURROGATES = ("ramp", "clipped_ramp")
 SCORES = np.eye(24)  # with unit rows w is the vector of scores
@@ -117,7 +118,7 @@ def test_lists_of_very_different_lengths(name, kind):
     lists = engagement_lists(n_users=60, n_features=4, mean_items=20, tail=1.2, min_neg=3, seed=5)
     risk = EmpiricalRisk(make_surrogate(name, 3), ranking_data(lists))
     result = CCCP(1e-2, tol=1e-4, majorant=kind).solve(risk)
-    assert result.status is Status.STATIONARY
+    assert result.status is Status.CRITICAL
     assert result.n_iter > 4
 
 
@@ -142,7 +143,7 @@ def test_descends_to_a_critical_point(name, kind):
     risk = small_risk(name)
     result = CCCP(alpha=1e-2, tol=1e-5, majorant=kind).solve(risk)
     objectives = result.curve("objective")
-    assert result.status is Status.STATIONARY
+    assert result.status is Status.CRITICAL
     assert 0.0 <= result.criticality <= 1e-5
     assert (np.diff(objectives) <= 1e-12).all()
     assert result.objective == pytest.approx(
@@ -175,7 +176,7 @@ def test_leaves_zero_behind_where_every_convex_surrogate_is_degenerate():
     assert result.w.any()
 
 
-def test_a_stationary_zero_is_not_returned_silently():
+def test_a_critical_zero_is_not_returned_silently():
     lists = degenerate_lists(n_users=20, n_pos=3, n_neg=20, n_features=3, noise=0.01, seed=1)
     risk = EmpiricalRisk(make_surrogate("ramp", 2), ranking_data(lists))
     result = CCCP(1e-2, tol=1e-4).solve(risk)
@@ -208,7 +209,7 @@ def test_warm_start_and_continuation():
     path = CCCP(1e-2, tol=1e-4, continuation=(100.0, 10.0)).solve(risk, w_init=loose.w)
     assert [report.name for report in given.starts] == ["given"]
     for result in (given, path):
-        assert result.status is Status.STATIONARY
+        assert result.status is Status.CRITICAL
         assert result.objective < 0.5e-2 * loose.w @ loose.w + risk(loose.w)[0]
 
 
@@ -218,7 +219,7 @@ def test_long_lists_of_which_convex_risks_skip_rows(name):
     data = ranking_data(lists)
     risks = [EmpiricalRisk(make_surrogate(name, 3), data, skip_rows=skip) for skip in (True, False)]
     skipping, whole = (CCCP(1e-2, tol=1e-3).solve(risk) for risk in risks)
-    assert skipping.status is Status.STATIONARY
+    assert skipping.status is Status.CRITICAL
     np.testing.assert_array_equal(skipping.w, whole.w)
 
 
@@ -298,7 +299,7 @@ def test_knows_nothing_of_ranking():
     left = config.solve(TwoValleys(), np.array([-3.0]))
     both = config.solve(TwoValleys(), {"left": np.array([-3.0]), "right": np.array([0.5])})
     assert left.objective == pytest.approx(0.05 * 4 + 0.5)
-    assert left.status is Status.STATIONARY
+    assert left.status is Status.CRITICAL
     assert both.w[0] == pytest.approx(1.0)
     assert both.objective == pytest.approx(0.05)
 
@@ -308,8 +309,146 @@ def test_a_majorant_that_is_none_is_found_out():
         def majorant(self, w, kind):
             return Valley(5.0, -1.0)
 
-    with pytest.raises(AssertionError, match="majorant"):
-        CCCP(0.1).solve(Liar(), np.array([0.5]))
+    class Low(TwoValleys):
+        def majorant(self, w, kind):
+            return Valley(1.0, -0.2)
+
+    for oracle in (Liar(), Low()):
+        result = CCCP(0.1).solve(oracle, np.array([0.5]))
+        assert result.status is Status.INCONSISTENT and not result.converged
+        assert "majorant" in result.message
+        assert result.objective == 0.05 * result.w[0] ** 2 + oracle(result.w)[0]
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("offset", [1e6, 1e8, 1e9])
+@pytest.mark.parametrize("kind", ["latent", "linearised"])
+def test_scores_without_digits_end_in_a_status(name, offset, kind):
+    lists = linear_lists(n_users=10, n_items=15, n_features=3, noise=0.5, seed=0)
+    # the offset differs from user to user, so that no constant of a column takes it away
+    X = lists.X + offset * (1.0 + lists.groups[:, None])
+    data = RankingData.from_groups(X, lists.y, lists.groups)
+    risk = EmpiricalRisk(make_surrogate(name, 3), data)
+    result = CCCP(1e-2, tol=1e-4, majorant=kind, starts=("zero", "centred_logistic")).solve(risk)
+    assert result.status in (
+        *(Status.CRITICAL, Status.CONVERGED, Status.DEGENERATE),
+        *(Status.STALLED, Status.INCONSISTENT),
+    )
+    assert result.objective == pytest.approx(0.5e-2 * result.w @ result.w + risk(result.w)[0])
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("stop", ["max_iter", "callback", "time_limit", "interrupt"])
+def test_criticality_is_that_of_the_point_returned(name, stop):
+    risk = small_risk(name)
+
+    def callback(progress):
+        if stop == "interrupt" and progress.iteration == 2:
+            raise KeyboardInterrupt
+        return stop == "callback" and progress.iteration == 2
+
+    limits = {"max_iter": {"max_iter": 2}, "time_limit": {"time_limit": 1e-9}}.get(stop, {})
+    solver = CCCP(1e-2, tol=1e-7, rescale=False, **limits)
+    result = solver.solve(risk, np.arange(6.0), callback=callback)
+    check = CuttingPlane(1e-2, tol=1e-8).solve(majorant(risk, result.w))
+    # the optimum of the majorant at w is between its two bounds
+    assert result.criticality >= (result.objective - check.objective) / result.objective - 1e-9
+    assert not result.converged
+    if stop == "max_iter":
+        assert np.isfinite(result.criticality)
+        for report in CCCP(1e-2, tol=1e-5, max_iter=1).solve(risk).starts:
+            check = CuttingPlane(1e-2, tol=1e-8).solve(majorant(risk, report.w))
+            bound = (report.objective - check.objective) / report.objective
+            assert report.criticality >= bound - 1e-9
+
+
+# --- ties -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_point_that_all_its_majorants_hold_is_left_where_a_tie_leads_on(name, kind):
+    """At w = 0 the majorant of the positives in their order is minimal, at slope 1 towards -1."""
+    X, y = np.array([[1.0], [-1.0], [0.0], [-1.0], [0.0]]), np.array([1, 1, 0, 1, 0]) == 1
+    risk = EmpiricalRisk(make_surrogate(name, 1), RankingData(X, y, [0, 3, 5]))
+    held = CCCP(1e-2, majorant=kind, max_ties=0).solve(risk, np.zeros(1))
+    assert (held.status, held.objective) == (Status.CRITICAL, 1.0)
+    assert risk(np.array([-1e-3]))[0] == pytest.approx(1 - 1e-3, abs=1e-12)
+    result = CCCP(1e-2, majorant=kind).solve(risk, np.zeros(1))
+    assert result.status is Status.CRITICAL
+    assert result.w == pytest.approx([-1.0], abs=1e-5)
+    assert result.objective == pytest.approx(0.005, rel=1e-4)
+    assert 0.0 <= result.criticality <= 1e-6
+
+
+def lattice_risk(rng, name, d):
+    """Up to three users with few items on a lattice: most scores tie at most critical points."""
+    k, n_users = int(rng.integers(1, 3)), rng.integers(1, 4)
+    n_pos, n_neg = rng.integers(1, 5, n_users), rng.integers(k, 5, n_users)
+    y = np.concatenate([np.arange(p + q) < p for p, q in zip(n_pos, n_neg, strict=True)])
+    X = rng.integers(-2, 3, (y.size, d)).astype(float)
+    data = RankingData(X, y, np.concatenate([[0], np.cumsum(n_pos + n_neg)]))
+    return EmpiricalRisk(make_surrogate(name, k), data)
+
+
+def steepest(risk, alpha, w, d, step=1e-4):
+    """The smallest slope of the objective over a fine set of directions, by brute force."""
+    directions = np.array([[1.0], [-1.0]])
+    if d == 2:
+        angle = 2 * np.pi * (np.arange(360) + 0.1) / 360
+        directions = np.column_stack([np.cos(angle), np.sin(angle)])
+
+    def objective(w):
+        return alpha / 2 * w @ w + risk(w)[0]
+
+    here = objective(w)
+    return min((objective(w + step * v) - here) / step for v in directions)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("d", [1, 2])
+def test_no_direction_leads_down_from_a_critical_point_of_lists_full_of_ties(name, d):
+    held = 0
+    for seed in range(12) if d == 1 else (1, 2, 33, 35, 37, 39):
+        rng = np.random.default_rng(seed)
+        risk, alpha = lattice_risk(rng, name, d), 10.0 ** rng.integers(-2, 1)
+        start = np.zeros(d) if seed % 2 else rng.integers(-2, 3, d).astype(float)
+        for max_ties in (0, 16):
+            solver = CCCP(alpha, tol=1e-8, rescale=False, max_ties=max_ties)
+            result = solver.solve(risk, start)
+            assert result.converged
+            if not max_ties:
+                held += steepest(risk, alpha, result.w, d) < -1e-2
+        assert steepest(risk, alpha, result.w, d) > -1e-2
+    assert held > 0  # without the ties some runs end too early
+
+
+def test_slopes_at_ties_are_those_of_the_risk():
+    rng = np.random.default_rng(5)
+    for trial in range(40):
+        d = 1 + trial % 3
+        risk = lattice_risk(rng, SURROGATES[trial % 2], d)
+        w = rng.integers(-1, 2, d) / 2.0
+        for bound in tied_majorants(risk, w, 0.1, 4):
+            assert bound(w)[0] == pytest.approx(risk(w)[0], abs=1e-12)
+            for v in rng.normal(size=(5, d)):
+                assert bound(w + v)[0] >= risk(w + v)[0] - 1e-12
+        ties = _Ties(risk, w)
+        for v in rng.normal(size=(5, d)):
+            slope = (risk(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
+            assert ties.slope(v) == pytest.approx(slope, abs=1e-8)
+            of_majorant = (ties.majorant(v)(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
+            assert of_majorant == pytest.approx(slope, abs=1e-8)
+
+
+def test_ties_cost_nothing_where_there_are_none_and_no_more_than_was_allowed():
+    risk = score_risk("ramp", 2, 4, 5)
+    scores = np.array([5.0, 4.0, 3.0, 2.0, 1.5, 1.2, 0.8, 0.5, 0.2])
+    assert list(tied_majorants(risk, scores, 0.1, 8)) == []
+    tied = np.array([5.0, 3.0, 3.0, 3.0, 1.5, 1.2, 0.8, 0.5, 0.2])
+    kept = {bytes(each.surrogate.rows) for each in tied_majorants(risk, tied, 0.1, 8)}
+    assert len(kept) == 3  # each of the three tied positives may be the second best
+    assert len(list(tied_majorants(risk, tied, 0.1, 2))) == 2
 
 
 def test_callback_time_limit_and_interrupt_keep_the_best_point():

@@ -389,6 +389,84 @@ def test_other_blocks_are_refused_and_the_same_risk_is_not():
     assert again.objective == pytest.approx(CuttingPlane(1e-3).solve(risk).objective, rel=2e-6)
 
 
+ALL_CONVEX = ("avg", "pauc", "ts", "max")
+
+
+@pytest.mark.parametrize("name", ALL_CONVEX)
+@pytest.mark.parametrize("other", ALL_CONVEX)
+def test_cuts_of_another_surrogate_or_k_are_refused_at_zero_too(name, other):
+    """At zero Avg, pAUC and, where k is large, TS have the same subgradient and value."""
+    result = CuttingPlane(1e-3).solve(make_risk(name, k=7))
+    for k in (7, 6):
+        risk, again = make_risk(other, k=k), CuttingPlane(1e-3)
+        if (name, 7) == (other, k):
+            assert again.solve(risk, np.zeros(5), warm_start=result).status is Status.CONVERGED
+            continue
+        with pytest.raises(InputError, match="cuts are of another problem"):
+            again.solve(risk, np.zeros(5), warm_start=result)
+
+
+def test_data_that_differ_where_zero_does_not_look_are_refused():
+    """At zero the first k negatives stand for all that tie: the last one does not count."""
+    result = CuttingPlane(1e-3).solve(make_risk("max"))
+    data = make_risk("max").data
+    X = data.X.copy()
+    X[data.rows[data.indptr[1] - 1]] += 5.0
+    moved = RankingData(X[data.rows], data.labels, data.indptr)
+    with pytest.raises(InputError, match="cuts are of another problem"):
+        CuttingPlane(1e-3).solve(
+            EmpiricalRisk(make_surrogate("max", 2), moved), np.zeros(5), warm_start=result
+        )
+
+
+def test_as_many_blocks_of_other_users_are_refused(tmp_path):
+    """Blocks have about the same number of rows: of short lists, where rows are skipped."""
+    rng = np.random.default_rng(3)
+    sizes = np.array([400, 60, 50, 50, 50, 45, 45, 40])
+    X = rng.normal(size=(sizes.sum(), 9))
+    y = np.concatenate([np.arange(n) < 2 for n in sizes])
+    X[y] += 1.0
+    data = RankingData(X, y, np.concatenate([[0], np.cumsum(sizes)]))
+    risks = [EmpiricalRisk(make_surrogate("ts", 2), data, skip_rows=skip) for skip in (True, False)]
+    skipping, whole = (risk.with_blocks(3) for risk in risks)
+    assert skipping.fingerprint() == whole.fingerprint() and skipping.layout != whole.layout
+    solver = CuttingPlane(1e-3, n_blocks=3)
+    result = solver.solve(risks[0])
+    with pytest.raises(InputError, match="blocks differ"):
+        solver.solve(risks[1], np.zeros(9), warm_start=result)
+    CuttingPlane(1e-3, n_blocks=3, max_iter=3).solve(risks[0], checkpoint=Checkpoint(tmp_path))
+    with pytest.raises(InputError, match="another run: layout"):
+        solver.solve(risks[1], checkpoint=Checkpoint(tmp_path))
+
+
+def test_cuts_of_another_majorant_are_refused():
+    risk = make_risk("clipped_ramp")
+    one, other = (risk.majorant(w) for w in np.random.default_rng(0).normal(size=(2, 5)))
+    result = CuttingPlane(1e-2).solve(one)
+    with pytest.raises(InputError, match="cuts are of another problem"):
+        CuttingPlane(1e-2).solve(other, np.zeros(5), warm_start=result)
+
+
+def test_an_oracle_without_a_fingerprint_is_told_by_its_subgradient_at_zero():
+    class Plain:
+        n_features = 5
+
+        def __init__(self, risk):
+            self.risk = risk
+
+        def __call__(self, w):
+            return self.risk(w)
+
+    result = CuttingPlane(1e-2).solve(Plain(make_risk("avg")))
+    again = CuttingPlane(1e-3).solve(Plain(make_risk("avg")), warm_start=result)
+    assert again.status is Status.CONVERGED
+    for other in (Plain(make_risk("max")), make_risk("avg")):
+        with pytest.raises(InputError, match="cuts are of another problem"):
+            CuttingPlane(1e-2, n_blocks=1).solve(other, warm_start=result)
+    with pytest.raises(InputError, match="fingerprint"):
+        CuttingPlane(1e-2).solve(Plain(make_risk("avg")), checkpoint="somewhere")
+
+
 # --- settings of the wrong type ---------------------------------------------------------------
 
 

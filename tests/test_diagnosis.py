@@ -5,6 +5,7 @@ from itertools import combinations
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import linprog
 
 from structsvm_papk.data import RankingData
@@ -159,6 +160,73 @@ def test_positive_that_no_direction_lifts_is_not_called_informative():
         assert joint.verdict is expected
     clipped = EmpiricalRisk(make_surrogate("clipped_ramp", 1), data)
     assert CCCP(1e-3, tol=1e-3).solve(clipped).objective == pytest.approx(1.0)
+
+
+def informative_lists(seed=0, n_users=20, n_items=20):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_users * n_items, 3))
+    y = np.tile(np.arange(n_items) < 6, n_users)
+    X[y, 0] += 3
+    return X, y, np.arange(0, y.size + 1, n_items)
+
+
+@pytest.mark.parametrize("name", (*CONVEX, "ramp"))
+@pytest.mark.parametrize("size", [1e4, 1e8, 1e10, 1e12])
+@pytest.mark.parametrize("form", ["dense", "sparse", "wide"])
+def test_a_large_noise_column_hides_no_information(name, size, form):
+    X, y, indptr = informative_lists()
+    X[:, 2] *= size
+    if form == "wide":  # too many features for a correlation matrix
+        X = np.hstack([X, np.random.default_rng(1).normal(size=(y.size, 500))[:, :500] * 1e-3])
+    X = sparse.csr_matrix(X) if form == "sparse" else X
+    risk = EmpiricalRisk(make_surrogate(name, 3), RankingData(X, y, indptr))
+    test = diagnose(risk, per_user=False).joint
+    assert test.verdict is Verdict.INFORMATIVE
+    step = 1e-3 / np.abs(risk.scores(test.direction)).max()
+    fall = (1.0 - risk(step * test.direction)[0]) / step
+    assert fall > 0.0 and fall >= test.lower_bound * (1 - 1e-6)
+    assert test.lower_bound > 0.5 or form == "wide"
+
+
+@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("small", [1e-2, 1e-5])
+def test_information_in_the_difference_of_two_like_columns(name, small):
+    """Scaling features does not bring it out; scaling directions does."""
+    X, y, indptr = informative_lists()
+    X[:, 2] *= 1e6
+    X[:, 1], X[:, 0] = X[:, 2], X[:, 2] + small * X[:, 0]
+    risk = EmpiricalRisk(make_surrogate(name, 3), RankingData(X, y, indptr))
+    assert diagnose(risk, per_user=False).joint.verdict is Verdict.INFORMATIVE
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_the_verdict_does_not_depend_on_the_units(name):
+    rng = np.random.default_rng(8)
+    lists = degenerate_lists(n_users=10, n_pos=6, n_neg=15, n_features=3, seed=3)
+    data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+    X, y, indptr = informative_lists()
+    for _ in range(3):
+        units = 10.0 ** rng.integers(-9, 9, 3)
+        mix = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        for change in (np.diag(units), mix, np.hstack([mix, mix[:, :1]])):
+            nothing = RankingData(data.X[data.rows] @ change, data.labels, data.indptr)
+            something = RankingData(X @ change, y, indptr)
+            for lists, verdict in ((nothing, "degenerate"), (something, "informative")):
+                risk = EmpiricalRisk(make_surrogate(name, 3), lists)
+                assert diagnose(risk, per_user=False).joint.verdict == verdict
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("offset", [1e6, 1e9, 1e12])
+def test_rounding_is_no_information(name, offset):
+    """Balanced lists far from the origin: differences of rows are rounding error to some extent."""
+    lists = degenerate_lists(n_users=6, n_pos=6, n_neg=15, n_features=3, seed=3)
+    data = RankingData.from_groups(lists.X * 1e-3 + offset, lists.y, lists.groups)
+    test = diagnose(EmpiricalRisk(make_surrogate(name, 3), data), per_user=False).joint
+    if name == "clipped_ramp":  # it has a direction, which may be lost but not made up
+        assert test.verdict is not Verdict.DEGENERATE
+    else:
+        assert test.verdict is not Verdict.INFORMATIVE
 
 
 def test_over_k_and_figure():

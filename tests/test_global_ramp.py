@@ -1,5 +1,7 @@
 """Bounds over boxes by sampling and by brute force; global optima against every other solver."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -52,13 +54,49 @@ def test_bound_is_below_the_objective_in_the_box(name, make):
     assert ((split >= 0) & (split < d)).all()
 
 
+def exact_objective(X, indptr, n_pos, k, clipped, alpha, w):
+    """``alpha/2 ||w||^2 + R(w)`` in rational arithmetic."""
+    w = [Fraction(v) for v in w]
+    total = Fraction(0)
+    for start, stop, n in zip(indptr[:-1], indptr[1:], n_pos, strict=True):
+        scores = [
+            sum(Fraction(x) * v for x, v in zip(row, w, strict=True)) for row in X[start:stop]
+        ]
+        best, worst = (sorted(part, reverse=True)[:k] for part in (scores[:n], scores[n:]))
+        losses = [max(Fraction(0), 1 - p + q) for p in best for q in worst]
+        losses = [min(Fraction(1), loss) for loss in losses] if clipped else losses
+        total += sum(losses) / len(losses)
+    return Fraction(alpha) / 2 * sum(v * v for v in w) + total / len(n_pos)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e8])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_bound_of_a_point_is_never_above_its_exact_objective(name, scale, offset):
+    """A box without extent leaves nothing but rounding between its bound and the value."""
+    rng = np.random.default_rng(3)
+    data = many_users_risk(name).data
+    X, alpha = data.X[data.rows] * scale + offset, 0.03
+    data = RankingData(X, data.labels, data.indptr)
+    risk = EmpiricalRisk(make_surrogate(name, 2), data)
+    points = rng.normal(size=(60, 3)) * 10.0 ** rng.integers(-2, 2, (60, 1))
+    lower = Boxes(risk).bounds(alpha, points, points)[0]
+    clipped = name == "clipped_ramp"
+    for w, bound in zip(points, lower, strict=True):
+        exact = exact_objective(X, data.indptr, data.n_pos, 2, clipped, alpha, w)
+        assert Fraction(bound) <= exact
+        assert float(exact - Fraction(bound)) <= 1e-11 * (1 + scale * np.abs(w).sum())
+
+
 @pytest.mark.parametrize("name", SURROGATES)
 def test_bound_tightens_with_the_square_of_the_box_at_a_smooth_point(name):
     risk = one_user_risk(name, d=3)
     w = np.random.default_rng(1).normal(size=(1, 3))
     gaps = []
     for half in (1e-3, 1e-4):
-        lower, value, _ = Boxes(risk).bounds(1e-2, w - half, w + half)
+        boxes, sides = Boxes(risk), (1e-2, w - half, w + half)
+        lower, value, _ = boxes.bounds(*sides)
+        lower = lower + boxes._rounding(*sides)  # what is taken off for rounding does not shrink
         slope = np.abs(1e-2 * w[0] + risk(w[0])[1]).sum() * half  # how far F itself falls
         gaps.append(abs(value[0] - slope - lower[0]))
     assert gaps[1] <= gaps[0] / 50 + 1e-13

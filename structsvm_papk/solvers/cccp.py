@@ -21,7 +21,7 @@ import numpy as np
 from structsvm_papk._types import Array, Callback, Oracle
 from structsvm_papk.checkpoint import opened, pack_history, take, unpack_history
 from structsvm_papk.errors import InputError, OracleFailure, check_number
-from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
+from structsvm_papk.result import RISK_SCALE, Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers._cut_model import check_cuts
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, _default_blocks
 
@@ -46,10 +46,11 @@ class CCCPResult(SolverResult):
     Attributes
     ----------
     criticality : float
-        ``(F(w) - min of the majorant at w) / max(F(w), 1e-3)``, the minimum replaced by its
+        Of `w`: ``(F(w) - min of the majorant at w) / max(F(w), 1e-3)``, the minimum replaced by its
         certified lower bound: what no point improves on. 0 at a critical point of the difference
         of convex functions; w is within ``sqrt(2 (F(w) - bound) / alpha)`` of the minimiser of its
-        own majorant.
+        own majorant. Where majorants that break ties otherwise were tried as well, the largest.
+        inf where it was not measured: the run was broken off just after it had moved.
     starts : tuple of StartReport
         How every start ended.
     """
@@ -122,6 +123,9 @@ class CCCP:
         As in `CuttingPlane`.
     time_limit : float, optional
         Seconds.
+    max_ties : int
+        At the critical point where the run would end, so many more majorants are tried, which break
+        ties in other ways; where one goes down, the run goes on. 0 for none.
 
     References
     ----------
@@ -141,10 +145,12 @@ class CCCP:
     n_blocks: int | None = None
     qp_solver: str = "blocks"
     time_limit: float | None = None
+    max_ties: int = 16
 
     def __post_init__(self) -> None:
         self._inner(self.alpha, None)  # checks alpha, tol, n_blocks, time_limit
         check_number("max_iter", self.max_iter, least=1)
+        check_number("max_ties", self.max_ties, least=0)
         ladder = [*self.continuation, 1.0]
         if any(high <= low for high, low in pairwise(ladder)):
             raise InputError(
@@ -179,8 +185,10 @@ class CCCP:
         Returns
         -------
         CCCPResult
-            Status 'stationary' where the criticality reached `tol`. On Ctrl-C, and when the oracle
-            fails, the best so far.
+            Status 'critical' where the criticality reached `tol`: the majorants at w cannot be
+            lowered. That is not a proof that no direction lowers the risk: of the ways to break
+            ties, `max_ties` are tried. 'inconsistent' where a majorant was none, to rounding and
+            beyond. On Ctrl-C, and when the oracle fails, the best so far.
 
         Raises
         ------
@@ -258,21 +266,30 @@ class _Search:
 
     def _follow(self, starts):
         """Scout the starts that have not been, then polish the best."""
-        target = max(_SCOUT if len(starts) > 1 else self.config.tol, self.config.tol)
+        several, target = len(starts) > 1, max(_SCOUT, self.config.tol)
         for place, (name, w) in enumerate(starts.items()):
             if self.polishing or place < len(self.descents) - 1:
                 continue
             if place == len(self.descents):
                 self.descents.append(_Descent.begin(self, name, w))
-            status = self.descents[place].follow(target)
-            if len(starts) == 1:
-                return status
-            if self.stop is not None:
-                return self.stop
+            if several:
+                self.descents[place].follow(target)
+                if self.stop is not None:
+                    return self.stop
         best = self._best()
-        if not self.polishing:
+        if several and not self.polishing:
             self.polishing, best.n_steps = True, 0
-        return best.follow(self.config.tol)
+        return self._polish(best)
+
+    def _polish(self, best):
+        """Follow to the tolerance; where breaking a tie otherwise leads on, go on."""
+        while True:
+            status = best.follow(self.config.tol)
+            if status is not Status.CRITICAL or not best.may_tie:
+                return status
+            if self.stop is not None or not best.leaves_tie():
+                still = best.criticality <= self.config.tol
+                return self.stop or (status if still else Status.STALLED)
 
     def _best(self):
         return min(self.descents, key=lambda descent: descent.objective)
@@ -327,7 +344,7 @@ class _Search:
     def _result(self, best, status):
         if self.keeper is not None and status is not self.keeper.status:
             self.keeper.save(self._state(), status)
-        if best.lower_bound > -np.inf and status is Status.STATIONARY:
+        if best.lower_bound > -np.inf and status is Status.CRITICAL:
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies
         if status is Status.CONVERGED and not best.w.any():
             status = Status.DEGENERATE
@@ -348,7 +365,7 @@ class _Search:
         yield from self.failure
         if self.keeper is not None:
             yield from self.keeper.notes
-        if status is Status.STATIONARY and not best.w.any():
+        if status is Status.CRITICAL and not best.w.any():
             yield (
                 "The point is w = 0, from which no start led away: this risk may say nothing about "
                 "this data, which 'diagnose' tells. Try other starts, or surrogate 'clipped_ramp'."
@@ -439,39 +456,108 @@ class _Descent:
 
     def _loop(self, tol):
         if self.reached <= tol:
-            return Status.STATIONARY if self.criticality <= tol else Status.STALLED
+            return Status.CRITICAL if self.criticality <= tol else Status.STALLED
         while self.n_steps < self.config.max_iter:
-            began, passes = self.search.seconds(), self.search.passes
-            try:
-                status = self._step(tol)
-            finally:
-                self.seconds += self.search.seconds() - began
-                self.passes += self.search.passes - passes
+            status = self._timed(self._step, tol)
             self.n_steps += 1
-            if status in (Status.STATIONARY, Status.STALLED):
+            if status in (Status.CRITICAL, Status.STALLED):
                 self.reached = tol
             if status is not None:
                 return status
             self.search.keep()
-        return Status.MAX_ITER
+        if self.criticality == np.inf:  # the last step moved the point
+            self._timed(self._measure, tol)
+        return Status.CRITICAL if self.criticality <= tol else Status.MAX_ITER
+
+    def _timed(self, step, *arguments):
+        """Take a step that counts towards this start's time and passes."""
+        began, passes = self.search.seconds(), self.search.passes
+        try:
+            return step(*arguments)
+        finally:
+            self.seconds += self.search.seconds() - began
+            self.passes += self.search.passes - passes
 
     def _step(self, tol):
         """One majorant; returns a status where the descent ends."""
         majorant = self.oracle.majorant(self.w, self.config.majorant)
-        inner = self._minimise(majorant, tol)
+        inner = self._minimise(majorant, tol, self._warm(majorant))
         self.n_iter += 1
-        objective = self._checked(inner)
+        exact = self._certify(majorant, inner)
+        objective = self._evaluate(inner.w)
+        contradiction = self._contradiction(inner, objective)
+        if contradiction is not None:
+            return self._give_up(contradiction)
+        critical, before, origin = self.criticality <= tol, self.objective, self.w
+        # the criticality is that of the w at hand: where it suffices, that w is the answer
+        if objective < before and (exact or not critical):
+            self._move(inner.w, objective)
+            if self.config.extrapolate and not exact:
+                self._extrapolate(inner.w - origin)
+        self.inner, self.previous, self.previous_w = inner, majorant, origin
+        self._record(inner)
+        if critical:
+            return Status.CRITICAL
+        if self.search.stop is not None:
+            return self.search.stop
+        return Status.STALLED if self.objective >= before else None
+
+    def _measure(self, tol):
+        """The criticality of a point that no step started from."""
+        majorant = self.oracle.majorant(self.w, self.config.majorant)
+        self._certify(majorant, self._minimise(majorant, tol, self._warm(majorant)))
+
+    @property
+    def may_tie(self):
+        """Whether there can be other majorants at w: not where they are the risk itself."""
+        certified = self.lower_bound > -np.inf
+        return self.config.max_ties > 0 and not certified and hasattr(self.oracle, "tied_majorants")
+
+    def leaves_tie(self):
+        """Try the majorants that break ties at w otherwise; whether one led to a lower point.
+
+        At most `max_ties` of them, each to the tolerance, and no more than the time allows.
+        """
+        return self._timed(self._leave_tie, self.config.max_ties)
+
+    def _leave_tie(self, limit):
+        before, tol, worst = self.objective, self.config.tol, self.criticality
+        for majorant in self.oracle.tied_majorants(self.w, self.alpha, limit):
+            inner = self._minimise(majorant, tol, self._warm(majorant))
+            self.n_iter += 1
+            gap = relative_gap(before, inner.lower_bound)
+            objective = self._evaluate(inner.w) if gap > tol else before
+            if objective < before:
+                self._move(inner.w, objective)
+            self._record(inner)
+            if objective < before:
+                self.n_steps, self.reached = self.n_steps + 1, np.inf
+                self.inner, self.previous, self.previous_w = None, None, None
+                return True
+            worst = max(worst, gap)
+            if self.search.stop is not None:
+                break
+        self.criticality = worst
+        return False
+
+    def _certify(self, majorant, inner):
+        """Take the criticality of w, and a bound where the majorant is the risk; whether it is."""
         self.criticality = relative_gap(self.objective, inner.lower_bound)
         exact = getattr(majorant, "exact", False)
         if exact and self.alpha == self.config.alpha:
             self.lower_bound = max(self.lower_bound, inner.lower_bound)
-        before, step, origin = self.objective, inner.w - self.w, self.w
-        # the criticality is that of the w at hand: where it suffices, that w is the answer
-        if objective < before and (exact or self.criticality > tol):
-            self.w, self.objective = inner.w, objective
-            if self.config.extrapolate and not exact:
-                self._extrapolate(step)
-        self.inner, self.previous, self.previous_w = inner, majorant, origin
+        return exact
+
+    def _move(self, w, objective):
+        """Go to a lower point; the criticality was that of the old one.
+
+        It is not known of the new one, unless there is a bound of the risk itself.
+        """
+        self.w, self.objective = w, objective
+        self.criticality = relative_gap(objective, self.lower_bound)
+
+    def _record(self, inner):
+        """Note one majorant; an interruption within it is one of the search."""
         self.search.record(
             self.objective if self.alpha == self.config.alpha else np.inf,
             self.lower_bound,
@@ -479,13 +565,8 @@ class _Descent:
         )
         if inner.status is Status.INTERRUPTED:
             self.search.stop = Status.INTERRUPTED
-        if self.criticality <= tol:
-            return Status.STATIONARY
-        if self.search.stop is not None:
-            return self.search.stop
-        return Status.STALLED if self.objective >= before else None
 
-    def _minimise(self, majorant, tol):
+    def _minimise(self, majorant, tol, warm):
         """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
         start, limit = self.objective, self.config.time_limit
         left = None if limit is None else max(limit - self.search.seconds(), 1e-3)
@@ -493,32 +574,44 @@ class _Descent:
 
         def enough(progress):
             possible = start - progress.lower_bound
-            settled = possible <= tol * max(start, 1e-3)
+            settled = possible <= tol * max(start, RISK_SCALE)
             return settled or start - progress.objective >= _SHARE * possible
 
-        result = inner.solve(majorant, self.w, enough, self._warm(majorant))
+        try:
+            result = inner.solve(majorant, self.w, enough, warm)
+        except InputError:
+            if warm is None:
+                raise
+            # far out the cuts that were carried over have lost their digits, and exceed the risk
+            result = inner.solve(majorant, self.w, enough)
         self.search.passes += result.data_passes
         return result
 
     def _warm(self, majorant):
         if self.inner is None or not hasattr(majorant, "reuse"):
             return None
+        if not majorant.comparable(self.previous):
+            return None
         cuts = majorant.reuse(self.previous, self.inner.cuts)
         # `problem` would tell the last majorant from this one
         return replace(self.inner, cuts=cuts, problem=None) if cuts[2].size else None
 
-    def _checked(self, inner):
-        """F at the new point; the descent property is asserted here."""
+    def _contradiction(self, inner, risk):
+        """What shows that the majorant is none; None where it keeps its promises."""
+        if inner.status is Status.INCONSISTENT:
+            return "its own cuts exceed it"
         slack = _ROUNDING * max(1.0, abs(self.objective))
         if inner.objective > self.objective + slack:
-            raise AssertionError(
-                f"the majorant rose from {self.objective!r} to {inner.objective!r}: "
-                "it is not tight at its own point"
-            )
-        objective = self._evaluate(inner.w)
-        if objective > inner.objective + slack:
-            raise AssertionError(f"the risk {objective!r} exceeds its majorant {inner.objective!r}")
-        return objective
+            return f"it rose from {self.objective!r} to {inner.objective!r} at its own point"
+        if risk > inner.objective + slack:
+            return f"at {inner.objective!r} it is below the objective {risk!r}"
+        return None
+
+    def _give_up(self, contradiction):
+        self.criticality = np.inf
+        self.search.failure = (f"A majorant contradicts the risk: {contradiction}.",)
+        self.search.stop = Status.INCONSISTENT
+        return Status.INCONSISTENT
 
     def _extrapolate(self, step):
         """Double the step while F decreases, and there is time."""
@@ -547,7 +640,7 @@ class _Descent:
         if alpha == self.alpha:
             return
         self.objective += float((alpha - self.alpha) / 2 * (self.w @ self.w))
-        self.alpha = alpha
+        self.alpha, self.criticality = alpha, np.inf
 
     def _evaluate(self, w):
         self.search.passes += 1

@@ -144,7 +144,7 @@ class CuttingPlane:
         # the matrices of the model are small: more BLAS threads only wait for each other, and the
         # last digits would depend on their number
         with (
-            opened(checkpoint, self, oracle, n_blocks=oracle.n_blocks) as keeper,
+            opened(checkpoint, self, oracle, **_blocks_of(oracle)) as keeper,
             threadpool_limits(limits=1, user_api="blas"),
         ):
             return best_so_far(_Run(self, oracle, callback, keeper), w_init, warm_start)
@@ -156,6 +156,19 @@ class CuttingPlane:
         return oracle.with_blocks(n_blocks)
 
 
+def _blocks_of(oracle):
+    """What tells the blocks of an oracle from those of another."""
+    return {"n_blocks": oracle.n_blocks, "layout": getattr(oracle, "layout", None)}
+
+
+def _same_risk(one, other):
+    """Whether two identifications agree: fingerprints, or subgradients at zero to rounding."""
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and one == other
+    near = _SAME * np.abs(other).max(initial=0.0)
+    return one.shape == other.shape and np.allclose(one, other, rtol=_SAME, atol=near)
+
+
 class _OneBlock:
     """A plain oracle seen as one block."""
 
@@ -163,9 +176,8 @@ class _OneBlock:
 
     def __init__(self, oracle):
         self.oracle, self.n_features = oracle, oracle.n_features
-
-    def fingerprint(self):
-        return self.oracle.fingerprint()
+        if hasattr(oracle, "fingerprint"):
+            self.fingerprint = oracle.fingerprint
 
     def cuts(self, w):
         value, slope = self.oracle(w)
@@ -284,10 +296,11 @@ class _Run:
             raise ValueError(f"the proximal term is {self.prox}")
 
     def _problem(self):
-        """What tells this risk and its blocks from others; None where zero was never asked."""
-        if self.slope_at_zero is None:
-            return None
-        return self.oracle.n_blocks, self.slope_at_zero
+        """What tells this risk and its blocks from others, see `SolverResult.problem`."""
+        blocks = tuple(_blocks_of(self.oracle).values())
+        if hasattr(self.oracle, "fingerprint"):
+            return *blocks, self.oracle.fingerprint()
+        return None if self.slope_at_zero is None else (*blocks, self.slope_at_zero)
 
     def _start(self, w_init, warm_start):
         w = self._first_point(w_init, warm_start)
@@ -317,17 +330,17 @@ class _Run:
         return max(10 * self.config.alpha, gradient @ gradient / max(self.best, 1e-300))
 
     def _refuse_other(self, problem):
-        """Refuse cuts of another risk: at zero all scores tie, the subgradient shows the data."""
+        """Refuse cuts of another risk, or of other blocks.
+
+        An oracle without a fingerprint shows at zero what it can: its subgradient there.
+        """
         if problem is None:
             return
-        n_blocks, slope = problem
-        if self.slope_at_zero is None:
+        if not hasattr(self.oracle, "fingerprint") and self.slope_at_zero is None:
             self.ask(np.zeros(self.oracle.n_features))
-        own = self.slope_at_zero
-        near = slope.shape == own.shape and np.allclose(
-            slope, own, rtol=_SAME, atol=_SAME * np.abs(own).max()
-        )
-        if n_blocks != self.oracle.n_blocks or not near:
+        *blocks, risk = problem
+        *own_blocks, own_risk = self._problem()
+        if blocks != own_blocks or not _same_risk(risk, own_risk):
             raise InputError(
                 "the warm start's cuts are of another problem: data, surrogate, k or blocks differ"
             )

@@ -4,10 +4,10 @@
 
 Where the optimum can be follows from a known value: ``alpha/2 ||w||^2 <= F(w) <= F(w')``. That cube
 is cut into boxes; the oracle answers ``boxes().bounds(alpha, low, high)`` with a lower bound over
-each box, its value at the centre and where to cut. A box is dropped when its bound shows that
-nothing in it is better than the best known point by more than the tolerance. The smallest bound
-that remains is a lower bound of F at any time. Better points come from `CCCP`, started at the
-centres.
+each box, rounding included, its value at the centre and where to cut. A box is dropped when its
+bound shows that nothing in it is better than the best known point by more than the tolerance. The
+smallest bound that remains is a lower bound of F at any time. Better points come from `CCCP`,
+started at the centres.
 
 The choice of the positives and of the clipped pairs is never branched on: within a small box it is
 decided, and a box has few choices left long before it is small.
@@ -26,7 +26,7 @@ from structsvm_papk.solvers.cccp import CCCP
 _BATCH = 256
 _SHARE = 8  # at least one of so many open boxes is cut in a round
 _LOCAL_TOL = 1e-6
-_ROUNDING = 1e-11
+_WIDER = 1 + 1e-9  # the cube, for the rounding of the objective that it is made from
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ class _Run:
 
     def loop(self, w_init, warm_start):
         limit = self.config.time_limit
-        local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4)
+        # ties are left to the boxes, which look everywhere
+        local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4, max_ties=0)
         self._take(local.solve(self.oracle, w_init, warm_start=warm_start))
         self._open_cube()
         next_search = 1
@@ -144,7 +145,7 @@ class _Run:
 
     def _open_cube(self):
         d = self.oracle.n_features
-        half = np.sqrt(2 * self.objective / self.config.alpha)
+        half = np.sqrt(2 * self.objective / self.config.alpha) * _WIDER
         self.low, self.high = np.full((1, d), -half), np.full((1, d), half)
         self.bound, self.split = np.zeros(1), np.zeros(1, dtype=np.int64)
 
@@ -158,7 +159,7 @@ class _Run:
         low, high = np.tile(self.low[cut], (2, 1)), np.tile(self.high[cut], (2, 1))
         high[rows, f], low[n + rows, f] = middle, middle
         bound, centre, split = self.boxes.bounds(self.config.alpha, low, high)
-        bound = np.maximum(bound - _ROUNDING, np.tile(self.bound[cut], 2))
+        bound = np.maximum(bound, np.tile(self.bound[cut], 2))
         self.n_boxes += 2 * n
         self.low, self.high = np.vstack([self.low[rest], low]), np.vstack([self.high[rest], high])
         self.bound = np.concatenate([self.bound[rest], bound])
@@ -170,7 +171,7 @@ class _Run:
         if value < self.objective:
             limit, seconds = self.config.time_limit, time.perf_counter() - self.started
             left = None if limit is None else max(limit - seconds, 1e-3)
-            local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False)
+            local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False, max_ties=0)
             self._take(local.solve(self.oracle, w))
 
     def _take(self, found):
