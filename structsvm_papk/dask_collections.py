@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from structsvm_papk import _validation
 from structsvm_papk.cluster import connect
 from structsvm_papk.data import RankingData, _refuse_non_finite
 from structsvm_papk.errors import InputError
@@ -106,7 +107,7 @@ class DaskLists:
         if not filled:
             raise InputError("X has no rows")
         self.classes = np.unique(np.concatenate([look.classes for look in self._looks]))
-        if len({look.users.dtype.kind in "OUS" for look in self._looks}) > 1:
+        if not _validation.same_kind(*(look.users for look in self._looks)):
             raise _other_types("some blocks hold text, others numbers")
 
     def partitions(self, relevant_from, repartition=True):
@@ -155,7 +156,7 @@ class DaskLists:
         """Block, owning block and label of every (block, user) that occurs."""
         block = np.repeat(np.arange(len(self._looks)), [look.users.size for look in self._looks])
         counts = np.concatenate([look.counts for look in self._looks])
-        users = np.concatenate([look.users for look in self._looks])
+        users = _validation.joined(*(look.users for look in self._looks))
         _, codes = _sorted(users, return_inverse=True)
         # most rows first; where blocks hold as many, they take turns
         order = np.lexsort(((block - codes) % len(self._looks), -counts, codes))
@@ -228,17 +229,16 @@ def _rows(b, X, y, groups):
     if y.dtype.kind not in "biuf":
         raise InputError(f"block {b}: y must hold numbers or booleans, got {y.dtype}")
     for name, values in (("y", y), ("groups", groups)):
-        missing = values != values
-        if values.dtype == object:
-            missing = missing | np.equal(values, None)
-        if np.any(missing):
-            row = np.flatnonzero(missing)[0]
+        gone = _validation.missing(values)
+        if gone.any():
+            row = np.flatnonzero(gone)[0]
             raise InputError(f"block {b}: {name} is missing at row {row} of the block")
-    if X.dtype.kind == "f":
-        try:
+    try:
+        groups = _validation.check_ids(groups, groups.size)
+        if X.dtype.kind == "f":
             _refuse_non_finite(X)
-        except InputError as error:
-            raise InputError(f"block {b}: {error}") from None
+    except InputError as error:
+        raise InputError(f"block {b}: {error}") from None
     return _Rows(X, y, groups)
 
 
@@ -261,7 +261,8 @@ def _other_types(why):
 
 def _take(rows, users, others=False):
     """The rows of some users, or of all the others."""
-    mine = np.isin(rows.groups, users, invert=others)
+    ids = _validation.joined(rows.groups, users)
+    mine = np.isin(ids[: rows.groups.size], ids[rows.groups.size :], invert=others)
     return _Rows(rows.X[mine], rows.y[mine], rows.groups[mine])
 
 
@@ -275,6 +276,6 @@ def _part(relevant_from, gone, rows, *pieces):
         rows = _Rows(
             stack([each.X for each in every]),
             np.concatenate([each.y for each in every]),
-            np.concatenate([each.groups for each in every]),
+            _validation.joined(*(each.groups for each in every)),
         )
     return _Part(rows, relevant_from)

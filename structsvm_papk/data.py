@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from structsvm_papk import _products
+from structsvm_papk import _products, _validation
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
@@ -75,7 +75,7 @@ class RankingData:
         formats to CSR. CSR with 2**31 or more stored values is supported (SciPy then uses 64-bit
         indices).
     y : array-like of shape (n_rows,)
-        Relevance: two values, 0/1, -1/1 or booleans.
+        Relevance: 0/1, -1/1 or booleans.
     indptr : array-like of shape (n_users + 1,)
         User u owns the rows ``indptr[u]:indptr[u + 1]``.
     users : array-like of shape (n_users,), optional
@@ -114,14 +114,15 @@ class RankingData:
         user_weight: str | ArrayLike | None = None,
     ) -> None:
         X = _checked_matrix(X)
-        positive = _checked_labels(y, X.shape[0])
-        indptr = _checked_indptr(indptr, X.shape[0])
+        positive = _validation.check_labels(y, X.shape[0], name="labels y")
+        indptr = _validation.check_indptr(indptr, X.shape[0])
         user_of_row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
         users = np.arange(indptr.size - 1) if users is None else _array(users, "users")
         if users.shape != (indptr.size - 1,):
             raise InputError(
                 f"users has {users.size} labels, but indptr describes {indptr.size - 1} users"
             )
+        users = _validation.check_ids(users, users.size, "users")
         self._assign(X, positive, user_of_row, users)
         self.user_weight = self._checked_weight(user_weight)
 
@@ -151,7 +152,7 @@ class RankingData:
             As for the class; also missing (None, NaN) group labels.
         """
         X = _checked_matrix(X)
-        positive = _checked_labels(y, X.shape[0])
+        positive = _validation.check_labels(y, X.shape[0], name="labels y")
         users, user_of_row = _encode_groups(groups, X.shape[0])
         data = cls.__new__(cls)
         data._assign(X, positive, user_of_row, users)
@@ -416,57 +417,7 @@ def _raise_non_finite(value, row, column):
     )
 
 
-def _checked_labels(y, n_rows):
-    y = _array(y.to_numpy() if hasattr(y, "to_numpy") else y, "y")
-    if y.shape != (n_rows,):
-        raise InputError(f"y has shape {y.shape}, but X has {n_rows} rows")
-    if y.dtype == bool:
-        return y
-    try:
-        values = np.unique(y)
-    except TypeError:
-        raise InputError("labels must be of one type: 0/1, -1/1 or booleans") from None
-    if (
-        np.issubdtype(y.dtype, np.number)
-        and np.isin(values, [-1, 0, 1]).all()
-        and (values.size < 3)
-    ):
-        return y > 0
-    shown = ", ".join(map(str, values[:6])) + (", ..." if values.size > 6 else "")
-    raise InputError(
-        f"labels must be binary (0/1, -1/1 or booleans), found {values.size} values: {shown}; "
-        "turn grades into relevance with a threshold first"
-    )
-
-
-def _checked_indptr(indptr, n_rows):
-    indptr = _array(indptr, "indptr")
-    if indptr.ndim != 1 or indptr.size < 2 or not np.issubdtype(indptr.dtype, np.integer):
-        raise InputError("indptr must be a vector of at least two whole numbers")
-    indptr = indptr.astype(np.int64)  # differences of unsigned numbers are never negative
-    if indptr[0] != 0 or indptr[-1] != n_rows or (np.diff(indptr) < 0).any():
-        raise InputError(
-            f"indptr must rise from 0 to the number of rows ({n_rows}); it goes from "
-            f"{indptr[0]} to {indptr[-1]}"
-        )
-    return indptr
-
-
 def _encode_groups(groups, n_rows):
     if groups is None:
         return np.zeros(1, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
-    groups = _array(groups.to_numpy() if hasattr(groups, "to_numpy") else groups, "groups")
-    if groups.shape != (n_rows,):
-        raise InputError(
-            f"groups has shape {groups.shape}, but X has {n_rows} rows: give one label per row"
-        )
-    missing = groups != groups  # NaN and NaT differ from themselves
-    if groups.dtype == object:
-        missing = missing | np.equal(groups, None)
-    if missing.any():
-        raise InputError(f"group label missing at row {np.flatnonzero(missing)[0]}")
-    try:
-        users, codes = np.unique(groups, return_inverse=True)
-    except (TypeError, ValueError):
-        raise InputError("group labels of different types cannot be sorted; use one type") from None
-    return users, codes.astype(np.int64)
+    return _validation.encode(_validation.check_ids(groups, n_rows))

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from structsvm_papk import metrics
+from structsvm_papk._validation import as_array, as_vector
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import curves, lists
+from structsvm_papk.metrics import comparison, curves, lists
+from structsvm_papk.metrics.segments import levels
 
 POSITIVE, NEGATIVE = "#1b7837", "#b8b8b8"
 _PALETTE = ("#1b5e9b", "#d1690e", "#3c8a4e", "#a83250", "#6f4a9e", "#7a6a2f", "#3aa0a0", "#555555")
@@ -118,6 +120,8 @@ def _estimate(table, metric, level, n_resamples, seed):
     """Mean, ends and users of a metric; NaN where no user has it."""
     if not table.used(metric).any():
         return np.nan, np.nan, np.nan, 0
+    if comparison.no_interval(table, metric) is not None:
+        return table.mean(metric), np.nan, np.nan, int(table.used(metric).sum())
     found = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
     return found.value, found.lower, found.upper, found.n_users
 
@@ -146,11 +150,12 @@ class CurveDisplay(_Display):
         """
         if kind not in ("roc", "pr"):
             raise InputError(f"kind={kind!r} must be 'roc' or 'pr'")
-        y_true, y_score = np.asarray(y_true), np.asarray(y_score)
-        segments = np.full(y_true.shape, "all rows") if segments is None else np.asarray(segments)
+        y_true, y_score = as_array(y_true, "y_true"), as_array(y_score, "y_score")
+        segments = np.full(y_true.shape, "all rows") if segments is None else segments
+        names, codes = levels(as_vector(segments, "segments", y_score.size))
         found = {}
-        for value in np.unique(segments).tolist():
-            rows = segments == value
+        for code, value in enumerate(names):
+            rows = codes == code
             if np.unique(lists.build(y_score[rows], y_true[rows], **options).relevant).size == 2:
                 found[str(value)] = curves.curve(y_score[rows], y_true[rows], **options)
         if not found:

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from structsvm_papk import metrics
+from structsvm_papk import _validation, metrics
 from structsvm_papk._types import Array, Callback, PathLike
 from structsvm_papk.checkpoint import as_checkpoint
 from structsvm_papk.data import RankingData
@@ -160,8 +160,9 @@ class PAPKRanker(BaseEstimator):
         where it is None or a share): leave them out, raise, or count the negatives that they have.
         'cap' leaves out users without a positive or a negative only.
     relevance_threshold : float, optional
-        ``y >= relevance_threshold`` is relevant. Without it y must hold two values, of which the
-        larger is relevant.
+        ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1 or boolean; as other
+        scikit-learn estimators of two classes, `fit` also takes two other values (but not a
+        negative one and 0), of which the larger is relevant.
     n_threads : int
         Threads that share each pass over the data; the result does not depend on it.
     solver_options : dict, optional
@@ -308,8 +309,10 @@ class PAPKRanker(BaseEstimator):
             if sample_weight is not None:
                 raise InputError("sample_weight is not available for Dask; use user_weight")
             return self._fit_dask(X, y, groups)
+        for values, name in ((X, "X"), (y, "y")):
+            _validation.refuse_masked(values, name)  # scikit-learn drops masks
         X, y = validate_data(self, X, y, **_MATRIX)
-        y = _numbers(y)
+        y = _validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
         data = RankingData.from_groups(X, self._relevance(y), groups)
         if sample_weight is not None:
@@ -364,6 +367,7 @@ class PAPKRanker(BaseEstimator):
     def decision_function(self, X: Any) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher."""
         check_is_fitted(self)
+        _validation.refuse_masked(X, "X")
         X = validate_data(self, X, reset=False, **(_MATRIX | {"ensure_all_finite": True}))
         return X @ self.coef_
 
@@ -386,9 +390,7 @@ class PAPKRanker(BaseEstimator):
         """
         groups = self._groups(groups, qid)
         scores = self.decision_function(X)
-        y = _numbers(np.asarray(y))
-        if y.shape != scores.shape:
-            raise InputError(f"y has shape {y.shape}, but X has {scores.size} rows")
+        y = _validation.check_grades(y, scores.size, name="labels y")
         table = metrics.evaluate(
             f"pap@{self.k}",
             scores,
@@ -478,11 +480,16 @@ class PAPKRanker(BaseEstimator):
             raise InputError(
                 f"y holds {classes.size} values; for graded labels give relevance_threshold"
             )
+        if classes[1] == 0:  # where -1/1 and 0/1 are both read, neither is relevant
+            raise InputError(
+                f"y holds {classes[0]} and 0 only, of which neither means relevant; give 0/1, "
+                "-1/1 or booleans, or relevance_threshold"
+            )
         return classes
 
     def _relevance(self, y):
         if self.relevance_threshold is not None:
-            return y >= self.relevance_threshold
+            return _validation.relevance(y, self.relevance_threshold)
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
             raise InputError(f"label {y[unknown][0]} in y was not there in training")
@@ -506,7 +513,8 @@ def user_weights(data: RankingData, sample_weight: ArrayLike) -> Array:
     InputError
         The weights have another shape, or differ within a user.
     """
-    weight = _numbers(np.asarray(sample_weight)).astype(np.float64)
+    weight = _validation.check_grades(sample_weight, data.rows.size, name="sample_weight")
+    weight = weight.astype(np.float64)
     if weight.shape != (data.rows.size,):
         raise InputError(f"sample_weight has shape {weight.shape}, but X has {data.rows.size} rows")
     weight = weight[data.rows]
@@ -536,15 +544,6 @@ def _one_of(groups, qid):
     if groups is not None and qid is not None:
         raise InputError("give groups or qid, not both: they are two names of the same thing")
     return groups if qid is None else qid
-
-
-def _numbers(y):
-    if y.dtype == bool or np.issubdtype(y.dtype, np.number):
-        return y
-    try:
-        return y.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError("Unknown label type: y must hold numbers or booleans") from None
 
 
 def _warn_about(result):

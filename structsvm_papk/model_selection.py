@@ -288,8 +288,9 @@ class _Search:
         for i in np.flatnonzero(self.alive):
             behind = leader - self.values[i]
             behind = behind[np.isfinite(behind)]
-            error = behind.std(ddof=1) / np.sqrt(behind.size) if behind.size > 1 else np.inf
-            self.alive[i] = behind.mean() <= _LOSING * error
+            if behind.size > 1:
+                error = behind.std(ddof=1) / np.sqrt(behind.size)
+                self.alive[i] = not behind.mean() > _LOSING * error
 
     def _choose(self):
         """Index of the chosen setting among those that saw most folds."""

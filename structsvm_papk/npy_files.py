@@ -123,6 +123,14 @@ class NpyFiles:
         return self.X.path
 
     @property
+    def columns_used(self):
+        """One line that says what was taken for the features, the label and the user."""
+        return (
+            f"{self.n_features} features ({self.X.path}), label {self.y.path}, "
+            f"user {self.groups.path}"
+        )
+
+    @property
     def n_rows(self):
         """Number of rows."""
         return self.X.shape[0]

@@ -13,6 +13,7 @@ if sys.platform != "win32":
     import fcntl
 
 _LOCK = "lock"
+_DATA = (".npy", ".parquet")  # what is read of a folder
 
 
 def check_writable(path):
@@ -30,6 +31,43 @@ def check_writable(path):
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     os.close(handle)
     os.unlink(name)
+
+
+def check_apart(outputs, inputs):
+    """Raise `InputError` where a file that is to be written is read too, or is written twice.
+
+    Files are the same where they are one file to the system, whatever their names. Of a folder
+    that is read, the `.npy` and `.parquet` files are; a folder that is written belongs to its run.
+
+    Parameters
+    ----------
+    outputs, inputs : sequence of Path
+    """
+    for place, output in enumerate(outputs):
+        for path in inputs:
+            if _is_same(output, path) or _is_data_of(output, path):
+                raise InputError(
+                    f"{output} is an input of this command ({path}): writing it would destroy "
+                    "the input; choose another name"
+                )
+        for other in outputs[:place]:
+            if _is_same(output, other) or other.resolve() == output.resolve():
+                raise InputError(f"{output} would be written twice; choose different names")
+            for folder, path in ((other, output), (output, other)):
+                if folder.is_dir() and path.resolve().parent == folder.resolve():
+                    raise InputError(f"{path} is in {folder}, which holds the state of the run")
+
+
+def _is_same(one, two):
+    try:
+        return one.samefile(two)
+    except OSError:  # one of them is not there
+        return False
+
+
+def _is_data_of(path, folder):
+    path = path.resolve()
+    return folder.is_dir() and path.parent == folder.resolve() and path.suffix in _DATA
 
 
 def write_atomically(path, content):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from structsvm_papk import readers
+from structsvm_papk import tables
 from structsvm_papk.errors import InputError
 from structsvm_papk.npy_files import NpyFile
 
@@ -32,6 +32,8 @@ class ParquetFiles:
         Columns.
     dtype : dtype
         float32 where every feature column is, else float64.
+    columns_used : str
+        One line that says what was taken for the features, the label and the user.
     """
 
     paths: tuple
@@ -40,11 +42,12 @@ class ParquetFiles:
     label: str
     group: str
     dtype: np.dtype
+    columns_used: str = ""
 
     first_index = None
 
     @classmethod
-    def open(cls, path, label="label", group="group", ignore=()):
+    def open(cls, path, label="label", group=None, ignore=()):
         """Open a file, or the `.parquet` files of a directory in the order of their names.
 
         Raises
@@ -55,7 +58,7 @@ class ParquetFiles:
         paths = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
         if not paths:
             raise InputError(f"{path}: neither X.npy nor a .parquet file in this directory")
-        roles = readers._Roles(label, group, tuple(ignore), True, None)
+        roles = tables.Roles(label, group, tuple(ignore))
         schemas, counts = [], []
         for each in paths:
             with _parquet(each) as file:
@@ -64,19 +67,22 @@ class ParquetFiles:
             if not schemas[-1].equals(schemas[0]):
                 raise InputError(f"{each}: other columns or types than {paths[0]}")
         names = schemas[0].names
-        columns = readers._choose_columns(paths[0], names, roles)
+        columns = tables.choose_columns(paths[0], names, roles)
         if columns.group is None:
-            raise InputError(f"{path}: no column {group!r} for the user; name it with --group")
+            raise InputError(
+                f"{path}: no user column ({', '.join(tables.USER_COLUMNS)}); name it with --group"
+            )
         if not sum(counts):
             raise InputError(f"{path}: no data rows")
-        narrow = all(str(schemas[0].types[c]) == "float" for c in columns.features)
+        narrow = all(str(schemas[0].field(c).type) == "float" for c in columns.features)
         return cls(
             tuple(map(str, paths)),
             tuple(counts),
-            tuple(names[c] for c in columns.features),
+            columns.feature_names,
             label,
-            group,
+            names[columns.group],
             np.dtype(np.float32 if narrow else np.float64),
+            columns.used(),
         )
 
     @property
@@ -183,15 +189,17 @@ class ParquetFiles:
             offset += expected
 
     def _features(self, first, frame, names):
-        positions = [frame.column_names.index(name) for name in names]
-        return self._placed(first, readers._feature_matrix, frame, positions).astype(
+        places = {name: c for c, name in enumerate(frame.column_names)}
+        positions = [places[name] for name in names]
+        return self._placed(first, tables.feature_matrix, frame, positions).astype(
             self.dtype, copy=False
         )
 
     def _labels_and_groups(self, first, frame):
-        label, group = (frame.column_names.index(name) for name in (self.label, self.group))
-        labels = self._placed(first, readers._numbers, frame, label)
-        return labels, self._placed(first, readers._arrow_values, frame, group)
+        names = frame.column_names
+        label, group = names.index(self.label), names.index(self.group)
+        labels = self._placed(first, tables.numbers, frame, label)
+        return labels, self._placed(first, tables.arrow_values, frame, group)
 
     def _placed(self, first, convert, frame, columns):
         try:
@@ -230,7 +238,7 @@ def _frames_of(path, file, groups, columns):
 
 
 def _parquet(path):
-    parquet, ArrowException = readers.arrow_parquet(path)
+    parquet, ArrowException = tables.arrow_parquet(path)
     try:
         # buffered: a column chunk is read in pieces, not as a whole
         return parquet.ParquetFile(os.fspath(path), buffer_size=_BUFFER_BYTES, pre_buffer=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from structsvm_papk import _validation
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.npy_files import NpyFiles
@@ -102,13 +103,15 @@ def _check_piece(source, first, labels, groups):
     bad = np.flatnonzero(~np.isfinite(labels))
     if bad.size:
         raise InputError(f"{source.name}: the label at row {first + bad[0]} is {labels[bad[0]]}")
-    missing = groups != groups
-    if groups.dtype == object:
-        missing = missing | np.equal(groups, None)
-    if np.any(missing):
+    gone = _validation.missing(groups)
+    if gone.any():
         raise InputError(
-            f"{source.name}: the user is missing at row {first + np.flatnonzero(missing)[0]}"
+            f"{source.name}: the user is missing at row {first + np.flatnonzero(gone)[0]}"
         )
+    try:
+        _validation.check_ids(groups, groups.size, "users")
+    except InputError as error:
+        raise InputError(f"{source.name}, from row {first} on: {error}") from None
 
 
 def _check_classes(source, values):

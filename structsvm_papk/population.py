@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import integrate, optimize, stats
 
+from structsvm_papk._validation import as_array
 from structsvm_papk.errors import InputError
 
 
@@ -38,13 +39,13 @@ class DiscreteLaw:
     @classmethod
     def of(cls, values, weights=None):
         """Build from values in any order, with repeats; equal weights when none are given."""
-        values = np.asarray(values, dtype=float).ravel()
+        values = np.asarray(as_array(values, "values"), dtype=float).ravel()
         if weights is None:
             weights = np.full(len(values), 1.0 / max(1, len(values)))
         weights = np.asarray(weights, dtype=float).ravel()
         if len(values) == 0 or weights.shape != values.shape or not np.isfinite(values).all():
             raise InputError("a discrete law needs finite values, one weight for each")
-        if (weights < 0).any() or abs(weights.sum() - 1) > 1e-9:
+        if not (weights >= 0).all() or not abs(weights.sum() - 1) <= 1e-9:
             raise InputError(f"weights must be >= 0 and add to 1, they add to {weights.sum()}")
         distinct, where = np.unique(values, return_inverse=True)
         return cls(distinct[::-1], np.bincount(where, weights=weights)[::-1])
@@ -152,6 +153,8 @@ def normal_risk(mean_pos, std_pos, mean_neg, std_neg, a, b):
     float
     """
     _check_shares(a, b)
+    if not (std_pos > 0 and std_neg > 0):
+        raise InputError(f"standard deviations {std_pos}, {std_neg} must be above 0")
     pos, neg = stats.norm(mean_pos, std_pos), stats.norm(mean_neg, std_neg)
     low, high = pos.isf(a), neg.isf(b)
     below = b * max(0.0, pos.cdf(high) - pos.cdf(low)) if high > low else 0.0

@@ -4,9 +4,7 @@ Files are parsed by fast compiled parsers; only when one of them refuses a file 
 again, line by line, to say where and why.
 """
 
-import csv
 import gzip
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +14,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from structsvm_papk import _validation, tables
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 
-FORMATS = ("svmlight", "csv", "tsv", "parquet")
-_FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
-_DELIMITER = {"csv": ",", "tsv": "\t"}
+FORMATS = ("svmlight", *tables.FORMATS)
 _LARGEST_INDEX = 2**31 - 2
-_LONGEST_USER = 1000  # characters: numpy gives every label the room of the longest
-_TRUTH = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True)
@@ -46,6 +41,10 @@ class Table:
         Column names (CSV, TSV, Parquet).
     first_index : int or None
         0 or 1: the svmlight index of the first column of `X`.
+    columns_used : str
+        One line that says what was taken for the features, the label and the user.
+    remarks : tuple of str
+        What had to be assumed to match the features with those of `like`.
     """
 
     source: str
@@ -54,6 +53,8 @@ class Table:
     groups: np.ndarray | None
     feature_names: tuple | None = None
     first_index: int | None = None
+    columns_used: str = ""
+    remarks: tuple = ()
 
     @property
     def n_features(self) -> int:
@@ -98,8 +99,8 @@ def relevance_from(labels: Array, threshold: float | None, source: Any) -> Array
     values = np.unique(labels)
     if values.size == 1:
         raise InputError(f"{source}: all labels are of one class ({values[0]:g})")
-    if values.size == 2 and np.isin(values, [-1, 0, 1]).all():
-        return labels > values[0]
+    if _validation.is_binary(labels):
+        return labels > 0
     shown = ", ".join(f"{value:g}" for value in values[:6]) + (", ..." if values.size > 6 else "")
     raise InputError(
         f"{source}: labels are not 0/1 or -1/1 ({values.size} values: {shown}); say from which "
@@ -112,11 +113,12 @@ def read_table(
     *,
     format: str | None = None,
     label: str = "label",
-    group: str = "group",
+    group: str | None = None,
     ignore: Sequence[str] = (),
     query: PathLike | None = None,
     require_labels: bool = True,
     like: Any = None,
+    first_index: int | None = None,
 ) -> Any:
     """Read a file of any supported format.
 
@@ -126,8 +128,11 @@ def read_table(
         A name ending in ``.gz`` is decompressed.
     format : {'svmlight', 'csv', 'tsv', 'parquet'}, optional
         By default told from the name; anything unknown is taken as svmlight.
-    label, group : str
-        Columns of the label and of the user (CSV, TSV, Parquet).
+    label : str
+        Column of the label (CSV, TSV, Parquet).
+    group : str, optional
+        Column of the user (CSV, TSV, Parquet); by default the first of `tables.USER_COLUMNS`
+        that the file has.
     ignore : sequence of str
         Columns that are no features (CSV, TSV, Parquet).
     query : path-like, optional
@@ -136,8 +141,12 @@ def read_table(
         Whether a CSV, TSV or Parquet file without the label column is an error.
     like : Table or Model, optional
         Take the features as this object has them: named columns by its `feature_names`, svmlight
-        indices from its `first_index` on, `n_features` of them. By default every column but
-        label, group and ignored ones is a feature, and svmlight features are counted from 0 if
+        indices from its `first_index` on, `n_features` of them. Where it has no names, or the
+        indices of the file could be meant otherwise, `Table.remarks` says what was assumed. By
+        default every column is a feature but the label, those ignored, and those named as users
+        or items usually are (`tables.USER_COLUMNS`, `tables.ITEM_COLUMNS`).
+    first_index : {0, 1}, optional
+        From where the file counts features (svmlight); by default as `like` does, else from 0 if
         the file uses index 0, else from 1.
 
     Returns
@@ -152,24 +161,35 @@ def read_table(
     path = Path(path)
     if "\0" in str(path):
         raise InputError(f"cannot read {str(path)!r}: the name holds a null character")
-    format = format or _format_of(path)
+    format = format or tables.format_of(path) or "svmlight"
     if format not in FORMATS:
         raise InputError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
     if query is not None and format != "svmlight":
         raise InputError(f"{path}: a query file goes with svmlight only; use the group column")
-    roles = _Roles(label, group, tuple(ignore), require_labels, like)
-    try:
-        if format == "svmlight":
-            table = _read_svmlight(path, query, like)
-        elif format == "parquet":
-            table = _read_parquet(path, roles)
-        else:
-            table = _read_text(path, _DELIMITER[format], roles)
-        _refuse_non_finite(table, format)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read {path}: {reason}") from None
+    if first_index is not None and (format != "svmlight" or first_index not in (0, 1)):
+        raise InputError(f"{path}: first_index={first_index} must be 0 or 1, for svmlight only")
+    if format == "svmlight":
+        with tables.reading(path):
+            table = _read_svmlight(path, query, like, first_index)
+            _refuse_non_finite(table, format)
+            return table
+    roles = tables.Roles(label, group, tuple(ignore), require_labels, like)
+    X, labels, groups, columns = tables.read_features(path, format, roles)
+    names = columns.feature_names
+    remarks = _by_position(path, like, names)
+    table = Table(str(path), X, labels, groups, names, None, columns.used(), remarks)
+    _refuse_non_finite(table, format)
     return table
+
+
+def _by_position(path, like, names):
+    """What to say where a model does not name its features and the table does."""
+    if like is None or like.feature_names is not None:
+        return ()
+    return (
+        f"{path}: the model does not name its {len(names)} features, so the columns are taken in "
+        f"this order: {tables.listed(names)}",
+    )
 
 
 def read_ranking_data(
@@ -185,11 +205,6 @@ def read_ranking_data(
     return read_table(path, **how).ranking_data(threshold, one_list)
 
 
-def _format_of(path):
-    suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
-    return _FORMAT_OF_SUFFIX.get(suffixes[-1].lower() if suffixes else "", "svmlight")
-
-
 def _open(path):
     return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
 
@@ -197,7 +212,7 @@ def _open(path):
 # --- svmlight -------------------------------------------------------------------------------
 
 
-def _read_svmlight(path, query, like):
+def _read_svmlight(path, query, like, first_index):
     try:
         with _open(path) as file:
             X, labels, qid = load_svmlight_file(file, zero_based=True, query_id=True)
@@ -205,59 +220,94 @@ def _read_svmlight(path, query, like):
         raise InputError(_first_bad_line(path) or f"{path}: {error}") from None
     if labels.size == 0:
         raise InputError(f"{path}: the file has no data rows")
-    X, first_index = _shift_columns(path, X, like)
-    groups = _svmlight_groups(path, qid, labels.size, _sidecar(path, query))
-    return Table(str(path), X, labels, groups, first_index=first_index)
+    base, remarks = _index_base(path, X, like, first_index)
+    X = _shift_columns(path, X, base, None if like is None else like.n_features)
+    counts = sidecar(path) if query is None else Path(query)
+    groups = _svmlight_groups(path, qid, labels.size, counts)
+    user = "qid" if qid.size else "none" if counts is None else repr(counts.name)
+    used = (
+        f"{path}: {X.shape[1]} features (indices {base} to {base + X.shape[1] - 1}, counted from "
+        f"{base}), label the first number, user {user}"
+    )
+    return Table(str(path), X, labels, groups, None, base, used, remarks)
 
 
-def _shift_columns(path, X, like):
-    """Make column 0 the first feature, without copying the values."""
-    smallest = X.indices.min() if X.nnz else 1
+def _index_base(path, X, like, first_index):
+    """From where the file counts its features, and what to say where it may be otherwise."""
+    smallest = int(X.indices.min()) if X.nnz else 1
     largest = int(X.indices.max()) if X.nnz else 0
-    first_index = getattr(like, "first_index", None)
-    if first_index is None:
-        first_index = 0 if smallest == 0 else 1
-    if smallest < first_index:
-        raise InputError(f"{path}: feature index 0, but the features are counted from 1")
     if largest > _LARGEST_INDEX:
         raise InputError(_first_bad_line(path))
-    shown = largest + 1 - first_index
-    n_features = shown if like is None else like.n_features
+    own = getattr(like, "first_index", None)
+    base = first_index if first_index is not None else own
+    if base is None:
+        base = 0 if smallest == 0 else 1
+    if smallest < base:
+        raise InputError(
+            f"{path}: feature index 0, but the features are counted from 1 (--first-index 0 where "
+            "this file counts them from 0)"
+        )
+    sure = like is None or first_index is not None or not X.nnz
+    return base, () if sure else _assumed_indices(path, like, base, smallest, largest)
+
+
+def _assumed_indices(path, like, base, smallest, largest):
+    """What to say where the indices of a file could be matched with a model's otherwise."""
+    say = f"they are taken as counted from {base} (--first-index says otherwise)"
+    if like.feature_names is not None:
+        return (
+            f"{path}: the model names its features, this file numbers them: they are taken in the "
+            f"order {tables.listed(like.feature_names)}; {say}",
+        )
+    if like.first_index is None:
+        return (f"{path}: the model does not say from where features are counted: {say}",)
+    if smallest >= 1 and largest < like.n_features:
+        return (
+            f"{path}: feature indices run from {smallest} to {largest}, where {like.n_features} "
+            f"features may be counted from 0 or from 1: {say}",
+        )
+    return ()
+
+
+def _shift_columns(path, X, base, n_expected):
+    """Make column 0 the first feature, without copying the values."""
+    largest = int(X.indices.max()) if X.nnz else 0
+    shown = largest + 1 - base
+    n_features = shown if n_expected is None else n_expected
     if shown > n_features:
         raise InputError(
             f"{path}: {shown} features (largest index {largest}), but {n_features} are expected"
         )
     if n_features == 0:
         raise InputError(f"{path}: no row has a feature")
-    X.indices -= first_index
+    X.indices -= base
     arrays = (X.data, X.indices, X.indptr)
-    return sparse.csr_matrix(arrays, shape=(X.shape[0], n_features)), first_index
+    return sparse.csr_matrix(arrays, shape=(X.shape[0], n_features))
 
 
-def _sidecar(path, query):
-    if query is not None:
-        return Path(query)
+def sidecar(path: Path) -> Path | None:
+    """The file beside an svmlight file that counts the rows of each user; None without one."""
     plain = path.with_suffix("") if path.suffix == ".gz" else path
     candidates = [Path(f"{path}.query"), Path(f"{plain}.query"), Path(f"{plain}.query.gz")]
     return next((candidate for candidate in candidates if candidate.exists()), None)
 
 
-def _svmlight_groups(path, qid, n_rows, sidecar):
+def _svmlight_groups(path, qid, n_rows, counted):
     if qid.size not in (0, n_rows):
         line = _first_line_without_qid(path)
         raise InputError(f"{path}, line {line}: no qid, though other rows have one")
-    if sidecar is None:
+    if counted is None:
         return qid if qid.size else None
-    counts = _read_counts(sidecar)
+    counts = _read_counts(counted)
     if sum(counts) != n_rows:  # of Python's integers: a sum in int64 could wrap around
         raise InputError(
-            f"{sidecar}: its {len(counts)} counts add up to {sum(counts)}, "
+            f"{counted}: its {len(counts)} counts add up to {sum(counts)}, "
             f"but {path} has {n_rows} rows"
         )
     groups = np.repeat(np.arange(len(counts)), counts)
     if qid.size and not _same_partition(groups, qid):
         raise InputError(
-            f"{path} names its users by qid, and {sidecar} divides the rows differently; "
+            f"{path} names its users by qid, and {counted} divides the rows differently; "
             "remove the one that is wrong"
         )
     return qid if qid.size else groups
@@ -343,271 +393,6 @@ def _first_line_without_qid(path):
     )
 
 
-# --- CSV and TSV ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Roles:
-    """What the caller says about named columns."""
-
-    label: str
-    group: str
-    ignore: tuple
-    require_labels: bool
-    like: object
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Where the features, the label and the user stand; None for a column that is absent."""
-
-    names: list
-    features: list
-    label: int | None
-    group: int | None
-
-
-def _choose_columns(path, names, roles):
-    _check_names(path, names)
-    if roles.label == roles.group and roles.label in names:
-        raise InputError(f"{path}: column {roles.label!r} cannot be both the label and the user")
-    if roles.require_labels and roles.label not in names:
-        raise InputError(
-            f"{path}: no column {roles.label!r} for the label; the columns are {_names(names)}; "
-            "choose one with --label"
-        )
-    absent = [name for name in roles.ignore if name not in names]
-    if absent:
-        raise InputError(f"{path}: no column {absent[0]!r} to ignore; it has {_names(names)}")
-    return _Columns(
-        names,
-        _feature_columns(path, names, roles),
-        names.index(roles.label) if roles.label in names else None,
-        names.index(roles.group) if roles.group in names else None,
-    )
-
-
-def _check_names(path, names):
-    twice = [name for position, name in enumerate(names) if name in names[:position]]
-    if twice:
-        raise InputError(f"{path}: column {twice[0]!r} appears more than once")
-    if "" in names:
-        raise InputError(
-            f"{path}: column {names.index('') + 1} has no name (pandas writes its index so: "
-            "use to_csv(index=False))"
-        )
-
-
-def _feature_columns(path, names, roles):
-    wanted = getattr(roles.like, "feature_names", None)
-    if wanted is not None:
-        absent = [name for name in wanted if name not in names]
-        if absent:
-            raise InputError(f"{path}: no column {absent[0]!r}, a feature of the model")
-        return [names.index(name) for name in wanted]
-    others = {roles.label, roles.group, *roles.ignore}
-    features = [c for c, name in enumerate(names) if name not in others]
-    if not features:
-        raise InputError(f"{path}: no feature column; the columns are {_names(names)}")
-    if roles.like is not None and len(features) != roles.like.n_features:
-        raise InputError(
-            f"{path}: {len(features)} features, but {roles.like.n_features} are expected"
-        )
-    return features
-
-
-def _names(header):
-    return ", ".join(repr(name) for name in header[:8]) + (", ..." if len(header) > 8 else "")
-
-
-def _text(path):
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return open(path, encoding="utf-8-sig", newline="")
-
-
-def _read_text(path, delimiter, roles):
-    users = {}
-    try:
-        with _text(path) as file:
-            names = next(csv.reader(file, delimiter=delimiter), None)
-            if not names:
-                raise InputError(f"{path}: the first line must name the columns, but it is empty")
-            columns = _choose_columns(path, names, roles)
-            values = _parse_rows(path, file, delimiter, columns, users)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} is not a readable text file: {error}") from None
-    X = np.ascontiguousarray(np.take(values, columns.features, axis=1))
-    labels = None if columns.label is None else values[:, columns.label].copy()
-    groups = None
-    if columns.group is not None:
-        groups = _natural(path, list(users))[values[:, columns.group].astype(np.int64)]
-    return Table(str(path), X, labels, groups, tuple(names[c] for c in columns.features))
-
-
-def _parse_rows(path, file, delimiter, columns, users):
-    """All columns as one float matrix: ignored ones are 0, users are coded as they appear."""
-    width = len(columns.names)
-    used = {*columns.features, columns.label, columns.group}
-    converters = {c: _nothing for c in range(width) if c not in used}
-    if columns.group is not None:
-        converters[columns.group] = lambda text: users.setdefault(text, len(users))
-    if columns.label is not None:
-        converters[columns.label] = _label_value
-    form = {"delimiter": delimiter, "quotechar": '"', "comments": None, "encoding": None}
-    try:
-        rows = _after_blank_lines(path, file)
-        values = np.loadtxt(rows, converters=converters, ndmin=2, **form)
-    except UnicodeDecodeError:
-        raise
-    except ValueError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # numpy takes Ctrl-C for a bad number
-            raise error.__cause__ from None
-        place = _first_bad_row(path, delimiter, columns)
-        raise InputError(place or f"{path}: {error}") from None
-    if values.shape[1] != width or "" in users:
-        raise InputError(_first_bad_row(path, delimiter, columns))
-    return values
-
-
-def _nothing(text):
-    return 0.0
-
-
-def _after_blank_lines(path, file):
-    """The file from its first row on; numpy only warns where there is none."""
-    for line in file:
-        if line.strip():
-            return _chain(line, file)
-    raise InputError(f"{path}: the file has a header, but no data rows")
-
-
-def _chain(first, rest):
-    yield first
-    yield from rest
-
-
-def _label_value(text):
-    known = _TRUTH.get(text.strip().lower())
-    return float(text) if known is None else known
-
-
-def _natural(path, labels):
-    """Users as whole numbers where they all are, else as text."""
-    for label in labels:
-        if len(label) > _LONGEST_USER or "\0" in label:
-            raise InputError(
-                f"{path}: the user {label[:40]!r}.. is longer than {_LONGEST_USER} characters or "
-                "holds a null character; name users by short texts or numbers"
-            )
-    try:
-        numbers = [int(text) for text in labels]
-        if len(set(numbers)) == len(labels):
-            return np.array(numbers, dtype=np.int64)
-    except (ValueError, OverflowError):
-        pass
-    return np.array(labels)
-
-
-def _first_bad_row(path, delimiter, columns):
-    with _text(path) as file:
-        rows = csv.reader(file, delimiter=delimiter)
-        next(rows)
-        for row in rows:
-            reason = row and _what_is_wrong_in_row(row, columns)
-            if reason:
-                return f"{path}, line {rows.line_num}: {reason}"
-    return None
-
-
-def _what_is_wrong_in_row(row, columns):
-    names = columns.names
-    if len(row) != len(names):
-        return f"{len(row)} fields, but the first line names {len(names)} columns"
-    if columns.group is not None and row[columns.group] == "":
-        return f"the user is missing (column {names[columns.group]!r})"
-    for c in columns.features:
-        if not _is_a(float, row[c]):
-            return f"column {names[c]!r} holds {row[c][:40]!r}, which is not a number"
-    if columns.label is not None and not _is_a(_label_value, row[columns.label]):
-        return f"the label {row[columns.label][:40]!r} is not a number"
-    return None
-
-
-# --- Parquet --------------------------------------------------------------------------------
-
-
-def arrow_parquet(path: object) -> tuple[Any, Any]:
-    """The module ``pyarrow.parquet`` and Arrow's exception; refuses the file where it is absent."""
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise InputError(
-            f"reading Parquet ({path}) needs pyarrow: pip install pyarrow (the extra 'frames')"
-        ) from None
-    return parquet, ArrowException
-
-
-def _read_parquet(path, roles):
-    parquet, ArrowException = arrow_parquet(path)
-    try:
-        with open(path, "rb") as file:
-            # Arrow's own threads can abort the process when it ends
-            frame = parquet.read_table(file, use_threads=False, pre_buffer=False)
-            return _parquet_table(path, frame, roles)
-    except (ArrowException, UnicodeDecodeError) as error:  # text is decoded as it is taken out
-        raise InputError(f"{path} is not a readable Parquet file: {error}") from None
-
-
-def _parquet_table(path, frame, roles):
-    if frame.num_rows == 0:
-        raise InputError(f"{path}: the file has no data rows")
-    columns = _choose_columns(path, frame.column_names, roles)
-    return Table(
-        str(path),
-        _feature_matrix(path, frame, columns.features),
-        None if columns.label is None else _numbers(path, frame, columns.label),
-        None if columns.group is None else _arrow_values(path, frame, columns.group),
-        tuple(frame.column_names[c] for c in columns.features),
-    )
-
-
-def _feature_matrix(path, frame, features):
-    narrow = all(str(frame.schema.types[c]) == "float" for c in features)
-    X = np.empty((frame.num_rows, len(features)), dtype=np.float32 if narrow else np.float64)
-    for position, c in enumerate(features):
-        X[:, position] = _numbers(path, frame, c)
-    return X
-
-
-def _numbers(path, frame, c):
-    values = _arrow_values(path, frame, c)
-    try:
-        if values.dtype.kind in "mM":
-            raise TypeError("a time is no number: its unit would decide the value")
-        return values if values.dtype == np.float32 else values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{path}: column {frame.column_names[c]!r} has type {frame.schema.types[c]}, "
-            "not numbers; drop or encode it first"
-        ) from None
-
-
-def _arrow_values(path, frame, c):
-    column = frame.column(c)
-    if column.type.num_fields and not str(column.type).startswith("dictionary"):
-        raise InputError(
-            f"{path}: column {frame.column_names[c]!r} has type {column.type}: nested values "
-            "are neither features nor users"
-        )
-    if column.null_count:
-        row = np.flatnonzero(column.is_null().to_numpy())[0]
-        raise InputError(
-            f"{path}: column {frame.column_names[c]!r} is missing at row {row} (counted from 0)"
-        )
-    return column.to_numpy()
-
-
 # --- checks common to all formats -----------------------------------------------------------
 
 
@@ -615,7 +400,7 @@ def _who_are_the_users(table):
     where = (
         "no qid: in the rows and no .query file beside it"
         if table.feature_names is None
-        else "no group column; name it with --group"
+        else "no user column; name it with --group"
     )
     return (
         f"{table.source} does not say which rows belong to which user ({where}); "
@@ -649,20 +434,8 @@ def _refuse_non_finite(table, format):
 
 
 def _place(table, row, format):
+    if format != "svmlight":
+        return tables.place(table.source, row, format)
     path = Path(table.source)
-    if format == "parquet":
-        return f"{path}, row {row} (counted from 0)"
-    if format == "svmlight":
-        lines = (number for number, _ in _data_lines(path))
-        return f"{path}, line {_nth(lines, row)}"
-    with _text(path) as file:
-        rows = csv.reader(file, delimiter="," if format == "csv" else "\t")
-        lines = (rows.line_num for fields in rows if fields)
-        try:
-            return f"{path}, line {_nth(lines, row + 1)}"
-        except csv.Error:  # it limits the length of a field, numpy does not
-            return f"{path}, row {row} (counted from 0)"
-
-
-def _nth(items, n):
-    return next((item for position, item in enumerate(items) if position == n), "?")
+    lines = (number for number, _ in _data_lines(path))
+    return f"{path}, line {next((line for n, line in enumerate(lines) if n == row), '?')}"

@@ -5,6 +5,7 @@ page only picks among them. plotly.js is embedded, nothing is loaded from elsewh
 """
 
 import json
+from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
@@ -31,7 +32,9 @@ def page(
     title="Ranking report",
     segments=None,
     comparisons=None,
+    interval="bootstrap",
     level=0.95,
+    n_resamples=2000,
     seed=0,
     **options,
 ):
@@ -51,8 +54,8 @@ def page(
     segments : dict of str to array, optional
     comparisons : list of Comparison, optional
         Shown as a table, see `metrics.compare`.
-    level, seed
-        Of the intervals.
+    interval, level, n_resamples, seed
+        Of the intervals, see `metrics.interval`; `interval="none"` leaves them out.
     **options
         Of `metrics.evaluate`.
 
@@ -66,21 +69,58 @@ def page(
     by_k = metrics.evaluate(ks, scores, labels, groups, **options)
     threshold = options.get("relevance_threshold")
     rows = lists.build(scores, labels, groups, relevance_threshold=threshold)
+    intervals = Intervals(interval, level, n_resamples, seed)
     payload = {
         "title": title,
         "k": k,
         "data": f"{rows.scores.size} rows, {rows.n_users} users",
         "conventions": str(table.conventions),
-        "summary": _summary(table, level, seed),
-        "segments": _segments(table, level, seed),
+        "summary": _summary(table, intervals),
+        "segments": _segments(table, intervals),
         "comparison": _comparison(comparisons),
         "mean_pap": [
             {"value": _plain(by_k.mean(name)), "n_used": int(by_k.used(name).sum())} for name in ks
         ],
-        "users": _users(rows, by_k, n_users),
+        **_users(rows, by_k, n_users),
         **_pooled(rows),
     }
     return _filled(payload)
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """How intervals are made: the same for whoever shows them.
+
+    Attributes
+    ----------
+    method : str
+        Of `metrics.interval`, or none.
+    level : float
+    n_resamples, seed : int
+    """
+
+    method: str = "bootstrap"
+    level: float = 0.95
+    n_resamples: int = 2000
+    seed: int = 0
+
+    def ends(self, table, metric):
+        """Lower and upper end for the mean of a metric; None where there is no interval."""
+        if self.method == "none" or table.is_pooled or not table.used(metric).any():
+            return None
+        if self.method == "bootstrap" and metrics.no_interval(table, metric) is not None:
+            return None  # too few users to resample
+        made = metrics.interval(
+            table, metric, method=self.method, level=self.level,
+            n_resamples=self.n_resamples, seed=self.seed,
+        )  # fmt: skip
+        return made.lower, made.upper
+
+    def heading(self):
+        """The heading of their column."""
+        if self.method == "none":
+            return "interval"
+        return f"{100 * self.level:g}% interval, {self.method}"
 
 
 def write_page(path, scores, labels, groups=None, **how):
@@ -123,40 +163,38 @@ def _shown(value, digits=4):
     return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
 
 
-def _interval(table, metric, level, seed):
-    if table.pooled or not table.used(metric).any():
-        return "–"
-    found = metrics.interval(table, metric, level=level, seed=seed, n_resamples=1000)
-    return f"{found.lower:.4f} – {found.upper:.4f}"
+def _span(table, metric, intervals):
+    ends = intervals.ends(table, metric)
+    return "–" if ends is None else f"{ends[0]:.4f} – {ends[1]:.4f}"
 
 
-def _summary(table, level, seed):
+def _summary(table, intervals):
     rows = []
     for summary in table.summary():
         touched = ", ".join(
             f"{n} {rule.replace('_', ' ')}" for rule, n in summary.touched.items() if n
         )
         rows.append([
-            summary.metric, _shown(summary.value), _interval(table, summary.metric, level, seed),
+            summary.metric, _shown(summary.value), _span(table, summary.metric, intervals),
             f"{summary.n_used} of {summary.n_users}", touched or "none",
         ])  # fmt: skip
-    head = ["metric", "mean", f"{level:.0%} interval", "users used", "touched by a rule"]
+    head = ["metric", "mean", intervals.heading(), "users used", "touched by a rule"]
     return {"head": head, "rows": rows}
 
 
-def _segments(table, level, seed):
+def _segments(table, intervals):
     if not table.segments:
         return None
     rows = [
         [
             f"{s.column} = {s.value}", str(s.n_rows), str(s.n_pos), metric,
-            _shown(s.table.mean(metric)), _interval(s.table, metric, level, seed),
+            _shown(s.table.mean(metric)), _span(s.table, metric, intervals),
             str(int(s.table.used(metric).sum())),
         ]
         for s in table.segments
         for metric in table.metrics
     ]  # fmt: skip
-    head = ["segment", "rows", "positives", "metric", "mean", f"{level:.0%} interval", "users"]
+    head = ["segment", "rows", "positives", "metric", "mean", intervals.heading(), "users"]
     return {"title": "Segments", "head": head, "rows": rows}
 
 
@@ -166,14 +204,15 @@ def _comparison(comparisons):
     rows = [
         [
             c.metric, _shown(c.first), _shown(c.second), _shown(c.difference),
-            f"{c.lower:.4f} – {c.upper:.4f}", f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}",
+            "–" if np.isnan(c.lower) else f"{c.lower:.4f} – {c.upper:.4f}",
+            f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}",
             str(c.n_users),
         ]
         for c in comparisons
     ]  # fmt: skip
     first = comparisons[0]
     head = [
-        "metric", "this", "other", "difference", f"{first.level:.0%} interval", "p",
+        "metric", "this", "other", "difference", f"{100 * first.level:g}% interval", "p",
         f"p ({first.correction})", "users",
     ]  # fmt: skip
     return {"title": "Comparison", "head": head, "rows": rows}
@@ -229,21 +268,38 @@ def _histogram(rows):
 
 
 def _users(rows, by_k, n_users):
-    """Lists of the first users with both classes: order, labels, scores, pAp@k for every k."""
-    mixed = np.flatnonzero((by_k.n_pos > 0) & (by_k.n_neg > 0))[:n_users]
-    chosen = mixed if mixed.size else np.arange(min(1, rows.n_users))
-    return [_user(rows, by_k, int(u)) for u in chosen]
+    """The first users with both classes, and a sentence that says how many these are."""
+    mixed = np.flatnonzero((by_k.n_pos > 0) & (by_k.n_neg > 0))
+    chosen = mixed[:n_users] if mixed.size else np.arange(min(1, rows.n_users))
+    note = f"{chosen.size} of {rows.n_users} users can be chosen"
+    if chosen.size < mixed.size:
+        note += f": the first of {mixed.size} that have positives and negatives"
+    return {"users": [_user(rows, by_k, int(u)) for u in chosen], "users_note": note}
 
 
 def _user(rows, by_k, u):
     part = slice(rows.indptr[u], rows.indptr[u + 1])
     scores, relevant = rows.scores[part], rows.relevant[part]
-    order = np.lexsort((relevant, -scores))
-    shown = order[:_MAX_ROWS]
+    shown = np.lexsort((relevant, -scores))[:_MAX_ROWS]
     return {
         "name": str(by_k.users[u]),
+        **_pairs(scores, relevant),
         "scores": np.clip(scores[shown], -1e300, 1e300).tolist(),
         "labels": relevant[shown].tolist(),
         "pap": [_plain(value) for value in by_k.values[u]],
-        "cut": bool(order.size > _MAX_ROWS),
+    }
+
+
+def _pairs(scores, relevant):
+    """Counts of a user's whole list; only its best rows are drawn."""
+    pos, neg = scores[relevant == 1], np.sort(scores[relevant == 0])
+    below, not_above = (np.searchsorted(neg, pos, side).sum() for side in ("left", "right"))
+    n_pairs = pos.size * neg.size
+    return {
+        "n_pos": pos.size,
+        "n_neg": neg.size,
+        "concordant": int(below),
+        "tied": int(not_above - below),
+        "discordant": int(n_pairs - not_above),
+        "auc": float((below + not_above) / 2 / n_pairs) if n_pairs else None,
     }

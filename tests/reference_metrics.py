@@ -1,5 +1,7 @@
 """Ranking metrics by brute force, written from their formulas; for lists of up to eight rows."""
 
+import math
+from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
@@ -45,37 +47,56 @@ def auc(scores, relevant, ties):
     return _pair_gain(scores, relevant, ties, n_pos, n_neg, n_pos * n_neg)
 
 
-def _precision(ordered, k, _):
-    return sum(ordered[:k]) / k
+def _precision(ordered, k, _, length):
+    return Fraction(int(sum(ordered[: min(k, length)])), k)
 
 
-def _recall(ordered, k, _):
-    return sum(ordered[:k]) / sum(ordered)
+def _recall(ordered, k, _, length):
+    return Fraction(int(sum(ordered[: min(k, length)])), int(sum(ordered)))
 
 
-def _ap(ordered, _, __):
-    found = [sum(ordered[: r + 1]) / (r + 1) for r, y in enumerate(ordered) if y]
-    return sum(found) / len(found)
+def _ap(ordered, _, __, length):
+    terms = [
+        Fraction(int(sum(ordered[: r + 1])), r + 1) for r, y in enumerate(ordered[:length]) if y
+    ]
+    return sum(terms) / Fraction(int(sum(ordered)))
 
 
-def _rr(ordered, _, __):
-    return 1.0 / (1 + list(ordered).index(1))
+def _rr(ordered, _, __, length):
+    hits = [r for r, y in enumerate(ordered[:length]) if y]
+    return Fraction(1, 1 + hits[0]) if hits else Fraction(0)
 
 
-def _ndcg(ordered, k, discount):
+def _ndcg(ordered, k, discount, length):
     def dcg(ys):
-        return sum(y * discount(r + 1) for r, y in enumerate(ys[:k]))
+        return math.fsum(y * discount(r + 1) for r, y in enumerate(ys))
 
-    return dcg(list(ordered)) / dcg(sorted(ordered, reverse=True))
+    return dcg(ordered[: min(k, length)]) / dcg(sorted(ordered, reverse=True)[:k])
 
 
-def _auc_at_k(ordered, k, _):
-    top = list(ordered[:k])
+def _auc_at_k(ordered, k, _, length):
+    top = list(ordered[: min(k, length)])
     pos = [r for r, y in enumerate(top) if y]
     neg = [r for r, y in enumerate(top) if not y]
     if not pos or not neg:
-        return float(bool(pos))
-    return np.mean([a < b for a in pos for b in neg])
+        return Fraction(bool(pos))
+    return Fraction(sum(a < b for a in pos for b in neg), len(pos) * len(neg))
+
+
+def _pap(ordered, k, few, length, all_positives=False):
+    """Each counted positive that is shown wins k pairs less the negatives before it."""
+    places = [r for r, y in enumerate(ordered) if y]
+    counted = places if all_positives else places[:k]
+    n_neg = len(ordered) - len(places)
+    if n_neg < k and (few not in ("normalise", "as_wins") or (few == "normalise" and not n_neg)):
+        return np.nan
+    wide = min(k, n_neg) if few == "normalise" else k
+    won = sum(wide - min(wide, r - i) for i, r in enumerate(counted) if r < length)
+    return Fraction(won, len(counted) * wide)
+
+
+def _pauc(ordered, k, few, length):
+    return _pap(ordered, k, few, length, all_positives=True)
 
 
 RANKED = {
@@ -85,33 +106,55 @@ RANKED = {
     "rr": _rr,
     "ndcg": _ndcg,
     "auc_at_k": _auc_at_k,
+    "pap": _pap,
+    "pauc": _pauc,
 }
+_MEAN_OF_THE_EXTREMES = ("auc_at_k", "pap", "pauc")
 
 
-def ranked(name, scores, gains, ties, k=None, discount=None):
-    """A metric of an order: gains last or first in tied blocks, or the mean over all orders."""
+def ranked(name, scores, gains, ties, k=None, option=None, length=None):
+    """A metric of an order: gains last or first in tied blocks, or the mean over all orders.
+
+    `option` is the discount of NDCG, or the rule of pAp and pAUC for few negatives. Only the first
+    `length` places are shown; by default all are.
+    """
+    length = len(scores) if length is None else length
     if ties == "threshold" and name == "ap":
-        return _threshold_ap(scores, gains)
+        return _threshold_ap(scores, gains, length)
 
     def value(order):
-        return RANKED[name]([gains[row] for row in order], k, discount)
+        return RANKED[name]([gains[row] for row in order], k, option, length)
 
     rows = range(len(scores))
     worst = value(sorted(rows, key=lambda r: (-scores[r], gains[r])))
     best = value(sorted(rows, key=lambda r: (-scores[r], -gains[r])))
     if ties in ("loss", "win"):
-        return worst if ties == "loss" else best
-    if name == "auc_at_k":
-        return 0.5 * (worst + best)
-    return float(np.mean([value(order) for order in orders(np.asarray(scores))]))
+        return float(worst if ties == "loss" else best)
+    if name in _MEAN_OF_THE_EXTREMES:
+        return float((worst + best) / 2)
+    values = [value(order) for order in orders(np.asarray(scores))]
+    # discounts are floats: their sum is rounded once; everything else is exact
+    return math.fsum(values) / len(values) if name == "ndcg" else float(sum(values) / len(values))
 
 
-def _threshold_ap(scores, relevant):
-    scores, relevant = np.asarray(scores), np.asarray(relevant)
-    total = 0.0
-    for s in sorted(set(scores)):
-        total += relevant[scores == s].sum() * relevant[scores >= s].mean()
-    return total / relevant.sum()
+def cuts_a_tie(scores, gains, length):
+    """Whether the places shown depend on the order of rows that tie but differ in gain."""
+    in_order = sorted(scores, reverse=True)
+    if not 0 < length < len(scores) or in_order[length - 1] != in_order[length]:
+        return False
+    block = np.asarray(scores) == in_order[length]
+    return len(set(np.asarray(gains)[block].tolist())) > 1
+
+
+def _threshold_ap(scores, relevant, length):
+    """Of the list as shown: a block of equal scores is one threshold."""
+    order = sorted(range(len(scores)), key=lambda r: -scores[r])[:length]
+    total = Fraction(0)
+    for s in {scores[r] for r in order}:
+        block = [relevant[r] for r in order if scores[r] == s]
+        called = [relevant[r] for r in order if scores[r] >= s]
+        total += int(sum(block)) * Fraction(int(sum(called)), len(called))
+    return float(total / int(sum(relevant)))
 
 
 def per_user(metric, scores, labels, groups):

@@ -281,6 +281,39 @@ def test_required_users_is_the_smallest_number(method):
     assert widths[0] <= 0.0502 and widths[1] > 0.05
 
 
+def zeros_and_ones(n, mean):
+    return np.repeat([1.0, 0.0], [round(n * mean), n - round(n * mean)])
+
+
+@pytest.mark.parametrize("method", ["kl", "hoeffding", "bernstein"])
+@pytest.mark.parametrize("mean", [0.5, 0.25])
+def test_required_users_are_enough_for_every_sample_with_that_mean(method, mean):
+    for target in np.linspace(0.02, 0.15, 27):
+        n = bounds.required_users(target, method=method, mean=mean)
+        whole = [m for m in range(n - 4, n + 4) if m * mean == int(m * mean)]
+        for m in whole:
+            found = bounds.many_users(zeros_and_ones(m, mean), method=method)
+            assert (found.half_width <= target + 1e-12) == (m >= n)
+
+
+def test_masked_risks_are_refused():
+    with pytest.raises(InputError, match="masked values in row 1"):
+        bounds.many_users(np.ma.array([0.5, 9.0], mask=[0, 1]))
+
+
+def test_how_many_users_put_the_mean_within_a_tenth():
+    """Figures of docs/bounds.md: half of the interval's width, and the farther end."""
+
+    def farthest(n):
+        means = (bounds.many_users([m] * n) for m in np.linspace(0.4, 0.6, 201))
+        return max(max(f.upper - f.risk, f.risk - f.lower) for f in means)
+
+    assert bounds.required_users(0.1) == 181
+    assert bounds.required_users(0.1, method="hoeffding") == 185
+    assert farthest(181) > 0.1008
+    assert farthest(184) > 0.1 >= farthest(185)
+
+
 def test_plot_draws_no_vacuous_values():
     axes = bounds.plot_uniform(500, 2000, 100, n_features=5)
     for line in axes[1].get_lines():
@@ -301,8 +334,8 @@ def test_plot_draws_no_vacuous_values():
         (lambda: bounds.uniform(5, 10, 3, n_features=2, gamma="mine"), "gamma"),
         (lambda: bounds.uniform(5, 10, 3, n_features=2, constant=2), "constant"),
         (lambda: bounds.uniform(5, 10, 3, vc_dim=2, growth="cover"), "cover"),
-        (lambda: bounds.held_out([1.0, np.nan, 0], [1, 0, 0], 1), "NaN at row 1"),
-        (lambda: bounds.held_out([1.0, 2, 0], [1, 0, 2], 1), "0 or 1"),
+        (lambda: bounds.held_out([1.0, np.nan, 0], [1, 0, 0], 1), "NaN in row 1"),
+        (lambda: bounds.held_out([1.0, 2, 0], [1, 0, 2], 1), "not binary: 2 in row"),
         (lambda: bounds.held_out([1.0, 2, 0], [1, 0, 0], 3), "k = 3"),
         (lambda: bounds.held_out([1.0, 2], [0, 0], 1), "no positives"),
         (lambda: bounds.held_out([1.0, 2], [1, 0], 1, 0.05, "exact"), "method"),

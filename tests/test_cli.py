@@ -28,7 +28,8 @@ def files(tmp_path_factory):
     (place / "qid.txt").write_text("".join(f"{g} qid:{u} {f}\n" for g, u, f, _ in rows))
     (place / "side.txt").write_text("".join(f"{g} {f}\n" for g, _, f, _ in rows))
     (place / "side.txt.query").write_text("20\n" * 12)
-    lines = [",".join(map(repr, [int(g), int(u), *x])) for g, u, _, x in rows]
+    # users are text there: of two digits, so that they are in the same order in every file
+    lines = [f"{g},{u:02d}," + ",".join(map(repr, x)) for g, u, _, x in rows]
     (place / "rows.csv").write_text("grade,user,a,b,c\n" + "\n".join(lines) + "\n")
     (place / "noise.txt").write_text(
         "".join(f"{i % 2} qid:{i // 8} 1:1.0\n" for i in range(32))  # the feature says nothing
@@ -72,6 +73,42 @@ def test_fit_then_predict_on_every_format(files, tmp_path, capsys):
         np.testing.assert_allclose(scores, X @ coefs[-1], rtol=1e-12)
         capsys.readouterr()
     np.testing.assert_allclose(coefs[1:], [coefs[0]] * 2)
+
+
+def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys):
+    rows = (files / "rows.csv").read_text().replace("grade,user,a,b,c", "grade,user_id,item_id,b,c")
+    path, model = tmp_path / "rows.csv", tmp_path / "m"
+    path.write_text(rows)
+    for group in ([], ["--group", "user_id"]):
+        assert run("fit", path, *PROBLEM, *CSV[:2], *group, "-o", model) == 0
+        assert (
+            f"{path}: 2 features ('b', 'c'), label 'grade', user 'user_id', ignored 'item_id'\n"
+        ) in capsys.readouterr().err
+        assert load_model(model).feature_names == ("b", "c")
+    assert run("compare", path, *PROBLEM, *CSV[:2], "--surrogate", "ts", "--test", path) == 0
+    assert capsys.readouterr().err.count("2 features ('b', 'c')") == 2
+    assert run("fit", files / "qid.txt", *PROBLEM, "-o", model) == 0
+    assert "3 features (indices 1 to 3, counted from 1)" in capsys.readouterr().err
+
+
+def test_predict_and_evaluate_say_what_they_assume(files, tmp_path, capsys):
+    model, shifted = tmp_path / "m", tmp_path / "rows.txt"
+    assert run("fit", files / "qid.txt", *PROBLEM, "-o", model) == 0
+    capsys.readouterr()
+    shifted.write_text("2 qid:1 1:0.5 2:1.5\n0 qid:1 1:2 2:-1\n")  # the model's indices less 1
+    predict, evaluate = ["predict", model, shifted], ["evaluate", model, shifted, "-m", "auc"]
+    for command in (predict, evaluate):
+        assert run(*command) == 0
+        assert "may be counted from 0 or from 1: they are taken as counted from 1" in (
+            capsys.readouterr().err
+        )
+        assert run(*command, "--first-index", "0") == 0
+        assert "may be counted" not in capsys.readouterr().err
+    assert run(*predict, "--first-index", "0", "-o", tmp_path / "s") == 0
+    expected = np.array([[0, 0.5, 1.5], [0, 2, -1]]) @ load_model(model).coef
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "s"), expected, rtol=1e-12)
+    assert run("predict", model, files / "rows.csv", *CSV) == 0
+    assert "the columns are taken in this order: 'a', 'b', 'c'" in capsys.readouterr().err
 
 
 def test_model_remembers_what_prediction_needs(files, tmp_path):
@@ -315,6 +352,83 @@ def test_an_output_that_cannot_be_written_is_an_error_without_a_traceback():
     assert done.stderr == "Error: cannot write the output: No space left on device\n"
 
 
-def test_without_a_standard_output_the_work_is_done_all_the_same(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "stdout", None)
-    assert cli.main(["reproduce", "table1"]) == 0
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_results_that_nobody_could_read_are_no_success(files, tmp_path, arguments):
+    """With standard output closed the work is done, files are written, and the status says so."""
+    main = "import sys; from structsvm_papk.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = f"{sys.executable} -c '{main}'"
+    model, scores = tmp_path / "m", tmp_path / "scores"
+    for command in (
+        f"fit {files}/qid.txt {' '.join(PROBLEM)} -o {model}",
+        f"predict {model} {files}/qid.txt",
+        "reproduce table1",
+    ):
+        line = " ".join([program, command, *arguments])
+        done = subprocess.run(f"{line} >&-", shell=True, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert done.stderr.endswith("Error: cannot write the output: standard output is closed\n")
+        assert "Traceback" not in done.stderr
+    line = f"{program} predict {model} {files}/qid.txt -o {scores} >&-"
+    assert subprocess.run(line, shell=True, capture_output=True).returncode == 0
+    assert load_model(model).n_features == 3 and np.loadtxt(scores).size == 240
+
+
+def _links(path, link):
+    """Other names of one file: by another path, a symbolic link and a hard one."""
+    (link / "sub").mkdir(exist_ok=True)
+    for name in ("soft", "hard"):
+        (link / name).unlink(missing_ok=True)
+    (link / "soft").symlink_to(path)
+    os.link(path, link / "hard")
+    return [path, link / "sub" / ".." / path.name, link / "soft", link / "hard"]
+
+
+def test_no_command_writes_over_what_it_reads(files, tmp_path, capsys):
+    data, model = tmp_path / "rows.csv", tmp_path / "m"
+    data.write_text((files / "rows.csv").read_text())
+    fit = ["fit", data, *PROBLEM, *CSV]
+    assert run(*fit, "-o", model) == 0
+    capsys.readouterr()
+    scored = tmp_path / "scored.csv"
+    scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
+    for path, command, output in [
+        (data, fit, "-o"),
+        (data, ["predict", model, data], "-o"),
+        (model, ["predict", model, data], "-o"),
+        (data, [*fit, "-o", tmp_path / "x"], "--checkpoint"),
+        (scored, ["evaluate", scored], "--csv"),
+        (scored, ["evaluate", scored], "--per-user"),
+        (scored, ["evaluate", scored], "--html"),
+        (scored, ["evaluate", data, "--model", model, "--compare", scored], "--csv"),
+        (model, ["evaluate", data, "--model", model], "--per-user"),
+    ]:
+        before = path.read_bytes()
+        for name in _links(path, tmp_path):
+            assert "is an input of this command" in refused(capsys, *command, output, name)
+        assert path.read_bytes() == before
+
+
+def test_no_command_writes_over_the_counts_or_the_folder_that_it_reads(files, tmp_path, capsys):
+    data, counts = tmp_path / "rows.txt", tmp_path / "rows.txt.query"
+    data.write_text((files / "side.txt").read_text())
+    counts.write_text((files / "side.txt.query").read_text())
+    assert "is an input" in refused(capsys, "fit", data, *PROBLEM, "-o", counts)
+    given = ["fit", data, *PROBLEM, "--query", counts]
+    assert "is an input" in refused(capsys, *given, "-o", counts)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    np.save(folder / "X.npy", np.ones((2, 1)))
+    for name in ("X.npy", "new.parquet"):
+        assert "is an input" in refused(capsys, "fit", folder, "--k", "1", "-o", folder / name)
+
+
+def test_outputs_of_one_command_are_different_files(files, tmp_path, capsys):
+    scored, out = tmp_path / "scored.csv", tmp_path / "out"
+    scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
+    twice = ["evaluate", scored, "--csv", out, "--per-user", tmp_path / "." / "out"]
+    assert "would be written twice" in refused(capsys, *twice)
+    fit = ["fit", files / "qid.txt", *PROBLEM, "--checkpoint", tmp_path / "state"]
+    assert run(*fit, "-o", out) == 0
+    capsys.readouterr()
+    inside = tmp_path / "state" / "state-0.checkpoint"
+    assert "holds the state of the run" in refused(capsys, *fit, "-o", inside)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from structsvm_papk import metrics
-from structsvm_papk.cli import main
-from structsvm_papk.metrics import columns
+from structsvm_papk.cli import evaluate, main
 from structsvm_papk.model_file import Model, save_model
 
 N_USERS, N = 12, 15
@@ -140,14 +139,69 @@ def test_files_written(tmp_path, capsys):
     path = write(tmp_path / "a.csv", table)
     out, users = tmp_path / "out.csv", tmp_path / "users.csv"
     told(capsys, path, "-m", "auc", "--by", "tier", "--csv", out, "--per-user", users)
-    written = columns.read_columns(out)
-    assert written["segment"].tolist() == ["", "[new]", "old"]
+    with out.open() as file:
+        assert [line["segment"] for line in csv.DictReader(file)] == ["", "[new]", "old"]
     values = metrics.auc(table["score"], table["label"], table["user_id"])
-    np.testing.assert_allclose(columns.read_columns(users)["auc"], values)
+    with users.open() as file:
+        np.testing.assert_allclose([float(line["auc"]) for line in csv.DictReader(file)], values)
     pytest.importorskip("plotly")
     page = tmp_path / "page.html"
     told(capsys, path, "-m", "pap@4,auc", "--by", "tier", "--html", page)
     assert '"k":4' in page.read_text(encoding="utf-8")
+
+
+IDS = ["007", "7", "1e3", "1000", "12345678901234567890", "12345678901234567891", "nan"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_users_and_items_stay_apart_and_keep_their_names(tmp_path, capsys, suffix):
+    """Each user has one list of two items that would be one if they were read as numbers."""
+    table = {
+        "user_id": np.repeat(IDS, 2), "item_id": np.tile(["01", "1"], len(IDS)),
+        "label": np.tile([1, 0], len(IDS)), "score": np.arange(2.0 * len(IDS)),
+    }  # fmt: skip
+    path, users = tmp_path / f"a{suffix}", tmp_path / "users.csv"
+    if suffix == ".csv":
+        write(path, table, list(table))
+    else:
+        pytest.importorskip("pandas").DataFrame(table).to_parquet(path)
+    found = json.loads(told(capsys, path, "-m", "auc", "--per-user", users, "--json"))
+    assert found["metrics"][0]["n_used"] == len(IDS)
+    with users.open() as file:
+        assert [line["user"] for line in csv.DictReader(file)] == sorted(IDS)
+
+
+def test_a_table_of_numbers_compares_with_one_of_text(tmp_path, capsys):
+    table = rows() | {"user_id": np.repeat(np.arange(N_USERS), N)}
+    plain, typed = write(tmp_path / "a.csv", table), tmp_path / "b.parquet"
+    pytest.importorskip("pandas").DataFrame(table).to_parquet(typed)
+    for one, two in ((plain, typed), (typed, plain)):
+        found = json.loads(told(capsys, one, "--compare", two, "-m", "auc", "--json"))
+        assert found["comparison"][0]["n_users"] == N_USERS
+
+
+def test_scores_beyond_double_precision_do_not_tie(tmp_path, capsys):
+    """Nanoseconds as scores: read as floats, a positive and a negative would tie."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"user,label,score\n1,1,{2**60 + 1}\n1,0,{2**60}\n")
+    where = evaluate._Where("label", None, None, "score", None, (), False, None, None, None)
+    assert evaluate._from_table(path, where).frame["score"].tolist() == [2**60 + 1, 2**60]
+    path.write_text(f"user,label,score\n1,1,{2**60 + 1}\n1,0,0.5\n")
+    assert evaluate._from_table(path, where).frame["score"].dtype == float
+
+
+def test_missing_values_of_a_column_to_split_by(tmp_path, capsys):
+    table = {"user": [1, 1, 2, 2], "label": [1, 0, 1, 0], "score": [2.0, 1, 2, 1]}
+    table["age"] = [7, 7, None, None]
+    path = tmp_path / "a.parquet"
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame(table).astype({"age": "Int64"}).to_parquet(path)
+    found = json.loads(told(capsys, path, "-m", "auc", "--by", "age", "--json"))
+    assert [s["segment"] for s in found["segments"]] == [7, "missing"]
+    plain = tmp_path / "a.csv"
+    plain.write_text("user,label,score,age\n1,1,2,7\n1,0,1,7\n2,1,2,\n2,0,1,\n")
+    found = json.loads(told(capsys, plain, "-m", "auc", "--by", "age", "--json"))
+    assert [s["segment"] for s in found["segments"]] == ["", "7"]
 
 
 def test_ranks_one_list_and_rules(tmp_path, capsys):
@@ -168,11 +222,11 @@ def test_ranks_one_list_and_rules(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [
-        ("", (), "empty; the first line must name the columns"),
-        ("user,label,score\n", (), "no rows below the header"),
-        ("user,label,score\n1,0,2\n1,1\n", (), "line 3: 2 fields, but the header names 3"),
-        ("user,label,label\n1,0,2\n", (), "column 'label' occurs twice"),
-        ("user,label,score\n1,0,x\n1,1,2\n", (), "column 'score' holds 'x' in row 1 below"),
+        ("", (), "the first line must name the columns, but it is empty"),
+        ("user,label,score\n", (), "a header, but no data rows"),
+        ("user,label,score\n1,0,2\n1,1\n", (), "line 3: 2 fields, but the first line names 3"),
+        ("user,label,label\n1,0,2\n", (), "column 'label' appears more than once"),
+        ("user,label,score\n1,0,x\n1,1,2\n", (), "line 2: column 'score' holds 'x'"),
         ("user,label,score\n1,0,nan\n1,1,2\n", (), "NaN in row 0"),
         ("user,label,score\n1,0,1\n1,3,2\n", (), "relevance_threshold"),
         ("user,label\n1,0\n1,1\n", (), "no score column 'score'"),
@@ -215,7 +269,7 @@ def test_missing_files_and_contradictions(tmp_path, capsys):
     text = tmp_path / "a.txt"
     text.write_text("1 qid:1 1:2\n")
     assert "give --model or --scores" in told(capsys, text, status=2)
-    assert "no readable Parquet" in told(capsys, _damaged(tmp_path), status=2)
+    assert "not a readable Parquet" in told(capsys, _damaged(tmp_path), status=2)
 
 
 def _damaged(tmp_path):

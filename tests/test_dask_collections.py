@@ -173,7 +173,7 @@ def broken(name):
         ("frame", "y and groups must have one dimension"),
         ("vector", "two dimensions"),
         ("hidden columns", "number of columns of X is not known"),
-        ("types in a block", "groups: labels of different types"),
+        ("types in a block", "groups mix types that have no order: int, str"),
         ("types of blocks", "groups: labels of different types"),
     ],
 )

@@ -187,7 +187,7 @@ def test_minus_one_labels_and_thresholds():
         ({"scores": [1.0, np.nan, 0.5]}, "NaN in row 1"),
         ({"scores": [np.nan, 1.0, np.nan], "groups": ["b", "a", "c"]}, "rows 0, 2 of users b, c"),
         ({"labels": [0, np.inf, 1], "groups": [7, 7, 7]}, "row 1 of user 7"),
-        ({"labels": [0, 1]}, "3 scores"),
+        ({"labels": [0, 1]}, "3 rows"),
         ({"labels": [0, 2, 1]}, "not binary: 2 in row 1"),
         ({"labels": [0, np.nan, 1]}, "row 1"),
         ({"groups": [1.0, np.nan, 1.0]}, "row 1"),
@@ -222,6 +222,8 @@ def test_bad_input_is_named(change, told):
         ("pap@-2", "1 or more"),
         ("pap@x", "1 or more"),
         ("pap@2.5", "there is no metric"),
+        ("pap@99999999999999999999", "above 1000000000"),
+        ("precision@4611686018427387904", "above 1000000000"),
         ("", "there is no metric"),
     ],
 )

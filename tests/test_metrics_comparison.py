@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from structsvm_papk import metrics
+from structsvm_papk import bounds, metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics._resampling import sign_flip_p_value
 
@@ -131,6 +133,62 @@ def test_comparison_needs_the_same_users():
         metrics.compare(better, worse.take(worse.users > 1))
     with pytest.raises(InputError, match="only in the second"):
         metrics.compare(better.take(better.users > 1), worse)
+
+
+def test_tables_that_cannot_be_compared():
+    better, worse = tables()
+    pooled = tables(mean="pooled")
+    with pytest.raises(InputError, match="pooled mean is not made of users' values"):
+        metrics.compare(*pooled)
+    with pytest.raises(InputError, match="one table holds gains and the other risks"):
+        metrics.compare(better, tables(gain=False)[1])
+    with pytest.raises(InputError, match="different means, 'user' and 'pairs'"):
+        metrics.compare(better, tables(mean="pairs")[1])
+    text = replace(worse, users=np.sort(worse.users.astype(str)))
+    with pytest.raises(InputError, match="numbers in one table and text in the other"):
+        metrics.compare(better, text)
+    with pytest.raises(InputError, match="different order"):
+        metrics.compare(better, replace(worse, users=worse.users[::-1]))
+    near = replace(better, users=better.users + 2**53), replace(worse, users=worse.users + 2.0**53)
+    with pytest.raises(InputError, match="users are only in the first table"):
+        metrics.compare(*near)
+
+
+def test_values_that_are_nan_by_rule_have_no_interval_and_no_test():
+    scores, labels, groups = np.arange(60.0), np.tile([0, 1], 30), np.repeat(np.arange(15), 4)
+    labels[:4] = 0
+    table = metrics.evaluate(["ap"], scores, labels, groups, no_positives="nan")
+    with pytest.raises(InputError, match="NaN for some users by the rule"):
+        metrics.interval(table, "ap")
+    with pytest.raises(InputError, match="NaN for some users by the rule"):
+        metrics.compare(table, table)
+
+
+@pytest.mark.parametrize("n_users", [1, 2, 9, 10])
+def test_few_users_have_no_bootstrap_interval(n_users):
+    better, worse, labels, groups = two_scorers(n_users=n_users)
+    one, two = (metrics.evaluate(["auc"], s, labels, groups) for s in (better, worse))
+    found = metrics.compare(one, two, n_resamples=199)[0]
+    assert 0 < found.p_value <= 1
+    calls = (
+        lambda: metrics.interval(one, "auc"),
+        lambda: metrics.pooled_auc_interval(better, labels, groups, n_resamples=99),
+        lambda: bounds.many_users(1 - one["auc"], method="bootstrap"),
+    )
+    assert metrics.interval(one, "auc", method="kl").upper == pytest.approx(
+        1 - bounds.many_users(1 - one["auc"]).lower
+    )
+    if n_users >= 10:
+        assert found.lower < found.difference < found.upper
+        assert metrics.no_interval(one, "auc") is None
+        for call in calls:
+            assert call().lower < call().upper
+        return
+    assert np.isnan([found.lower, found.upper]).all()
+    assert "at least 10 users" in metrics.no_interval(one, "auc")
+    for call in calls:
+        with pytest.raises(InputError, match=f"at least 10 users, here there are {n_users}"):
+            call()
 
 
 def naive_delong(labels, *scorers):

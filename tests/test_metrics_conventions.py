@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference_metrics import RANKED
+from reference_metrics import cuts_a_tie, ranked
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from structsvm_papk import metrics
@@ -141,6 +141,46 @@ def test_means_over_users():
     assert len({round(table.mean("auc"), 9) for table in tables.values()}) == 4
 
 
+@pytest.mark.parametrize(
+    ("rule", "value"), [("exclude", np.nan), ("nan", np.nan), ("zero", 0.0), ("one", 1.0)]
+)
+@pytest.mark.parametrize("gain", [True, False])
+def test_a_pooled_mean_without_positives_follows_the_rule(rule, value, gain):
+    table = metrics.evaluate(
+        ["ap", "pap@1", "auc", "ndcg"], [3.0, 2, 1], [0, 0, 0], [1, 1, 2],
+        mean="pooled", no_positives=rule, gain=gain,
+    )  # fmt: skip
+    expected = value if gain else 1 - value
+    for name in table.metrics:
+        np.testing.assert_array_equal(table.mean(name), expected)
+        assert table.summary(name).n_used == (0 if np.isnan(expected) else 2)
+
+
+def test_a_pooled_list_with_few_negatives_follows_the_rule():
+    rows = [3.0, 2, 1], [0, 1, 1], [1, 1, 2]
+    for few, value in (("exclude", np.nan), ("normalise", 0.0), ("as_wins", 2 / 3)):
+        table = metrics.evaluate(["pap@3"], *rows, mean="pooled", few_negatives=few)
+        np.testing.assert_allclose(table.mean("pap@3"), value)
+
+
+def test_segments_of_a_pooled_table_are_pooled():
+    rng = np.random.default_rng(8)
+    groups = np.repeat(np.arange(12), 6)
+    labels, scores = rng.integers(0, 2, 72), rng.normal(size=72)
+    tier = np.where(groups < 5, "new", "old")
+    table = metrics.evaluate(
+        ["auc"], scores, labels, groups, mean="pooled", segments={"tier": tier}
+    )
+    for segment in table.segments:
+        mine = tier == segment.value
+        value = segment.table.mean("auc")
+        assert value == pytest.approx(roc_auc_score(labels[mine], scores[mine]), abs=1e-14)
+    with pytest.raises(InputError, match="pooled mean is not made of users' values"):
+        table.mean_over("auc", groups[:12] < 5)
+    with pytest.raises(InputError, match="it has auc"):
+        table.mean("ap")
+
+
 def test_summaries_count_ties_and_few_negatives():
     scores, labels, groups = example()
     scores = scores.copy()
@@ -153,31 +193,58 @@ def test_summaries_count_ties_and_few_negatives():
     assert table.summary("pap@2").as_dict()["conventions"]["ties"] == "loss"
 
 
-@pytest.mark.parametrize("ties", ["loss", "win"])
-def test_truncated_lists_cut_every_rank_metric(ties):
+LIST_METRICS = (
+    "pap@1", "pap@3", "pauc@2", "precision@1", "precision@4", "recall@2", "recall@9", "ap",
+    "ndcg@2", "ndcg", "rr", "auc@3", "auc@9",
+)  # fmt: skip
+
+
+def of_the_shown(name, scores, labels, ties, length, few=None):
+    kind, _, k = name.partition("@")
+    kind = "auc_at_k" if kind == "auc" else kind
+    k = int(k) if k else 99
+    option = (lambda r: 1 / np.log2(1 + r)) if kind == "ndcg" else few
+    return ranked(kind, scores, labels, ties, k, option, length)
+
+
+@pytest.mark.parametrize("ties", ["loss", "half", "win", "threshold"])
+def test_every_truncated_list_agrees_with_brute_force(ties):
     rng = np.random.default_rng(5)
-    length = 4
-    for _ in range(40):
-        n = int(rng.integers(5, 9))
-        scores, labels = rng.permutation(n).astype(float), (rng.random(n) < 0.5).astype(int)
+    refused = 0
+    for _ in range(60):
+        n = int(rng.integers(2, 8))
+        scores = rng.integers(0, 3, n).astype(float)
+        labels = (rng.random(n) < rng.choice([0.3, 0.8])).astype(int)
         labels[0] = 1
-        shown = [labels[i] for i in np.argsort(-scores)][:length]
-        found = metrics.evaluate(
-            ["precision@6", "recall@3", "ap", "rr", "ndcg", "auc@6"], scores, labels,
-            list_length=length, ties=ties,
-        ).values[0]  # fmt: skip
-        n_pos = labels.sum()
-        hits = [r for r, y in enumerate(shown) if y]
-        dcg = sum(1 / np.log2(2 + r) for r in hits)
-        expected = [
-            len(hits) / 6,
-            sum(shown[:3]) / n_pos,
-            sum((i + 1) / (r + 1) for i, r in enumerate(hits)) / n_pos,
-            1 / (1 + hits[0]) if hits else 0.0,
-            dcg / sum(1 / np.log2(2 + r) for r in range(n_pos)),
-            RANKED["auc_at_k"](shown, 6, None),
-        ]
-        np.testing.assert_allclose(found, expected, atol=1e-14)
+        for length in range(n + 2):
+            if ties in ("half", "threshold") and cuts_a_tie(scores, labels, length):
+                refused += 1
+                with pytest.raises(InputError, match="cuts through equal scores"):
+                    metrics.evaluate(LIST_METRICS, scores, labels, list_length=length, ties=ties)
+                continue
+            table = metrics.evaluate(LIST_METRICS, scores, labels, list_length=length, ties=ties)
+            wanted = [of_the_shown(name, scores, labels, ties, length) for name in LIST_METRICS]
+            np.testing.assert_allclose(table.values[0], wanted, rtol=0, atol=1e-15)
+    assert (refused > 0) == (ties in ("half", "threshold"))
+
+
+@pytest.mark.parametrize("ties", ["loss", "half", "win", "threshold"])
+def test_truncated_graded_ndcg_agrees_with_brute_force(ties):
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        n = int(rng.integers(2, 7))
+        scores, gains = rng.integers(0, 3, n).astype(float), rng.choice([0, 1, 3], n)
+        gains[0] = 2
+        for length in range(n + 2):
+            if ties in ("half", "threshold") and cuts_a_tie(scores, gains, length):
+                with pytest.raises(InputError, match="cuts through equal scores"):
+                    metrics.evaluate(["ndcg@3"], scores, gains, list_length=length, ties=ties)
+                continue
+            table = metrics.evaluate(
+                ["ndcg@3", "ndcg"], scores, gains, list_length=length, ties=ties
+            )
+            wanted = [of_the_shown(name, scores, gains, ties, length) for name in table.metrics]
+            np.testing.assert_allclose(table.values[0], wanted, rtol=0, atol=1e-15)
 
 
 def test_truncation_refuses_what_it_cannot_know():
@@ -201,3 +268,58 @@ def test_table_to_frames():
     assert table.to_polars()["user"].to_list() == [10, 20, 30, 40]
     with pytest.raises(InputError, match="it has ap"):
         table["auc"]
+
+
+def random_users(rng):
+    """A few users in random order: scores, labels, groups, and the places shown of each."""
+    sizes = rng.integers(1, 7, rng.integers(1, 6))
+    groups = np.repeat(np.arange(sizes.size), sizes)[rng.permutation(sizes.sum())]
+    scores = rng.integers(0, 3, groups.size) * rng.choice([1.0, -0.5, 1e300])
+    labels = (rng.random(groups.size) < rng.choice([0.2, 0.5, 0.9])).astype(int)
+    return scores, labels, groups, rng.integers(0, 8, sizes.size)
+
+
+def mean_by_definition(values, labels, groups, rule):
+    users = np.unique(groups)
+    weight = {
+        "user": lambda y: 1,
+        "positives": lambda y: y.sum(),
+        "pairs": lambda y: y.sum() * (1 - y).sum(),
+    }[rule]
+    pairs = [(weight(labels[groups == u]), v) for u, v in zip(users, values, strict=True) if v == v]
+    total = sum(w for w, _ in pairs)
+    return sum(w * v for w, v in pairs) / total if total else np.nan
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_rules_on_truncated_lists_agree_with_their_definitions(seed):
+    rng = np.random.default_rng(seed)
+    checked = 0
+    while checked < 60:
+        scores, labels, groups, lengths = random_users(rng)
+        ties = rng.choice(["loss", "half", "win", "threshold"])
+        few = rng.choice(["exclude", "normalise", "as_wins"])
+        empty = rng.choice(["exclude", "zero", "one"])
+        mean = rng.choice(["user", "positives", "pairs"])
+        lists = [(scores[groups == u], labels[groups == u]) for u in np.unique(groups)]
+        if ties in ("half", "threshold") and any(
+            cuts_a_tie(s, y, n) for (s, y), n in zip(lists, lengths, strict=True)
+        ):
+            continue
+        checked += 1
+        table = metrics.evaluate(
+            LIST_METRICS, scores, labels, groups, list_length=lengths, ties=ties,
+            few_negatives=few, no_positives=empty, mean=mean,
+        )  # fmt: skip
+        for name in LIST_METRICS:
+            option = few if name.startswith("pa") else None
+            values = [
+                of_the_shown(name, s, y, ties, n, option)
+                if y.any()
+                else {"zero": 0.0, "one": 1.0}.get(empty, np.nan)
+                for (s, y), n in zip(lists, lengths, strict=True)
+            ]
+            np.testing.assert_allclose(table[name], values, rtol=0, atol=2e-15)
+            np.testing.assert_allclose(
+                table.mean(name), mean_by_definition(values, labels, groups, mean), atol=4e-15
+            )

@@ -146,5 +146,5 @@ def test_calibration_refuses_scores():
         calibration.brier([0.5, 1.5], [0, 1])
     with pytest.raises(InputError, match="uniform or quantile"):
         calibration.calibration_curve([0.5], [1], strategy="equal")
-    with pytest.raises(InputError, match="0 or 1"):
+    with pytest.raises(InputError, match="not binary: 2 in row"):
         calibration.brier([0.5], [2])

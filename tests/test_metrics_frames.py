@@ -61,6 +61,8 @@ def test_ranks_in_place_of_scores(library):
         ([1, 2, 2, 1], r"user 7 has the rank 2 in row 2"),
         ([0, 1, 2, 1], r"user 7 has the rank 0 in row 0"),
         ([1, 2, 1.5, 1], r"no whole number in row 2"),
+        ([1, 2, np.inf, 1], r"no whole number in row 2"),
+        ([1, 2, np.nan, 1], r"no whole number in row 2"),
         (["a", "b", "c", "d"], r"must hold whole numbers"),
     ],
 )

@@ -87,7 +87,21 @@ def test_bad_shares(a, b):
         population_risk(POS, NEG, a, b)
 
 
-@pytest.mark.parametrize("how", [([], None), ([1, np.nan], None), ([1, 2], [0.5, 0.6])])
+def test_scores_without_spread_have_no_normal_law():
+    with pytest.raises(InputError, match="above 0"):
+        linear_normal_risk([1.0, 0.0], [1, 0], np.zeros((2, 2)), [0, 0], np.eye(2), 0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        ([], None),
+        ([1, np.nan], None),
+        ([1, 2], [0.5, 0.6]),
+        ([1, 2], [0.5, np.nan]),
+        (np.ma.array([1.0, 2.0], mask=[0, 1]), None),
+    ],
+)
 def test_bad_laws(how):
     with pytest.raises(InputError):
         DiscreteLaw.of(*how)

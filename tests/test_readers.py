@@ -1,4 +1,5 @@
 import gzip
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -100,6 +101,51 @@ def test_index_zero_where_features_are_counted_from_one(tmp_path):
     train = read_table(written(tmp_path, "train", "1 qid:1 1:1\n"))
     path = written(tmp_path, "test", "1 qid:1 0:7\n")
     assert "feature index 0, but the features are counted from 1" in message(path, like=train)
+
+
+def _model(n_features, **names):
+    return SimpleNamespace(**{"n_features": n_features, "feature_names": None} | names)
+
+
+@pytest.mark.parametrize(
+    ("base", "rows", "said"),
+    [
+        (1, "1 1:5 3:7\n", ""),  # index 3 of 3 features: counted from 1
+        (0, "1 0:5 1:7\n", ""),
+        (1, "1 1:5 2:7\n", "run from 1 to 2, where 3 features may be counted from 0 or from 1"),
+        (0, "1 1:5 2:7\n", "they are taken as counted from 0 (--first-index says otherwise)"),
+        (None, "1 1:5 2:7\n", "the model does not say from where features are counted"),
+        (1, "1\n", ""),
+    ],
+)
+def test_indices_that_fit_two_ways_are_told_of(tmp_path, base, rows, said):
+    path = written(tmp_path, "rows", rows)
+    remarks = read_table(path, like=_model(3, first_index=base)).remarks
+    assert len(remarks) == bool(said) and all(said in remark for remark in remarks)
+
+
+def test_a_file_may_count_from_elsewhere_than_the_model(tmp_path):
+    path = written(tmp_path, "rows", "1 1:5 2:7\n")
+    model = _model(3, first_index=1)
+    for base, dense in ((0, [0, 5, 7]), (1, [5, 7, 0])):
+        table = read_table(path, like=model, first_index=base)
+        assert table.X.toarray().tolist() == [dense] and table.remarks == ()
+    assert read_table(path, first_index=0).X.shape == (1, 3)
+    assert "counted from 1" in message(written(tmp_path, "zero", "1 0:1\n"), first_index=1)
+    plain = written(tmp_path, "f.csv", "label,group,x\n1,1,1\n0,1,2\n")
+    assert "for svmlight only" in message(plain, first_index=0)
+
+
+def test_features_matched_by_their_place_are_told_of(tmp_path):
+    plain = written(tmp_path, "f.csv", "label,group,b,a\n1,1,1,2\n")
+    (remark,) = read_table(plain, like=_model(2, first_index=1)).remarks
+    assert (
+        "does not name its 2 features, so the columns are taken in this order: 'b', 'a'" in remark
+    )
+    assert read_table(plain, like=_model(2, feature_names=("a", "b"))).remarks == ()
+    rows = written(tmp_path, "rows", "1 1:5\n")
+    (remark,) = read_table(rows, like=_model(2, feature_names=("a", "b"))).remarks
+    assert "taken in the order 'a', 'b'" in remark
 
 
 @pytest.mark.parametrize(
@@ -210,11 +256,46 @@ def test_polars_csv_with_truth_values_and_quoted_text(tmp_path):
     assert list(table.groups) == ['u,"1"', "u2"]
 
 
-def test_whole_number_users_are_numbers(tmp_path):
-    table = read_table(written(tmp_path, "f.csv", "label,group,x\n1,10,1\n0,9,2\n\n0,9,3\n"))
-    np.testing.assert_array_equal(table.groups, [10, 9, 9])
-    padded = read_table(written(tmp_path, "g.csv", "label,group,x\n1,01,1\n0,1,2\n"))
-    assert list(padded.groups) == ["01", "1"]
+IDS = ["007", "7", "1e3", "1000", "12345678901234567890", "12345678901234567891"]
+
+
+def test_users_of_a_text_table_are_text(tmp_path):
+    rows = "".join(f"{i % 2},{user},1\n" for i, user in enumerate(IDS))
+    table = read_table(written(tmp_path, "f.csv", "label,group,x\n" + rows))
+    assert table.groups.tolist() == IDS
+    single = read_table(written(tmp_path, "g.csv", "label,group,x\n1,007,1\n0,007,2\n"))
+    assert single.groups.tolist() == ["007", "007"]
+
+
+def test_users_of_parquet_are_of_their_type(tmp_path):
+    for users in ([7, 2**53 + 1, 2**53], ["007", "7", "1e3"], [b"a", b"b", b"\xff"]):
+        frame = pd.DataFrame({"label": [1, 0, 0], "group": users, "x": [1.0, 2.0, 3.0]})
+        groups = read_table(write_frame(frame, tmp_path / "f.parquet")).groups
+        assert len(set(groups.tolist())) == 3
+        if not isinstance(users[0], bytes):
+            assert groups.tolist() == users
+
+
+def test_id_columns_are_never_features(tmp_path):
+    """Whatever the others are called: what `evaluate` takes for users and items is no feature."""
+    ids = ("group", "user_id", "user", "qid", "query_id", "item_id", "item")
+    frame = pd.DataFrame({name: [1.0, 2.0] for name in (*ids, "x")} | {"label": [1, 0]})
+    for name in ("f.csv", "f.parquet"):
+        path = write_frame(frame, tmp_path / name)
+        for group in ("user_id", "qid", None):
+            table = read_table(path, group=group)
+            assert table.feature_names == ("x",)
+            assert f"1 features ('x'), label 'label', user {group or 'group'!r}" in (
+                table.columns_used
+            )
+            assert "'item_id'" in table.columns_used.partition("ignored")[2]
+
+
+@pytest.mark.parametrize("user", ["group", "user_id", "user", "qid", "query_id"])
+def test_the_usual_user_columns_need_no_naming(tmp_path, user):
+    path = written(tmp_path, "f.csv", f"label,{user},x\n1,u,1\n0,v,2\n")
+    assert read_table(path).groups.tolist() == ["u", "v"]
+    assert "no column 'nobody' for the user" in message(path, group="nobody")
 
 
 def test_parquet_keeps_single_precision_and_names_nulls(tmp_path):
@@ -248,7 +329,7 @@ def test_parquet_keeps_single_precision_and_names_nulls(tmp_path):
         ("label,group,x\n1,1,1\n1,1\n", "line 3: 2 fields, but the first line names 3"),
         ("label,group,x\n1,1,1\n1,1,1,1\n", "line 3: 4 fields, but the first line names 3"),
         ("label,group,x\n1,1,1,1\n1,1,1,1\n", "line 2: 4 fields, but the first line names 3"),
-        ("label,group,x\n1,1,1\n1,,1\n", "line 3: the user is missing (column 'group')"),
+        ("label,group,x\n1,1,1\n1,,1\n", "line 3: column 'group' is empty"),
         ("label,group,x\n1,1,1\n\n1,1,nan\n", "line 4: column 'x' is nan"),
         ("label,group,x\n1,1,1\n1,1,inf\n", "line 3: column 'x' is inf"),
     ],
@@ -277,15 +358,17 @@ def test_options_that_do_not_fit(tmp_path):
 
 
 def test_csv_without_users(tmp_path):
-    path = write_frame(FRAME, tmp_path / "f.csv")
+    path = write_frame(FRAME.rename(columns={"user": "who"}), tmp_path / "f.csv")
     with pytest.raises(InputError, match="name it with --group"):
-        read_ranking_data(path, label="grade", ignore=["user", "item"], threshold=2)
+        read_ranking_data(path, label="grade", ignore=["who"], threshold=2)
 
 
 def test_relevance_by_threshold():
     grades = np.array([0.0, 1.0, 2.0, 3.0])
     np.testing.assert_array_equal(relevance_from(grades, 2, "f"), [0, 0, 1, 1])
     np.testing.assert_array_equal(relevance_from(np.array([-1.0, 1.0]), None, "f"), [0, 1])
+    with pytest.raises(InputError, match=r"not 0/1 or -1/1 \(2 values: -1, 0\)"):
+        relevance_from(np.array([-1.0, 0.0]), None, "f")
     with pytest.raises(InputError, match=r"f: labels are not 0/1.*4 values: 0, 1, 2, 3"):
         relevance_from(grades, None, "f")
     with pytest.raises(InputError, match=r"f: at relevance threshold 9 all labels are of one"):
@@ -348,6 +431,6 @@ def test_ctrl_c_in_mid_file_is_not_taken_for_a_bad_number(tmp_path, monkeypatch)
         raise KeyboardInterrupt
 
     path = written(tmp_path, "rows.csv", "label,group,a\n1,u,2\n0,u,3\n")
-    monkeypatch.setattr("structsvm_papk.readers._label_value", interrupted)
+    monkeypatch.setattr("structsvm_papk.tables._label_value", interrupted)
     with pytest.raises(KeyboardInterrupt):
         read_table(path)

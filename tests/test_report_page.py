@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from structsvm_papk import metrics, report_page
+from structsvm_papk.cli import main
 from structsvm_papk.errors import InputError
 
 pytest.importorskip("plotly")
@@ -73,6 +74,52 @@ def test_curve_is_thinned_with_exact_counts():
         called = scores >= curve["thresholds"][i]
         assert curve["tp"][i] == labels[called].sum()
         assert curve["fp"][i] == called.sum() - labels[called].sum()
+
+
+def test_intervals_are_those_of_the_terminal(tmp_path, capsys):
+    """Method, level and resamples that are asked for, number by number."""
+    path, page = tmp_path / "rows.csv", tmp_path / "page.html"
+    with path.open("w") as file:
+        file.write("user,tier,label,score\n")
+        for user, label, score in zip(GROUPS, LABELS, SCORES, strict=True):
+            file.write(f"{user},{user < 'user </b> 10'},{label},{score}\n")
+    command = ["evaluate", str(path), "-m", "auc,pap@3", "--by", "tier", "--html", str(page)]
+    for method, level in (("kl", 0.9), ("bootstrap", 0.975), ("none", 0.9)):
+        options = ["--interval", method, "--level", str(level), "--resamples", "50", "--seed", "3"]
+        assert main([*command, *options, "--json"]) == 0
+        numbers = json.loads(capsys.readouterr().out)
+        shown = payload_of(page.read_text(encoding="utf-8"))
+        heading = "interval" if method == "none" else f"{100 * level:g}% interval, {method}"
+        assert shown["summary"]["head"][2] == shown["segments"]["head"][5] == heading
+        for part, column, rows in (("summary", 2, "metrics"), ("segments", 5, "segments")):
+            assert [row[column] for row in shown[part]["rows"]] == [
+                "–" if row["lower"] is None else f"{row['lower']:.4f} – {row['upper']:.4f}"
+                for row in numbers[rows]
+            ]
+        assert main([*command, *options]) == 0
+        assert method == "none" or heading in capsys.readouterr().out
+
+
+def test_numbers_of_one_user_are_of_the_whole_list():
+    """Three positives among the worst of 1,000 items, where only the best 400 are drawn."""
+    scores = np.round(np.random.default_rng(1).normal(size=2000), 1)
+    labels = np.zeros(2000, dtype=int)
+    labels[np.argsort(scores[:1000])[[5, 300, 900]]] = 1
+    labels[1000:1100] = 1
+    found = payload_of(report_page.page(scores, labels, np.repeat([7, 8], 1000), n_users=1))
+    (user,) = found["users"]
+    assert found["users_note"] == (
+        "1 of 2 users can be chosen: the first of 2 that have positives and negatives"
+    )
+    assert (len(user["labels"]), sum(user["labels"]), user["n_pos"], user["n_neg"]) == (
+        400, 1, 3, 997,
+    )  # fmt: skip
+    order = np.sign(scores[:1000][labels[:1000] == 1][:, None] - scores[:1000][labels[:1000] == 0])
+    assert [user[name] for name in ("concordant", "discordant", "tied")] == [
+        (order == sign).sum() for sign in (1, -1, 0)
+    ]
+    assert user["tied"] > 0
+    assert user["auc"] == pytest.approx(roc_auc_score(labels[:1000], scores[:1000]), abs=1e-12)
 
 
 def test_bad_k_is_refused():
@@ -192,6 +239,8 @@ class TestInBrowser:
 
         choice = Select(browser.find_element("id", "user"))
         assert choice.options[0].text == "user </b> 01"
+        assert read(browser, "users-note") == "24 of 25 users can be chosen"
+        assert read(browser, "user-drawn") == ""
         for at in (3, 0):
             choice.select_by_index(at)
             mine = choice.options[at].text == GROUPS

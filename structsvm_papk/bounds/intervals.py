@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import optimize, special, stats
 
+from structsvm_papk._validation import as_array, check_labels, check_scores, too_few_to_resample
 from structsvm_papk.bounds.checks import check_choice, check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
 from structsvm_papk.errors import InputError
@@ -19,7 +20,7 @@ def held_out(scores, labels, k, rho=0.05, method="shift"):
     Parameters
     ----------
     scores : array of shape (n,)
-    labels : array of shape (n,), 0 or 1
+    labels : array of shape (n,), 0/1, -1/1 or booleans
     k : int
     rho : float
         Error probability in (0, 1/2].
@@ -35,7 +36,7 @@ def held_out(scores, labels, k, rho=0.05, method="shift"):
     Raises
     ------
     InputError
-        NaN scores, labels that are not 0/1, no positives, ``k > n_neg``, rho outside (0, 1/2].
+        NaN scores, labels that are not binary, no positives, ``k > n_neg``, rho outside (0, 1/2].
     """
     check_rho(rho)
     check_choice("method", method, HELD_OUT)
@@ -122,18 +123,9 @@ def _top_risk(p, q, n_top_pos, n_top_neg):
 
 
 def _sorted_sides(scores, labels, k):
-    scores, labels = np.asarray(scores, dtype=float), np.asarray(labels)
-    if scores.ndim != 1 or labels.shape != scores.shape:
-        raise InputError(
-            f"scores have shape {scores.shape}, labels {labels.shape}: one label for each score"
-        )
-    if np.isnan(scores).any():
-        raise InputError(
-            f"the scorer returned NaN at row {int(np.flatnonzero(np.isnan(scores))[0])}"
-        )
-    if not np.isin(labels, (0, 1)).all():
-        raise InputError("labels must be 0 or 1")
-    p, q = scores[labels == 1], scores[labels == 0]
+    scores = check_scores(scores)
+    relevant = check_labels(labels, scores.size)
+    p, q = scores[relevant], scores[~relevant]
     checked_sizes(len(p), len(q), k)
     return np.sort(p)[::-1], np.sort(q)[::-1]
 
@@ -149,7 +141,8 @@ def many_users(values, rho=0.05, method="kl", n_resamples=2000, seed=0):
         kl         {s: kl(r, s) <= ln(2/rho)/M}
         hoeffding  r +- sqrt( ln(2/rho)/(2 M) )
         bernstein  r +- ( sqrt(2 V ln(4/rho)/M) + 7 ln(4/rho)/(3 (M - 1)) )   Maurer and Pontil
-        bootstrap  percentiles of the means of resampled users; asymptotic, not guaranteed
+        bootstrap  percentiles of the means of resampled users; asymptotic, not guaranteed, and
+                   refused for fewer than 10 users
 
     Parameters
     ----------
@@ -167,6 +160,9 @@ def many_users(values, rho=0.05, method="kl", n_resamples=2000, seed=0):
     check_rho(rho)
     check_choice("method", method, MANY_USERS)
     values = _checked_values(values)
+    reason = too_few_to_resample(len(values)) if method == "bootstrap" else None
+    if reason is not None:
+        raise InputError(reason)
     risk, half = float(values.mean()), _mean_half_width(values, rho, method)
     if method == "kl":
         level = np.log(2 / rho) / len(values)
@@ -199,7 +195,7 @@ def _bootstrap(values, rho, n_resamples, seed):
 
 
 def _checked_values(values):
-    values = np.asarray(values, dtype=float).ravel()
+    values = np.asarray(as_array(values, "values"), dtype=float).ravel()
     if len(values) == 0:
         raise InputError("no users: an interval needs at least one value")
     bad = np.flatnonzero(~((values >= 0) & (values <= 1)))

@@ -62,7 +62,11 @@ def required_items(
 
 
 def required_users(half_width, rho=0.05, method="kl", mean=0.5, std=None):
-    """Smallest number of users for which `many_users` has this half-width.
+    """Smallest number of users for which the interval of `many_users` is this narrow.
+
+    Half of the interval's width is at most `half_width`. The interval of "kl" is not symmetric
+    about the measured mean, so one of its ends can be further away than that; "hoeffding" gives
+    the number of users for which neither end is, whatever the mean.
 
     Parameters
     ----------
@@ -72,8 +76,8 @@ def required_users(half_width, rho=0.05, method="kl", mean=0.5, std=None):
     mean : float
         Expected mean risk, for "kl"; 0.5 is the worst case.
     std : float, optional
-        Expected standard deviation over users, for "bernstein"; by default the largest possible,
-        ``sqrt(mean (1 - mean))``.
+        Expected standard deviation over users (ddof 1), for "bernstein"; by default the largest
+        that n users with this mean can have, ``sqrt(mean (1 - mean) n/(n - 1))``.
 
     Returns
     -------
@@ -84,15 +88,17 @@ def required_users(half_width, rho=0.05, method="kl", mean=0.5, std=None):
     check_choice("method", method, MANY_USERS[:3])
     if not 0 <= mean <= 1:
         raise InputError(f"mean = {mean}: a risk lies in [0, 1]")
-    variance = mean * (1 - mean) if std is None else std**2
 
     def enough(n):
         if method == "hoeffding":
             return np.sqrt(np.log(2 / rho) / (2 * n)) <= half_width
         if method == "bernstein":
+            if n < 2:
+                return False
             log_term = np.log(4 / rho)
+            variance = mean * (1 - mean) * n / (n - 1) if std is None else std**2
             rate = np.sqrt(2 * variance * log_term / n)
-            return n > 1 and rate + 7 * log_term / (3 * (n - 1)) <= half_width
+            return rate + 7 * log_term / (3 * (n - 1)) <= half_width
         level = np.log(2 / rho) / n
         return kl_inverse_up(mean, level) - kl_inverse_down(mean, level) <= 2 * half_width
 

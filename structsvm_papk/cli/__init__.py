@@ -4,6 +4,7 @@ Exit status: 0 done, 1 a solver did not reach its tolerance, 2 wrong input, 3 an
 program itself, 130 interrupted by Ctrl-C or SIGTERM.
 """
 
+import errno
 import io
 import os
 import signal
@@ -62,7 +63,7 @@ def main(arguments=None):
     """Run the command line and return the exit status; no traceback reaches the user."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if sys.stdout is None:  # closed by whoever started the program
-        sys.stdout = io.StringIO()
+        sys.stdout = _ClosedOutput()
     try:
         with _termination_as_interrupt():
             status = app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
@@ -107,8 +108,18 @@ def _termination_as_interrupt():
         signal.signal(signal.SIGTERM, before)
 
 
+class _ClosedOutput(io.TextIOBase):
+    """A standard output that is not there: work is done, but nothing passes for printed."""
+
+    def write(self, text):
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
 def _give_up_stdout():
     """What is still in the buffer would fail again at exit."""
+    if isinstance(sys.stdout, _ClosedOutput):
+        sys.stdout = io.StringIO()
+        return
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -65,7 +65,8 @@ def compare(
     names = convex_names(surrogate or ["all"], k)
     check_plot(plot)
     table = reading.table(data)
-    train, held_out = reading.lists(table), reading.test_lists(test, table)
+    second = reading.second_table(test, table)
+    train, held_out = (None if t is None else reading.lists(t) for t in (table, second))
     checkpoint = saving.open("compare", train)
     limits = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
     with progress.live() as watch:
@@ -81,6 +82,9 @@ def compare(
             checkpoint=checkpoint,
             **limits,
         )
+    for used in (table, second):
+        if used is not None:
+            options.say_columns(used)
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
     finish(runs, f"{data.name}: k = {k}, alpha = {alpha:g}", plot, as_json)

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,17 +11,16 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from structsvm_papk import metrics
+from structsvm_papk import metrics, report_page, tables
 from structsvm_papk.cli import console, options
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import columns, curves
+from structsvm_papk.metrics import curves
 from structsvm_papk.metrics.frames import evaluate_frame
 from structsvm_papk.model_file import load_model
 from structsvm_papk.outputs import write_atomically
 from structsvm_papk.readers import read_table
+from structsvm_papk.tables import ITEM_COLUMNS, USER_COLUMNS, Kind
 
-_USERS = ("group", "user_id", "user", "qid", "query_id")
-_ITEMS = ("item_id", "item")
 _DEFAULT = "pap@10,auc,ap,ndcg@10,precision@10"
 _RULES = "Rules"
 _INPUT = "Reading the data"
@@ -80,16 +79,12 @@ def evaluate(
         _option("Rank column (1, 2, .. per user) in place of scores.", _INPUT, metavar="COLUMN"),
     ] = None,
     label: options.Label = "label",
-    group: Annotated[
-        str | None,
-        _option(
-            f"User column; by default the first of {', '.join(_USERS)}.", _INPUT, metavar="COLUMN"
-        ),
-    ] = None,
+    group: options.Group = None,
     item: Annotated[
         str | None,
         _option(
-            f"Item column, to refuse pairs that occur twice; by default {' or '.join(_ITEMS)}.",
+            f"Item column, to refuse pairs that occur twice; by default "
+            f"{' or '.join(ITEM_COLUMNS)}.",
             _INPUT, metavar="COLUMN",
         ),
     ] = None,
@@ -97,6 +92,7 @@ def evaluate(
     one_list: options.OneList = False,
     query: options.Query = None,
     format: options.Format = None,
+    first_index: options.FirstIndex = None,
     preset: Annotated[
         str, _option(f"{', '.join(metrics.PRESETS)}.", _RULES, metavar="NAME")
     ] = "icml2020",
@@ -147,7 +143,8 @@ def evaluate(
     options.check_outputs(csv_file, per_user, html)
     _check_sizes(level, resamples)
     asked = [name for name in names.replace(" ", "").split(",") if name]
-    where = _Where(label, group, item, score, rank, tuple(by or ()), one_list, query, format)
+    where = _Where(label, group, item, score, rank, tuple(by or ()), one_list, query, format,
+                   first_index)  # fmt: skip
     file, model = _model_first(file, data, model)
     rows, other = _loaded(file, model, scores, compare, where)
     how = {
@@ -156,13 +153,16 @@ def evaluate(
         "relevance_threshold": rows.threshold if threshold is None else threshold,
     }  # fmt: skip
     table = rows.evaluated(asked, how)
+    for note in rows.notes:
+        console.note(note)
     draws: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
+    intervals = report_page.Intervals(interval, **draws)
     compared = []
     if other is not None:
         second = other.evaluated(asked, how)
         _same_positives(table, second, file, compare)
         compared = metrics.compare(table, second, correction=correction, **draws)
-    found = _Found(table, rows.report(how["relevance_threshold"]), compared, interval, draws)
+    found = _Found(table, rows.report(how["relevance_threshold"]), compared, intervals)
     if csv_file is not None:
         write_atomically(csv_file, _csv(found.lines()).encode())
     if per_user is not None:
@@ -170,7 +170,8 @@ def evaluate(
         lines = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
         write_atomically(per_user, _csv(lines).encode())
     if html is not None:
-        _write_html(html, rows, asked, how, compared, level, str(file))
+        page = {"names": asked, "title": str(file), "comparisons": compared, "interval": interval}
+        _write_html(html, rows, **page, **draws, **how)
     if as_json:
         console.print_json({"file": str(file), **found.as_dict()})
     else:
@@ -190,6 +191,7 @@ class _Where:
     one_list: bool
     query: Path | None
     format: str | None
+    first_index: int | None
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,7 @@ class _Rows:
     names: dict
     by: tuple
     source: str
+    notes: tuple
     threshold: float | None = None
 
     def evaluated(self, asked, how):
@@ -207,6 +210,18 @@ class _Rows:
             return evaluate_frame(self.frame, asked, **self.names, by=self.by, **how)
         except InputError as error:
             raise InputError(f"{self.source}: {error}") from None
+
+    def with_text_users(self):
+        """The same rows; users that are whole numbers, as in Parquet, as text."""
+        user = self.names["user"]
+        if user is None or self.frame[user].dtype.kind not in "iu":
+            return self
+        return replace(self, frame=self.frame | {user: self.frame[user].astype(str)})
+
+    def users_are_text(self):
+        """Whether users are named by text, as in CSV."""
+        user = self.names["user"]
+        return user is not None and self.frame[user].dtype.kind == "U"
 
     def scores(self):
         rank = self.names.get("rank")
@@ -239,7 +254,10 @@ def _loaded(file, model, scores, compare, where):
         raise InputError("give --model or --scores, not both")
     if model is None and scores is None:
         rows = _from_table(file, where)
-        return rows, None if compare is None else _from_table(compare, where)
+        other = None if compare is None else _from_table(compare, where)
+        if other is not None and rows.users_are_text() != other.users_are_text():
+            return rows.with_text_users(), other.with_text_users()
+        return rows, other
     if model is not None:
         trained = load_model(model)
         table = _features(file, where, trained)
@@ -266,72 +284,73 @@ def _same_features(one, two):
 
 def _from_table(path, where):
     """A table that holds the scores."""
-    if not columns.is_table(path):
+    format = where.format or tables.format_of(Path(path))
+    if format not in tables.FORMATS:
         raise InputError(
             f"{path}: not a CSV, TSV or Parquet table with scores; for a file of features give "
             "--model or --scores"
         )
-    frame = columns.read_columns(path)
+    present = dict.fromkeys(tables.column_names(path, format))
     names = {"user": None, "label": where.label, "score": where.score, "rank": where.rank}
     if not where.one_list:
-        names["user"] = _chosen(path, frame, where.group, _USERS, "user")
-        names["item"] = where.item or next((name for name in _ITEMS if name in frame), None)
+        names["user"] = _user_column(path, present, where.group)
+        names["item"] = _item_column(present, where.item)
     for role in ("label", "rank" if where.rank else "score", "item"):
-        if names.get(role) is not None and names[role] not in frame:
+        if names.get(role) is not None and names[role] not in present:
             raise InputError(
-                f"{path}: no {role} column {names[role]!r}; it has {', '.join(frame)}"
+                f"{path}: no {role} column {names[role]!r}; it has {tables.listed(list(present))}"
                 + ("; for a file of features give --model" if role == "score" else "")
             )
-    _check_by(path, frame, where.by)
-    for role in ("label", "score"):
-        _check_numbers(path, frame, names[role])
-    return _Rows(frame, names, where.by, str(path))
+    _check_by(path, present, where.by)
+    if where.rank is not None:
+        names.pop("score")
+    used = {role: name for role, name in names.items() if name is not None}
+    kinds = dict.fromkeys(where.by, Kind.TEXT)
+    kinds |= dict.fromkeys((names["user"], names.get("item")), Kind.ID)
+    kinds |= {where.rank or where.score: Kind.NUMBER, where.label: Kind.LABEL}
+    kinds.pop(None, None)
+    frame = tables.read_columns(path, format, kinds)
+    note = f"{path}: " + ", ".join(f"{role} {name!r}" for role, name in used.items())
+    return _Rows(frame, names, where.by, str(path), (note,))
 
 
-def _check_by(path, frame, by):
+def _check_by(path, present, by):
     for name in by:
-        if name not in frame:
-            raise InputError(f"{path}: no column {name!r} to split by; it has {', '.join(frame)}")
+        if name not in present:
+            shown = tables.listed(list(present))
+            raise InputError(f"{path}: no column {name!r} to split by; it has {shown}")
 
 
-def _check_numbers(path, frame, name):
-    """Refuse text in a column of numbers, naming the first row of it."""
-    if name not in frame or frame[name].dtype.kind in "iufb":
-        return
-    for row, value in enumerate(frame[name].tolist()):
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{path}: column {name!r} holds {value!r} in row {row + 1} below the header; "
-                "numbers are needed"
-            ) from None
-
-
-def _chosen(path, frame, given, candidates, role):
+def _user_column(path, present, given):
     if given is not None:
-        if given not in frame:
-            raise InputError(f"{path}: no {role} column {given!r}; it has {', '.join(frame)}")
+        if given not in present:
+            shown = tables.listed(list(present))
+            raise InputError(f"{path}: no user column {given!r}; it has {shown}")
         return given
-    found = next((name for name in candidates if name in frame), None)
-    if found is None:
+    usual = next((name for name in USER_COLUMNS if name in present), None)
+    if usual is None:
         raise InputError(
-            f"{path}: no {role} column ({', '.join(candidates)}); name it with --group, or give "
+            f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group, or give "
             "--one-list when all rows are one list"
         )
-    return found
+    return usual
+
+
+def _item_column(present, given):
+    return given or next((name for name in ITEM_COLUMNS if name in present), None)
 
 
 def _features(path, where, like):
-    """A file of features; the columns to split by are no features."""
+    """A file of features; the columns of items and those to split by are no features."""
     return read_table(
         path,
         format=where.format,
         label=where.label,
-        group=where.group or "group",
-        ignore=where.by,
+        group=where.group,
+        ignore=where.by if where.item is None else (*where.by, where.item),
         query=where.query,
         like=like,
+        first_index=where.first_index,
     )
 
 
@@ -341,15 +360,31 @@ def _scored(path, table, where, scores, threshold):
             f"{path}: nothing says which user a row belongs to; give --query or --group, or "
             "--one-list when all rows are one list"
         )
-    frame = {"score": np.asarray(scores, dtype=float), "label": table.labels}
+    # names that no column has: one to split by may be called like any of these
+    names = {"user": None, "label": "the label", "score": "the score"}
+    frame = {"the score": np.asarray(scores, dtype=float), "the label": table.labels}
     if not where.one_list:
-        frame["user"] = np.asarray(table.groups)
-    if where.by:
-        if not columns.is_table(path):
-            raise InputError(f"{path}: --by needs a table with named columns")
-        frame |= columns.read_columns(path, where.by)
-    names = {"user": None if where.one_list else "user", "label": "label", "score": "score"}
-    return _Rows(frame, names, where.by, str(path), threshold)
+        names["user"] = "the user"
+        frame["the user"] = np.asarray(table.groups)
+    item, further = _further_columns(path, where)
+    if item is not None:
+        names["item"] = item
+    notes = (table.columns_used, *table.remarks)
+    return _Rows(frame | further, names, where.by, str(path), notes, threshold)
+
+
+def _further_columns(path, where):
+    """Name of the item column, if there is one, and the columns of items and to split by."""
+    format = where.format or tables.format_of(Path(path))
+    if format not in tables.FORMATS:
+        if where.by or where.item:
+            option = "--by" if where.by else "--item"
+            raise InputError(f"{path}: {option} needs a table with named columns")
+        return None, {}
+    present = tables.column_names(path, format)
+    item = None if where.one_list else _item_column(present, where.item)
+    kinds = dict.fromkeys(where.by, Kind.TEXT) | ({} if item is None else {item: Kind.ID})
+    return item, tables.read_columns(path, format, kinds) if kinds else {}
 
 
 def _read_scores(path, n_rows):
@@ -395,23 +430,20 @@ def _same_positives(table, other, file, compare):
 class _Found:
     """Everything that is printed or written."""
 
-    def __init__(self, table, report, compared, interval, draws):
+    def __init__(self, table, report, compared, intervals):
         self.table = table
         self.pooled = report
         self.compared = compared
-        self.interval = interval
-        self.draws = draws
+        self.intervals = intervals
 
     def _ends(self, table, metric):
         """Lower and upper end; None where there is no interval."""
-        if self.interval == "none" or table.pooled or not table.used(metric).any():
-            return {"lower": None, "upper": None}
-        found = metrics.interval(table, metric, method=self.interval, **self.draws)
-        return {"lower": found.lower, "upper": found.upper}
+        lower, upper = self.intervals.ends(table, metric) or (None, None)
+        return {"lower": lower, "upper": upper}
 
     def overall(self):
         return [
-            s.as_dict() | self._ends(self.table, s.metric) | {"interval": self.interval}
+            s.as_dict() | self._ends(self.table, s.metric) | {"interval": self.intervals.method}
             for s in self.table.summary()
         ]
 
@@ -447,7 +479,7 @@ class _Found:
         }
 
     def show(self):
-        level = f"{self.draws['level']:.0%} interval"
+        level = self.intervals.heading()
         table = Table(title=f"{self.table.users.size} users", title_justify="left")
         for name in ("metric", "mean", level, "users used", "touched by a rule"):
             table.add_column(name, justify="left" if name == "metric" else "right")
@@ -463,7 +495,7 @@ class _Found:
         if self.table.segments:
             self._show_segments(level)
         if self.compared:
-            self._show_comparison(level)
+            self._show_comparison(f"{100 * self.intervals.level:g}% interval")
 
     def _show_segments(self, level):
         table = Table(title="Segments", title_justify="left")
@@ -497,7 +529,8 @@ def _number(value):
 
 
 def _span(row):
-    return "-" if row["lower"] is None else f"{row['lower']:.4f} - {row['upper']:.4f}"
+    unknown = row["lower"] is None or np.isnan(row["lower"])
+    return "-" if unknown else f"{row['lower']:.4f} - {row['upper']:.4f}"
 
 
 def _csv(lines):
@@ -508,14 +541,11 @@ def _csv(lines):
     return text.getvalue()
 
 
-def _write_html(path, rows, asked, how, compared, level, title):
-    from structsvm_papk import report_page
-
+def _write_html(path, rows, names, **page):
     groups = None if rows.names["user"] is None else rows.frame[rows.names["user"]]
-    ks = [int(name.partition("@")[2]) for name in asked if name.startswith("pap@")]
+    ks = [int(name.partition("@")[2]) for name in names if name.startswith("pap@")]
     k = ks[0] if ks else 10
     report_page.write_page(
-        path, rows.scores(), rows.frame[rows.names["label"]], groups, names=asked, k=k,
-        largest_k=max(30, k), title=title, comparisons=compared, level=level,
-        segments={name: rows.frame[name] for name in rows.by} or None, **how,
+        path, rows.scores(), rows.frame[rows.names["label"]], groups, names=names, k=k,
+        largest_k=max(30, k), segments={name: rows.frame[name] for name in rows.by} or None, **page,
     )  # fmt: skip

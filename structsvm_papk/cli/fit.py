@@ -66,6 +66,7 @@ def fit(
             callback = watch(solver, surrogate)
             run = solve(solver, problem.risk, alpha, None, callback, checkpoint, **settings)
     save_model(output, _model(run, problem.table, reading.relevance_threshold))
+    options.say_columns(problem.table)
     _report(run, output, as_json)
     if run.result.status == Status.FAILED:
         console.note(_how_to_go_on(saving.checkpoint), style="yellow")

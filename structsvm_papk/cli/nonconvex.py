@@ -42,7 +42,9 @@ def diagnose(
 ):
     """Is w = 0 optimal, so that a surrogate says nothing? For all users jointly, and one by one."""
     names = _checked(k, surrogate, plot, users)
-    found = _run(reading.lists(reading.table(data)), k, names, users)
+    table = reading.table(data)
+    found = _run(reading.lists(table), k, names, users)
+    options.say_columns(table)
     if plot is not None:
         save_figure(degeneracy_figure(found), plot)
         console.note(f"plot written to {plot}")

@@ -18,6 +18,7 @@ from structsvm_papk.cli import console
 from structsvm_papk.outputs import check_writable
 from structsvm_papk.readers import read_table
 from structsvm_papk.run_folder import Cells, check_folder, claim
+from structsvm_papk.tables import ITEM_COLUMNS, USER_COLUMNS
 
 _DATA = "Reading the data"
 _PROBLEM = "Problem"
@@ -40,12 +41,31 @@ Threshold = Annotated[
     ),
 ]
 Label = Annotated[str, typer.Option(metavar="COLUMN", help="Label column.", rich_help_panel=_DATA)]
-Group = Annotated[str, typer.Option(metavar="COLUMN", help="User column.", rich_help_panel=_DATA)]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help=f"User column; by default the first of {', '.join(USER_COLUMNS)}.",
+        rich_help_panel=_DATA,
+    ),
+]
 Ignore = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="A column that is no feature; repeat for more.",
+        help="A column that is no feature; repeat for more. "
+        f"{', '.join((*USER_COLUMNS, *ITEM_COLUMNS))} never are.",
+        rich_help_panel=_DATA,
+    ),
+]
+FirstIndex = Annotated[
+    int | None,
+    typer.Option(
+        "--first-index",
+        min=0,
+        max=1,
+        help="From where an svmlight file counts features: 0 or 1; by default as the model does, "
+        "and without one from 0 if the file uses index 0.",
         rich_help_panel=_DATA,
     ),
 ]
@@ -150,6 +170,13 @@ def cells(folder, experiment):
     return Cells(folder, {"command": f"reproduce {experiment}", "version": __version__})
 
 
+def say_columns(table):
+    """Say which columns of a file were taken for what, and what was assumed about them."""
+    console.note(table.columns_used)
+    for remark in getattr(table, "remarks", ()):
+        console.note(remark, style="yellow")
+
+
 @dataclass(frozen=True)
 class Saving:
     """Where and how often solvers keep their state."""
@@ -175,9 +202,10 @@ class Columns:
     """How a file of features is read."""
 
     label: Label = "label"
-    group: Group = "group"
+    group: Group = None
     ignore: Ignore = None
     format: Format = None
+    first_index: FirstIndex = None
 
     def table(self, path, like=None, **more):
         """The table in a file, see `read_table`."""
@@ -187,6 +215,7 @@ class Columns:
             group=self.group,
             ignore=self.ignore or (),
             format=self.format,
+            first_index=self.first_index,
             like=like,
             **more,
         )
@@ -208,12 +237,13 @@ class Reading(Columns):
         """The lists of a table."""
         return table.ranking_data(self.relevance_threshold, self.one_list)
 
-    def test_lists(self, path, like):
-        """The lists of a second file with the features of the first; None without a file."""
+    def second_table(self, path, like):
+        """The table in a second file with the features of the first; None without a file."""
         if path is None:
             return None
         # the first file's format and counts of rows say nothing of the second
-        return self.lists(replace(self, query=None, format=None).table(path, like))
+        second = replace(self, query=None, format=None, first_index=None)
+        return second.table(path, like)
 
 
 def grouped(command):

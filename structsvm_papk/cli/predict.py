@@ -36,6 +36,8 @@ def predict(
     trained = load_model(model)
     table = columns.table(data, like=trained, require_labels=False)
     scores = table.X @ trained.coef
+    for remark in table.remarks:
+        console.note(remark, style="yellow")
     if output is not None:
         write_atomically(output, _lines(scores).encode())
     if as_json:

@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from structsvm_papk import run_record
+from structsvm_papk.outputs import check_apart
+from structsvm_papk.readers import sidecar
 
 _SCRATCH = "scratch"  # a folder for temporary files: neither read nor a result
 OUTPUTS = ("output", "plot", "csv_file", "per_user", "html", "report", "results", "checkpoint")
@@ -48,6 +50,8 @@ class RecordedCommand(TyperCommand):
             if ctx.params.get("as_json") or _writes_json(ctx.params.get("output")):
                 arguments = ctx.meta.get("arguments", [])
                 _record.set(run_record.record(arguments, settings, _inputs(settings)))
+            outputs = [ctx.params[name] for name in OUTPUTS if _is_path(ctx.params.get(name))]
+            check_apart(outputs, _inputs(settings))
             _move_outputs(ctx.params)
             return super().invoke(ctx)
         finally:
@@ -81,8 +85,12 @@ def _move_outputs(params):
     if folder is None:
         return
     for name in OUTPUTS:
-        if isinstance(params.get(name), Path):
+        if _is_path(params.get(name)):
             params[name] = None if name == "checkpoint" else folder / params[name].name
+
+
+def _is_path(value):
+    return isinstance(value, Path)
 
 
 def _writes_json(path):
@@ -91,6 +99,6 @@ def _writes_json(path):
 
 def _inputs(settings):
     """Every file or folder that is read; a file of counts beside it counts."""
-    paths = [value for value in settings.values() if isinstance(value, Path)]
-    beside = [path.with_name(f"{path.name}.query") for path in paths]
+    paths = [value for value in settings.values() if _is_path(value)]
+    beside = [counts for path in paths if (counts := sidecar(path)) is not None]
     return [path for path in dict.fromkeys([*paths, *beside]) if path.exists()]

@@ -223,4 +223,7 @@ def _source(data, reading):
         )
     if reading.query is not None:
         raise InputError("--query: data that are read in pieces name the user in every row")
-    return open_source(data, label=reading.label, group=reading.group, ignore=reading.ignore or ())
+    if reading.first_index is not None:
+        raise InputError("--first-index: it is for svmlight, which cannot be read in pieces")
+    columns = {"label": reading.label, "group": reading.group, "ignore": reading.ignore or ()}
+    return open_source(data, **columns)

@@ -206,6 +206,7 @@ def margins(
     lists = reading.lists(table)
     given = _given_scores(table, loaded, scores)
     lists = lists.usable(k, policy)
+    options.say_columns(table)
     told = {"k": k, "delta": delta, "n_users": lists.n_users}
     if given is not None:
         groups = lists.users[lists.user_of_position]
@@ -435,6 +436,7 @@ def _held_out(data, k, rho, method, model, scores, policy, reading):
     if given is None:
         raise InputError("an interval is for one scorer: give --model or --scores")
     lists = reading.lists(table).usable(k, policy)
+    options.say_columns(table)
     given = given[lists.rows]
     if lists.n_users == 1:
         found = bounds.held_out(given, lists.labels.astype(int), k, rho, method or "shift")

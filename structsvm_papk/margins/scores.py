@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from structsvm_papk import _validation
 from structsvm_papk.errors import InputError
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
@@ -55,7 +56,7 @@ def check_scores(scores, labels, k, delta=1.0):
     Parameters
     ----------
     scores : array of shape (n,)
-    labels : array of shape (n,), 0 or 1
+    labels : array of shape (n,), 0/1, -1/1 or booleans
     k : int
     delta : float
 
@@ -66,7 +67,7 @@ def check_scores(scores, labels, k, delta=1.0):
     Raises
     ------
     InputError
-        No positives, k > n_neg, NaN scores, labels that are not 0 or 1.
+        No positives, k > n_neg, NaN scores, labels that are not binary.
 
     Notes
     -----
@@ -111,10 +112,9 @@ def check_users(scores, labels, groups, k, delta=1.0):
     joint : MarginReport
         A condition holds jointly when it does for every user; its margin is the smallest one.
     """
-    scores, labels, groups = np.asarray(scores), np.asarray(labels), np.asarray(groups)
-    if not scores.shape == labels.shape == groups.shape or scores.ndim != 1:
-        raise InputError("scores, labels and groups must be vectors of the same length")
-    names, codes = np.unique(groups, return_inverse=True)
+    scores = _validation.check_scores(scores)
+    labels = _validation.check_labels(labels, scores.size)
+    names, codes = _validation.encode(_validation.check_ids(groups, scores.size))
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
     users = {}
@@ -148,17 +148,12 @@ def _at_least(values, top, delta):
 
 def _sides(scores, labels, k):
     """Return the positives in decreasing order, and the largest negative."""
-    scores, labels = np.asarray(scores, dtype=float), np.asarray(labels)
-    if scores.ndim != 1 or labels.shape != scores.shape:
-        raise InputError(
-            f"scores have shape {scores.shape}, labels {labels.shape}: one label for each score"
-        )
+    scores = _validation.check_scores(scores)
+    relevant = _validation.check_labels(labels, scores.size)
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
         raise InputError(f"the scorer returned {scores[bad[0]]} at row {bad[0]}")
-    if not np.isin(labels, (0, 1)).all():
-        raise InputError("labels must be 0 or 1")
-    p, q = scores[labels == 1], scores[labels == 0]
+    p, q = scores[relevant], scores[~relevant]
     if len(p) == 0:
         raise InputError("no positives: no margin condition is defined")
     if int(k) != k or not 1 <= k <= len(q):

@@ -15,6 +15,7 @@ from structsvm_papk.metrics.comparison import (
     delong,
     held_out_interval,
     interval,
+    no_interval,
     pooled_auc_interval,
 )
 from structsvm_papk.metrics.conventions import PRESETS, Conventions
@@ -56,6 +57,7 @@ __all__ = [
     "interval",
     "mean_score",
     "ndcg_at_k",
+    "no_interval",
     "pap_at_k",
     "pauc_at_k",
     "per_user",

@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+from structsvm_papk._validation import too_few_to_resample
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import lists
 
@@ -48,9 +49,13 @@ def cluster_bootstrap(scores, labels, groups, level, n_resamples, seed):
     """Value, lower, upper, level and standard error of the pooled AUC."""
     rows = lists.build(scores, labels, groups)
     order = np.argsort(-rows.scores, kind="stable")
-    blocks = np.cumsum(np.diff(rows.scores[order], prepend=np.inf) != 0)
+    ordered = rows.scores[order]
+    blocks = np.append(0, np.cumsum(ordered[1:] != ordered[:-1]))
     relevant = rows.relevant[order]
     owner = np.repeat(np.arange(rows.n_users), np.diff(rows.indptr))[order]
+    reason = too_few_to_resample(rows.n_users)
+    if reason is not None:
+        raise InputError(reason)
     value = weighted_area(blocks, relevant, np.ones(order.size))
     if np.isnan(value):
         raise InputError("the pooled AUC needs positives and negatives; one class is missing")

@@ -276,7 +276,11 @@ def metric_value(code, k, n_pos, n_neg, listed, length, work, discount, cumulati
 
 @njit(cache=True, nogil=True)
 def listed_positives(work, n_pos, length, ties, count):
-    """How many of the sorted positives are inside a list cut after `length` places."""
+    """How many of the sorted positives are inside a list cut after `length` places.
+
+    A block of tied positives that the cut goes through ends at the cut: what is not shown takes no
+    place. Whether the cut separates tied positives and negatives goes into `count`.
+    """
     above, reach, first, last = work[0], work[1], work[2], work[3]
     listed = 0
     for i in range(n_pos):
@@ -284,6 +288,8 @@ def listed_positives(work, n_pos, length, ties, count):
         listed += i + ahead < length
         if first[i] + above[i] < length < last[i] + reach[i] and reach[i] > above[i]:
             count[CUT_TIED] = 1
+    for i in range(listed):
+        last[i] = min(last[i], listed)
     return listed
 
 
@@ -372,7 +378,9 @@ def fused_metrics(
 
 
 @njit(cache=True, nogil=True)
-def graded_ndcg(scores, gains, indptr, lengths, ks, discount, cumulative, ties, start, stop, out):
+def graded_ndcg(
+    scores, gains, indptr, lengths, ks, discount, cumulative, ties, start, stop, out, counts
+):
     """NDCG@k with graded gains of the users start..stop-1; NaN where no gain is positive."""
     for u in range(start, stop):
         begin = indptr[u]
@@ -384,6 +392,8 @@ def graded_ndcg(scores, gains, indptr, lengths, ks, discount, cumulative, ties, 
         ideal = gains[begin:end].copy()
         sort_descending(ideal)
         length = min(n, lengths[u]) if lengths.size else n
+        if cuts_gains(sorted_scores, sorted_gains, length):
+            counts[u, CUT_TIED] = 1
         for m in range(ks.size):
             top = min(ks[m], n)
             best = 0.0
@@ -397,6 +407,22 @@ def graded_ndcg(scores, gains, indptr, lengths, ks, discount, cumulative, ties, 
                     )
                     / best
                 )
+
+
+@njit(cache=True, nogil=True)
+def cuts_gains(scores, gains, length):
+    """Whether rows of one score but different gains stand on both sides of place `length`."""
+    if length == 0 or length == scores.size or scores[length - 1] != scores[length]:
+        return False
+    i = length
+    while i > 0 and scores[i - 1] == scores[length]:
+        i -= 1
+    first = gains[i]
+    while i < scores.size and scores[i] == scores[length]:
+        if gains[i] != first:
+            return True
+        i += 1
+    return False
 
 
 @njit(cache=True, nogil=True)

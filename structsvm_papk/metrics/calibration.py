@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structsvm_papk._validation import check_labels, check_scores
 from structsvm_papk.errors import InputError
 
 
@@ -51,12 +52,8 @@ def calibration_curve(probabilities, labels, n_bins=10, strategy="uniform"):
 
 
 def _checked(probabilities, labels):
-    probabilities = np.asarray(probabilities, dtype=float)
-    labels = np.asarray(labels).astype(float)
-    if probabilities.shape != labels.shape or probabilities.ndim != 1 or not labels.size:
-        raise InputError(
-            f"give one label per probability; shapes are {probabilities.shape}, {labels.shape}"
-        )
+    probabilities = check_scores(probabilities, name="probabilities")
+    labels = check_labels(labels, probabilities.size).astype(float)
     outside = ~((probabilities >= 0) & (probabilities <= 1))
     if outside.any():
         row = int(np.argmax(outside))
@@ -64,6 +61,4 @@ def _checked(probabilities, labels):
             f"row {row} has the probability {probabilities[row]}; calibration needs values in "
             "[0, 1]. Scores that only rank have no calibration"
         )
-    if not np.isin(labels, (0, 1)).all():
-        raise InputError("labels must be 0 or 1 for calibration")
     return probabilities, labels

@@ -14,6 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
+from structsvm_papk._validation import (
+    check_labels,
+    check_scores,
+    encode,
+    joined,
+    same_kind,
+    too_few_to_resample,
+)
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _auc, lists
 from structsvm_papk.metrics._resampling import sign_flip_p_value
@@ -70,7 +78,8 @@ class Comparison:
     difference : float
         first - second.
     lower, upper : float
-        Paired bootstrap interval of the difference.
+        Paired bootstrap interval of the difference; NaN for fewer than 10 users, whom resampling
+        says too little about. The test is exact there.
     p_value : float
         Paired permutation test, two-sided: each user's difference may change sign.
     p_adjusted : float
@@ -109,8 +118,9 @@ def interval(
     table : MetricTable
     metric : str
     method : {"bootstrap", "kl", "hoeffding", "bernstein"}
-        `bootstrap`: percentiles over resampled users (asymptotic). The others are guaranteed for
-        users drawn independently and a mean with equal weights, see `bounds.many_users`.
+        `bootstrap`: percentiles over resampled users (asymptotic); refused for fewer than 10 users,
+        whom resampling says too little about. The others are guaranteed for users drawn
+        independently and a mean with equal weights, see `bounds.many_users`.
     level : float
     n_resamples, seed : int
 
@@ -119,18 +129,11 @@ def interval(
     Estimate
     """
     _check_level(level)
-    if method not in METHODS:
-        raise InputError(f"method={method!r} is not known; choose one of {', '.join(METHODS)}")
-    if table.pooled:
-        raise InputError(
-            "a pooled mean has no user values; use pooled_auc_interval or another mean"
-        )
+    reason = no_interval(table, metric, method)
+    if reason is not None:
+        raise InputError(reason)
     used = table.used(metric)
     values, weights = table[metric][used], table.weights()[used]
-    if not values.size:
-        raise InputError(
-            f"no user has a value of {metric}; there is nothing to make an interval of"
-        )
     if method == "bootstrap":
         lower, upper = _bootstrap(values, weights, level, n_resamples, seed)
     else:
@@ -139,11 +142,30 @@ def interval(
     return Estimate(mean, lower, upper, level, method, values.size, method != "bootstrap")
 
 
+def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> str | None:
+    """Why `interval` would refuse this method for a metric of the table; None where it would not.
+
+    For callers that show many intervals and leave out those that do not exist.
+    """
+    if method not in METHODS:
+        return f"method={method!r} is not known; choose one of {', '.join(METHODS)}"
+    if table.is_pooled:
+        return "a pooled mean has no user values; use pooled_auc_interval or another mean"
+    values = table[metric][table.used(metric)]
+    if not values.size:
+        return f"no user has a value of {metric}; there is nothing to make an interval of"
+    if np.isnan(values).any():
+        return f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
+    if method == "bootstrap":
+        return too_few_to_resample(values.size)
+    if table.conventions.mean != "user":
+        return f"method={method!r} needs mean='user', not {table.conventions.mean!r}"
+    return None
+
+
 def _guaranteed(values, method, level, table):
     from structsvm_papk.bounds import many_users
 
-    if table.conventions.mean != "user":
-        raise InputError(f"method={method!r} needs mean='user', not {table.conventions.mean!r}")
     risks = 1.0 - values if table.gain else values
     found = many_users(risks, rho=1.0 - level, method=method)
     ends = (found.lower, found.upper)
@@ -180,7 +202,7 @@ def held_out_interval(
 
 
 def _bootstrap(values, weights, level, n_resamples, seed):
-    if values.size == 1 or np.ptp(values) == 0:
+    if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
     from scipy import stats  # half of the package's import time
 
@@ -217,7 +239,8 @@ def compare(
     Parameters
     ----------
     first, second : MetricTable
-        Of the same users. A user that either table leaves out is left out of the pair.
+        Of the same users, both gains or both risks and with the same mean, which is not `pooled`
+        (for pooled AUCs see `delong`). A user that either table leaves out is left out of the pair.
     metrics : sequence of str, optional
         Default: all metrics of `first`.
     correction : {"none", "bh", "by"} or a method of statsmodels' `multipletests`
@@ -232,6 +255,7 @@ def compare(
     list of Comparison
     """
     _check_level(level)
+    _check_comparable(first, second)
     _same_users(first, second)
     wanted = list(first.metrics if metrics is None else metrics)
     pairs = [_paired(first, second, name, level, n_resamples, seed) for name in wanted]
@@ -247,7 +271,13 @@ def _paired(first, second, metric, level, n_resamples, seed):
     if not both.any():
         raise InputError(f"no user has a value of {metric} from both scorers")
     a, b, weights = first[metric][both], second[metric][both], first.weights()[both]
-    lower, upper = _bootstrap(a - b, weights, level, n_resamples, seed)
+    if np.isnan(a).any() or np.isnan(b).any():
+        raise InputError(
+            f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
+        )
+    lower, upper = float("nan"), float("nan")
+    if too_few_to_resample(a.size) is None:
+        lower, upper = _bootstrap(a - b, weights, level, n_resamples, seed)
     return {
         "metric": metric,
         "first": float(np.average(a, weights=weights)),
@@ -282,17 +312,35 @@ def adjust(p_values: Any, correction: str = "bh") -> Any:
         raise InputError(f"correction={correction!r} is not known: {error}") from None
 
 
+def _check_comparable(first, second):
+    for table in (first, second):
+        table.refuse_pooled("a comparison user by user")
+    if first.gain != second.gain:
+        raise InputError("one table holds gains and the other risks; give `gain` the same value")
+    means = first.conventions.mean, second.conventions.mean
+    if means[0] != means[1]:
+        raise InputError(f"the tables have different means, {means[0]!r} and {means[1]!r}")
+
+
 def _same_users(first, second):
-    if np.array_equal(first.users, second.users):
+    if not same_kind(first.users, second.users):
+        raise InputError("users are numbers in one table and text in the other")
+    n = first.users.size
+    _, codes = encode(joined(first.users, second.users))
+    if np.array_equal(codes[:n], codes[n:]):
         return
-    for one, other, place in ((first, second, "first"), (second, first, "second")):
-        extra = np.setdiff1d(one.users, other.users)
+    for one, place, mine, others in (
+        (first, "first", codes[:n], codes[n:]),
+        (second, "second", codes[n:], codes[:n]),
+    ):
+        extra = one.users[~np.isin(mine, others)]
         if extra.size:
             shown = ", ".join(map(str, extra[:5]))
             raise InputError(
                 f"{extra.size} users are only in the {place} table ({shown}"
                 f"{', ..' if extra.size > 5 else ''}); compare scorers on the same users"
             )
+    raise InputError("the tables hold the same users in different order; sort both by user")
 
 
 def _check_level(level):
@@ -318,13 +366,14 @@ def delong(labels: ArrayLike, scores: Array, other: Any = None, *, level: float 
     from scipy import stats
 
     _check_level(level)
-    relevant = np.asarray(labels).astype(bool)
+    parts = [check_scores(s) for s in (scores, other) if s is not None]
+    if len({part.size for part in parts}) > 1:
+        raise InputError(f"one scorer has {parts[0].size} scores, the other {parts[1].size}")
+    relevant = check_labels(labels, parts[0].size)
     pos, neg = relevant.sum(), (~relevant).sum()
     if min(pos, neg) < 2:
         raise InputError(f"DeLong needs two positives and two negatives; here {pos} and {neg}")
-    parts = [
-        _auc.shares(np.asarray(s, dtype=float), relevant) for s in (scores, other) if s is not None
-    ]
+    parts = [_auc.shares(part, relevant) for part in parts]
     v10, v01 = parts[0] if other is None else (parts[0][0] - parts[1][0], parts[0][1] - parts[1][1])
     value = float(v10.mean())
     error = float(np.sqrt(v10.var(ddof=1) / pos + v01.var(ddof=1) / neg))
@@ -365,7 +414,11 @@ def pooled_auc_interval(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> Any:
-    """AUC of all rows as one list, with an interval from resampled users (ties count half)."""
+    """AUC of all rows as one list, with an interval from resampled users (ties count half).
+
+    Refused for fewer than 10 users, whom resampling says too little about; for rows that are
+    independent of each other see `delong`.
+    """
     _check_level(level)
     found = _auc.cluster_bootstrap(scores, labels, groups, level, n_resamples, seed)
     return AucTest(*found, None)  # type: ignore[call-arg]

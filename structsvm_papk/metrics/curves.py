@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from structsvm_papk._validation import as_vector
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import _auc, lists
+from structsvm_papk.metrics import _auc, lists, segments
 
 WEAK_AUROC, LEAKAGE_AUROC = 0.55, 0.95
 
@@ -138,7 +139,7 @@ def curve(scores, labels, *, relevance_threshold=None):
     rows = lists.build(scores, labels, relevance_threshold=relevance_threshold)
     order = np.argsort(-rows.scores, kind="stable")
     ordered, relevant = rows.scores[order], rows.relevant[order].astype(np.int64)
-    ends = np.append(np.flatnonzero(np.diff(ordered)), ordered.size - 1)
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), ordered.size - 1)
     tp = np.cumsum(relevant)[ends]
     found = Curve(np.append(np.inf, ordered[ends]), np.append(0, tp), np.append(0, ends + 1 - tp))
     if min(found.n_pos, found.n_neg) == 0:
@@ -163,8 +164,8 @@ def five_views(scores, labels):
     """
     found = curve(scores, labels)
     points = found.tp, found.fp
-    relevant = lists.build(scores, labels).relevant.astype(bool)
-    scores = np.asarray(scores, dtype=float)
+    rows = lists.build(scores, labels)
+    scores, relevant = rows.scores, rows.relevant.astype(bool)
     negatives = np.sort(scores[~relevant])
     wins = np.searchsorted(negatives, scores[relevant], side="left")
     wins_and_ties = np.searchsorted(negatives, scores[relevant], side="right")
@@ -255,12 +256,11 @@ def segment_reports(scores, labels, values):
     -------
     dict of value to RankingReport or None
     """
-    scores, labels, values = np.asarray(scores), np.asarray(labels), np.asarray(values)
-    if values.shape != scores.shape:
-        raise InputError(f"segments have shape {values.shape}; give one per row, {scores.shape}")
+    rows = lists.build(scores, labels)
+    names, codes = segments.levels(as_vector(values, "segments", rows.scores.size))
     found = {}
-    for value in np.unique(values).tolist():
-        mask = values == value
-        both = np.unique(labels[mask]).size == 2
-        found[value] = report(scores[mask], labels[mask]) if both else None
+    for code, value in enumerate(names):
+        mask = codes == code
+        both = np.unique(rows.relevant[mask]).size == 2
+        found[value] = report(rows.scores[mask], rows.relevant[mask]) if both else None
     return found

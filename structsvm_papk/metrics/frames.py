@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
+from structsvm_papk import _validation
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import lists, table
 
@@ -134,34 +135,31 @@ def column(frame: Any, name: str) -> Any:
     if name not in names:
         shown = ", ".join(map(str, names))
         raise InputError(f"there is no column {name!r}; the frame has {shown}")
-    found = frame[name]
-    return np.asarray(found.to_numpy() if hasattr(found, "to_numpy") else found)
+    return _validation.as_array(frame[name], f"column {name!r}")
 
 
 def codes_of(name: str, *frames: Any) -> Any:
     """Code of each row's value over all frames in turn, and the sorted unique values."""
-    arrays = [column(frame, name) for frame in frames]
-    kinds = {"number" if a.dtype.kind in "iufb" else "text" for a in arrays if a.size}
-    if len(kinds) > 1:
-        raise InputError(f"column {name!r} holds numbers in one table and text in the other")
-    values = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-    if not values.size:
+    arrays = [_ids(frame, name) for frame in frames]
+    if not sum(array.size for array in arrays):
         raise InputError("there are no rows: the table is empty")
-    if values.dtype.kind == "O":
+    if not _validation.same_kind(*arrays):
+        raise InputError(f"column {name!r} holds numbers in one table and text in the other")
+    values = _validation.joined(*arrays)
+    if values.dtype.kind == "O" and isinstance(values[0], str):
         return _text_codes(name, frames, values)
-    try:
-        users, sorter, _ = lists.grouped(values)
-    except InputError as error:
-        raise InputError(f"column {name!r}: {error}") from None
+    users, sorter, _ = lists.grouped(values)
     return sorter.codes, users
+
+
+def _ids(frame, name):
+    values = column(frame, name)
+    return _validation.check_ids(values, values.size, f"column {name!r}")
 
 
 def _text_codes(name, frames, values):
     """Hash with the frame's own library where sorting Python strings would be slow."""
     module = type(frames[0]).__module__.partition(".")[0]
-    missing = _missing(values)
-    if missing.any():
-        raise InputError(f"column {name!r} is missing in {lists._rows(missing)}")
     if module == "pandas":
         import pandas as pd
 
@@ -174,12 +172,8 @@ def _text_codes(name, frames, values):
         users = series.unique().sort()
         codes = series.cast(pl.Enum(users)).to_physical().to_numpy()
         return codes.astype(np.int64), users.to_numpy()
-    users, codes = np.unique(values.astype(str), return_inverse=True)
-    return codes.astype(np.int64), users
-
-
-def _missing(values):
-    return np.fromiter((v is None or v != v for v in values), dtype=bool, count=values.size)
+    users, codes = _validation.encode(values)
+    return codes, users
 
 
 def _renamed(found, users):
@@ -210,9 +204,9 @@ class _Grouped:
 
 def _whole_ranks(ranks, name):
     if ranks.dtype.kind == "f":
-        whole = ranks == np.floor(ranks)
+        whole = np.isfinite(ranks) & (ranks == np.floor(ranks))
         if not whole.all():
-            raise InputError(f"column {name!r} is no whole number in {lists._rows(~whole)}")
+            raise InputError(f"column {name!r} is no whole number in {_validation.rows_of(~whole)}")
     elif ranks.dtype.kind not in "iu":
         raise InputError(f"column {name!r} must hold whole numbers, not {ranks.dtype}")
     return ranks.astype(np.int64, copy=False)

@@ -14,6 +14,7 @@ CatBoost     `CatBoostMetric` for `CatBoostRanker(eval_metric=..)`
 
 import numpy as np
 
+from structsvm_papk._validation import check_ids, encode
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics.table import evaluate
 
@@ -98,7 +99,7 @@ class CatBoostMetric:
     def __init__(self, name, groups, labels=None, **options):
         self.name = name
         self.options = options
-        self.bounds = [_adjacent(np.asarray(g)) for g in groups]
+        self.bounds = [_adjacent(check_ids(g, len(g))) for g in groups]
         self.labels = None if labels is None else [np.asarray(y, dtype=float) for y in labels]
 
     def is_max_optimal(self):
@@ -132,7 +133,8 @@ class CatBoostMetric:
 
 def _adjacent(groups):
     """Row bounds of groups that stand together."""
-    starts = np.flatnonzero(groups[1:] != groups[:-1]) + 1
-    if starts.size + 1 != np.unique(groups).size:
+    users, codes = encode(groups)
+    starts = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    if starts.size + 1 != users.size:
         raise InputError("the rows of a user must be adjacent; sort the pool by group_id")
     return np.concatenate([[0], starts, [groups.size]])

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from structsvm_papk import _validation
+from structsvm_papk._validation import rows_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ def build(
     Parameters
     ----------
     scores : array-like of float, shape (n_rows,)
-        Infinite scores order as usual; NaN is refused.
+        Infinite scores order as usual; NaN is refused, and numbers that only more than double
+        precision tells apart.
     labels : array-like, shape (n_rows,)
         0/1, -1/1 or bool; graded labels need `relevance_threshold`.
     groups : array-like, shape (n_rows,), optional
@@ -88,86 +89,25 @@ def build(
     n_threads : int, optional
         Default: one per processor.
     """
-    scores = _checked_scores(scores, groups)
-    labels = _checked_labels(labels, scores.size, groups)
+    scores = _validation.check_scores(scores, groups)
+    labels = _validation.check_grades(labels, scores.size, groups=groups)
     users, bounds, sorter = group_rows(groups, indptr, scores.size, n_threads)
-    relevant = _relevance(labels, relevance_threshold, need_binary)
-    graded = _graded_gains(labels, relevant, gains)
+    binary = _validation.is_binary(labels)
+    if need_binary or relevance_threshold is not None or binary:
+        relevant = _validation.relevance(labels, relevance_threshold).view(np.uint8)
+    else:
+        relevant = (labels > 0).view(np.uint8)
+    grades = (labels > 0).view(np.uint8) if binary else labels  # -1 has the gain of 0
+    graded = _graded_gains(grades, relevant, gains)
     if sorter is not None:
         scores, relevant = sorter.place(scores, relevant)
         graded = None if graded is None else graded[sorter.order()]
     return RankedLists(users, bounds, scores, relevant, graded, _lengths(list_length, users))
 
 
-def _checked_scores(scores, groups):
-    scores = np.ascontiguousarray(scores, dtype=np.float64)
-    if scores.ndim != 1:
-        raise InputError(f"scores must have one dimension, not shape {scores.shape}")
-    if scores.size == 0:
-        raise InputError("there are no rows: scores is empty")
-    missing = np.isnan(scores)
-    if missing.any():
-        raise InputError(f"scores contain NaN in {_rows(missing, groups)}; give every row a score")
-    return scores
-
-
-def _checked_labels(labels, n_rows, groups):
-    labels = np.asarray(labels)
-    if labels.shape != (n_rows,):
-        raise InputError(f"labels have shape {labels.shape}, but there are {n_rows} scores")
-    if labels.dtype.kind == "b":
-        return labels.view(np.uint8)
-    if labels.dtype.kind not in "iuf":
-        labels = labels.astype(np.float64)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise InputError(f"labels are NaN or infinite in {_rows(~np.isfinite(labels), groups)}")
-    return labels
-
-
-def _rows(mask, groups=None):
-    """`row 3`, or `rows 3, 5, .. (12 rows)` for a message, with the users of the shown rows."""
-    found = np.flatnonzero(mask)
-    listed = ", ".join(map(str, found[:_SHOWN]))
-    whose = ""
-    if groups is not None and np.shape(groups) == np.shape(mask):
-        users = dict.fromkeys(map(str, np.asarray(groups)[found[:_SHOWN]].tolist()))
-        whose = f" of user{'s' if len(users) > 1 else ''} {', '.join(users)}"
-    if found.size == 1:
-        return f"row {listed}{whose}"
-    more = ", .." if found.size > _SHOWN else ""
-    return f"rows {listed}{more}{whose} ({found.size} rows, from 0)"
-
-
-def _is_zero_one(labels):
-    """Whether all labels are 0 or 1; whole numbers need only their range."""
-    if labels.min() < 0 or labels.max() > 1:
-        return False
-    return labels.dtype.kind in "iu" or bool(((labels == 0) | (labels == 1)).all())
-
-
-def _relevance(labels, threshold, need_binary):
-    if threshold is not None:
-        return (labels >= threshold).view(np.uint8)
-    if _is_zero_one(labels):
-        return np.ascontiguousarray(labels, dtype=np.uint8)
-    is_binary = bool(np.isin(labels, (-1, 1)).all())
-    if need_binary and not is_binary:
-        bad = ~np.isin(labels, (0, 1))
-        raise InputError(
-            f"labels are not binary: {labels[bad][0]} in {_rows(bad)}; "
-            "give relevance_threshold (--relevance-threshold) to say from which label on a row is "
-            "relevant"
-        )
-    return (labels > 0).view(np.uint8)
-
-
 def _graded_gains(labels, relevant, gains):
     if gains is None or gains == "linear":
-        if _is_zero_one(labels) and np.count_nonzero(labels) == np.count_nonzero(relevant):
-            return None
-        found = labels.astype(np.float64)
-        if np.isin(labels, (-1, 1)).all():
-            found = np.maximum(found, 0.0)
+        found = labels
     elif gains == "exponential":
         found = np.exp2(labels.astype(np.float64)) - 1.0
     elif callable(gains):
@@ -176,9 +116,12 @@ def _graded_gains(labels, relevant, gains):
         raise InputError(f"gains={gains!r} is not known; choose linear, exponential or a function")
     if np.array_equal(found, relevant):
         return None
+    found = found.astype(np.float64, copy=False)
     bad = ~(np.isfinite(found) & (found >= 0))
     if found.shape != labels.shape or bad.any():
-        raise InputError(f"NDCG gains must be finite and at least 0; they are not in {_rows(bad)}")
+        raise InputError(
+            f"NDCG gains must be finite and at least 0; they are not in {rows_of(bad)}"
+        )
     return np.ascontiguousarray(found)
 
 
@@ -187,13 +130,11 @@ def group_rows(groups, indptr, n_rows, n_threads=None):
     if groups is not None and indptr is not None:
         raise InputError("give either groups or indptr, not both")
     if indptr is not None:
-        bounds = _checked_indptr(indptr, n_rows)
+        bounds = _validation.check_indptr(indptr, n_rows)
         return np.arange(bounds.size - 1), bounds, None
     if groups is None:
         return np.zeros(1, dtype=np.int64), np.array([0, n_rows], dtype=np.int64), None
-    groups = np.asarray(groups)
-    if groups.shape != (n_rows,):
-        raise InputError(f"groups have shape {groups.shape}, but there are {n_rows} rows")
+    groups = _validation.check_ids(groups, n_rows)
     users, sorter, in_order = grouped(groups, n_threads or os.cpu_count() or 1)
     return users, sorter.bounds, None if in_order else sorter
 
@@ -271,12 +212,12 @@ def count_codes(codes, n_users, n_threads=1):
 
 
 def grouped(groups, n_threads=1):
-    """Users, Sorter and whether the rows are sorted already."""
+    """Users, Sorter and whether the rows are sorted already; for checked ids."""
     if groups.dtype.kind in "iu":
         low, high = int(groups.min()), int(groups.max())
         if high - low <= 4 * groups.size + 1024:
             return _grouped_by_counting(groups, low, high - low + 1, n_threads)
-    users, codes = _codes(groups)
+    users, codes = _validation.encode(groups)
     return users, *count_codes(codes, users.size, n_threads)
 
 
@@ -285,7 +226,7 @@ def _grouped_by_counting(groups, low, n_values, n_threads):
     shifted = _shifted(groups, low)
     sorter, in_order = count_codes(shifted, n_values, n_threads)
     present = sorter.counts.any(axis=0)
-    users = np.array(np.flatnonzero(present) + low, dtype=groups.dtype)
+    users = _shifted_back(np.flatnonzero(present), low, groups.dtype)
     if users.size < n_values:
         rank = np.cumsum(present) - 1
         sorter = Sorter(rank[shifted], sorter.counts[:, present], sorter.cuts)
@@ -300,30 +241,10 @@ def _shifted(groups, low):
     return groups if low == 0 else groups - low
 
 
-def _checked_indptr(indptr, n_rows):
-    bounds = np.ascontiguousarray(indptr, dtype=np.int64)
-    if bounds.ndim != 1 or bounds.size < 2 or bounds[0] != 0 or bounds[-1] != n_rows:
-        raise InputError(f"indptr must start with 0 and end with the number of rows, {n_rows}")
-    if (np.diff(bounds) < 0).any():
-        raise InputError(f"indptr decreases after user {np.flatnonzero(np.diff(bounds) < 0)[0]}")
-    return bounds
-
-
-def _codes(groups):
-    """Sorted unique labels and the index of each row's label."""
-    missing = np.array([], dtype=bool)
-    if groups.dtype.kind == "f":
-        missing = np.isnan(groups)
-    elif groups.dtype.kind == "O":
-        missing = np.array([g is None or g != g for g in groups], dtype=bool)
-    if missing.any():
-        raise InputError(f"groups are missing in {_rows(missing)}; give every row its user")
-    try:
-        users, codes = np.unique(groups, return_inverse=True)
-    except TypeError:
-        kinds = ", ".join(sorted({type(g).__name__ for g in groups}))
-        raise InputError(f"groups mix types that have no order: {kinds}; use one type") from None
-    return users, codes.astype(np.int64, copy=False)
+def _shifted_back(values, low, dtype):
+    """The labels that `_shifted` came from."""
+    wide = np.uint64 if dtype.kind == "u" else np.int64
+    return (values.astype(wide) + wide(low)).astype(dtype)
 
 
 def _lengths(list_length, users):

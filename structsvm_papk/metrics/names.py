@@ -8,6 +8,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels
 
 _NEVER, _OPTIONAL, _NEEDED = range(3)
+_LARGEST_K = 10**9
 _KINDS = {
     "pap": (_kernels.PAP, _NEEDED),
     "pauc": (_kernels.PAUC, _NEEDED),
@@ -87,6 +88,8 @@ def parse(name):
 def _cutoff(name, text):
     if not re.fullmatch(r"\+?\d+", text) or int(text) < 1:
         raise InputError(f"in metric {name!r} the cut-off k must be a whole number of 1 or more")
+    if int(text) > _LARGEST_K:
+        raise InputError(f"in metric {name!r} the cut-off k is above {_LARGEST_K}, the largest k")
     return int(text)
 
 

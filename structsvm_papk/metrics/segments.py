@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structsvm_papk._validation import as_array, check_ids, encode, missing
 from structsvm_papk.errors import InputError
 
 _MAX_SEGMENTS = 1000
@@ -49,13 +50,13 @@ def split(column, values, codes, relevant, whole, restricted):
     restricted : callable
         Gives the MetricTable of a mask of rows.
     """
-    values = _as_rows(column, np.asarray(values), codes, whole.users.size)
-    names, inverse = _levels(column, values)
+    values = _as_rows(column, as_array(values, column), codes, whole.users.size)
+    names, inverse = levels(values, column)
     kind = "user" if _constant_within(inverse, codes, whole.users.size) else "item"
     found = []
     for level, name in enumerate(names):
         mask = inverse == level
-        if kind == "user":
+        if kind == "user" and not whole.is_pooled:
             chosen = np.zeros(whole.users.size, dtype=bool)
             chosen[codes[mask]] = True
             table = whole.take(chosen)
@@ -76,16 +77,24 @@ def _as_rows(column, values, codes, n_users):
     )
 
 
-def _levels(column, values):
-    if values.dtype.kind == "O":
-        values = np.array(["missing" if v is None or v != v else str(v) for v in values])
-    names, inverse = np.unique(values, return_inverse=True)
-    if names.size > _MAX_SEGMENTS:
+def levels(values, column="segments"):
+    """Distinct values in order, `missing` last where some are, and the index of each row's value.
+
+    As for ids, 1 and "1" are not the same; a column that holds both is refused.
+    """
+    gone = missing(values)
+    present = values[~gone]
+    known, codes = encode(check_ids(present, present.size, f"segment column {column!r}"))
+    names, inverse = known.tolist(), np.full(values.size, known.size, dtype=np.int64)
+    inverse[~gone] = codes
+    if gone.any():
+        names.append("missing" if "missing" not in names else "no value")
+    if len(names) > _MAX_SEGMENTS:
         raise InputError(
-            f"segment column {column!r} has {names.size} different values, more than "
+            f"segment column {column!r} has {len(names)} different values, more than "
             f"{_MAX_SEGMENTS}; group them first"
         )
-    return names.tolist(), inverse
+    return names, inverse
 
 
 def _constant_within(inverse, codes, n_users):

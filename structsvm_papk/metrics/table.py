@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
+from structsvm_papk._validation import as_array
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions, discounts, lists, names
 from structsvm_papk.metrics import segments as segmenting
@@ -82,7 +83,8 @@ class MetricTable:
     gain : bool
         False: values are risks, 1 - gain.
     pooled : dict of str to float
-        Values of all rows as one list, filled when the mean is `pooled`.
+        Values of all rows as one list, filled when the mean is `pooled`; the rules for lists
+        without positives and with few negatives hold for that one list as well.
     segments : tuple of Segment
         The same metrics per value of each segment column.
     """
@@ -122,17 +124,32 @@ class MetricTable:
 
     def mean(self, metric: str | int) -> float:
         """Mean of a metric by the table's rule; NaN when no user is left."""
-        if metric in self.pooled:
+        if self.is_pooled:
+            self._column(metric)
             return self.pooled[metric]
         return self.mean_over(metric, np.ones(self.users.size, dtype=bool))
 
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the mean is the metric of all rows as one list, not a mean over users."""
+        return self.conventions.mean == "pooled"
+
     def mean_over(self, metric: str | int, mask: Array) -> float:
-        """Mean of a metric over some users."""
+        """Mean of a metric over some users; a pooled mean is of all rows and has none."""
+        self.refuse_pooled("a mean over some users")
         mask = mask & self.used(metric)
         weights = self.weights()[mask]
         if not weights.sum() > 0:
             return float("nan")
         return float(np.dot(self[metric][mask], weights) / weights.sum())
+
+    def refuse_pooled(self, what: str) -> None:
+        """Raise where the mean is pooled: `what` needs values of users that the mean is made of."""
+        if self.is_pooled:
+            raise InputError(
+                f"a pooled mean is not made of users' values, which {what} needs; use "
+                "pooled_auc_interval, delong, or another mean"
+            )
 
     def summary(self, metric: str | None = None) -> Any:
         """One Summary of a metric, or a list of all of them."""
@@ -142,13 +159,19 @@ class MetricTable:
             metric=metric,
             value=self.mean(metric),
             n_users=self.users.size,
-            n_used=int(self.used(metric).sum()),
+            n_used=self._n_used(metric),
             touched={rule: int(mask.sum()) for rule, mask in self.touched[metric].items()},
             conventions=self.conventions,
         )
 
+    def _n_used(self, metric):
+        if self.is_pooled:  # every row takes part, or there is no value
+            return 0 if np.isnan(self.mean(metric)) else self.users.size
+        return int(self.used(metric).sum())
+
     def take(self, mask: Array) -> MetricTable:
-        """The table of some users, without pooled values and segments."""
+        """The table of some users, without segments; a pooled mean has to be computed afresh."""
+        self.refuse_pooled("a table of some users")
         touched = {
             name: {rule: rows[mask] for rule, rows in rules.items()}
             for name, rules in self.touched.items()
@@ -222,7 +245,9 @@ def evaluate(
         See `Conventions`.
     list_length : int or array of int, optional
         How many top items of each list were shown (truncated lists). Positives further down
-        count 0; `auc` is refused, since it needs the whole list.
+        count 0; `auc` is refused, since it needs the whole list. With the rules `half` and
+        `threshold` for ties, a cut between equal scores of different labels is refused, since what
+        was shown is not known.
     relevance_threshold : float, optional
         Labels at least this large are relevant.
     discount : str, array or callable
@@ -245,7 +270,8 @@ def evaluate(
     Raises
     ------
     InputError
-        NaN scores, unknown names, k < 1, wrong shapes, and where a rule is `raise`.
+        NaN scores, labels that are not binary, missing users, unknown names, k < 1, wrong shapes,
+        and where a rule is `raise`.
     """
     parsed = _parsed(metrics)
     rules = conventions.resolve(
@@ -273,7 +299,7 @@ def evaluate(
     if not segments:
         return table
     shape = {"relevance_threshold": relevance_threshold, "gains": gains, "need_binary": False}
-    arrays = (np.asarray(scores), np.asarray(labels))
+    arrays = (as_array(scores, "scores"), as_array(labels, "labels"))
     return _with_segments(table, segments, arrays, groups, indptr, parsed, rows, rules, shape, how)
 
 
@@ -327,14 +353,12 @@ def evaluate_lists(
     """`evaluate` for parsed metrics on checked rows."""
     values, counts = run_kernels(parsed, rows, rules, discount, n_threads)
     _check_truncation(parsed, rows, rules, counts)
-    touched, left_out = {}, np.zeros(values.shape, dtype=bool)
-    for column, metric in enumerate(parsed):
-        masks = _touched(metric, rows, counts, values[:, column])
-        _apply_rules(metric, rules, rows, masks, values[:, column], left_out[:, column])
-        touched[metric.name] = masks
+    touched, left_out = _apply_rules(parsed, rules, rows, values, counts)
     pooled = {}
     if rules.mean == "pooled":
-        whole, _ = run_kernels(parsed, rows.pooled(), rules, discount, n_threads)
+        one = rows.pooled()
+        whole, sizes = run_kernels(parsed, one, rules, discount, n_threads)
+        _apply_rules(parsed, rules, one, whole, sizes)
         pooled = dict(zip([m.name for m in parsed], _oriented(whole[0], gain), strict=True))
     return MetricTable(
         users=rows.users,
@@ -395,7 +419,7 @@ def run_kernels(
         def graded_only(start, stop):
             _kernels.graded_ndcg(
                 rows.scores, rows.gains, rows.indptr, rows.lengths, ks[is_ndcg],
-                table, cumulative, codes_of_rules[0], start, stop, graded,
+                table, cumulative, codes_of_rules[0], start, stop, graded, counts,
             )  # fmt: skip
 
         lists.run_over_users(rows, graded_only, n_threads)
@@ -472,7 +496,17 @@ def _insufficient(metric, counts):
     return short & (counts[:, _kernels.LISTED_POS] < counts[:, _kernels.N_POS])
 
 
-def _apply_rules(metric, rules, rows, masks, values, left_out):
+def _apply_rules(parsed, rules, rows, values, counts):
+    """Put every value and membership in place; what each rule touched, and who is left out."""
+    touched, left_out = {}, np.zeros(values.shape, dtype=bool)
+    for column, metric in enumerate(parsed):
+        masks = _touched(metric, rows, counts, values[:, column])
+        _apply_rules_to(metric, rules, rows, masks, values[:, column], left_out[:, column])
+        touched[metric.name] = masks
+    return touched, left_out
+
+
+def _apply_rules_to(metric, rules, rows, masks, values, left_out):
     """Put each touched user's value and membership in place."""
     few, short = masks.get("few_negatives"), masks.get("insufficient")
     rule = rules.auc_no_positives if metric.is_auc else rules.no_positives

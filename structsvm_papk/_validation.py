@@ -1,0 +1,372 @@
+"""Scores, labels and ids: one rule each, for training, evaluation and the hooks alike.
+
+====== =========================================================================================
+scores numbers without NaN. Refused where rounding to double precision would make two differ no more
+labels booleans, 0/1 or -1/1, of which True or 1 is relevant. With a threshold, any finite numbers
+ids    of users and items: sortable, none missing. Two are the same when they are equal: numbers
+       exactly and whatever their types, text to the letter. Text and numbers are never mixed
+====== =========================================================================================
+
+Masked arrays are taken where nothing is masked.
+"""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError
+
+_SHOWN = 5
+FEWEST_RESAMPLED = 10
+_EXACT = 2**53  # up to here every whole number is a double
+
+
+def as_array(values: Any, name: str) -> Array:
+    """An array of anything array-like; unlike `numpy.asarray`, lists of mixed types stay exact."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    refuse_masked(values, name)
+    try:
+        array = np.asarray(values)
+        if isinstance(values, (list, tuple)) and array.ndim == 1 and _was_changed(values, array):
+            array = np.empty(len(values), dtype=object)
+            array[:] = values
+    except ValueError as error:
+        raise InputError(f"{name} must be a regular array: {error}") from None
+    return array
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise where values of a masked array are masked, before something drops the mask."""
+    if np.ma.is_masked(values):
+        hidden = np.ma.getmaskarray(values)
+        where = f" in {rows_of(hidden)}" if hidden.ndim == 1 else ""
+        raise InputError(f"{name} has masked values{where}; remove or impute them first")
+
+
+def _was_changed(values, array):
+    """Whether whole numbers became floats in the array, or numbers text."""
+    native = {"f": (float, np.floating), "U": str, "S": bytes}.get(array.dtype.kind)
+    return native is not None and not all(issubclass(t, native) for t in set(map(type, values)))
+
+
+def as_vector(values: Any, name: str, n_rows: int) -> Array:
+    """`as_array` with one value per row."""
+    array = as_array(values, name)
+    if array.shape != (n_rows,):
+        raise InputError(
+            f"{name} has shape {array.shape}, but there are {n_rows} rows: give one label per row"
+        )
+    return array
+
+
+def rows_of(mask: Array, groups: Any = None) -> str:
+    """`row 3`, or `rows 3, 5, .. (12 rows)` for a message, with the users of the shown rows."""
+    rows = np.flatnonzero(mask)
+    listed = ", ".join(map(str, rows[:_SHOWN]))
+    whose = ""
+    if groups is not None and np.shape(groups) == np.shape(mask):
+        users = dict.fromkeys(map(str, np.asarray(groups)[rows[:_SHOWN]].tolist()))
+        whose = f" of user{'s' if len(users) > 1 else ''} {', '.join(users)}"
+    if rows.size == 1:
+        return f"row {listed}{whose}"
+    more = ", .." if rows.size > _SHOWN else ""
+    return f"rows {listed}{more}{whose} ({rows.size} rows, from 0)"
+
+
+def missing(values: Array) -> Array:
+    """Mask of the values that are NaN, NaT, None or pandas' NA."""
+    if values.dtype.kind in "biuUS":
+        return np.zeros(values.shape, dtype=bool)
+    if values.dtype.kind == "O":
+        return np.fromiter(map(_is_missing, values.ravel()), bool, values.size)
+    return values != values
+
+
+def _is_missing(value):
+    # comparing pandas' NA, or the masked constant, with itself gives no boolean
+    if value is None or value is np.ma.masked or type(value).__name__ == "NAType":
+        return True
+    return bool(value != value)
+
+
+# --- scores -----------------------------------------------------------------------------------
+
+
+def check_scores(scores: Any, groups: Any = None, name: str = "scores") -> Array:
+    """Scores as a contiguous vector of float64 that orders rows as the scores do.
+
+    Raises
+    ------
+    InputError
+        No rows, NaN, text, or different scores that double precision makes equal.
+    """
+    values = as_array(scores, name)
+    if values.ndim != 1:
+        raise InputError(f"{name} must have one dimension, not shape {values.shape}")
+    if values.size == 0:
+        raise InputError(f"there are no rows: {name} is empty")
+    found = _doubles(values, name)
+    bad = np.isnan(found)
+    if bad.any():
+        raise InputError(f"{name} contain NaN in {rows_of(bad, groups)}; give every row a score")
+    if _may_round(values) and _n_distinct(values) > np.unique(found).size:
+        row = int(np.argmax([float(v) != v for v in values.tolist()]))
+        raise InputError(
+            f"{name} are more precise than double precision ({values[row]} in row {row}), and "
+            "different ones would tie; give their ranks instead"
+        )
+    return found
+
+
+def _doubles(values, name):
+    """Numbers or booleans as float64; missing objects are NaN."""
+    kind = values.dtype.kind
+    if kind == "O" and not any(isinstance(v, (str, bytes)) for v in values):
+        gone = missing(values)
+        values = np.where(gone, np.nan, values) if gone.any() else values
+    elif kind not in "biuf":
+        shown = "text" if kind in "OUST" else str(values.dtype)
+        raise InputError(f"{name} must be numbers or booleans, not {shown}")
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must be numbers or booleans: {error}") from None
+
+
+def _may_round(values):
+    if values.dtype.kind in "iu":
+        return int(values.max()) > _EXACT or int(values.min()) < -_EXACT
+    return values.dtype.kind == "O" or values.dtype.itemsize > 8
+
+
+def _n_distinct(values):
+    return len(set(values.tolist())) if values.dtype.kind == "O" else np.unique(values).size
+
+
+# --- labels -----------------------------------------------------------------------------------
+
+
+def check_labels(
+    labels: Any,
+    n_rows: int,
+    threshold: float | None = None,
+    *,
+    groups: Any = None,
+    name: str = "labels",
+) -> Array:
+    """Relevance of each row, as booleans.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_rows,)
+    n_rows : int
+    threshold : float, optional
+        ``label >= threshold`` is relevant; without it the labels must be binary.
+    groups : array-like of shape (n_rows,), optional
+        Users, for messages.
+    name : str
+
+    Raises
+    ------
+    InputError
+        NaN or infinite labels, text, a wrong shape; labels that are not binary.
+    """
+    return relevance(check_grades(labels, n_rows, groups=groups, name=name), threshold, name)
+
+
+def check_grades(labels: Any, n_rows: int, *, groups: Any = None, name: str = "labels") -> Array:
+    """Labels as finite numbers or booleans, of any number of values."""
+    values = as_vector(labels, name, n_rows)
+    if values.dtype.kind in "biu":
+        return values
+    values = _doubles(values, name)
+    bad = ~np.isfinite(values)
+    if bad.any():
+        raise InputError(f"{name} are NaN or infinite in {rows_of(bad, groups)}")
+    return values
+
+
+def relevance(grades: Array, threshold: float | None = None, name: str = "labels") -> Array:
+    """Relevance of checked grades, as booleans."""
+    if threshold is not None:
+        if not np.isfinite(threshold):
+            raise InputError(f"relevance_threshold={threshold} must be a finite number")
+        return grades >= threshold
+    if grades.dtype == bool:
+        return grades
+    if not is_binary(grades):
+        bad = ~np.isin(grades, (0, 1))
+        raise InputError(
+            f"{name} are not binary: {grades[bad][0]} in {rows_of(bad)}; give 0/1, -1/1 or "
+            "booleans, or say with relevance_threshold (--relevance-threshold) from which label "
+            "on a row is relevant"
+        )
+    return grades > 0
+
+
+def is_binary(grades: Array) -> bool:
+    """Whether checked grades are booleans, 0/1 or -1/1; one of the two may be absent."""
+    return is_zero_one(grades) or bool(((grades == 1) | (grades == -1)).all())
+
+
+def is_zero_one(grades: Array) -> bool:
+    """Whether checked grades are all 0 or 1; whole numbers need only their range."""
+    if grades.dtype == bool or not grades.size:
+        return True
+    if grades.min() < 0 or grades.max() > 1:
+        return False
+    return grades.dtype.kind in "iu" or bool(((grades == 0) | (grades == 1)).all())
+
+
+# --- users and items --------------------------------------------------------------------------
+
+
+def check_ids(values: Any, n_rows: int, name: str = "groups") -> Array:
+    """Ids of users or items, one per row; none missing, none of another kind than the rest.
+
+    Raises
+    ------
+    InputError
+        Missing ids, a wrong shape, text beside numbers, or floating-point numbers so large that
+        neighbouring whole numbers are the same float.
+    """
+    ids = as_vector(values, name, n_rows)
+    if ids.dtype.kind in "biuUS":
+        return ids
+    gone = missing(ids)
+    if gone.any():
+        raise InputError(f"{name} is missing in {rows_of(gone)}; give every row its id")
+    if ids.dtype.kind == "O":
+        return _checked_objects(ids, name)
+    if ids.dtype.kind == "f":
+        digits = min(np.finfo(ids.dtype).nmant, 52) + 1
+        _refuse_rounded(np.abs(ids) >= 2.0**digits, name, f"2**{digits}")
+    return ids
+
+
+def _checked_objects(ids, name):
+    types = set(map(type, ids))
+    if len(set(map(_family, types))) > 1:
+        names = ", ".join(sorted(t.__name__ for t in types))
+        raise InputError(f"{name} mix types that have no order: {names}; use one type")
+    if not any(map(_is_number, types)):
+        return ids
+    if any(issubclass(t, float | np.floating) for t in types):
+        large = (isinstance(v, float | np.floating) and abs(v) >= _EXACT for v in ids)
+        _refuse_rounded(np.fromiter(large, bool, ids.size), name, "2**53")
+    return _fewest_bytes(ids)
+
+
+def _refuse_rounded(bad, name, limit):
+    if bad.any():
+        raise InputError(
+            f"{name} holds floating-point ids of {limit} or more in {rows_of(bad)}, where whole "
+            "numbers are no longer told apart; read the ids as whole numbers or as text"
+        )
+
+
+def _is_number(kind):
+    return issubclass(kind, Number | np.bool_)
+
+
+def _family(kind):
+    if issubclass(kind, str):
+        return "text"
+    return "number" if _is_number(kind) else kind.__name__
+
+
+def same_kind(*columns: Array) -> bool:
+    """Whether the ids of several tables can be compared: all numbers, or all text, or .."""
+    return len({_family_of(column) for column in columns if column.size}) < 2
+
+
+def _family_of(ids):
+    kind = ids.dtype.kind
+    if kind == "O":
+        return _family(type(ids[0]))
+    return {"U": "text", "T": "text", "S": "bytes"}.get(kind, "number" if kind in "biuf" else kind)
+
+
+def joined(*columns: Array) -> Array:
+    """Checked ids of several tables as one array that holds each of them exactly."""
+    columns = tuple(column for column in columns if column.size) or columns
+    if len({column.dtype for column in columns}) == 1 or not _all_numbers(columns):
+        return np.concatenate(columns)
+    columns = tuple(map(_whole, columns))
+    return np.concatenate([column.astype(_exact_type(columns)) for column in columns])
+
+
+def _exact_type(columns):
+    """A type that holds every number of every column."""
+    kinds = {column.dtype.kind for column in columns}
+    whole = [column for column in columns if column.dtype.kind in "iu"]
+    low = min((int(column.min()) for column in whole), default=0)
+    high = max((int(column.max()) for column in whole), default=0)
+    if kinds <= set("iu"):
+        return np.int64 if high < 2**63 else np.uint64 if low >= 0 else object
+    small = max(abs(low), abs(high)) <= _EXACT and all(c.dtype.itemsize <= 8 for c in columns)
+    return np.float64 if small and kinds <= set("iuf") else object
+
+
+def _all_numbers(columns):
+    return all(_family_of(column) == "number" for column in columns)
+
+
+def _whole(ids):
+    """Numbers as whole numbers where they are."""
+    if ids.dtype == bool:
+        return ids.astype(np.uint8)
+    if ids.dtype.kind == "f" and (np.abs(ids) < _EXACT).all() and (ids == np.floor(ids)).all():
+        return ids.astype(np.int64)
+    return ids
+
+
+def _fewest_bytes(ids):
+    """Objects that are numbers as int64 or uint64 where all of them are such."""
+    for exact in (np.int64, np.uint64):
+        try:
+            found = ids.astype(exact)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if (found.astype(object) == ids).all():
+            return found
+    return ids
+
+
+def encode(ids: Array) -> tuple[Array, Array]:
+    """Sorted distinct ids of checked ones, and the index of each row's id, as int64."""
+    try:
+        users, codes = np.unique(ids, return_inverse=True)
+    except TypeError as error:
+        raise InputError(f"ids that have no order cannot be sorted: {error}") from None
+    return users, codes.astype(np.int64, copy=False)
+
+
+def check_indptr(indptr: Any, n_rows: int) -> Array:
+    """Bounds of users whose rows stand together: int64, from 0 to the number of rows."""
+    bounds = as_array(indptr, "indptr")
+    if bounds.ndim != 1 or bounds.size < 2 or bounds.dtype.kind not in "iu":
+        raise InputError("indptr must be a vector of at least two whole numbers")
+    bounds = bounds.astype(np.int64)  # differences of unsigned numbers are never negative
+    if bounds[0] != 0 or bounds[-1] != n_rows or (np.diff(bounds) < 0).any():
+        raise InputError(
+            f"indptr must rise from 0 to the number of rows ({n_rows}); it goes from "
+            f"{bounds[0]} to {bounds[-1]}"
+        )
+    return bounds
+
+
+def too_few_to_resample(n_users: int) -> str | None:
+    """Why no interval can be made by resampling so few users; None where it can."""
+    if n_users >= FEWEST_RESAMPLED:
+        return None
+    return (
+        f"a bootstrap interval needs at least {FEWEST_RESAMPLED} users, here there are {n_users}: "
+        "too few to see how much users differ (one alone gives an interval of width 0); the "
+        "methods kl, hoeffding and bernstein hold for any number of users"
+    )
