@@ -21,9 +21,34 @@ class Cuts:
     intercepts : ndarray of shape (n_blocks,)
     point : ndarray
         (w, s), with the s that attains the minimum; ``0 <= s <= R(w)``. w alone without s.
+    errors : ndarray of shape (n_blocks,), optional
+        How far rounding may have put each intercept above what is right for the slopes as they
+        were meant, and together the value from the risk at the computed scores. Without it the
+        solver assumes what the sums in ``intercepts = values - slopes . point`` may lose.
     """
 
     value: float
     slopes: np.ndarray
     intercepts: np.ndarray
     point: np.ndarray
+    errors: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What rounding can do to a risk and its slopes, whatever w is.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_features,)
+        The risk at the computed scores is within ``scores . |w|`` of R(w).
+    slopes : ndarray of shape (n_features,)
+        A sum of one slope of each block is within this of what it was meant to be.
+    """
+
+    scores: np.ndarray
+    slopes: np.ndarray
+
+    def value(self, w: np.ndarray) -> float:
+        """The bound of what rounding of the scores does to the risk at w."""
+        return float(self.scores @ np.abs(w))

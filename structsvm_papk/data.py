@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike
 from scipy import sparse
 
@@ -13,6 +14,7 @@ from structsvm_papk import _products, _validation
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
+from structsvm_papk.origins import Origins, Spread, column_text, refuse_unresolved, spread_of
 
 POLICIES = ("exclude", "raise", "cap")
 _FINITE_CHECK_ROWS = 1 << 16
@@ -66,7 +68,9 @@ class RankingData:
     """Rows of features with binary relevance, grouped by user.
 
     The matrix is kept as it is, in any row order: `rows` lists, user after user and positives
-    first, where each list position lives in `X`. Nothing is copied.
+    first, where each list position lives in `X`. Nothing is copied, except a CSR matrix that holds
+    an entry more than once or the entries of a row out of order: `X` is then its canonical form,
+    with entries summed, and the caller's matrix stays as it was.
 
     Parameters
     ----------
@@ -95,6 +99,8 @@ class RankingData:
     users : ndarray of shape (n_users,)
     user_weight : ndarray of float64, shape (n_users,), or None
         None where all users count the same.
+    feature_names : sequence of str, optional
+        Names of the columns, for messages; None until someone sets them.
 
     Raises
     ------
@@ -102,7 +108,10 @@ class RankingData:
         Empty data, lengths that differ, NaN or infinite features, labels that are not binary.
     """
 
-    _fingerprint = None
+    feature_names: Any = None
+    _fingerprint: str | None = None
+    _spread: Spread | None = None
+    _origins: Origins | None = None
     user_weight: Array | None = None
 
     def __init__(
@@ -208,6 +217,34 @@ class RankingData:
             self._fingerprint = fingerprint_of(self.X, self.rows, self.indptr, self.n_pos, *weight)
         return self._fingerprint
 
+    def spread(self) -> Spread:
+        """Sizes and spreads of the columns, computed once in a pass over the rows of the lists.
+
+        Raises
+        ------
+        InputError
+            A column whose values within a user differ by no more than its storage resolves.
+        """
+        if self._spread is None:
+            spread = spread_of(self.X, self.rows, self.indptr)
+            refuse_unresolved(self.X, self.rows, spread, self.feature_names)
+            self._spread = spread
+        return self._spread
+
+    def origins(self) -> Origins | None:
+        """What to subtract from each row where columns have large offsets, else None.
+
+        Each user's first row: for losses that depend on differences within a user only.
+        """
+        if self._origins is None and self.spread().from_origins:
+            first = self.rows[np.minimum(self.indptr[:-1], self.rows.size - 1)]
+            self._origins = Origins(np.repeat(first, self.sizes), self.spread().shifted)
+        return self._origins
+
+    def column_text(self, f: int) -> str:
+        """A column with its mean and spread, for messages."""
+        return column_text(self.X, self.rows, f, self.spread(), self.feature_names)
+
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions, shape (n_positions,), float64."""
         out = np.empty(self.rows.size)
@@ -280,7 +317,7 @@ class RankingData:
         """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
         part = RankingData.__new__(RankingData)
         part.X = self.X
-        part.users = self.users[keep]
+        part.users, part.feature_names = self.users[keep], self.feature_names
         part.rows = self.rows[np.repeat(keep, self.sizes)]
         part.indptr = np.concatenate([[0], np.cumsum(self.sizes[keep])])
         part.n_pos = self.n_pos[keep]
@@ -361,7 +398,7 @@ def refusal(first: str, excluded: Exclusions) -> str:
 def _checked_matrix(X):
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
-    X = X.tocsr() if sparse.issparse(X) else _array(X, "X")
+    X = X if sparse.issparse(X) else _array(X, "X")
     if X.dtype.kind == "c":
         raise InputError("X must be numeric and real, but it holds complex numbers")
     if X.dtype not in (np.float64, np.float32):
@@ -374,17 +411,45 @@ def _checked_matrix(X):
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise InputError(f"X is empty: shape {X.shape}")
     if sparse.issparse(X):
-        _check_structure(X)
+        X = canonical_csr(X)
     _refuse_non_finite(X)
     return X
 
 
-def _check_structure(X):
-    """Refuse indices that lead out of the arrays: SciPy lets them be, our kernels follow."""
+def canonical_csr(X: Any) -> Any:
+    """CSR in which every entry is stored once and those of a row in order; X itself where it is.
+
+    What is stored several times is added up in float64, and stays float64.
+
+    Raises
+    ------
+    InputError
+        Indices that lead out of the arrays: SciPy lets them be, our kernels follow them.
+    """
+    csr = X.tocsr()
     try:
-        X.check_format(full_check=True)
+        csr.check_format(full_check=True)
     except ValueError as error:
         raise InputError(f"X is no valid CSR matrix: {error}") from None
+    if _rows_increase(csr.indices, csr.indptr):
+        return csr
+    csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
+    csr.sort_indices()
+    if _rows_increase(csr.indices, csr.indptr):
+        return csr
+    csr = csr.astype(np.float64)
+    csr.sum_duplicates()
+    return csr
+
+
+@njit(cache=True, nogil=True)
+def _rows_increase(indices, indptr):
+    """Whether the indices of every row increase; SciPy's own flag may be older than the arrays."""
+    for row in range(indptr.size - 1):
+        for e in range(indptr[row] + 1, indptr[row + 1]):
+            if indices[e] <= indices[e - 1]:
+                return False
+    return True
 
 
 def _array(values, name):

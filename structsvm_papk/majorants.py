@@ -37,6 +37,7 @@ Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009.
 import numpy as np
 
 from structsvm_papk import _majorant_kernels as kernels
+from structsvm_papk.cuts import Rounding
 from structsvm_papk.errors import InputError
 from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.surrogates import ClippedRamp, Ramp, Surrogate
@@ -97,6 +98,12 @@ class Majorant(EmpiricalRisk):
         super().__init__(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)
         always = isinstance(risk.surrogate, Ramp) and (risk.data.n_pos <= risk.surrogate.k).all()
         self.exact = bool(always)  # the majorant is the risk itself
+        self._n_reused = 0  # how often linear terms in cuts were changed
+
+    def rounding(self):
+        """As for the risk; cuts that were carried over had their linear terms changed as often."""
+        bound = super().rounding()
+        return Rounding(bound.scores, (1 + self._n_reused) * bound.slopes)
 
     def comparable(self, previous):
         """Whether another majorant is of the same kind, so that its cuts can be of use."""
@@ -126,6 +133,7 @@ class Majorant(EmpiricalRisk):
         keep = per_block[blocks] == 0
         slopes, intercepts, blocks = slopes[keep], intercepts[keep], blocks[keep]
         if self.surrogate.linear is not None and keep.any():
+            self._n_reused = previous._n_reused + 1
             shift, constants = self._linear_term()
             old_shift, old_constants = previous._linear_term()
             slopes = slopes + (shift - old_shift)[blocks]
@@ -205,6 +213,7 @@ class FrozenHinges(Surrogate):
     """Hinges of marked positives against the top-k negatives, plus a linear term. Convex."""
 
     name = "frozen_hinges"
+    shift_invariant = True
 
     def __init__(self, frozen, rows, rest_at_zero):
         vars(self).update(k=frozen.k, depth=frozen.depth)
@@ -233,6 +242,10 @@ class FrozenHinges(Surrogate):
         """What was selected, by position."""
         return self.rows
 
+    def steepness(self, n_pos):
+        """Of two sums of hinges and of two linear terms."""
+        return 4.0 * super().steepness(n_pos)
+
     def changed_positions(self, other):
         """Positions where the convex part differs."""
         return (self.rows != other.rows).astype(np.int64)
@@ -242,6 +255,7 @@ class FrozenPairs(Surrogate):
     """ClippedRamp with its best positives and its clipped pairs frozen. Convex."""
 
     name = "frozen_pairs"
+    shift_invariant = True
     linear = None
 
     def __init__(self, frozen):
@@ -277,6 +291,7 @@ class _Linear(Surrogate):
     """The linear term of a majorant as a surrogate of its own."""
 
     name = "linear"
+    shift_invariant = True
 
     def __init__(self, frozen):
         vars(self).update(k=frozen.k, depth=frozen.depth)

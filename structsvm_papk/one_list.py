@@ -21,12 +21,14 @@ That f is convex for TS: with m equal negatives q, TS is f(q) / beta, and TS is 
 """
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from structsvm_papk import _kernels, _products
 from structsvm_papk.cuts import Cuts
 from structsvm_papk.fingerprint import fingerprint_of
+from structsvm_papk.origins import EPS, FEW_ROUNDINGS, rounding_bound
 from structsvm_papk.surrogates import check_scores
 
 _BY_POSITIVES = ("pauc", "max")
@@ -97,14 +99,34 @@ class OneListCuts:
         data, bounds, scores = self._list_at(w)
         check_scores(scores)
         split = self._negative_side if self._by_negatives else self._positive_side
-        values, slopes, counted, n_terms, lowest = split(data, bounds, scores)
-        intercepts = values - slopes @ w
+        values, coef, counted, n_terms, lowest = split(data, bounds, scores)
+        shifted = self.risk.origins() is not None
+        slopes = coef.slopes(data, bounds, data.origins() if shifted else None)
+        product, size = coef.products(scores, bounds)
+        intercepts = values - product
+        errors = (self._n_terms + FEW_ROUNDINGS) * EPS * (np.abs(values) + size)
         if counted.sum() < n_terms:  # some terms are dropped: s decides which
             share = -counted / counted.sum()
             share[0] += 1.0
             slopes = np.column_stack([slopes, share])
             w = np.append(w, lowest)
-        return Cuts(values.sum(), slopes, intercepts, w)
+        return Cuts(values.sum(), slopes, intercepts, w, errors)
+
+    def rounding(self):
+        """What rounding of scores and slopes can do at any w, see `Rounding`."""
+        data = self.data
+        steepness = self.surrogate.steepness(data.n_pos).mean()
+        shifted = self.risk.origins() is not None
+        return rounding_bound(data.spread(), shifted, steepness, self._n_terms)
+
+    def column_text(self, f):
+        """A column with its mean and spread, for messages."""
+        return self.data.column_text(f)
+
+    @property
+    def _n_terms(self):
+        """The most scores that a sum has."""
+        return self._n_pos + self.surrogate.k
 
     def _list_at(self, w):
         """The list, or what counts of it at w; the blocks' bounds in it; its scores."""
@@ -123,8 +145,8 @@ class OneListCuts:
             scores, n_pos, n_counted, m, bounds, values, own, shared
         )
         scale = 1.0 / (n_counted * m)
-        slopes = _slopes(data, bounds, -scale * own, scale * shared, partners)
-        return scale * values, slopes, counted, self._n_pos, lowest / m
+        coef = _Coefficients(-scale * own, scale * shared, partners)
+        return scale * values, coef, counted, self._n_pos, lowest / m
 
     def _negative_side(self, data, bounds, scores):
         n_pos, m = self._n_pos, self._depth
@@ -138,8 +160,8 @@ class OneListCuts:
         n_rows = {"ts": self._beta, "avg": 1, "pauc": n_pos}[self.surrogate.name]
         scale = 1.0 / (n_rows * m)
         shared = -scale * onto_positives(rows)
-        slopes = _slopes(data, bounds, scale * own, shared, np.arange(n_pos))
-        return scale * values, slopes, counted, self._n_neg, lowest / n_rows
+        coef = _Coefficients(scale * own, shared, np.arange(n_pos))
+        return scale * values, coef, counted, self._n_neg, lowest / n_rows
 
     def _thresholds(self, positives):
         """Thresholds, and how to hand their counts on to the positives behind them."""
@@ -151,9 +173,38 @@ class OneListCuts:
         return thresholds, lambda rows: rows[:, np.argsort(order)]
 
 
-def _slopes(data, bounds, own, shared, partners):
-    """Add up ``own`` times the rows of each block and ``shared[b]`` times the partners."""
-    slopes = np.asarray(shared @ data.X[data.rows[partners]], dtype=np.float64)
-    for b, (lo, hi) in enumerate(pairwise(bounds)):
-        _products.add_weighted_rows(data.X, data.rows, own, lo, hi, slopes[b])
-    return slopes
+class _Coefficients(NamedTuple):
+    """Subgradients of the blocks in the scores: ``own`` in their rows, ``shared[b]`` elsewhere.
+
+    Attributes
+    ----------
+    own : ndarray of shape (n_positions,)
+    shared : ndarray of shape (n_blocks, n_partners)
+    partners : ndarray of int
+        List positions of the columns of `shared`.
+    """
+
+    own: np.ndarray
+    shared: np.ndarray
+    partners: np.ndarray
+
+    def slopes(self, data, bounds, origins):
+        """The blocks' subgradients in the features."""
+        own, shared, partners = self
+        at = None if origins is None else origins.at(partners)
+        rows = _products.shifted_rows(data.X, data.rows[partners], at)
+        slopes = np.asarray(shared @ rows, dtype=np.float64)
+        for b, (lo, hi) in enumerate(pairwise(bounds)):
+            _products.add_weighted_rows(data.X, data.rows, own, lo, hi, slopes[b], origins)
+        return slopes
+
+    def products(self, scores, bounds):
+        """Each block's coefficients times the scores, and the absolute terms with margins of 1."""
+        own, shared, partners = self
+        terms = own * scores
+        product, size = np.empty((2, bounds.size - 1))
+        for b, (lo, hi) in enumerate(pairwise(bounds)):
+            product[b] = terms[lo:hi].sum() + shared[b] @ scores[partners]
+            size[b] = np.abs(terms[lo:hi]).sum() + np.abs(own[lo:hi]).sum()
+            size[b] += np.abs(shared[b]) @ (1.0 + np.abs(scores[partners]))
+        return product, size

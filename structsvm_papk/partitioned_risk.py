@@ -13,13 +13,15 @@ from functools import partial
 
 import numpy as np
 
-from structsvm_papk.cuts import Cuts
+from structsvm_papk._types import Array
+from structsvm_papk.cuts import Cuts, Rounding
 from structsvm_papk.data import Exclusions, check_policy, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.majorants import check_majorant, majorant
 from structsvm_papk.metrics import evaluate
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.origins import EPS, Spread, rounding_bound
+from structsvm_papk.risk import CHUNK_ROWS, EmpiricalRisk
 from structsvm_papk.surrogates import Avg, Ramp
 
 
@@ -36,10 +38,12 @@ class Summary:
         What is wrong with the first of those that are left out.
     n_rows : int
         Rows of the users that are used.
-    most_positives : int
-        Of one of these users.
+    positives : ndarray of shape (2, m)
+        The numbers of positives that occur among these users, and what those with as many weigh.
     fingerprint : str
         Of these users' data; of nothing where there is none.
+    spread : Spread or None
+        Of these users' rows.
     weight : float
         Sum of their weights.
     """
@@ -48,8 +52,9 @@ class Summary:
     exclusions: Exclusions
     first_excluded: str
     n_rows: int
-    most_positives: int
+    positives: Array
     fingerprint: str
+    spread: Spread | None
     weight: float
 
     @property
@@ -82,13 +87,14 @@ def summarise(data, needed, setting="k", user_weight=None):
     exclusions = data.exclusions(needed, setting)
     first = data.name_first(exclusions)
     if not exclusions.n_used:
-        return None, Summary(data.n_features, exclusions, first, 0, 0, "", 0.0)
+        none = np.empty((2, 0), dtype=np.int64)
+        return None, Summary(data.n_features, exclusions, first, 0, none, "", None, 0.0)
     used = data.usable(needed)
-    sizes = used.rows.size, int(used.n_pos.max())
-    weight = used.n_users if used.user_weight is None else used.user_weight.sum()
-    return used, Summary(
-        data.n_features, exclusions, first, *sizes, used.fingerprint(), float(weight)
-    )
+    weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
+    n_pos, place = np.unique(used.n_pos, return_inverse=True)
+    positives = np.stack([n_pos, np.bincount(place, weight)])
+    lists = used.rows.size, positives, used.fingerprint(), used.spread(), float(weight.sum())
+    return used, Summary(data.n_features, exclusions, first, *lists)
 
 
 class PartitionedRisk:
@@ -190,22 +196,49 @@ class PartitionedRisk:
             They add up to ``R(w)``.
         subgradients : ndarray of shape (n_blocks, n_features)
         """
-        w = self._checked(w)
-        values, subgradients = np.zeros(self.n_blocks), np.zeros((self.n_blocks, self.n_features))
-        results = self.parts.run(self._task(w), self._shares)
-        done, total = 0, sum(each.weight for each in self._used)
-        for summary, (value, subgradient) in zip(self._used, results, strict=True):
-            blocks = self._block_of[done : done + value.size]
-            weight = summary.weight / total
-            values[blocks] += weight * value
-            subgradients[blocks] += weight * subgradient
-            done += value.size
+        values, subgradients, _, _ = self._tangents(w)
         return values, subgradients
 
     def cuts(self, w):
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        values, slopes = self.blocks(w)
-        return Cuts(values.sum(), slopes, values - slopes @ w, w)
+        values, slopes, intercepts, errors = self._tangents(w)
+        return Cuts(values.sum(), slopes, intercepts, w, errors)
+
+    def rounding(self):
+        """What rounding of scores and slopes can do at any w, see `Rounding`."""
+        scores, slopes = np.zeros((2, self.n_features))
+        for each in self._used:
+            n_pos, counts = each.positives
+            steepness = self._steepness(n_pos) @ counts / self._total
+            chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(self._used)
+            shifted = self.surrogate.shift_invariant and each.spread.from_origins
+            bound = rounding_bound(each.spread, shifted, steepness, chain)
+            scores += bound.scores
+            slopes += bound.slopes
+        return Rounding(scores, slopes)
+
+    @property
+    def _total(self):
+        return sum(each.weight for each in self._used)
+
+    def _steepness(self, n_pos):
+        return self.surrogate.steepness(n_pos)
+
+    def _tangents(self, w):
+        """As `EmpiricalRisk.tangents`, over all partitions."""
+        w = self._checked(w)
+        values, intercepts, errors = np.zeros((3, self.n_blocks))
+        sums = values, np.zeros((self.n_blocks, w.size)), intercepts, errors
+        results = self.parts.run(self._task(w), self._shares)
+        done = 0
+        for summary, parts in zip(self._used, results, strict=True):
+            blocks = self._block_of[done : done + parts[0].size]
+            weight = summary.weight / self._total
+            for total, part in zip(sums, parts, strict=True):
+                total[blocks] += weight * part
+            done += parts[0].size
+        errors += len(self._used) * EPS * (np.abs(values) + np.abs(intercepts))
+        return sums
 
     def majorant(self, w, kind="latent"):
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
@@ -284,7 +317,7 @@ class _PartitionedMajorant(PartitionedRisk):
         check_majorant(risk.surrogate, kind)
         vars(self).update(vars(risk))
         self._at, self._kind = at, kind
-        most = max(each.most_positives for each in self._used)
+        most = max(int(each.positives[0].max()) for each in self._used)
         self.exact = isinstance(risk.surrogate, Ramp) and most <= risk.surrogate.k
 
     def fingerprint(self):
@@ -295,10 +328,15 @@ class _PartitionedMajorant(PartitionedRisk):
         frozen = {"at": self._at, "kind": self._kind}
         return partial(_majorant_blocks, surrogate=self.surrogate, w=w, **frozen)
 
+    def _steepness(self, n_pos):
+        """Of two sums of hinges and of two linear terms."""
+        return 8.0 * n_pos / np.minimum(n_pos, self.surrogate.k)
+
 
 def _blocks(data, n_blocks, n_threads, *, surrogate, w):
-    """Value and subgradient of each block of one partition's risk."""
-    return EmpiricalRisk(surrogate, data, "cap", n_blocks, n_threads).blocks(w)
+    """Values, slopes, intercepts and errors of each block of one partition's risk."""
+    risk = EmpiricalRisk(surrogate, data, "cap", n_blocks, n_threads)
+    return risk.tangents(risk.scores(w))
 
 
 def _majorant_blocks(data, n_blocks, n_threads, *, surrogate, w, at, kind):

@@ -175,9 +175,11 @@ class FilePartition:
         first = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
         indptr = np.append(first, groups.size)
         try:
-            return RankingData(X, labels >= self.relevant_from, indptr, groups[indptr[:-1]])
+            data = RankingData(X, labels >= self.relevant_from, indptr, groups[indptr[:-1]])
         except InputError as error:
             raise InputError(f"{self}: {error}") from None
+        data.feature_names = self.source.feature_names
+        return data
 
     def __str__(self):
         return f"{self.source.name}, rows {self.start} to {self.stop - 1}"

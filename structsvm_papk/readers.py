@@ -79,11 +79,12 @@ class Table:
         if self.labels is None:
             raise InputError(f"{self.source}: no labels in the file")
         relevance = relevance_from(self.labels, threshold, self.source)
-        if one_list:
-            return RankingData.from_groups(self.X, relevance)
-        if self.groups is None:
+        if self.groups is None and not one_list:
             raise InputError(_who_are_the_users(self))
-        return RankingData.from_groups(self.X, relevance, self.groups)
+        groups = None if one_list else self.groups
+        data = RankingData.from_groups(self.X, relevance, groups)
+        data.feature_names = self.feature_names
+        return data
 
 
 def relevance_from(labels: Array, threshold: float | None, source: Any) -> Array:

@@ -7,14 +7,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numba import njit
 
 from structsvm_papk import _products
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.cuts import Cuts
+from structsvm_papk.cuts import Cuts, Rounding
 from structsvm_papk.data import check_policy
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.one_list import OneListCuts, can_split
+from structsvm_papk.origins import EPS, FEW_ROUNDINGS, rounding_bound
 from structsvm_papk.row_skipping import short_lists
 from structsvm_papk.surrogates import check_scores
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from structsvm_papk.data import RankingData
     from structsvm_papk.surrogates import Surrogate
 
-_CHUNK_ROWS = 1 << 16
+CHUNK_ROWS = 1 << 16
 
 
 class EmpiricalRisk:
@@ -33,6 +35,10 @@ class EmpiricalRisk:
 
     Calling it with w gives the value and a subgradient; `blocks` gives them for each block of
     users, for solvers that take several cuts from one pass over the data.
+
+    Where the surrogate is `shift_invariant` and columns have large offsets, rows are read as their
+    differences to the user's first row (`structsvm_papk.origins`): scores and subgradients differ
+    from ``X @ w`` and its like by what does not count.
 
     Parameters
     ----------
@@ -83,9 +89,11 @@ class EmpiricalRisk:
         self.data = data.usable(needed, policy, setting)
         self.n_threads, self.skip_rows = n_threads, skip_rows
         self.row_visits = 0
+        self._rounding: Rounding | None = None
+        self._steeper = 1.0  # than the surrogate says that its subgradients are
         self._user_bounds = _split_users(self.data.indptr, n_blocks)
         self._chunks, self._block_starts = _split_rows(
-            self.data.indptr[self._user_bounds], max(_CHUNK_ROWS, 4 * data.n_features)
+            self.data.indptr[self._user_bounds], max(CHUNK_ROWS, 4 * data.n_features)
         )
 
     @property
@@ -158,8 +166,8 @@ class EmpiricalRisk:
 
         `scores`, if they are known already, save the product ``X @ w``.
         """
-        values, slopes = self.blocks_from_scores(self.scores(w) if scores is None else scores)
-        return Cuts(float(values.sum()), slopes, values - slopes @ w, w)
+        values, slopes, *rest = self.tangents(self.scores(w) if scores is None else scores)
+        return Cuts(float(values.sum()), slopes, rest[0], w, rest[1])
 
     def along(self, scores: Array, direction: Array) -> Callback:
         """The risk on a line, for scores that are linear in t, without another look at X.
@@ -171,19 +179,30 @@ class EmpiricalRisk:
         """
 
         def line(t):
-            values, coef, total = self._weighted(*self.user_values(scores + t * direction))
-            return values.sum() / total, coef @ direction / total
+            values, coef = self.user_values(scores + t * direction)
+            return self.mean_over_users(values), self.mean_slope(coef, direction)
 
         return line
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
-        data = self.data
+        data, origins = self.data, self.origins()
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty(data.rows.size)
         self.row_visits += out.size
-        self._map(lambda lo, hi: _products.scores(data.X, data.rows, w, lo, hi, out), self._chunks)
+        self._map(
+            lambda lo, hi: _products.scores(data.X, data.rows, w, lo, hi, out, origins),
+            self._chunks,
+        )
         return out
+
+    def column_text(self, f: int) -> str:
+        """A column with its mean and spread, for messages."""
+        return self.data.column_text(f)
+
+    def origins(self) -> Any:
+        """What is subtracted from the rows before they are multiplied, or None; see `origins`."""
+        return self.data.origins() if self.surrogate.shift_invariant else None
 
     def user_values(self, scores: Array) -> tuple[Array, Array]:
         """Surrogate value of each user for given scores, and its score-space subgradient."""
@@ -200,25 +219,80 @@ class EmpiricalRisk:
 
     def blocks_from_scores(self, scores: Array) -> tuple[Array, Array]:
         """Like `blocks`, for scores that are known already."""
+        values, coef = self.user_values(scores)
+        return self._block_sums(values), self._slopes(coef)
+
+    def tangents(self, scores: Array) -> tuple[Array, Array, Array, Array]:
+        """Values and slopes of the blocks, the cuts' intercepts, and their errors (see `Cuts`).
+
+        The surrogate is convex in the scores s, ``S(s') >= S(s) + coef . (s' - s)``: so the
+        intercept is ``S(s) - coef . s``, whatever rounding did to the scores.
+        """
         data = self.data
-        values, coef, total = self._weighted(*self.user_values(scores))
+        values, coef = self.user_values(scores)
+        intercepts, sizes, steep = np.empty((3, data.n_users))
+        _intercepts(scores, coef, data.indptr, values, intercepts, sizes, steep)
+        self._steeper = max(
+            self._steeper, float((steep / self.surrogate.steepness(data.n_pos)).max())
+        )
+        terms = _terms(self.surrogate, data)
+        errors = self._block_sums((terms + FEW_ROUNDINGS) * EPS * sizes)
+        users = np.diff(self._user_bounds)
+        errors += users * EPS * self._block_sums(np.abs(values) + np.abs(intercepts))
+        return self._block_sums(values), self._slopes(coef), self._block_sums(intercepts), errors
+
+    def rounding(self) -> Rounding:
+        """What rounding of scores and slopes can do at any w, see `Rounding`."""
+        if self._rounding is None:
+            data = self.data
+            active = np.add.reduceat(_terms(self.surrogate, data), self._user_bounds[:-1])
+            longest = max(hi - lo for lo, hi in self._chunks)
+            chunks = np.diff(self._block_starts, append=len(self._chunks)).max()
+            self._rounding = rounding_bound(
+                data.spread(),
+                self.origins() is not None,
+                self.mean_over_users(self.surrogate.steepness(data.n_pos)),
+                int(min(active.max(), longest) + chunks),
+            )
+        bound, factor = self._rounding, self._steeper
+        return Rounding(factor * bound.scores, factor * bound.slopes)
+
+    def _block_sums(self, values):
+        return np.add.reduceat(self._weigh(values), self._user_bounds[:-1]) / self._total
+
+    def _slopes(self, coef):
+        data, origins, coef = self.data, self.origins(), self._weigh_rows(coef)
         partial = np.zeros((len(self._chunks), data.n_features))
         self._map(
             lambda c, lo, hi: _products.add_weighted_rows(
-                data.X, data.rows, coef, lo, hi, partial[c]
+                data.X, data.rows, coef, lo, hi, partial[c], origins
             ),
             [(c, lo, hi) for c, (lo, hi) in enumerate(self._chunks)],
         )
-        subgradients = np.add.reduceat(partial, self._block_starts, axis=0)
-        sums = np.add.reduceat(values, self._user_bounds[:-1])
-        return sums / total, subgradients / total
+        return np.add.reduceat(partial, self._block_starts, axis=0) / self._total
 
-    def _weighted(self, values, coef):
-        """Values and coefficients times the users' weights, and the sum of the weights."""
+    @property
+    def _total(self):
+        """Sum of the users' weights."""
         weight = self.data.user_weight
-        if weight is None:
-            return values, coef, self.n_users
-        return values * weight, coef * np.repeat(weight, self.data.sizes), weight.sum()
+        return self.n_users if weight is None else weight.sum()
+
+    def _weigh(self, values):
+        """Values of the users times the users' weights."""
+        weight = self.data.user_weight
+        return values if weight is None else values * weight
+
+    def _weigh_rows(self, coef):
+        weight = self.data.user_weight
+        return coef if weight is None else coef * np.repeat(weight, self.data.sizes)
+
+    def mean_over_users(self, values: Array) -> float:
+        """Mean of one value a user, by the users' weights."""
+        return float(self._weigh(values).sum() / self._total)
+
+    def mean_slope(self, coef: Array, direction: Array) -> float:
+        """Derivative of the risk for score-space subgradients of users and a change of scores."""
+        return float(self._weigh_rows(coef) @ direction / self._total)
 
     def majorant(self, w: Array, kind: str = "latent") -> Any:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`."""
@@ -264,6 +338,7 @@ class _OnShortLists:
         self._short, self._on_short = short, risk._in_blocks(n_blocks, short.data)
         self._on_all = risk._in_blocks(n_blocks)
         self.scores, self.along = self._on_all.scores, self._on_all.along
+        self.rounding, self.column_text = self._on_all.rounding, risk.column_text
 
     @property
     def n_blocks(self):
@@ -296,6 +371,27 @@ def users_needed(surrogate, policy):
     needed = 1 if policy == "cap" else surrogate.negatives_needed()
     setting = "k" if surrogate.depth is None or surrogate.depth < 1 else "depth"
     return needed, setting, "exclude" if policy == "cap" else policy
+
+
+def _terms(surrogate, data):
+    """How many scores of each user a sum of the surrogate may have."""
+    if not surrogate.top_negatives_only:
+        return data.sizes
+    return data.n_pos + surrogate.negatives_counted(data.n_neg)
+
+
+@njit(cache=True, nogil=True)
+def _intercepts(scores, coef, indptr, values, intercepts, sizes, steep):
+    """``values - coef . scores`` of each user; the absolute terms, margins of 1 included."""
+    for u in range(values.size):
+        product, size, slope = 0.0, 0.0, 0.0
+        for p in range(indptr[u], indptr[u + 1]):
+            if coef[p] != 0.0:
+                product += coef[p] * scores[p]
+                size += abs(coef[p] * scores[p])
+                slope += abs(coef[p])
+        intercepts[u] = values[u] - product
+        sizes[u], steep[u] = abs(values[u]) + size + slope, slope
 
 
 def _split_users(indptr, n_blocks):

@@ -71,7 +71,7 @@ class ShortLists:
     """
 
     def __init__(self, data, surrogate, run):
-        self._full, self._run = data, run
+        self._full, self._run, self._invariant = data, run, surrogate.shift_invariant
         beta = np.minimum(data.n_pos, surrogate.k)
         lowest = surrogate.low_positives_only and data.n_pos.sum() > _WORTH * beta.sum()
         n_pos = beta if lowest else data.n_pos
@@ -91,6 +91,11 @@ class ShortLists:
         short.X, short.users, short.n_pos = full.X, full.users, n_pos
         short.user_weight = full.user_weight
         short.indptr = np.concatenate([[0], np.cumsum(n_pos + n_neg)])
+        shifted = full.origins() if self._invariant else None
+        short._spread = full.spread()
+        if shifted is not None:
+            first = np.minimum(full.indptr[:-1], full.rows.size - 1)
+            short._origins = shifted.at(np.repeat(first, n_pos + n_neg))
         self.data = short
 
     def _start_at_the_origin(self):
@@ -117,7 +122,8 @@ class ShortLists:
             self.data.rows = self._full.rows[self.positions]
             return np.zeros(self.positions.size)
         if self._bounds is None:
-            self._bounds = _Bounds(self._full, self._run)
+            origins = self._full.origins() if self._invariant else None
+            self._bounds = _Bounds(self._full, self._run, origins)
         bounds = self._bounds
         bounds.move_to(w)
         scores = np.empty(self.positions.size)
@@ -146,9 +152,9 @@ class _Side:
 class _Bounds:
     """Last known score of every row, and how far it can be from there."""
 
-    def __init__(self, data, run):
-        self.data, self._run = data, run
-        self._centre, self._scale = _centre_and_scale(data)
+    def __init__(self, data, run, origins):
+        self.data, self._run, self._origins = data, run, origins
+        self._centre, self._scale = _centre_and_scale(data, origins)
         self._norms = np.empty(data.rows.size, dtype=np.float32)
         run(self._measure, list(pairwise(_edges(data.rows.size))))
         self._scores = np.zeros(data.rows.size)
@@ -217,14 +223,17 @@ class _Bounds:
         """``x . w`` of the rows at these list positions."""
         data, out = self.data, np.empty(positions.size)
         w = self._points[self._last]
-        _products.scores(data.X, data.rows[positions], w, 0, out.size, out)
+        origins = None if self._origins is None else self._origins.at(positions)
+        _products.scores(data.X, data.rows[positions], w, 0, out.size, out, origins)
         check_scores(out)  # the selection must not meet NaN
         return out
 
     def _measure(self, low, high):
         """Norms of the centred and scaled rows, rounded up."""
-        data = self.data
-        X, rows = data.X, data.rows[low:high]
+        X, rows = self.data.X, self.data.rows[low:high]
+        if self._origins is not None:
+            origins = self._origins.at(slice(low, high))
+            X, rows = _products.shifted_rows(X, rows, origins), np.arange(high - low)
         if sparse.issparse(X):
             squares = _csr_squares(X.data, X.indptr, rows)
         else:
@@ -233,10 +242,14 @@ class _Bounds:
             self._norms[low:high] = np.sqrt(squares) * (1.0 + 1e-6) + 1e-37
 
 
-def _centre_and_scale(data):
+def _centre_and_scale(data, origins):
     """Mean and mean deviation of the features on a sample of rows; for sparse ones zero and one."""
-    n_rows, d = data.X.shape
-    sample = data.X[np.linspace(0, n_rows - 1, min(n_rows, _SAMPLE_ROWS)).astype(np.int64)]
+    n_rows, d = data.X.shape if origins is None else (data.rows.size, data.n_features)
+    chosen = np.linspace(0, n_rows - 1, min(n_rows, _SAMPLE_ROWS)).astype(np.int64)
+    if origins is None:
+        sample = data.X[chosen]
+    else:
+        sample = _products.shifted_rows(data.X, data.rows[chosen], origins.at(chosen))
     if sparse.issparse(sample):
         return np.zeros(d), np.ones(d)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -104,7 +104,8 @@ class _StreamedParts:
         self._file = _FeatureFile(source, scratch)
         largest = int(np.diff(self._lists.indptr[self._bounds]).max())
         self._buffers = [self._file.buffer(largest) for _ in range(2)]
-        self._kept, self._users, self.summaries = {}, [], []
+        self._kept, self._users, self._spreads, self.summaries = {}, [], [], []
+        self._names = source.feature_names
         for p in range(self._bounds.size - 1):
             free = self._survey(p, needed, free)
 
@@ -174,6 +175,7 @@ class _StreamedParts:
             np.arange(first, last), np.append(excluded.no_positive, excluded.few_negatives)
         )
         self._users.append(users)
+        self._spreads.append(summary.spread)
         if cost > free:
             return free
         self._kept[len(self._users) - 1] = data
@@ -184,7 +186,9 @@ class _StreamedParts:
         self._file.check()
         if i in self._kept:
             return self._kept[i]
-        return self._read(self._users[i], self._buffers[i % 2])
+        data = self._read(self._users[i], self._buffers[i % 2])
+        data._spread = self._spreads[i]
+        return data
 
     def _read(self, users, buffer):
         """The lists of some users of a partition, with their rows in the buffer."""
@@ -193,7 +197,7 @@ class _StreamedParts:
         starts, sizes = lists.indptr[users], lists.indptr[users + 1] - lists.indptr[users]
         data = RankingData.__new__(RankingData)
         data.X = buffer[: stop - start]
-        data.users = lists.users[users]
+        data.users, data.feature_names = lists.users[users], self._names
         data.indptr = np.concatenate([[0], np.cumsum(sizes)])
         data.rows, data.n_pos = np.empty(data.indptr[-1], dtype=np.int64), np.empty_like(sizes)
         _positives_first(lists.positive, starts, start, data.indptr, data.rows, data.n_pos)

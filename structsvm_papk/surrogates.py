@@ -58,6 +58,9 @@ class Surrogate(ABC):
         Whether the value depends on a list's negatives through the m highest only, and on its
         positives through the min(n_pos, k) lowest only: then solvers need not score the others
         (`structsvm_papk.row_skipping`).
+    shift_invariant : bool
+        Whether the value stays the same when one number is added to all scores of a user: then
+        columns with large offsets are read as differences within the user (`origins`).
     """
 
     k: int
@@ -66,6 +69,7 @@ class Surrogate(ABC):
     convex: ClassVar[bool] = True
     top_negatives_only: ClassVar[bool] = False
     low_positives_only: ClassVar[bool] = False
+    shift_invariant: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.k, Real) or not 1 <= self.k < np.inf or self.k != int(self.k):
@@ -125,6 +129,15 @@ class Surrogate(ABC):
         """The name and all that was set, k among it: what a fingerprint of a risk is made of."""
         return (self.name, *(part for item in sorted(vars(self).items()) for part in item))
 
+    def steepness(self, n_pos: Array) -> Array:
+        """What the absolute subgradients of a user's list add up to at most, of the shape of n_pos.
+
+        It enters the bound of rounding in the certificate. By default ``2 n_pos / min(n_pos, k)``,
+        where every pair of a positive and one of the m highest negatives weighs 1/(beta m);
+        surrogates that can be steeper have to say so.
+        """
+        return 2.0 * n_pos / np.minimum(n_pos, self.k)
+
     @abstractmethod
     def evaluate(
         self,
@@ -139,7 +152,16 @@ class Surrogate(ABC):
         """Write values and subgradients of the users ``first <= u < last`` into the outputs."""
 
 
-class _Segments(Surrogate):
+class _Mean(Surrogate):
+    """A surrogate in which pairs weigh 1 together: so do positives, and so do negatives."""
+
+    shift_invariant = True
+
+    def steepness(self, n_pos: Array) -> Array:
+        return np.full(np.shape(n_pos), 2.0)
+
+
+class _Segments(_Mean):
     """A surrogate that adds hinges over segments of the sorted positives."""
 
     top_negatives_only = True
@@ -162,7 +184,7 @@ class _Segments(Surrogate):
         )
 
 
-class Avg(Surrogate):
+class Avg(_Mean):
     """``1/m sum_{j<=m} (1 - mean(p) + q_(j))_+``, equation (10). Convex.
 
     No upper bound of the risk in general; it is where ``p_(beta) >= mean(p)``.
@@ -197,6 +219,7 @@ class TS(Surrogate):
 
     name = "ts"
     top_negatives_only = True
+    shift_invariant = True
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
         _kernels.tight_structural(
@@ -219,6 +242,9 @@ class TSAlg2(_Segments):
     name = "ts_alg2"
     convex = False
     parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
+
+    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
+        return 2.0 * n_pos / np.minimum(n_pos, self.k)
 
 
 class PAUC(_Segments):
@@ -243,7 +269,7 @@ class Ramp(_Segments):
     parts = np.array([(_kernels.TOP, 1)])
 
 
-class ClippedRamp(Surrogate):
+class ClippedRamp(_Mean):
     """``1/(beta m) sum_{i<=beta} sum_{j<=m} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
 
     Values in [0, 1], never below the risk, and equal to it once the scores are scaled up far

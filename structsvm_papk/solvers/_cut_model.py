@@ -12,6 +12,7 @@ _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
+_EPS = np.finfo(float).eps
 ROUNDING = 16 * np.finfo(float).eps  # of a sum, relative to the sum of the absolute terms
 
 
@@ -159,21 +160,31 @@ class CutModel:
         """The w at which the dual point's bound is attained, ``-g_w / alpha``."""
         return -(self._theta @ self._slopes)[: self.n_features] / alpha
 
-    def lower_bound(self, alpha, upper_bound):
+    def lower_bound(self, alpha, upper_bound, slope_errors=0.0):
         """Certified lower bound of ``min_w alpha/2 ||w||^2 + R(w)`` from the dual point.
 
         With ``g = A' theta`` it is ``b . theta - ||g_w||^2 / (2 alpha)``; where there is an s, it
         lies between 0 and the optimum, so ``min(0, g_s)`` times an upper bound of that is added.
         What rounding may have added to these sums is taken off.
+
+        Parameters
+        ----------
+        alpha : float
+        upper_bound : float
+            An objective that is attained.
+        slope_errors : ndarray of shape (n_features,), optional
+            How far rounding may have put g from what it was meant to be. The bound is taken at the
+            g within this that is worst.
         """
         theta = self._theta
         total = theta @ self._slopes
         slope, rest = total[: self.n_features], total[self.n_features :]
         least = np.minimum(rest, 0.0).sum() * upper_bound
         bound = theta @ self._intercepts - slope @ slope / (2 * alpha) + least
-        size = theta @ np.abs(self._intercepts)
+        size = theta @ np.abs(self._intercepts) + abs(least)
         size += np.linalg.norm(slope) / alpha * (theta @ self._norms)
-        return bound - ROUNDING * size
+        worse = np.sum(slope_errors * (np.abs(slope) + 0.5 * slope_errors)) / alpha
+        return bound - worse - (ROUNDING + np.count_nonzero(theta) * _EPS) * size
 
     def _free_slots(self, n):
         used = np.zeros(self._block.size, dtype=bool)

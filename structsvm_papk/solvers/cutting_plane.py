@@ -37,6 +37,7 @@ _STALL = 50  # iterations without any progress before the solver gives up
 _MAX_IDLE = {"bundle": 12, "line_search": 50, "one_slack": 50}  # iterations a cut may be idle
 _AHEAD = 0.1  # of the way from the best point to the proposal: where line_search cuts
 _LINE_STEPS = 20
+_EPS = np.finfo(float).eps
 _SAME = 1e-9  # subgradients at zero that differ by less are of one risk
 _NUMBERS = ("best", "lower_bound", "predicted", "prox", "nulls", "passes", "last_progress")
 # what a checkpoint keeps beside the model and the history; the best point last: it says that there
@@ -205,6 +206,8 @@ class _Run:
         self.started = time.perf_counter()
         self.model = None
         self.best_w, self.best, self.lower_bound = None, np.inf, -np.inf
+        self.best_error = 0.0  # how far rounding may have put `best` below the objective there
+        self.line_search = None
         self.centre = None  # z of the best point
         self.at_zero = None  # F(0) = R(0), where it was evaluated
         self.slope_at_zero = None  # a subgradient there
@@ -224,12 +227,12 @@ class _Run:
                 self._go_on(state)
             if self.keeper.status is not None:
                 return self.keeper.status
-        line_search = _LineSearch(self) if self.config.method == "line_search" else None
+        self.line_search = _LineSearch(self) if self.config.method == "line_search" else None
         while True:
             w, self.predicted = self._propose(self.predicted)
             if not self.late():  # else the evaluations so far were long enough
-                if line_search is not None:
-                    line_search.advance(w)
+                if self.line_search is not None:
+                    self.line_search.advance(w)
                 else:
                     self._step(w, self.predicted)
             self.model.drop_idle(_MAX_IDLE[self.config.method])
@@ -241,9 +244,13 @@ class _Run:
 
     def result(self, status, *notes):
         """Gather the outcome; a zero vector that is optimal is said to be degenerate."""
+        if self.line_search is not None:
+            self.line_search.settle()
         if status is Status.CONVERGED and self._zero_is_optimal():
             self.best_w, self.best = np.zeros_like(self.best_w), self.at_zero
             status = Status.DEGENERATE
+        if status in (Status.STALLED, Status.MAX_ITER):
+            notes = (*notes, *self._digits())
         if self.keeper is not None:
             if status not in (self.keeper.status, Status.INCONSISTENT):
                 self.keeper.save(self._state(), status)
@@ -285,12 +292,13 @@ class _Run:
         """Ask at zero and at the best point: its objective, and the cuts, have to fit the risk."""
         self.ask(np.zeros_like(self.best_w))
         cuts = self.ask(self.best_w)
-        self.centre = cuts.point
+        self.centre, self.best_error = cuts.point, self._error(cuts)
         slopes, intercepts, blocks = self.model.active_cuts()
         values = cuts.slopes @ cuts.point + cuts.intercepts
         above = slopes @ cuts.point + intercepts - values[blocks]
         off = abs(self.objective(self.best_w, cuts.value) - self.best)
-        if max(off, above.max(initial=0.0)) > _SAME * max(1.0, abs(self.best)):
+        allowed = _SAME * max(1.0, abs(self.best)) + 2.0 * self._error(cuts)
+        if max(off, above.max(initial=0.0)) > allowed:
             raise ValueError("the risk has other values at the best point")
         if not 0.0 <= self.prox < np.inf:
             raise ValueError(f"the proximal term is {self.prox}")
@@ -366,7 +374,10 @@ class _Run:
         wanted = min(self.best - self.lower_bound, last_predicted)
         target = np.clip(_INNER * 0.3 * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
         z, value = self.model.minimise(centre, curvature, target)
-        self.lower_bound = max(self.lower_bound, self.model.lower_bound(alpha, self.best))
+        rounding = self._rounding()
+        errors = 0.0 if rounding is None else rounding.slopes
+        bound = self.model.lower_bound(alpha, self.best + self.best_error, errors)
+        self.lower_bound = max(self.lower_bound, bound)
         return z[:d], self.best - self.objective(z[:d], value)
 
     def _step(self, w, predicted):
@@ -412,10 +423,10 @@ class _Run:
         self.history.append(progress)
         stop = self.callback is not None and self.callback(progress)
         config = self.config
-        if relative_gap(self.best, self.lower_bound) < -_CONTRADICTION:
+        if relative_gap(self.best + self.best_error, self.lower_bound) < -_CONTRADICTION:
             self.lower_bound = -np.inf
             return Status.INCONSISTENT
-        if relative_gap(self.best, self.lower_bound) <= config.tol:
+        if self._is_certified():
             return Status.CONVERGED
         if stop:
             return Status.STOPPED
@@ -429,6 +440,16 @@ class _Run:
         """Whether the time is over: no evaluation is begun then."""
         limit = self.config.time_limit
         return limit is not None and time.perf_counter() - self.started >= limit
+
+    def _is_certified(self):
+        """The gap is within the tolerance, with what rounding may have done to the objective."""
+
+        def certified():
+            return relative_gap(self.best + self.best_error, self.lower_bound) <= self.config.tol
+
+        if self.line_search is not None and certified():
+            self.line_search.settle()
+        return certified()
 
     def _is_stalled(self):
         """No better point and no better bound for many iterations, nor at the dual's own point."""
@@ -463,14 +484,47 @@ class _Run:
 
         The intercept ``R_j(w) - g . w`` is a difference: far out it has few digits left.
         """
-        size = np.abs(cuts.intercepts) + 2.0 * np.abs(cuts.slopes) @ np.abs(cuts.point)
-        intercepts = cuts.intercepts - ROUNDING * size
+        errors = cuts.errors
+        if errors is None:
+            size = np.abs(cuts.intercepts) + 2.0 * np.abs(cuts.slopes) @ np.abs(cuts.point)
+            errors = ROUNDING * size
+        intercepts = cuts.intercepts - errors
         self.model.add(cuts.slopes, intercepts, np.arange(intercepts.size))
 
     def accept(self, cuts, objective):
         """Take the point of an evaluation as the best one."""
         self.centre, self.best_w = cuts.point, cuts.point[: self.oracle.n_features]
-        self.best = objective
+        self.best, self.best_error = objective, self._error(cuts)
+
+    def _rounding(self):
+        """What rounding does to the risk, as far as the oracle knows; see `Rounding`."""
+        return self.oracle.rounding() if hasattr(self.oracle, "rounding") else None
+
+    def _error(self, cuts):
+        """How far rounding may have put the objective of an evaluation off."""
+        rounding, w = self._rounding(), cuts.point[: self.oracle.n_features]
+        if rounding is None or cuts.errors is None:
+            return 0.0
+        square = (w.size + 2) * _EPS * self.config.alpha / 2 * (w @ w)
+        return float(cuts.errors.sum() + rounding.value(w) + square)
+
+    def _digits(self):
+        """Says so where rounding alone is more than the tolerance allows."""
+        rounding = self._rounding()
+        if rounding is None:
+            return ()
+        sizes = np.maximum(np.abs(self.best_w), np.abs(self.model.dual_point(self.config.alpha)))
+        parts = (rounding.scores + rounding.slopes) * sizes
+        lost = parts.sum() / max(self.best, 1e-3)
+        if lost < 0.5 * self.config.tol:
+            return ()
+        f = int(parts.argmax())
+        name = self.oracle.column_text(f) if hasattr(self.oracle, "column_text") else f"column {f}"
+        return (
+            f"The digits of the features do not suffice for tol={self.config.tol:g}: rounding may "
+            f"amount to {lost:.2g} of the objective, most of it in one column: {name}. Rescale it, "
+            "clip its outliers or subtract its offset, or ask for less.",
+        )
 
     def objective(self, w, risk):
         """``alpha/2 ||w||^2 + risk``."""
@@ -487,12 +541,23 @@ class _LineSearch:
         if not hasattr(run.oracle, "along"):
             raise InputError("method 'line_search' needs an oracle with `scores` and `along`")
         self.run = run
+        self.settled = None  # the best point that was last evaluated anew
         self._renew()
 
     def _renew(self):
         """Scores of the best point from the data; sums of older ones keep the errors of larger."""
         self.scores = self.run.oracle.scores(self.run.best_w)
         self.size = np.abs(self.scores).max()
+
+    def settle(self):
+        """Evaluate the best point anew: its scores are a sum of steps, and so was its objective."""
+        run = self.run
+        if self.settled is not run.best_w:
+            cuts, before = run.oracle.cuts(run.best_w), run.best
+            run.accept(cuts, run.objective(run.best_w, cuts.value))
+            self.settled = run.best_w
+            if abs(run.best - before) > _ROUNDING * abs(run.best):
+                self._renew()
 
     def advance(self, w):
         """Move the best point towards w, and add the cuts a little further on."""
