@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+from structsvm_papk._kernels import counted_negatives
 from structsvm_papk._sorting import increasing, increasing_order
 
 _SWEEPS = 4
@@ -10,17 +11,21 @@ _PENALTIES = (0.3, 0.03, 0.003)
 
 
 @njit(cache=True, nogil=True)
-def bound_boxes(X, indptr, n_pos, k, clipped, alpha, low, high, lower, centre, split):
+def bound_boxes(
+    X, indptr, n_pos, user_weight, k, depth, clipped, alpha, low, high, lower, centre, split
+):
     """Bound the objective over each box ``low[b] <= w <= high[b]``.
 
     Writes into ``lower[b]`` a lower bound over the box, into ``centre[b]`` the objective at its
     centre, and into ``split[b]`` the coordinate along which the box is best cut.
     """
     n_users, d = n_pos.size, X.shape[1]
+    total = user_weight.sum()
     n_rows = n_pos.sum()
     most = 0
     for u in range(n_users):
-        most += n_pos[u] * k
+        n_neg = indptr[u + 1] - indptr[u] - n_pos[u]
+        most += n_pos[u] * counted_negatives(depth, k, n_neg)
     scores = np.empty(X.shape[0])
     level, slope = np.empty(n_rows), np.empty((n_rows, d))
     open_row, open_level = np.empty(most, dtype=np.int64), np.empty(most)
@@ -36,9 +41,10 @@ def bound_boxes(X, indptr, n_pos, k, clipped, alpha, low, high, lower, centre, s
         value, crude = 0.0, 0.0
         n_open, first_row = 0, 0
         for u in range(n_users):
-            scale = 1.0 / (n_users * k * min(n_pos[u], k))
+            m = counted_negatives(depth, k, indptr[u + 1] - indptr[u] - n_pos[u])
+            scale = user_weight[u] / (total * m * min(n_pos[u], k))
             n_open, added, bound = _one_user(
-                X, scores, indptr[u], indptr[u] + n_pos[u], indptr[u + 1], k, clipped, scale,
+                X, scores, indptr[u], indptr[u] + n_pos[u], indptr[u + 1], k, m, clipped, scale,
                 radius, first_row, level, slope, safe, chosen,
                 n_open, open_row, open_level, open_slope, error,
             )  # fmt: skip
@@ -66,13 +72,13 @@ def bound_boxes(X, indptr, n_pos, k, clipped, alpha, low, high, lower, centre, s
 
 @njit(cache=True, nogil=True)
 def _one_user(
-    X, scores, start, middle, stop, k, clipped, scale, radius,
+    X, scores, start, middle, stop, k, m, clipped, scale, radius,
     first_row, level, slope, safe, chosen,
     n_open, open_row, open_level, open_slope, error,
 ):  # fmt: skip
     """Linear minorants of each positive's loss; pairs with a free weight are listed, not added."""
     d = radius.size
-    top = middle + increasing_order(-scores[middle:stop])[:k]
+    top = middle + increasing_order(-scores[middle:stop])[:m]
     n = middle - start
     losses = np.zeros(n)
     edge = np.empty(d)

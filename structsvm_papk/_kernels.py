@@ -1,10 +1,14 @@
 """Score-space kernels: values and subgradients of the surrogates, one user's list at a time.
 
-Every surrogate is a sum of hinges ``(q_j - t_i)_+`` over a user's k largest negatives q and a few
-thresholds t made from the positives, or a difference of two such sums (ClippedRamp). So each kernel
-selects the top negatives, makes its thresholds, and calls one sweep, which needs O(k log m) for m
-thresholds and never forms the pairs.
+Every surrogate is a sum of hinges ``(q_j - t_i)_+`` over a user's m largest negatives q and a few
+thresholds t made from the positives. So each kernel selects the top negatives, makes its
+thresholds, and calls one sweep, which needs O(m log n) for n thresholds and never forms the pairs.
+
+``m = counted_negatives(depth, k, n_neg)`` is the training depth, k the number of items shown, which
+decides how many positives count: ``beta = min(n_pos, k)``.
 """
+
+import math
 
 import numpy as np
 from numba import njit
@@ -170,6 +174,27 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
 
 
 @njit(cache=True, nogil=True)
+def counted_negatives(depth, k, n_neg):
+    """Return how many of a user's negatives count: ``depth`` from 1 on, a share of them below.
+
+    Never more than there are, and for a share never fewer than k where there are as many.
+    """
+    if depth >= 1.0:
+        return n_neg if depth >= n_neg else int(depth)
+    share = math.ceil(depth * n_neg * (1.0 - 1e-12))  # 0.1 * 30 is above 3 in floating point
+    return max(share, min(k, n_neg))
+
+
+@njit(cache=True, nogil=True)
+def all_counted_negatives(depth, k, n_neg):
+    """Return `counted_negatives` of every user."""
+    out = np.empty_like(n_neg)
+    for u in range(n_neg.size):
+        out[u] = counted_negatives(depth, k, n_neg[u])
+    return out
+
+
+@njit(cache=True, nogil=True)
 def segment_bounds(which, n_pos, beta):
     """Return the range of sorted positives that a segment takes."""
     if which == TOP:
@@ -182,22 +207,23 @@ def segment_bounds(which, n_pos, beta):
 
 
 @njit(cache=True, nogil=True)
-def segments(scores, indptr, n_pos, k, parts, mean_over_all, first, last, values, coef):
+def segments(scores, indptr, n_pos, k, depth, parts, mean_over_all, first, last, values, coef):
     """Surrogates that add hinges over segments of the sorted positives.
 
     Each row of `parts` is (which positives, margin) and adds
-    ``sum_i sum_j (margin - p_(i) + q_(j))_+``. The sum is divided by k times the number of
-    positives (`mean_over_all`) or by k times beta. Users ``first <= u < last`` are written.
+    ``sum_i sum_j (margin - p_(i) + q_(j))_+``. The sum is divided by m times the number of
+    positives (`mean_over_all`) or by m times beta. Users ``first <= u < last`` are written.
     """
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
         positives = scores[indptr[u] : middle]
-        chosen = top_k(scores[middle : indptr[u + 1]], k)
+        m = counted_negatives(depth, k, indptr[u + 1] - middle)
+        chosen = top_k(scores[middle : indptr[u + 1]], m)
         negatives = scores[middle : indptr[u + 1]][chosen]
         beta = min(n_pos[u], k)
-        scale = 1.0 / (k * (n_pos[u] if mean_over_all else beta))
+        scale = 1.0 / (m * (n_pos[u] if mean_over_all else beta))
         order = increasing_order(-positives)
-        columns = np.empty(k, dtype=np.int64)
+        columns = np.empty(m, dtype=np.int64)
         coef[indptr[u] : indptr[u + 1]] = 0.0
         values[u] = 0.0
         for which, margin in parts:
@@ -218,17 +244,18 @@ def add_counts(coef, offset, where, counts, scale):
 
 
 @njit(cache=True, nogil=True)
-def clipped_ramp(scores, indptr, n_pos, k, first, last, values, coef):
-    """ClippedRamp: the top-beta positives against the top-k negatives, each pair within [0, 1]."""
+def clipped_ramp(scores, indptr, n_pos, k, depth, first, last, values, coef):
+    """ClippedRamp: the top-beta positives against the top-m negatives, each pair within [0, 1]."""
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
         positives = scores[indptr[u] : middle]
-        chosen = top_k(scores[middle : indptr[u + 1]], k)
+        m = counted_negatives(depth, k, indptr[u + 1] - middle)
+        chosen = top_k(scores[middle : indptr[u + 1]], m)
         best = increasing_order(-positives)[:k]
         rows = np.empty(best.size, dtype=np.int64)
-        columns = np.empty(k, dtype=np.int64)
+        columns = np.empty(m, dtype=np.int64)
         negatives = scores[middle : indptr[u + 1]][chosen]
-        scale = 1.0 / (best.size * k)
+        scale = 1.0 / (best.size * m)
         values[u] = scale * clipped_sweep(positives[best], negatives, rows, columns)
         coef[indptr[u] : indptr[u + 1]] = 0.0
         add_counts(coef, indptr[u], best, rows, -scale)
@@ -236,22 +263,23 @@ def clipped_ramp(scores, indptr, n_pos, k, first, last, values, coef):
 
 
 @njit(cache=True, nogil=True)
-def average(scores, indptr, n_pos, k, first, last, values, coef):
-    """Avg, equation (10): hinges of the top-k negatives against the mean positive."""
+def average(scores, indptr, n_pos, k, depth, first, last, values, coef):
+    """Avg, equation (10): hinges of the top-m negatives against the mean positive."""
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
         threshold = scores[indptr[u] : middle].mean() - 1.0
-        chosen = top_k(scores[middle : indptr[u + 1]], k)
+        m = counted_negatives(depth, k, indptr[u + 1] - middle)
+        chosen = top_k(scores[middle : indptr[u + 1]], m)
         coef[indptr[u] : indptr[u + 1]] = 0.0
         values[u] = 0.0
         active = 0
         for j in chosen:
             excess = scores[middle + j] - threshold
             if excess > 0.0:
-                values[u] += excess / k
-                coef[middle + j] = 1.0 / k
+                values[u] += excess / m
+                coef[middle + j] = 1.0 / m
                 active += 1
-        coef[indptr[u] : middle] = -active / (k * n_pos[u])
+        coef[indptr[u] : middle] = -active / (m * n_pos[u])
 
 
 @njit(cache=True, nogil=True)
@@ -278,18 +306,19 @@ def pool_around(t, beta):
 
 
 @njit(cache=True, nogil=True)
-def tight_structural(scores, indptr, n_pos, k, first, last, values, coef):
+def tight_structural(scores, indptr, n_pos, k, depth, first, last, values, coef):
     """TS, equation (14), exactly: the thresholds are an antitonic regression."""
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
         positives = scores[indptr[u] : middle]
-        chosen = top_k(scores[middle : indptr[u + 1]], k)
+        m = counted_negatives(depth, k, indptr[u + 1] - middle)
+        chosen = top_k(scores[middle : indptr[u + 1]], m)
         beta = min(n_pos[u], k)
         thresholds, order = threshold_order(positives, True, beta)
         rows = np.empty(thresholds.size, dtype=np.int64)
-        columns = np.empty(k, dtype=np.int64)
+        columns = np.empty(m, dtype=np.int64)
         negatives = scores[middle : indptr[u + 1]][chosen]
-        scale = 1.0 / (beta * k)
+        scale = 1.0 / (beta * m)
         values[u] = scale * hinge_sweep(thresholds, negatives, rows, columns)
         coef[indptr[u] : indptr[u + 1]] = 0.0
         add_counts(coef, indptr[u], order, rows, -scale)
@@ -313,8 +342,8 @@ def threshold_order(positives, pooled, beta):
 
 
 @njit(cache=True, nogil=True)
-def positive_blocks(scores, n_pos, n_active, k, bounds, values, own, shared):
-    """Hinges of one list in blocks of positives, against the common top-k negatives.
+def positive_blocks(scores, n_pos, n_active, m, bounds, values, own, shared):
+    """Hinges of one list in blocks of positives, against the common top-m negatives.
 
     Only the `n_active` lowest positives count. ``values[b]`` is the sum over those of them with
     ``bounds[b] <= i < bounds[b + 1]``; ``own[i]`` and ``shared[b, j]`` count the active pairs of a
@@ -322,7 +351,7 @@ def positive_blocks(scores, n_pos, n_active, k, bounds, values, own, shared):
     counted positive. Returns (positions of the chosen negatives, counted positives of each block,
     lowest).
     """
-    chosen = n_pos + top_k(scores[n_pos:], k)
+    chosen = n_pos + top_k(scores[n_pos:], m)
     negatives = scores[chosen]
     counted = top_k(-scores[:n_pos], n_active)
     edges = np.searchsorted(counted, bounds)
@@ -339,14 +368,14 @@ def positive_blocks(scores, n_pos, n_active, k, bounds, values, own, shared):
 
 
 @njit(cache=True, nogil=True)
-def negative_blocks(scores, n_pos, thresholds, k, bounds, values, own, rows):
+def negative_blocks(scores, n_pos, thresholds, m, bounds, values, own, rows):
     """Hinges of one list in blocks of negatives, against given decreasing thresholds.
 
-    Only the top-k negatives count. `bounds` are positions in the list; ``own[position]`` and
+    Only the top-m negatives count. `bounds` are positions in the list; ``own[position]`` and
     ``rows[b, i]`` count the active pairs of a negative and, in each block, of the i-th threshold.
     Returns (counted negatives of each block, smallest sum of one counted negative).
     """
-    counted = n_pos + top_k(scores[n_pos:], k)
+    counted = n_pos + top_k(scores[n_pos:], m)
     edges = np.searchsorted(counted, bounds)
     own[:] = 0
     for b in range(values.size):

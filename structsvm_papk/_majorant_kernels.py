@@ -7,15 +7,15 @@ user's positives first. What a majorant froze at the point w_t is stored in such
 import numpy as np
 from numba import njit
 
-from structsvm_papk._kernels import add_counts, hinge_sweep, top_k
+from structsvm_papk._kernels import add_counts, counted_negatives, hinge_sweep, top_k
 from structsvm_papk._sorting import SHORT, increasing_order
 
 
 @njit(cache=True, nogil=True)
-def freeze(scores, indptr, n_pos, k, chosen, order, rank, n_free):
+def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
     """Write what is frozen at these scores.
 
-    ``chosen`` marks the beta best positives and the k best negatives of each user. ``order`` lists
+    ``chosen`` marks the beta best positives and the m best negatives of each user. ``order`` lists
     each user's positives by decreasing score (offsets within the user); ``rank`` is its inverse,
     at most k. ``n_free`` counts for each negative the chosen positives that score at least as much:
     its pairs that are not clipped, the first ones in `order`.
@@ -29,7 +29,8 @@ def freeze(scores, indptr, n_pos, k, chosen, order, rank, n_free):
             rank[start + ranked[r]] = min(r, k)
         best = ranked[:k]
         chosen[start + best] = True
-        chosen[middle + top_k(scores[middle:stop], k)] = True
+        m = counted_negatives(depth, k, stop - middle)
+        chosen[middle + top_k(scores[middle:stop], m)] = True
         falling = -scores[start + best]
         for j in range(middle, stop):
             n_free[j] = np.searchsorted(falling, -scores[j], side="right")
@@ -39,14 +40,14 @@ def freeze(scores, indptr, n_pos, k, chosen, order, rank, n_free):
 def hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear, constants, sign):
     """Add ``sign`` times a linear minorant of a sum of hinges, tight at these scores.
 
-    The sum is ``sum_i sum_{j<=k} (margin - p_i + q_(j))_+ / (beta k)`` over the positives that are
+    The sum is ``sum_i sum_{j<=m} (margin - p_i + q_(j))_+ / (beta m)`` over the positives that are
     not chosen (`rest`) or over the chosen ones. A pair at the kink counts as inactive.
     """
     for u in range(n_pos.size):
         start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
-        scale = sign / (k * min(n_pos[u], k))
         rows = start + np.flatnonzero(chosen[start:middle] != rest)
         best = middle + np.flatnonzero(chosen[middle:stop])
+        scale = sign / (best.size * min(n_pos[u], k))
         rows = rows[increasing_order(scores[rows])]
         best = best[increasing_order(scores[best])]
         below, above = strictly_below(scores[rows] - margin, scores[best])
@@ -71,21 +72,34 @@ def strictly_below(thresholds, values):
 
 @njit(cache=True, nogil=True)
 def frozen_hinges(
-    scores, indptr, n_pos, k, rows, rest_at_zero, linear, constants, first, last, values, coef
+    scores,
+    indptr,
+    n_pos,
+    k,
+    depth,
+    rows,
+    rest_at_zero,
+    linear,
+    constants,
+    first,
+    last,
+    values,
+    coef,
 ):
-    """Hinges of the positives marked in `rows` against the top-k negatives, plus linear terms.
+    """Hinges of the positives marked in `rows` against the top-m negatives, plus linear terms.
 
-    ``1/(beta k) sum_{i in rows} sum_{j<=k} (1 - p_i + q_(j))_+ + linear . scores + constant``, and
-    with `rest_at_zero` also ``1/(beta k) sum_{i>beta} sum_{j<=k} (q_(j) - p_(i))_+`` over the
+    ``1/(beta m) sum_{i in rows} sum_{j<=m} (1 - p_i + q_(j))_+ + linear . scores + constant``, and
+    with `rest_at_zero` also ``1/(beta m) sum_{i>beta} sum_{j<=m} (q_(j) - p_(i))_+`` over the
     positives in their current order.
     """
     for u in range(first, last):
         start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
-        best = top_k(scores[middle:stop], k)
+        m = counted_negatives(depth, k, stop - middle)
+        best = top_k(scores[middle:stop], m)
         negatives = scores[middle:stop][best]
-        columns = np.empty(k, dtype=np.int64)
+        columns = np.empty(m, dtype=np.int64)
         beta = min(n_pos[u], k)
-        scale = 1.0 / (beta * k)
+        scale = 1.0 / (beta * m)
         ranked = increasing_order(-scores[start:middle])
         kept = ranked[rows[start:middle][ranked]]
         counts = np.empty(kept.size, dtype=np.int64)
@@ -105,22 +119,23 @@ def frozen_hinges(
 
 
 @njit(cache=True, nogil=True)
-def frozen_pairs(scores, indptr, n_pos, k, order, n_free, first, last, values, coef):
-    """Pairs clipped at w_t count 1 for good, the others by their hinge; the worst k negatives.
+def frozen_pairs(scores, indptr, n_pos, k, depth, order, n_free, first, last, values, coef):
+    """Pairs clipped at w_t count 1 for good, the others by their hinge; the worst m negatives.
 
-    ``1/(beta k) max_J sum_{j in J} [beta - f_j + sum_{i<=f_j} (1 - p_i + q_j)_+]`` over k-subsets J
+    ``1/(beta m) max_J sum_{j in J} [beta - f_j + sum_{i<=f_j} (1 - p_i + q_j)_+]`` over m-subsets J
     of the negatives, with p_1, p_2, .. the positives in the frozen order and ``f_j = n_free[j]``.
     """
     for u in range(first, last):
         start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
         beta = min(n_pos[u], k)
         best = start + order[start : start + beta]
-        scale = 1.0 / (beta * k)
+        m = counted_negatives(depth, k, stop - middle)
+        scale = 1.0 / (beta * m)
         thresholds = scores[best] - 1.0
         free = n_free[middle:stop]
         counts, hinges = hinges_of_prefix(thresholds, scores[middle:stop], free)
         losses = beta - free + hinges
-        worst = top_k(losses, k)
+        worst = top_k(losses, m)
         coef[start:stop] = 0.0
         coef[middle + worst] = scale * counts[worst]
         coef[best] = -scale * active_of_prefix(thresholds, scores[middle + worst], free[worst])

@@ -21,8 +21,8 @@ square of the box. The bound by intervals alone, ``loss(max z_ij)``, is used whe
 Rounding: only differences of one user's rows count, so each user's mean is taken off first, at a
 relative error of the result. With S the largest ``sum_f |x_f w_f|`` in the box, all that is added
 up has a sum of absolute values of at most ``m = 1 + 4 S + alpha ||w||^2``, and no term passes
-through more than n = k + sum(beta) + 3d additions and a few products, so the computed bound is off
-by less than ``n eps m``. Twice that is taken off.
+through more than n = max m_u + sum(beta) + 3d additions and a few products, so the computed bound
+is off by less than ``n eps m``. Twice that is taken off.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -72,7 +72,8 @@ class Boxes:
         """Multiplications for one box."""
         data, d = self.risk.data, self.n_features
         n_pos = int(data.n_pos.sum())
-        return d * (data.rows.size + n_pos * self.risk.surrogate.k + (n_pos << d))
+        pairs = data.n_pos @ self.risk.surrogate.negatives_counted(data.n_neg)
+        return d * (data.rows.size + int(pairs) + (n_pos << d))
 
     def bounds(self, alpha, low, high):
         """Bound ``alpha/2 ||w||^2 + R(w)`` over boxes.
@@ -95,10 +96,12 @@ class Boxes:
         lower, centre, split = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
         data, surrogate = self.risk.data, self.risk.surrogate
         clipped = isinstance(surrogate, ClippedRamp)
+        weight = np.ones(data.n_users) if data.user_weight is None else data.user_weight
 
         def part(lo, hi):
             bound_boxes(
-                self._X, data.indptr, data.n_pos, surrogate.k, clipped, alpha,
+                self._X, data.indptr, data.n_pos, weight, surrogate.k, surrogate.counted,
+                clipped, alpha,
                 low[lo:hi], high[lo:hi], lower[lo:hi], centre[lo:hi], split[lo:hi],
             )  # fmt: skip
 
@@ -115,7 +118,8 @@ class Boxes:
         farthest = np.maximum(np.abs(low), np.abs(high))
         size = 1 + 4 * farthest @ self._largest + alpha * np.square(farthest).sum(axis=1)
         k = self.risk.surrogate.k
-        n_terms = k + np.minimum(self.risk.data.n_pos, k).sum() + 3 * self.n_features + _FEW
+        most = self.risk.surrogate.negatives_counted(self.risk.data.n_neg).max()
+        n_terms = most + np.minimum(self.risk.data.n_pos, k).sum() + 3 * self.n_features + _FEW
         return 2 * n_terms * np.finfo(float).eps * size
 
     def _refuse_large(self):

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from structsvm_papk import __version__
-from structsvm_papk.data import check_policy
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.partitioned_risk import PartitionedRisk, Summary, summarise
 from structsvm_papk.partitions import ArrayPartition
+from structsvm_papk.risk import users_needed
 
 _TIMEOUT = 10.0  # seconds for a scheduler to answer
 _SCHEMES = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
@@ -33,12 +33,14 @@ class DaskRisk(PartitionedRisk):
         Of `FilePartition` (read by the workers, which must see the files under the same path), of
         `ArrayPartition` (sent once by this process), or of futures of such objects.
     client : distributed.Client
-    policy : {'exclude', 'raise'}
-        What to do with users without a positive or with fewer than k negatives.
+    policy : {'exclude', 'raise', 'cap'}
+        As for `EmpiricalRisk`.
     retries : int
         How many times an evaluation starts again after a worker was lost.
     patience : float
         Seconds to wait for workers when there is none.
+    user_weight : {'equal', 'positives'}, optional
+        Instead of the partitions' own weights.
 
     Attributes
     ----------
@@ -55,11 +57,21 @@ class DaskRisk(PartitionedRisk):
         partition is not what it was when it has to be loaded again.
     """
 
-    def __init__(self, surrogate, partitions, client, policy="exclude", retries=5, patience=60.0):
+    def __init__(
+        self,
+        surrogate,
+        partitions,
+        client,
+        policy="exclude",
+        retries=5,
+        patience=60.0,
+        user_weight=None,
+    ):
         if not len(partitions):
             raise InputError("there is no partition")
-        check_policy(policy)
-        parts = _DaskParts(list(partitions), client, surrogate.k, retries, patience)
+        *needed, policy = users_needed(surrogate, policy)
+        users = (*needed, user_weight)
+        parts = _DaskParts(list(partitions), client, users, retries, patience)
         super().__init__(surrogate, parts, policy)
 
 
@@ -146,11 +158,11 @@ class _Held:
 class _DaskParts:
     """Partitions on the workers, for `PartitionedRisk`."""
 
-    def __init__(self, partitions, client, k, retries, patience):
+    def __init__(self, partitions, client, users, retries, patience):
         self.notes = []
         self.client, self._partitions = client, partitions
         self._address = client.scheduler.address
-        self._k, self._retries, self._patience = k, retries, patience
+        self._which, self._retries, self._patience = users, retries, patience
         _check_packages(client)
         self._held = [self._place(partition) for partition in partitions]
         self._used = range(len(partitions))
@@ -178,9 +190,9 @@ class _DaskParts:
     def _place(self, partition):
         """A future of the partition on some worker."""
         if isinstance(partition, ArrayPartition):
-            held = _hold(partition, self._k)
+            held = _hold(partition, *self._which)
             return self.client.scatter(held, hash=False)
-        return self.client.submit(_hold, partition, self._k, pure=False)
+        return self.client.submit(_hold, partition, *self._which, pure=False)
 
     def _first_load(self):
         for attempt in range(self._retries + 1):
@@ -272,9 +284,9 @@ def _check_packages(client):
             )
 
 
-def _hold(partition, k):
+def _hold(partition, needed, setting, user_weight):
     """Load a partition; runs on a worker, or here for what is sent."""
-    data, summary = summarise(partition.load(), k)
+    data, summary = summarise(partition.load(), needed, setting, user_weight)
     return _Held(data, summary, uuid4().hex)
 
 

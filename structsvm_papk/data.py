@@ -16,30 +16,33 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.origins import Origins, Spread, column_text, refuse_unresolved, spread_of
 
-POLICIES = ("exclude", "raise")
+POLICIES = ("exclude", "raise", "cap")
 _FINITE_CHECK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
 class Exclusions:
-    """How many users cannot be used at a given k, and why.
+    """How many users cannot be used, and why.
 
     Attributes
     ----------
-    k : int
-        Number of recommended items.
+    needed : int
+        Negatives that a user needs: k, the training depth, or 1 where depths are capped.
     n_users : int
         Users in the data.
     no_positive : ndarray of int
         Indices of the users without a positive.
     few_negatives : ndarray of int
-        Indices of the users with a positive but fewer than k negatives.
+        Indices of the users with a positive but fewer negatives than needed.
+    setting : {'k', 'depth'}
+        Where the needed number comes from.
     """
 
-    k: int
+    needed: int
     n_users: int
     no_positive: np.ndarray
     few_negatives: np.ndarray
+    setting: str = "k"
 
     @property
     def n_used(self) -> int:
@@ -57,7 +60,7 @@ class Exclusions:
         return (
             f"{self.n_used} of {self.n_users} users used; left out: "
             f"{self.no_positive.size} without a positive, "
-            f"{self.few_negatives.size} with fewer than k={self.k} negatives"
+            f"{self.few_negatives.size} with fewer than {self.setting}={self.needed} negatives"
         )
 
 
@@ -81,6 +84,9 @@ class RankingData:
         User u owns the rows ``indptr[u]:indptr[u + 1]``.
     users : array-like of shape (n_users,), optional
         The users' labels, for messages and reports; by default their indices.
+    user_weight : {'equal', 'positives'} or array-like of shape (n_users,), optional
+        What each user counts in means over users: the same (the paper), its number of positives,
+        or numbers above zero. Only their ratios matter.
 
     Attributes
     ----------
@@ -91,6 +97,8 @@ class RankingData:
     n_pos, n_neg : ndarray of int64, shape (n_users,)
         Positives (the first list positions of a user) and negatives (the rest).
     users : ndarray of shape (n_users,)
+    user_weight : ndarray of float64, shape (n_users,), or None
+        None where all users count the same.
     feature_names : sequence of str, optional
         Names of the columns, for messages; None until someone sets them.
 
@@ -104,8 +112,16 @@ class RankingData:
     _fingerprint: str | None = None
     _spread: Spread | None = None
     _origins: Origins | None = None
+    user_weight: Array | None = None
 
-    def __init__(self, X: Array, y: ArrayLike, indptr: Array, users: Array | None = None) -> None:
+    def __init__(
+        self,
+        X: Array,
+        y: ArrayLike,
+        indptr: Array,
+        users: Array | None = None,
+        user_weight: str | ArrayLike | None = None,
+    ) -> None:
         X = _checked_matrix(X)
         positive = _validation.check_labels(y, X.shape[0], name="labels y")
         indptr = _validation.check_indptr(indptr, X.shape[0])
@@ -117,9 +133,16 @@ class RankingData:
             )
         users = _validation.check_ids(users, users.size, "users")
         self._assign(X, positive, user_of_row, users)
+        self.user_weight = self._checked_weight(user_weight)
 
     @classmethod
-    def from_groups(cls, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> RankingData:
+    def from_groups(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        user_weight: str | ArrayLike | None = None,
+    ) -> RankingData:
         """Build from one group label per row, of any type and in any order.
 
         Parameters
@@ -129,6 +152,8 @@ class RankingData:
         groups : array-like of shape (n_rows,), optional
             User label of each row; without it all rows are one list. Users are kept in sorted
             order of their labels.
+        user_weight : {'equal', 'positives'} or array-like of shape (n_users,), optional
+            As for the class, in the order of `users`.
 
         Raises
         ------
@@ -140,6 +165,7 @@ class RankingData:
         users, user_of_row = _encode_groups(groups, X.shape[0])
         data = cls.__new__(cls)
         data._assign(X, positive, user_of_row, users)
+        data.user_weight = data._checked_weight(user_weight)
         return data
 
     def _assign(self, X, positive, user_of_row, users):
@@ -187,7 +213,8 @@ class RankingData:
         It is computed once: `X` must not be changed in place.
         """
         if self._fingerprint is None:
-            self._fingerprint = fingerprint_of(self.X, self.rows, self.indptr, self.n_pos)
+            weight = () if self.user_weight is None else (self.user_weight,)
+            self._fingerprint = fingerprint_of(self.X, self.rows, self.indptr, self.n_pos, *weight)
         return self._fingerprint
 
     def spread(self) -> Spread:
@@ -230,23 +257,37 @@ class RankingData:
         _products.add_weighted_rows(self.X, self.rows, coef, 0, self.rows.size, out)
         return out
 
-    def exclusions(self, k: int) -> Exclusions:
-        """Users that have no positive or fewer than k negatives, as `Exclusions`."""
-        if not isinstance(k, (int, float, np.number)) or not 1 <= k < np.inf or int(k) != k:
-            raise InputError(f"k must be a whole number of at least 1, got {k!r}")
+    def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
+        """The same lists with other weights of users; everything else is shared."""
+        other = self.subset(np.ones(self.n_users, dtype=bool))
+        other.user_weight = other._checked_weight(user_weight)
+        return other
+
+    def exclusions(self, needed: int, setting: str = "k") -> Exclusions:
+        """Users that have no positive or fewer negatives than needed, as `Exclusions`."""
+        if (
+            not isinstance(needed, (int, float, np.number))
+            or not 1 <= needed < np.inf
+            or int(needed) != needed
+        ):
+            raise InputError(f"{setting} must be a whole number of at least 1, got {needed!r}")
         no_positive = self.n_pos == 0
-        few_negatives = ~no_positive & (self.n_neg < k)
+        few_negatives = ~no_positive & (self.n_neg < needed)
         return Exclusions(
-            int(k), self.n_users, np.flatnonzero(no_positive), np.flatnonzero(few_negatives)
+            int(needed),
+            self.n_users,
+            np.flatnonzero(no_positive),
+            np.flatnonzero(few_negatives),
+            setting,
         )
 
-    def usable(self, k: int, policy: str = "exclude") -> RankingData:
-        """Restrict to the users with at least one positive and k negatives.
+    def usable(self, needed: int, policy: str = "exclude", setting: str = "k") -> RankingData:
+        """Restrict to the users with at least one positive and as many negatives as needed.
 
         Parameters
         ----------
-        k : int
-            Number of recommended items.
+        needed : int
+            Negatives: k, the training depth, or 1.
         policy : {'exclude', 'raise'}
             Leave the other users out, or raise and name the first of them.
 
@@ -258,10 +299,10 @@ class RankingData:
         Raises
         ------
         InputError
-            k < 1; no user remains; or, with ``policy='raise'``, some user cannot be used.
+            needed < 1; no user remains; or, with ``policy='raise'``, some user cannot be used.
         """
         check_policy(policy)
-        excluded = self.exclusions(k)
+        excluded = self.exclusions(needed, setting)
         if excluded.n_used == 0:
             raise InputError(self._why_nothing_is_left(excluded))
         if not excluded.n_excluded:
@@ -280,7 +321,36 @@ class RankingData:
         part.rows = self.rows[np.repeat(keep, self.sizes)]
         part.indptr = np.concatenate([[0], np.cumsum(self.sizes[keep])])
         part.n_pos = self.n_pos[keep]
+        if self.user_weight is not None:
+            part.user_weight = self.user_weight[keep]
         return part
+
+    def _checked_weight(self, given):
+        """Weights as an array, or None where all users weigh the same."""
+        if given is None or (isinstance(given, str) and given == "equal"):
+            return None
+        if isinstance(given, str):
+            if given != "positives":
+                raise InputError(
+                    f"unknown user_weight {given!r}; choose 'equal', 'positives' or numbers"
+                )
+            return self.n_pos.astype(np.float64)
+        try:
+            weight = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("user_weight must be 'equal', 'positives' or numbers") from None
+        if weight.shape != (self.n_users,):
+            raise InputError(
+                f"user_weight has shape {weight.shape}, but there are {self.n_users} users"
+            )
+        bad = np.flatnonzero(~(np.isfinite(weight) & (weight > 0.0)))
+        if bad.size:
+            user = self.users[bad[:1]].tolist()[0]
+            raise InputError(
+                f"the weight of user {user!r} is {weight[bad[0]]:g}; weights must be finite and "
+                "above zero (leave users out by leaving out their rows)"
+            )
+        return weight
 
     def _why_nothing_is_left(self, excluded):
         if excluded.no_positive.size == self.n_users:
@@ -289,8 +359,8 @@ class RankingData:
             return "no user has a negative: all labels are of one class"
         largest = self.n_neg[self.n_pos > 0].max()
         return (
-            f"k={excluded.k} is larger than the number of negatives of every user with a "
-            f"positive (at most {largest}); choose k <= {largest}"
+            f"{excluded.setting}={excluded.needed} is larger than the number of negatives of every "
+            f"user with a positive (at most {largest}); choose {excluded.setting} <= {largest}"
         )
 
     def name_first(self, excluded: Exclusions) -> str:
@@ -301,7 +371,10 @@ class RankingData:
         if excluded.few_negatives.size:
             u = excluded.few_negatives[0]
             user = self.users[[u]].tolist()[0]
-            return f"user {user!r} has {self.n_neg[u]} negatives, fewer than k={excluded.k}"
+            return (
+                f"user {user!r} has {self.n_neg[u]} negatives, "
+                f"fewer than {excluded.setting}={excluded.needed}"
+            )
         return ""
 
     def _checked_weights(self, w):

@@ -437,7 +437,7 @@ def _clipped_slope(risk, w):
     if largest == 0.0:
         return 0.0
     values, _ = risk.user_values(scores * (0.25 / largest))
-    fall = 1.0 - values.mean()
+    fall = 1.0 - risk.mean_over_users(values)
     return -fall * largest / 0.25 if fall > _NO_FALL else 0.0
 
 

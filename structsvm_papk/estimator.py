@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,7 @@ _SOLVERS: dict[str, Any] = {
     "subgradient": SubgradientDescent,
 }
 SOLVERS = ("auto", *_SOLVERS)
+AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
 _HAVE_MAJORANTS = ("ramp", "clipped_ramp")
 _MATRIX = {
     "accept_sparse": "csr",
@@ -93,11 +95,38 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
     return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})
 
 
+@dataclass(frozen=True)
+class Setting:
+    """What is minimised, beside the data and k.
+
+    Attributes
+    ----------
+    surrogate : str
+    depth : int, float or None
+    user_weight : str
+    alpha : float
+    """
+
+    surrogate: str
+    depth: int | float | None
+    user_weight: str
+    alpha: float
+
+    def make(self, k: int) -> Surrogate:
+        """The surrogate."""
+        return make_surrogate(self.surrogate, k, self.depth)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Name and value of each part."""
+        return asdict(self)
+
+
 class PAPKRanker(BaseEstimator):
     """Linear ranker trained for pAp@k, with a certificate of how close to the optimum it is.
 
-    Minimises ``alpha/2 ||w||^2 + 1/n_users sum_u S(X_u w)`` over w, where S is the surrogate of
-    the pAp@k risk of one user's list. There is no intercept: ranking ignores it.
+    Minimises ``alpha/2 ||w||^2 + sum_u v_u S(X_u w) / sum_u v_u`` over w, where S is the surrogate
+    of the pAp@k risk of one user's list and v the users' weights. There is no intercept: ranking
+    ignores it.
 
     Parameters
     ----------
@@ -107,6 +136,13 @@ class PAPKRanker(BaseEstimator):
     surrogate : {'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'}
         The first four are convex and solved to a certified gap; the last two to a critical
         point.
+    depth : int, float, 'auto' or None
+        How many of a user's best negatives count in training: a number of at least k (capped at or
+        refused for users with fewer, see `policy`), a share of each user's negatives, or None for
+        k, as in the paper, where many optima are w = 0. 'auto' is a share of 0.9.
+    user_weight : {'equal', 'positives'}
+        What a user counts in the mean: the same, or its number of positives. For other weights
+        give `fit` a sample_weight.
     alpha : float
         Regularisation strength, > 0.
     solver : {'auto', 'cutting_plane', 'cccp', 'subgradient'}
@@ -119,8 +155,10 @@ class PAPKRanker(BaseEstimator):
         Largest number of iterations; by default the solver's own.
     time_limit : float, optional
         Seconds after which the best w so far is returned.
-    policy : {'exclude', 'raise'}
-        What to do with users without a positive or with fewer than k negatives.
+    policy : {'exclude', 'raise', 'cap'}
+        What to do in training with users that have no positive or fewer negatives than `depth` (k
+        where it is None or a share): leave them out, raise, or count the negatives that they have.
+        'cap' leaves out users without a positive or a negative only.
     relevance_threshold : float, optional
         ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1 or boolean; as other
         scikit-learn estimators of two classes, `fit` also takes two other values (but not a
@@ -181,7 +219,7 @@ class PAPKRanker(BaseEstimator):
     True
     """
 
-    __metadata_request__fit: ClassVar = {"groups": True, "qid": True}
+    __metadata_request__fit: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
     # Pipeline.score always passes sample_weight=None on, which has to be a known name
     __metadata_request__score: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
 
@@ -189,6 +227,8 @@ class PAPKRanker(BaseEstimator):
         self,
         k: int = 1,
         surrogate: str = "avg",
+        depth: int | float | str | None = None,
+        user_weight: str = "equal",
         alpha: float = 1e-2,
         solver: str = "auto",
         tol: float = 1e-6,
@@ -206,6 +246,8 @@ class PAPKRanker(BaseEstimator):
     ) -> None:
         self.k = k
         self.surrogate = surrogate
+        self.depth = depth
+        self.user_weight = user_weight
         self.alpha = alpha
         self.solver = solver
         self.tol = tol
@@ -222,7 +264,12 @@ class PAPKRanker(BaseEstimator):
         self.one_list = one_list
 
     def fit(
-        self, X: ArrayLike, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: Any,
+        groups: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Any:
         """Train on rows of any order.
 
@@ -238,6 +285,8 @@ class PAPKRanker(BaseEstimator):
             list. Rows of a user in several Dask blocks are brought together.
         qid : array-like of shape (n_rows,), optional
             Another name for `groups`; give one of them.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row's user, the same on all rows of a user, instead of `user_weight`.
 
         Returns
         -------
@@ -256,10 +305,10 @@ class PAPKRanker(BaseEstimator):
             Data or settings that cannot be used, or no groups.
         """
         groups = self._groups(groups, qid)
-        surrogate = make_surrogate(self.surrogate, self.k)
-        solver = self._make_solver(surrogate)
         if hasattr(X, "__dask_graph__"):
-            return self._fit_dask(solver, surrogate, X, y, groups)
+            if sample_weight is not None:
+                raise InputError("sample_weight is not available for Dask; use user_weight")
+            return self._fit_dask(X, y, groups)
         for values, name in ((X, "X"), (y, "y")):
             _validation.refuse_masked(values, name)  # scikit-learn drops masks
         X, y = validate_data(self, X, y, **_MATRIX)
@@ -267,13 +316,30 @@ class PAPKRanker(BaseEstimator):
         self.classes_ = self._find_classes(y)
         data = RankingData.from_groups(X, self._relevance(y), groups)
         data.feature_names = getattr(self, "feature_names_in_", None)
-        return self._fit_risk(
-            solver, EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
-        )
+        if sample_weight is not None:
+            data = data.weighted(user_weights(data, sample_weight))
+        return self._fit_data(data)
 
-    def _fit_dask(self, solver, surrogate, X, y, groups):
+    def _fit_data(self, data):
+        """Train on lists in memory."""
+        self._setting = self._given_setting()
+        surrogate = self._setting.make(self.k)
+        if data.user_weight is None:
+            data = data.weighted(self.user_weight)
+        elif self.user_weight != "equal":
+            raise InputError("give sample_weight or user_weight='positives', not both")
+        refuse_deeper_than_all(surrogate, data)
+        risk = EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
+        self.result_ = self._solve(self._make_solver(surrogate), risk)
+        return self._finish(risk.exclusions)
+
+    def _fit_dask(self, X, y, groups):
         """Train where the blocks of a Dask collection are."""
         from structsvm_papk import cluster, dask_collections
+
+        self._setting = self._given_setting()
+        surrogate = self._setting.make(self.k)
+        solver = self._make_solver(surrogate)
 
         with dask_collections.current_client() as client:
             lists = dask_collections.DaskLists(client, X, y, groups)
@@ -281,17 +347,23 @@ class PAPKRanker(BaseEstimator):
             self.classes_ = self._find_classes(lists.classes)
             threshold = self.relevance_threshold
             partitions = lists.partitions(self.classes_[1] if threshold is None else threshold)
-            return self._fit_risk(
-                solver, cluster.DaskRisk(surrogate, partitions, client, self.policy)
+            risk = cluster.DaskRisk(
+                surrogate, partitions, client, self.policy, user_weight=self.user_weight
             )
+            self.result_ = self._solve(solver, risk)
+            return self._finish(risk.exclusions)
 
-    def _fit_risk(self, solver, risk):
-        self.result_ = self._solve(solver, risk)
+    def _finish(self, exclusions):
+        """Take over the result."""
         self.coef_ = self.result_.w
         self.n_iter_ = self.result_.n_iter
-        self.exclusions_ = risk.exclusions
+        self.exclusions_ = exclusions
         _warn_about(self.result_)
         return self
+
+    def _given_setting(self):
+        depth = AUTO_DEPTH if isinstance(self.depth, str) and self.depth == "auto" else self.depth
+        return Setting(self.surrogate, depth, self.user_weight, self.alpha)
 
     def decision_function(self, X: Any) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher."""
@@ -309,8 +381,8 @@ class PAPKRanker(BaseEstimator):
     ) -> float:
         """Mean over users of the pAp@k gain, ties counting as errors.
 
-        Users without a positive or with fewer than k negatives are left out (or raise, by
-        `policy`). Groups are those of `fit`.
+        Users without a positive or with fewer than k negatives are left out (with the policy
+        'raise' they raise). Groups are those of `fit`.
 
         Raises
         ------
@@ -325,8 +397,8 @@ class PAPKRanker(BaseEstimator):
             scores,
             self._relevance(y),
             groups,
-            few_negatives=self.policy,
-            no_positives=self.policy,
+            few_negatives="raise" if self.policy == "raise" else "exclude",
+            no_positives="raise" if self.policy == "raise" else "exclude",
         )
         summary = table.summary()[0]
         if summary.n_used == 0:
@@ -340,9 +412,11 @@ class PAPKRanker(BaseEstimator):
         return Model(
             coef=self.coef_,
             k=self.k,
-            surrogate=self.surrogate,
+            surrogate=self._setting.surrogate,
             alpha=self.result_.alpha,
-            solver=solver_name(self.solver, make_surrogate(self.surrogate, self.k)),
+            solver=solver_name(self._solver_name(), self._setting.make(self.k)),
+            depth=self._setting.make(self.k).depth,
+            user_weight=self._setting.user_weight,
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
             relevance_threshold=self.relevance_threshold,
@@ -370,6 +444,9 @@ class PAPKRanker(BaseEstimator):
             callback=self.callback,
             checkpoint=as_checkpoint(self.checkpoint),
         )
+
+    def _solver_name(self):
+        return self.solver
 
     def _make_solver(self, surrogate):
         seed = None
@@ -427,6 +504,41 @@ class PAPKRanker(BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         tags._skip_test = not self.one_list  # the checks have no groups to give
         return tags
+
+
+def user_weights(data: RankingData, sample_weight: ArrayLike) -> Array:
+    """One weight for each user, from weights of rows that are the same on all rows of a user.
+
+    Raises
+    ------
+    InputError
+        The weights have another shape, or differ within a user.
+    """
+    weight = _validation.check_grades(sample_weight, data.rows.size, name="sample_weight")
+    weight = weight.astype(np.float64)
+    if weight.shape != (data.rows.size,):
+        raise InputError(f"sample_weight has shape {weight.shape}, but X has {data.rows.size} rows")
+    weight = weight[data.rows]
+    first = weight[data.indptr[:-1]]
+    other = np.flatnonzero(weight != np.repeat(first, data.sizes))
+    if other.size:
+        u = data.user_of_position[other[0]]
+        user = data.users[u : u + 1].tolist()[0]
+        raise InputError(
+            f"sample_weight is {first[u]:g} and {weight[other[0]]:g} on rows of user {user!r}: it "
+            "weighs users, and has to be the same on all rows of a user"
+        )
+    return first
+
+
+def refuse_deeper_than_all(surrogate, data):
+    """A number of negatives that no user has is a mistake, whatever is done about few of them."""
+    most = int(data.n_neg.max())
+    if surrogate.depth is not None and surrogate.depth > most:
+        raise InputError(
+            f"depth={surrogate.depth} is above every list: the most negatives of a user are "
+            f"{most}; give at most {most}, or a share such as 0.9"
+        )
 
 
 def _one_of(groups, qid):

@@ -1,16 +1,16 @@
 """Convex majorants of Ramp and ClippedRamp at a point, for the convex-concave procedure.
 
-One user's list, with ``h^m_i = sum_{j<=k} (m - p_i + q_(j))_+``, the hinges of positive i at margin
-m against the k best negatives. ``h^m_i`` is convex in the scores: it is the maximum over k-subsets
+One user's list, with ``h^m_i = sum_{j<=m} (m - p_i + q_(j))_+``, the hinges of positive i at margin
+m against the m best negatives. ``h^m_i`` is convex in the scores: it is the maximum over m-subsets
 of negatives of a sum of hinges. It decreases in p_i, so the beta best positives are those with the
 beta smallest ``h^m_i``, whatever m is. With sets Z of beta positives, ``G^m = max_Z sum_{i not in
-Z} h^m_i``, and up to the factor 1/(beta k):
+Z} h^m_i``, and up to the factor 1/(beta m):
 
     Ramp        = min_Z sum_{i in Z} h^1_i = sum_i h^1_i - G^1
     ClippedRamp = min_Z max_J sum_{i in Z} sum_{j in J} c(p_i - q_j),   c(z) = min(1, (1 - z)_+)
                 = min_Z sum_{i in Z} (h^1_i - h^0_i) = (sum_i h^1_i + G^0) - (sum_i h^0_i + G^1)
 
-(c decreases, so the beta best positives and the k best negatives J solve the min and the max.)
+(c decreases, so the beta best positives and the m best negatives J solve the min and the max.)
 ``lin`` is a linear minorant of a convex function, tight at the point w_t; Z_t and J_t are the best
 positives and negatives there. Each majorant is convex, nowhere below the surrogate, tight at w_t:
 
@@ -95,7 +95,7 @@ class Majorant(EmpiricalRisk):
     """A convex risk that is nowhere below another one and tight at one point."""
 
     def __init__(self, surrogate, risk):
-        super().__init__(surrogate, risk.data, "raise", risk.n_blocks, risk.n_threads)
+        super().__init__(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)
         always = isinstance(risk.surrogate, Ramp) and (risk.data.n_pos <= risk.surrogate.k).all()
         self.exact = bool(always)  # the majorant is the risk itself
         self._n_reused = 0  # how often linear terms in cuts were changed
@@ -148,7 +148,7 @@ class Majorant(EmpiricalRisk):
     def _linear_term(self):
         """Slope and constant of each block's linear term."""
         term = EmpiricalRisk(
-            _Linear(self.surrogate), self.data, "raise", self.n_blocks, self.n_threads
+            _Linear(self.surrogate), self.data, "cap", self.n_blocks, self.n_threads
         )
         constants, slopes = term.blocks(np.zeros(self.n_features))
         return slopes, constants
@@ -159,7 +159,8 @@ class _Frozen:
 
     def __init__(self, risk, scores):
         data = risk.data
-        self.k, self.data, self.scores = risk.surrogate.k, data, scores
+        self.k, self.depth = risk.surrogate.k, risk.surrogate.depth
+        self.data, self.scores = data, scores
         self.chosen = np.zeros(scores.size, dtype=bool)
         self.order = np.zeros(scores.size, dtype=np.int64)
         self.rank = np.zeros(scores.size, dtype=np.int64)
@@ -170,6 +171,7 @@ class _Frozen:
             data.indptr,
             data.n_pos,
             self.k,
+            risk.surrogate.counted,
             self.chosen,
             self.order,
             self.rank,
@@ -214,7 +216,7 @@ class FrozenHinges(Surrogate):
     shift_invariant = True
 
     def __init__(self, frozen, rows, rest_at_zero):
-        object.__setattr__(self, "k", frozen.k)
+        vars(self).update(k=frozen.k, depth=frozen.depth)
         vars(self).update(rows=rows, rest_at_zero=rest_at_zero)
         vars(self).update(linear=frozen.linear, constants=frozen.constants)
 
@@ -225,6 +227,7 @@ class FrozenHinges(Surrogate):
             indptr,
             n_pos,
             self.k,
+            self.counted,
             self.rows,
             self.rest_at_zero,
             self.linear,
@@ -256,13 +259,23 @@ class FrozenPairs(Surrogate):
     linear = None
 
     def __init__(self, frozen):
-        object.__setattr__(self, "k", frozen.k)
+        vars(self).update(k=frozen.k, depth=frozen.depth)
         vars(self).update(order=frozen.order, rank=frozen.rank, n_free=frozen.n_free)
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
         """Value of each user's majorant, and a subgradient."""
         kernels.frozen_pairs(
-            scores, indptr, n_pos, self.k, self.order, self.n_free, first, last, values, coef
+            scores,
+            indptr,
+            n_pos,
+            self.k,
+            self.counted,
+            self.order,
+            self.n_free,
+            first,
+            last,
+            values,
+            coef,
         )
 
     def selection(self):
@@ -281,7 +294,7 @@ class _Linear(Surrogate):
     shift_invariant = True
 
     def __init__(self, frozen):
-        object.__setattr__(self, "k", frozen.k)
+        vars(self).update(k=frozen.k, depth=frozen.depth)
         vars(self).update(linear=frozen.linear, constants=frozen.constants)
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):

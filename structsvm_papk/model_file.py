@@ -36,6 +36,10 @@ class Model:
         svmlight index of the first feature, where the training data was svmlight.
     relevance_threshold : float or None
         Labels of at least this were relevant; None: the labels were binary.
+    depth : int, float or None
+        Training depth, see `Surrogate`.
+    user_weight : str
+        'equal' or 'positives'.
     package_version : str
         The version that wrote the file.
     """
@@ -49,6 +53,8 @@ class Model:
     feature_names: tuple | None = None
     first_index: int | None = None
     relevance_threshold: float | None = None
+    depth: int | float | None = None
+    user_weight: str = "equal"
     package_version: str = ""
 
     @property
@@ -112,6 +118,8 @@ def _description(model):
         "feature_names": None if model.feature_names is None else list(model.feature_names),
         "first_index": model.first_index,
         "relevance_threshold": model.relevance_threshold,
+        "depth": model.depth,
+        "user_weight": model.user_weight,
         "package_version": model.package_version or package_version(),
     }
 
@@ -137,6 +145,8 @@ def _model_from(path, description, coef):
             feature_names=_names_from(description.get("feature_names")),
             first_index=_optional(_whole, description["first_index"]),
             relevance_threshold=_optional(_number, description["relevance_threshold"]),
+            depth=_optional(_depth, description.get("depth")),
+            user_weight=_a(str, description.get("user_weight", "equal")),
             package_version=_a(str, description["package_version"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -179,6 +189,12 @@ def _number(value):
     value = float(_a((int, float), value))
     if not math.isfinite(value):
         raise ValueError("a number is not finite")
+    return value
+
+
+def _depth(value):
+    if not _number(value) > 0:
+        raise ValueError("a depth is not positive")
     return value
 
 

@@ -3,21 +3,21 @@
 A list cannot be split into users, but its convex surrogates are sums of the m largest of many
 convex terms, one for each positive or one for each negative:
 
-    pAUC   sum over all positives         of  h_i  = sum_{j<=k} (1 - p_i + q_(j))_+
+    pAUC   sum over all positives         of  h_i  = sum_{j<=m} (1 - p_i + q_(j))_+
     Max    the beta largest over i        of  h_i
-    TS     the k largest over negatives   of  f(q_j) = sum_i (q_j - t~_i)_+
-    Avg    the k largest over negatives   of  (1 - mean(p) + q_j)_+
+    TS     the m largest over negatives   of  f(q_j) = sum_i (q_j - t~_i)_+
+    Avg    the m largest over negatives   of  (1 - mean(p) + q_j)_+
 
-With m of them counted and the rest dropped, ``max-m-sum(f) = min_s m s + sum_i (f_i - s)_+``
+with m the depth. The sum of the c largest is ``min_s c s + sum_i (f_i - s)_+``
 (Rockafellar and Uryasev's formula for the conditional value at risk). For fixed s the right-hand
 side is a sum over terms, so any partition of the terms gives blocks, each convex in (w, s). At the
 optimal s the cuts of all blocks together are the usual single cut.
 
-The risk is the mean of the m largest, over r = k (Max), beta (TS) or 1 (Avg). The variable of the
-cuts is s/r. At its optimum it is the m-th largest of the ``f_i/r >= 0``, hence between 0 and R(w),
-the mean of the m largest: the certified bound uses this.
+The risk is the mean of the c largest, over r = m (Max), beta (TS) or 1 (Avg). The variable of the
+cuts is s/r. At its optimum it is the c-th largest of the ``f_i/r >= 0``, hence between 0 and R(w),
+the mean of the c largest: the certified bound uses this.
 
-That f is convex for TS: with k equal negatives q, TS is f(q) / beta, and TS is convex.
+That f is convex for TS: with m equal negatives q, TS is f(q) / beta, and TS is convex.
 """
 
 from itertools import pairwise
@@ -64,7 +64,8 @@ class OneListCuts:
         self._beta = min(self._n_pos, self.surrogate.k)
         by_negatives = self.surrogate.name in _BY_NEGATIVES
         # where every pair counts, blocks on the longer side leave less to share
-        every_pair = self.surrogate.name == "pauc" and self.surrogate.k == self._n_neg
+        self._depth = int(self.surrogate.negatives_counted([self._n_neg])[0])
+        every_pair = self.surrogate.name == "pauc" and self._depth == self._n_neg
         self._by_negatives = by_negatives or (every_pair and self._n_neg > self._n_pos)
         first, size = (self._n_pos, self._n_neg) if self._by_negatives else (0, self._n_pos)
         edges = np.linspace(first, first + size, min(n_blocks, size) + 1)
@@ -135,29 +136,29 @@ class OneListCuts:
         return self._short.data, np.searchsorted(self._short.positions, self._bounds), scores
 
     def _positive_side(self, data, bounds, scores):
-        n_pos, k = data.n_pos[0], self.surrogate.k
+        n_pos, m = data.n_pos[0], self._depth
         n_counted = self._n_pos if self.surrogate.name == "pauc" else self._beta
         values = np.empty(self.n_blocks)
         own = np.empty(scores.size, dtype=np.int64)
-        shared = np.empty((self.n_blocks, k), dtype=np.int64)
+        shared = np.empty((self.n_blocks, m), dtype=np.int64)
         partners, counted, lowest = _kernels.positive_blocks(
-            scores, n_pos, n_counted, k, bounds, values, own, shared
+            scores, n_pos, n_counted, m, bounds, values, own, shared
         )
-        scale = 1.0 / (n_counted * k)
+        scale = 1.0 / (n_counted * m)
         coef = _Coefficients(-scale * own, scale * shared, partners)
-        return scale * values, coef, counted, self._n_pos, lowest / k
+        return scale * values, coef, counted, self._n_pos, lowest / m
 
     def _negative_side(self, data, bounds, scores):
-        n_pos, k = self._n_pos, self.surrogate.k
+        n_pos, m = self._n_pos, self._depth
         thresholds, onto_positives = self._thresholds(scores[:n_pos])
         values = np.empty(self.n_blocks)
         own = np.empty(scores.size, dtype=np.int64)
         rows = np.empty((self.n_blocks, thresholds.size), dtype=np.int64)
         counted, lowest = _kernels.negative_blocks(
-            scores, n_pos, thresholds, k, bounds, values, own, rows
+            scores, n_pos, thresholds, m, bounds, values, own, rows
         )
         n_rows = {"ts": self._beta, "avg": 1, "pauc": n_pos}[self.surrogate.name]
-        scale = 1.0 / (n_rows * k)
+        scale = 1.0 / (n_rows * m)
         shared = -scale * onto_positives(rows)
         coef = _Coefficients(scale * own, shared, np.arange(n_pos))
         return scale * values, coef, counted, self._n_neg, lowest / n_rows

@@ -1,9 +1,10 @@
 """The empirical risk of data in partitions of whole users.
 
-    R(w) = 1/n_users sum_p n_p R_p(w)
+    R(w) = sum_p v_p R_p(w) / sum_p v_p
 
-over partitions p with n_p users each. Whoever holds the partitions evaluates them; the sums run in
-the order of the partitions, so that the result does not depend on who was faster.
+over partitions p whose users weigh v_p together (by default their number). Whoever holds the
+partitions evaluates them; the sums run in the order of the partitions, so that the result does not
+depend on who was faster.
 """
 
 import copy
@@ -37,12 +38,14 @@ class Summary:
         What is wrong with the first of those that are left out.
     n_rows : int
         Rows of the users that are used.
-    positives : ndarray of int, shape (2, m)
-        The numbers of positives that occur among these users, and how often.
+    positives : ndarray of shape (2, m)
+        The numbers of positives that occur among these users, and what those with as many weigh.
     fingerprint : str
         Of these users' data; of nothing where there is none.
     spread : Spread or None
         Of these users' rows.
+    weight : float
+        Sum of their weights.
     """
 
     n_features: int
@@ -52,6 +55,7 @@ class Summary:
     positives: Array
     fingerprint: str
     spread: Spread | None
+    weight: float
 
     @property
     def n_used(self):
@@ -59,8 +63,18 @@ class Summary:
         return self.exclusions.n_used
 
 
-def summarise(data, k):
+def summarise(data, needed, setting="k", user_weight=None):
     """The users of a partition that can be used, and the `Summary`.
+
+    Parameters
+    ----------
+    data : RankingData
+    needed : int
+        Negatives that a user needs.
+    setting : {'k', 'depth'}
+        What says so.
+    user_weight : {'equal', 'positives'}, optional
+        Instead of the data's own weights.
 
     Returns
     -------
@@ -68,14 +82,18 @@ def summarise(data, k):
         None where no user can be used: the partition has no share in the risk.
     Summary
     """
-    exclusions = data.exclusions(k)
+    if user_weight is not None:
+        data = data.weighted(user_weight)
+    exclusions = data.exclusions(needed, setting)
     first = data.name_first(exclusions)
     if not exclusions.n_used:
         none = np.empty((2, 0), dtype=np.int64)
-        return None, Summary(data.n_features, exclusions, first, 0, none, "", None)
-    used = data.usable(k)
-    positives = np.stack(np.unique(used.n_pos, return_counts=True))
-    lists = used.rows.size, positives, used.fingerprint(), used.spread()
+        return None, Summary(data.n_features, exclusions, first, 0, none, "", None, 0.0)
+    used = data.usable(needed)
+    weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
+    n_pos, place = np.unique(used.n_pos, return_inverse=True)
+    positives = np.stack([n_pos, np.bincount(place, weight)])
+    lists = used.rows.size, positives, used.fingerprint(), used.spread(), float(weight.sum())
     return used, Summary(data.n_features, exclusions, first, *lists)
 
 
@@ -89,8 +107,8 @@ class PartitionedRisk:
         Holder of the partitions, with ``summaries`` (list of `Summary`), ``notes`` (list of str:
         what went wrong and was put right) and ``run(task, shares)``, which yields
         ``task(data, n_blocks, n_threads)`` for each partition with users, in order.
-    policy : {'exclude', 'raise'}
-        What to do with users without a positive or with fewer than k negatives.
+    policy : {'exclude', 'raise', 'cap'}
+        As for `EmpiricalRisk`.
     n_blocks : int
         Blocks of consecutive users; every partition has a share in proportion to its rows.
 
@@ -191,13 +209,17 @@ class PartitionedRisk:
         scores, slopes = np.zeros((2, self.n_features))
         for each in self._used:
             n_pos, counts = each.positives
-            steepness = self._steepness(n_pos) @ counts / self.n_users
+            steepness = self._steepness(n_pos) @ counts / self._total
             chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(self._used)
             shifted = self.surrogate.shift_invariant and each.spread.from_origins
             bound = rounding_bound(each.spread, shifted, steepness, chain)
             scores += bound.scores
             slopes += bound.slopes
         return Rounding(scores, slopes)
+
+    @property
+    def _total(self):
+        return sum(each.weight for each in self._used)
 
     def _steepness(self, n_pos):
         return self.surrogate.steepness(n_pos)
@@ -211,7 +233,7 @@ class PartitionedRisk:
         done = 0
         for summary, parts in zip(self._used, results, strict=True):
             blocks = self._block_of[done : done + parts[0].size]
-            weight = summary.n_used / self.n_users
+            weight = summary.weight / self._total
             for total, part in zip(sums, parts, strict=True):
                 total[blocks] += weight * part
             done += parts[0].size
@@ -276,7 +298,7 @@ class PartitionedRisk:
         from structsvm_papk.solvers.cutting_plane import CuttingPlane
 
         avg = copy.copy(self)
-        avg.surrogate = Avg(self.surrogate.k)
+        avg.surrogate = Avg(self.surrogate.k, self.surrogate.depth)
         return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
 
     def _checked(self, w):
@@ -313,13 +335,13 @@ class _PartitionedMajorant(PartitionedRisk):
 
 def _blocks(data, n_blocks, n_threads, *, surrogate, w):
     """Values, slopes, intercepts and errors of each block of one partition's risk."""
-    risk = EmpiricalRisk(surrogate, data, "raise", n_blocks, n_threads)
+    risk = EmpiricalRisk(surrogate, data, "cap", n_blocks, n_threads)
     return risk.tangents(risk.scores(w))
 
 
 def _majorant_blocks(data, n_blocks, n_threads, *, surrogate, w, at, kind):
     """The same for the majorant at a point."""
-    frozen = majorant(EmpiricalRisk(surrogate, data, "raise", 1, n_threads), at, kind).surrogate
+    frozen = majorant(EmpiricalRisk(surrogate, data, "cap", 1, n_threads), at, kind).surrogate
     return _blocks(data, n_blocks, n_threads, surrogate=frozen, w=w)
 
 
@@ -338,6 +360,11 @@ def _joined(exclusions):
         shifted = [getattr(each, name) + lo for each, lo in zip(exclusions, offsets, strict=False)]
         return np.concatenate(shifted)
 
+    first = exclusions[0]
     return Exclusions(
-        exclusions[0].k, int(offsets[-1]), joined("no_positive"), joined("few_negatives")
+        first.needed,
+        int(offsets[-1]),
+        joined("no_positive"),
+        joined("few_negatives"),
+        first.setting,
     )

@@ -12,6 +12,7 @@ from numba import njit
 from structsvm_papk import _products
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.cuts import Cuts, Rounding
+from structsvm_papk.data import check_policy
 from structsvm_papk.errors import InputError
 from structsvm_papk.fingerprint import fingerprint_of
 from structsvm_papk.one_list import OneListCuts, can_split
@@ -28,7 +29,9 @@ CHUNK_ROWS = 1 << 16
 
 
 class EmpiricalRisk:
-    """Mean over users of a surrogate of their lists, ``R(w) = mean_u S(X_u w)``.
+    """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
+
+    The weights v are those of the data, by default all the same.
 
     Calling it with w gives the value and a subgradient; `blocks` gives them for each block of
     users, for solvers that take several cuts from one pass over the data.
@@ -41,8 +44,10 @@ class EmpiricalRisk:
     ----------
     surrogate : Surrogate
     data : RankingData
-    policy : {'exclude', 'raise'}
-        What to do with users without a positive or with fewer than k negatives.
+    policy : {'exclude', 'raise', 'cap'}
+        What to do with users without a positive or with fewer negatives than the surrogate's depth
+        (k, where it has none): leave them out, refuse them, or count the negatives that they have;
+        users without a positive or a negative are always left out.
     n_blocks : int
         Number of blocks of consecutive users with about the same number of rows (one for each
         user, if there are fewer).
@@ -79,8 +84,9 @@ class EmpiricalRisk:
         if n_blocks < 1 or n_threads < 1:
             raise InputError("n_blocks and n_threads must be at least 1")
         self.surrogate = surrogate
-        self.exclusions = data.exclusions(surrogate.k)
-        self.data = data.usable(surrogate.k, policy)
+        needed, setting, policy = users_needed(surrogate, policy)
+        self.exclusions = data.exclusions(needed, setting)
+        self.data = data.usable(needed, policy, setting)
         self.n_threads, self.skip_rows = n_threads, skip_rows
         self.row_visits = 0
         self._rounding: Rounding | None = None
@@ -130,7 +136,8 @@ class EmpiricalRisk:
 
     def _in_blocks(self, n_blocks, data=None):
         data = self.data if data is None else data
-        split = EmpiricalRisk(self.surrogate, data, "raise", n_blocks, self.n_threads)
+        surrogate = self.surrogate if data is self.data else self.surrogate.on_counted_lists()
+        split = EmpiricalRisk(surrogate, data, "cap", n_blocks, self.n_threads)
         split.exclusions = self.exclusions
         return split
 
@@ -173,7 +180,7 @@ class EmpiricalRisk:
 
         def line(t):
             values, coef = self.user_values(scores + t * direction)
-            return values.mean(), coef @ direction / self.n_users
+            return self.mean_over_users(values), self.mean_slope(coef, direction)
 
         return line
 
@@ -244,17 +251,17 @@ class EmpiricalRisk:
             self._rounding = rounding_bound(
                 data.spread(),
                 self.origins() is not None,
-                self.surrogate.steepness(data.n_pos).mean(),
+                self.mean_over_users(self.surrogate.steepness(data.n_pos)),
                 int(min(active.max(), longest) + chunks),
             )
         bound, factor = self._rounding, self._steeper
         return Rounding(factor * bound.scores, factor * bound.slopes)
 
     def _block_sums(self, values):
-        return np.add.reduceat(values, self._user_bounds[:-1]) / self.data.n_users
+        return np.add.reduceat(self._weigh(values), self._user_bounds[:-1]) / self._total
 
     def _slopes(self, coef):
-        data, origins = self.data, self.origins()
+        data, origins, coef = self.data, self.origins(), self._weigh_rows(coef)
         partial = np.zeros((len(self._chunks), data.n_features))
         self._map(
             lambda c, lo, hi: _products.add_weighted_rows(
@@ -262,7 +269,30 @@ class EmpiricalRisk:
             ),
             [(c, lo, hi) for c, (lo, hi) in enumerate(self._chunks)],
         )
-        return np.add.reduceat(partial, self._block_starts, axis=0) / data.n_users
+        return np.add.reduceat(partial, self._block_starts, axis=0) / self._total
+
+    @property
+    def _total(self):
+        """Sum of the users' weights."""
+        weight = self.data.user_weight
+        return self.n_users if weight is None else weight.sum()
+
+    def _weigh(self, values):
+        """Values of the users times the users' weights."""
+        weight = self.data.user_weight
+        return values if weight is None else values * weight
+
+    def _weigh_rows(self, coef):
+        weight = self.data.user_weight
+        return coef if weight is None else coef * np.repeat(weight, self.data.sizes)
+
+    def mean_over_users(self, values: Array) -> float:
+        """Mean of one value a user, by the users' weights."""
+        return float(self._weigh(values).sum() / self._total)
+
+    def mean_slope(self, coef: Array, direction: Array) -> float:
+        """Derivative of the risk for score-space subgradients of users and a change of scores."""
+        return float(self._weigh_rows(coef) @ direction / self._total)
 
     def majorant(self, w: Array, kind: str = "latent") -> Any:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`."""
@@ -335,9 +365,19 @@ class _OnShortLists:
         return self._on_short.cuts(w, self._short.at(w))
 
 
+def users_needed(surrogate, policy):
+    """Negatives that a user needs, the setting that says so, and what to do without them."""
+    check_policy(policy)
+    needed = 1 if policy == "cap" else surrogate.negatives_needed()
+    setting = "k" if surrogate.depth is None or surrogate.depth < 1 else "depth"
+    return needed, setting, "exclude" if policy == "cap" else policy
+
+
 def _terms(surrogate, data):
     """How many scores of each user a sum of the surrogate may have."""
-    return data.n_pos + surrogate.k if surrogate.top_negatives_only else data.sizes
+    if not surrogate.top_negatives_only:
+        return data.sizes
+    return data.n_pos + surrogate.negatives_counted(data.n_neg)
 
 
 @njit(cache=True, nogil=True)

@@ -46,7 +46,7 @@ def short_lists(data, surrogate, run):
         ``run(task, arguments)`` calls ``task(*args)`` for every args, in any order.
     """
     per_row = data.X.nnz / data.X.shape[0] if sparse.issparse(data.X) else data.n_features
-    wanted = surrogate.k * data.n_users
+    wanted = surrogate.negatives_counted(data.n_neg).sum()
     if not surrogate.top_negatives_only:
         return None
     if per_row < _FEW_FEATURES or data.n_neg.sum() < _WORTH * wanted:
@@ -55,7 +55,7 @@ def short_lists(data, surrogate, run):
 
 
 class ShortLists:
-    """For every user the positives (Max: the lowest of them) and the k highest negatives.
+    """For every user the positives (Max: the lowest of them) and the m highest negatives.
 
     Parameters
     ----------
@@ -76,9 +76,10 @@ class ShortLists:
         lowest = surrogate.low_positives_only and data.n_pos.sum() > _WORTH * beta.sum()
         n_pos = beta if lowest else data.n_pos
         middle = data.indptr[:-1] + data.n_pos
-        self._lay_out(n_pos, np.full(data.n_users, surrogate.k))
+        counted = surrogate.negatives_counted(data.n_neg)
+        self._lay_out(n_pos, counted)
         first = self.data.indptr[:-1]
-        self._sides = [_Side(middle, data.indptr[1:], first + n_pos, surrogate.k, 1.0)]
+        self._sides = [_Side(middle, data.indptr[1:], first + n_pos, counted, 1.0)]
         if lowest:
             self._sides.append(_Side(data.indptr[:-1], middle, first, n_pos, -1.0))
         self._start_at_the_origin()
@@ -88,6 +89,7 @@ class ShortLists:
     def _lay_out(self, n_pos, n_neg):
         full, short = self._full, RankingData.__new__(RankingData)
         short.X, short.users, short.n_pos = full.X, full.users, n_pos
+        short.user_weight = full.user_weight
         short.indptr = np.concatenate([[0], np.cumsum(n_pos + n_neg)])
         shifted = full.origins() if self._invariant else None
         short._spread = full.spread()

@@ -49,12 +49,13 @@ def warm_starts(risk, alpha, names=NAMES):
 
 
 def _convex_optimum(risk, alpha):
-    avg = EmpiricalRisk(Avg(risk.surrogate.k), risk.data, "raise", n_threads=risk.n_threads)
+    surrogate = Avg(risk.surrogate.k, risk.surrogate.depth)
+    avg = EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
     return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
 
 
 def logistic_regression(data, centred=False, ridge=_RIDGE, max_iter=_STEPS):
-    """Weights of a logistic regression of relevance on the features, every user weighing the same.
+    """Weights of a logistic regression of relevance on the features, users by their weights.
 
     ``min_{w,b} ridge/2 ||w||^2 + mean_u mean_{r of u} log(1 + exp(-y_r (w.x_r + b)))``, y = +-1.
     With `centred`, each user's scores enter less their mean, so that what all items of a user
@@ -83,7 +84,8 @@ class _LogisticLoss:
     def __init__(self, data, centred, ridge):
         self.data, self.centred, self.ridge = data, centred, ridge
         self.sign = np.where(data.labels, 1.0, -1.0)
-        self.weight = np.repeat(1.0 / (data.n_users * data.sizes), data.sizes)
+        share = np.ones(data.n_users) if data.user_weight is None else data.user_weight
+        self.weight = np.repeat(share / (share.sum() * data.sizes), data.sizes)
 
     def __call__(self, point):
         w, intercept = point[:-1], point[-1]

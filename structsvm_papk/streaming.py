@@ -12,10 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numba import njit
 
-from structsvm_papk.data import RankingData, _refuse_non_finite, check_policy
+from structsvm_papk.data import RankingData, _refuse_non_finite
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.partitioned_risk import PartitionedRisk, summarise
 from structsvm_papk.partitions import cut_users, scan_users
+from structsvm_papk.risk import users_needed
 
 _PARTS_IN_BUDGET = 12
 _ROW_BYTES = 48  # beside its features, of a row in work: its place, its score, its coefficient
@@ -39,12 +40,14 @@ class StreamedRisk(PartitionedRisk):
         libraries come on top (about 330 MB).
     threshold : float, optional
         ``label >= threshold`` is relevant; needed unless the labels are 0/1, -1/1 or booleans.
-    policy : {'exclude', 'raise'}
-        What to do with users without a positive or with fewer than k negatives.
+    policy : {'exclude', 'raise', 'cap'}
+        As for `EmpiricalRisk`.
     n_threads : int
         Threads that share the work on a partition, beside the one that reads ahead.
     scratch : path-like, optional
         Directory for the scratch file; by default the system's.
+    user_weight : {'equal', 'positives'} or ndarray of shape (n_users,)
+        As for `RankingData`; numbers in the order of the users in the file.
 
     Raises
     ------
@@ -64,12 +67,13 @@ class StreamedRisk(PartitionedRisk):
         policy="exclude",
         n_threads=1,
         scratch=None,
+        user_weight="equal",
     ):
         if not memory_budget > 0 or n_threads < 1:
             raise InputError("memory_budget must be positive and n_threads at least 1")
-        check_policy(policy)
+        *needed, policy = users_needed(surrogate, policy)
         parts = _StreamedParts(
-            source, surrogate.k, int(memory_budget), threshold, n_threads, scratch
+            source, needed, int(memory_budget), threshold, n_threads, scratch, user_weight
         )
         most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
         self._most_blocks = max(1, int(most))
@@ -93,8 +97,8 @@ class _StreamedParts:
 
     notes = ()
 
-    def __init__(self, source, k, budget, threshold, n_threads, scratch):
-        self.n_threads = n_threads
+    def __init__(self, source, needed, budget, threshold, n_threads, scratch, user_weight):
+        self.n_threads, self._user_weight = n_threads, user_weight
         self._lists = scan_users(source, threshold)
         self._bounds, free = self._plan(source, budget)
         self._file = _FeatureFile(source, scratch)
@@ -103,7 +107,7 @@ class _StreamedParts:
         self._kept, self._users, self._spreads, self.summaries = {}, [], [], []
         self._names = source.feature_names
         for p in range(self._bounds.size - 1):
-            free = self._survey(p, k, free)
+            free = self._survey(p, needed, free)
 
     @property
     def share_in_memory(self):
@@ -146,7 +150,7 @@ class _StreamedParts:
             )
         return bounds, free - needed
 
-    def _survey(self, p, k, free):
+    def _survey(self, p, needed, free):
         """Read and check a partition for the first time; keep it if there is room.
 
         Returns the bytes that are still free.
@@ -158,7 +162,7 @@ class _StreamedParts:
         try:
             data = self._read(np.arange(first, last), buffer)
             _refuse_non_finite(data.X)
-            data, summary = summarise(data, k)
+            data, summary = summarise(data, *needed)
         except (OSError, InputError) as error:
             raise InputError(
                 f"{self._file.npy.path}, rows {start} to {stop - 1}: {error}"
@@ -198,7 +202,8 @@ class _StreamedParts:
         data.rows, data.n_pos = np.empty(data.indptr[-1], dtype=np.int64), np.empty_like(sizes)
         _positives_first(lists.positive, starts, start, data.indptr, data.rows, data.n_pos)
         self._file.read(start, data.X)
-        return data
+        given = self._user_weight
+        return data.weighted(given if isinstance(given, str) else given[users])
 
 
 class _FeatureFile:

@@ -97,7 +97,7 @@ class _Ties:
     def slope(self, v):
         """``R'(w; v)``."""
         ahead, rise = self._ahead(v)
-        return self.risk.user_values(ahead)[1] @ rise / self.risk.n_users
+        return self.risk.mean_slope(self.risk.user_values(ahead)[1], rise)
 
     def kept(self, v):
         """What is frozen along v, as bytes."""

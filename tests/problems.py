@@ -39,52 +39,54 @@ def full_problem(oracle, alpha):
 def written_in_full(oracle, alpha):
     """The whole problem, every pair of it, for any solver that cvxpy knows."""
     data, k = oracle.data, oracle.surrogate.k
+    m = oracle.surrogate.negatives_counted(data.n_neg)
     w = cp.Variable(data.n_features)
     users = []
     for u in range(data.n_users):
         rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]]
         users.append(
-            _FULL[oracle.surrogate.name](rows[: data.n_pos[u]], rows[data.n_pos[u] :], k, w)
+            _FULL[oracle.surrogate.name](
+                rows[: data.n_pos[u]], rows[data.n_pos[u] :], min(k, data.n_pos[u]), m[u], w
+            )
         )
     return cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + sum(users) / data.n_users))
 
 
-def _avg(P, Q, k, w):
+def _avg(P, Q, beta, m, w):
     margin = 1 - cp.sum(P @ w) / P.shape[0] + Q @ w
-    return cp.sum_largest(cp.pos(margin), k) / k
+    return cp.sum_largest(cp.pos(margin), m) / m
 
 
-def _pair_sums(P, Q, k, w):
-    """For every positive, the sum of its hinges with the top-k negatives."""
-    return [cp.sum_largest(cp.pos(1 - P[i] @ w + Q @ w), k) for i in range(P.shape[0])]
+def _pair_sums(P, Q, m, w):
+    """For every positive, the sum of its hinges with the top-m negatives."""
+    return [cp.sum_largest(cp.pos(1 - P[i] @ w + Q @ w), m) for i in range(P.shape[0])]
 
 
-def _pauc(P, Q, k, w):
-    return sum(_pair_sums(P, Q, k, w)) / (P.shape[0] * k)
+def _pauc(P, Q, beta, m, w):
+    return sum(_pair_sums(P, Q, m, w)) / (P.shape[0] * m)
 
 
-def _max(P, Q, k, w):
-    beta = min(P.shape[0], k)
-    return cp.sum_largest(cp.hstack(_pair_sums(P, Q, k, w)), beta) / (beta * k)
+def _max(P, Q, beta, m, w):
+    return cp.sum_largest(cp.hstack(_pair_sums(P, Q, m, w)), beta) / (beta * m)
 
 
-def _ts(P, Q, k, w):
+def _ts(P, Q, beta, m, w):
     """Equation (14) with the loss of an ordering as a maximum over tau.
 
     The sum of the beta smallest row sums r is the maximum over whole tau of
     ``beta tau - sum_i (tau - r_i)_+``, so the rows separate for each tau; row i with sum r has the
     r best negatives above it.
     """
-    n_pos, beta = P.shape[0], min(P.shape[0], k)
-    best = [cp.sum_largest(Q @ w, r) if r else 0.0 for r in range(k + 1)]
+    n_pos = P.shape[0]
+    best = [cp.sum_largest(Q @ w, r) if r else 0.0 for r in range(m + 1)]
     values = []
-    for tau in range(k + 1):
+    for tau in range(m + 1):
         rows = [
-            cp.maximum(*[best[r] - r * (P[i] @ w) - max(tau - r, 0) for r in range(k + 1)])
+            cp.maximum(*[best[r] - r * (P[i] @ w) - max(tau - r, 0) for r in range(m + 1)])
             for i in range(n_pos)
         ]
         values.append(beta * tau + sum(rows))
-    return cp.maximum(*values) / (beta * k)
+    return cp.maximum(*values) / (beta * m)
 
 
 _FULL = {"avg": _avg, "max": _max, "ts": _ts, "pauc": _pauc}

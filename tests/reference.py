@@ -1,4 +1,7 @@
-"""Naive definitions, written from the formulas, for one user's positives p and negatives q."""
+"""Naive definitions, written from the formulas, for one user's positives p and negatives q.
+
+``beta = min(n_pos, k)`` positives count and m negatives: the depth, k where it is not given.
+"""
 
 from itertools import combinations, permutations, product
 
@@ -9,8 +12,8 @@ def hinge(z):
     return max(z, 0.0)
 
 
-def _sorted(p, q, k):
-    return sorted(p, reverse=True), sorted(q, reverse=True)[:k], min(len(p), k)
+def _sorted(p, q, k, m=None):
+    return sorted(p, reverse=True), sorted(q, reverse=True)[: m or k], min(len(p), k)
 
 
 def risk(p, q, k):
@@ -19,52 +22,52 @@ def risk(p, q, k):
     return sum(a <= b for a in p[:beta] for b in q) / (beta * k)
 
 
-def avg(p, q, k):
-    q = _sorted(p, q, k)[1]
-    return sum(hinge(1 - sum(p) / len(p) + b) for b in q) / k
+def avg(p, q, k, m=None):
+    q = _sorted(p, q, k, m)[1]
+    return sum(hinge(1 - sum(p) / len(p) + b) for b in q) / len(q)
 
 
-def maximum(p, q, k):
-    p, q, beta = _sorted(p, q, k)
-    return sum(hinge(1 - a + b) for a in p[-beta:] for b in q) / (beta * k)
+def maximum(p, q, k, m=None):
+    p, q, beta = _sorted(p, q, k, m)
+    return sum(hinge(1 - a + b) for a in p[-beta:] for b in q) / (beta * len(q))
 
 
-def pauc(p, q, k):
-    q = _sorted(p, q, k)[1]
-    return sum(hinge(1 - a + b) for a in p for b in q) / (len(p) * k)
+def pauc(p, q, k, m=None):
+    q = _sorted(p, q, k, m)[1]
+    return sum(hinge(1 - a + b) for a in p for b in q) / (len(p) * len(q))
 
 
-def ramp(p, q, k):
-    p, q, beta = _sorted(p, q, k)
-    return sum(hinge(1 - a + b) for a in p[:beta] for b in q) / (beta * k)
+def ramp(p, q, k, m=None):
+    p, q, beta = _sorted(p, q, k, m)
+    return sum(hinge(1 - a + b) for a in p[:beta] for b in q) / (beta * len(q))
 
 
-def clipped_ramp(p, q, k):
-    p, q, beta = _sorted(p, q, k)
-    return sum(min(1.0, hinge(1 - a + b)) for a in p[:beta] for b in q) / (beta * k)
+def clipped_ramp(p, q, k, m=None):
+    p, q, beta = _sorted(p, q, k, m)
+    return sum(min(1.0, hinge(1 - a + b)) for a in p[:beta] for b in q) / (beta * len(q))
 
 
-def ts_alg2(p, q, k):
-    p, q, beta = _sorted(p, q, k)
+def ts_alg2(p, q, k, m=None):
+    p, q, beta = _sorted(p, q, k, m)
     top = sum(hinge(1 - a + b) for a in p[:beta] for b in q)
-    return (top + sum(hinge(b - a) for a in p[beta:] for b in q)) / (beta * k)
+    return (top + sum(hinge(b - a) for a in p[beta:] for b in q)) / (beta * len(q))
 
 
-def ts(p, q, k):
+def ts(p, q, k, m=None):
     """Equation (14): every subset of negatives, every row-sorted ordering matrix of it.
 
     An entry pi[i][j] = 1 says that negative j is put above positive i. Orderings are those of a
     merged list: all ways to place each positive at a level of some order of the negatives.
     """
-    beta = min(len(p), k)
+    beta, m = min(len(p), k), m or k
     best = -np.inf
-    for chosen in combinations(q, k):
+    for chosen in combinations(q, m):
         for order in permutations(chosen):
-            for rows in product(range(k + 1), repeat=len(p)):
+            for rows in product(range(m + 1), repeat=len(p)):
                 loss = sum(sorted(rows)[:beta])
                 gain = sum(sum(order[:r]) - r * a for r, a in zip(rows, p, strict=True))
                 best = max(best, loss + gain)
-    return best / (beta * k)
+    return best / (beta * m)
 
 
 SURROGATES = {

@@ -1,5 +1,6 @@
 import builtins
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from reference import pauc, risk
@@ -11,6 +12,7 @@ from structsvm_papk.baselines import (
     GreedyPAPK,
     LambdaRank,
     Logistic,
+    PairwiseLogistic,
     PrecAtKAvg,
     SelectPAPK,
     SGDAtKAvg,
@@ -303,3 +305,52 @@ def test_lambdarank_says_what_is_missing(lists, monkeypatch):
 def test_wrong_settings_are_refused(make):
     with pytest.raises(InputError):
         make()
+
+
+def test_pairwise_logistic_is_at_its_optimum_and_counts_pairs():
+    """With every pair drawn often it is the regression on all differences, without an intercept."""
+    data = uneven_lists()
+    result = PairwiseLogistic(alpha=0.1, n_negatives=3000, max_iter=500).solve(data)
+    differences = np.vstack(
+        [
+            data.X[data.rows[i]] - data.X[data.rows[j]]
+            for u in range(data.n_users)
+            for i in range(data.indptr[u], data.indptr[u] + data.n_pos[u])
+            for j in range(data.indptr[u] + data.n_pos[u], data.indptr[u + 1])
+        ]
+    )
+    weights = np.concatenate(
+        [
+            np.full(p * n, 1.0 / (n * data.n_pos.sum()))
+            for p, n in zip(data.n_pos, data.n_neg, strict=True)
+        ]
+    )
+    w = cp.Variable(data.n_features)
+    loss = weights @ cp.logistic(-differences @ w) + 0.05 * cp.sum_squares(w)
+    cp.Problem(cp.Minimize(loss)).solve(solver="CLARABEL")
+    np.testing.assert_allclose(result.w, w.value, atol=0.02)
+
+
+def test_pairwise_logistic_weighs_users_the_same_on_request():
+    data = uneven_lists()
+    positives, _, weight = PairwiseLogistic(equal_users=True)._pairs(data)
+    users = data.user_of_position[positives]
+    np.testing.assert_allclose(np.bincount(users, weight), np.full(data.n_users, 1 / data.n_users))
+    _, negatives, _ = PairwiseLogistic()._pairs(data)
+    assert not data.labels[negatives].any() and data.labels[positives].all()
+    assert (data.user_of_position[negatives] == users).all()
+
+
+def test_pairwise_logistic_without_pairs():
+    with pytest.raises(InputError, match="no user has both"):
+        PairwiseLogistic().solve(RankingData(np.eye(3), [1, 1, 0], [0, 2, 3]))
+
+
+def uneven_lists():
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(6), [5, 7, 9, 6, 12, 8])
+    X = rng.normal(size=(groups.size, 3))
+    y = X[:, 0] + rng.normal(size=groups.size) > 0.5
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    y[first], y[first + 1] = True, False
+    return RankingData.from_groups(X, y, groups)

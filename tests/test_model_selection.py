@@ -1,10 +1,11 @@
-"""Warm starts of the estimator, and alpha chosen along paths."""
+"""Warm starts of the estimator, and settings chosen on users left out."""
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GroupKFold
 
-from structsvm_papk import PAPKRanker, PAPKRankerCV
+from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics, model_selection
 from structsvm_papk.errors import InputError
 from structsvm_papk.model_file import load_model
 
@@ -15,41 +16,167 @@ Y = X[:, 0] + 0.3 * RNG.normal(size=480) > 0.8
 ALPHAS = (0.3, 0.03, 0.003)
 
 
-def test_chosen_alpha_has_the_best_mean_gain_and_the_model_is_a_cold_fit():
-    ranker = PAPKRankerCV(k=2, surrogate="ts", alphas=ALPHAS, n_folds=4, tol=1e-7).fit(X, Y, GROUPS)
-    assert ranker.cv_scores_.shape == (3, 4)
-    best = ranker.cv_scores_.mean(axis=1)
-    assert best[list(ALPHAS).index(ranker.alpha_)] == best.max()
-    cold = PAPKRanker(k=2, surrogate="ts", alpha=ranker.alpha_, tol=1e-7).fit(X, Y, GROUPS)
+SMALL = {"surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",)}
+
+
+def test_the_choice_has_the_best_mean_and_the_model_is_a_cold_fit():
+    ranker = PAPKRankerCV(k=2, alphas=ALPHAS, cv=4, tol=1e-7, cv_tol=1e-7, **SMALL)
+    ranker.fit(X, Y, GROUPS)
+    results = ranker.cv_results_
+    assert ranker.n_splits_ == 4 and len(results["params"]) == 3
+    best = int(np.argmin(results["rank_test_score"]))
+    assert results["params"][best] == ranker.best_params_
+    assert results["mean_test_score"][best] == ranker.best_score_
+    cold = PAPKRanker(k=2, policy="cap", tol=1e-7, **ranker.best_params_).fit(X, Y, GROUPS)
     assert ranker.result_.objective == pytest.approx(cold.result_.objective, rel=3e-7)
     assert ranker.score(X, Y, GROUPS) == pytest.approx(cold.score(X, Y, GROUPS), abs=0.05)
 
 
 def test_fold_scores_are_those_of_users_left_out():
-    ranker = PAPKRankerCV(k=2, surrogate="avg", alphas=(0.03,), n_folds=24, tol=1e-8)
+    ranker = PAPKRankerCV(k=2, alphas=(0.03,), cv=24, tol=1e-8, cv_tol=1e-8, **SMALL)
     ranker.fit(X, Y, GROUPS)
-    rest = PAPKRanker(k=2, surrogate="avg", alpha=0.03, tol=1e-8)
+    rest = PAPKRanker(k=2, surrogate="ts", alpha=0.03, tol=1e-8)
     own = []
     for user in np.unique(GROUPS):
         left = user == GROUPS
         rest.fit(X[~left], Y[~left], GROUPS[~left])
         own.append(rest.score(X[left], Y[left], GROUPS[left]))
-    assert sorted(ranker.cv_scores_[0]) == pytest.approx(sorted(own))
+    scores = [ranker.cv_results_[f"split{i}_test_score"][0] for i in range(24)]
+    assert sorted(scores) == pytest.approx(sorted(own))
 
 
-def test_saved_model_states_the_chosen_alpha(tmp_path):
-    ranker = clone(PAPKRankerCV(k=2, alphas=ALPHAS, n_folds=3)).fit(X, Y, GROUPS)
+def test_settings_of_several_kinds_share_a_search():
+    """Convex and clipped surrogates, depths and weights; results as scikit-learn has them."""
+    trials = []
+    ranker = PAPKRankerCV(
+        k=2, depths=(None, 6, 0.9), alphas=(0.1, 0.01), cv=3, callback=trials.append
+    ).fit(X, Y, GROUPS)
+    results = ranker.cv_results_
+    assert len(results["params"]) == 3 * 3 * 2 * 2 == results["mean_test_score"].size
+    assert set(ranker.best_params_) == {"surrogate", "depth", "user_weight", "alpha"}
+    assert results["rank_test_score"].min() == 1
+    seen = results["n_splits"]
+    assert seen.max() == 3 and (seen >= 1).all()
+    for i in range(3):
+        assert (np.isnan(results[f"split{i}_test_score"]) == (seen <= i)).all()
+    assert len(trials) == seen.sum() == trials[-1].n_done
+    assert ranker.score(X, Y, GROUPS) > 0.8
+
+
+def test_no_setting_that_would_win_is_dropped():
+    """The race takes what the whole grid takes."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        y = X[:, seed] + rng.normal(size=480) > 0.8
+        options = {"k": 2, "depths": (None, 6, 12), "alphas": (0.1, 0.01), "cv": 4}
+        race = PAPKRankerCV(**options).fit(X, y, GROUPS)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(model_selection, "_LOSING", 1e9)
+            whole = PAPKRankerCV(**options).fit(X, y, GROUPS)
+        assert (whole.cv_results_["n_splits"] == 4).all()
+        assert whole.best_score_ == race.best_score_
+
+
+def test_a_losing_setting_is_dropped():
+    """Labels by chance for half of the features: w = 0 at depth k loses on the first fold."""
+    rng = np.random.default_rng(1)
+    y = X[:, 0] + 2.0 * rng.normal(size=480) > 1.5
+    ranker = PAPKRankerCV(
+        k=2, surrogates=("avg",), depths=(None, 15), user_weights=("equal",), alphas=(0.01,), cv=4
+    ).fit(X, y, GROUPS)
+    assert ranker.best_params_["depth"] == 15
+    assert ranker.cv_results_["n_splits"].tolist() == [1, 4]
+    assert ranker.cv_results_["mean_test_score"][0] == 0.0
+
+
+def test_one_standard_error_takes_the_strongest_alpha_within_it():
+    options = {"k": 2, "alphas": ALPHAS, "cv": 3, **SMALL}
+    best = PAPKRankerCV(**options).fit(X, Y, GROUPS)
+    rule = PAPKRankerCV(selection="1se", **options).fit(X, Y, GROUPS)
+    results = best.cv_results_
+    winner = int(np.argmin(results["rank_test_score"]))
+    border = results["mean_test_score"][winner] - results["se_test_score"][winner]
+    within = results["param_alpha"][results["mean_test_score"] >= border]
+    assert rule.best_params_["alpha"] == max(within)
+    with pytest.raises(InputError, match="selection"):
+        PAPKRankerCV(selection="worst", **options).fit(X, Y, GROUPS)
+
+
+def test_any_metric_and_any_splitter_by_user():
+    ranker = PAPKRankerCV(k=2, alphas=ALPHAS, cv=GroupKFold(3), scoring="ndcg@5", **SMALL)
+    ranker.fit(X, Y, GROUPS)
+    assert ranker.n_splits_ == 3
+    held = next(iter(GroupKFold(3).split(X, Y, GROUPS)))[1]
+    rest = np.setdiff1d(np.arange(480), held)
+    fit = PAPKRanker(k=2, surrogate="ts", alpha=0.03, tol=1e-3).fit(X[rest], Y[rest], GROUPS[rest])
+    table = metrics.evaluate("ndcg@5", fit.decision_function(X[held]), Y[held], GROUPS[held])
+    place = [p["alpha"] for p in ranker.cv_results_["params"]].index(0.03)
+    score = ranker.cv_results_["split0_test_score"][place]
+    assert score == pytest.approx(table.mean("ndcg@5"), abs=0.02)
+    with pytest.raises(InputError, match="both in training and in validation"):
+        PAPKRankerCV(k=2, cv=RowsInHalf(), **SMALL).fit(X, Y, GROUPS)
+
+
+class RowsInHalf:
+    """A splitter that cuts users in two."""
+
+    def split(self, X, y, groups):
+        yield np.arange(0, len(X), 2), np.arange(1, len(X), 2)
+
+
+def test_processes_find_the_same():
+    options = {"k": 2, "surrogates": ("ts", "avg"), "depths": (None, 10), "alphas": (0.1,), "cv": 3}
+    one, two = (PAPKRankerCV(n_jobs=n, **options).fit(X, Y, GROUPS) for n in (1, 2))
+    np.testing.assert_array_equal(
+        one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"]
+    )
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+def test_weights_of_rows_replace_the_weights_of_users():
+    weight = 1.0 + GROUPS % 2
+    ranker = PAPKRankerCV(k=2, surrogates=("avg",), depths=(None,), alphas=(0.1,), cv=3)
+    ranker.fit(X, Y, GROUPS, sample_weight=weight)
+    plain = PAPKRanker(k=2, surrogate="avg", alpha=0.1, tol=1e-4)
+    plain.fit(X, Y, GROUPS, sample_weight=weight)
+    assert len(ranker.cv_results_["params"]) == 1
+    assert ranker.result_.objective == pytest.approx(plain.result_.objective, rel=2e-4)
+
+
+def test_saved_model_states_the_choice(tmp_path):
+    ranker = clone(PAPKRankerCV(k=2, alphas=ALPHAS, cv=3)).fit(X, Y, GROUPS)
     ranker.save(tmp_path / "model")
-    assert load_model(tmp_path / "model").alpha == ranker.alpha_
+    model = load_model(tmp_path / "model")
+    for name, value in ranker.best_params_.items():
+        assert getattr(model, name) == value
 
 
-def test_folds_need_users():
+def test_searches_that_cannot_be():
+    with pytest.raises(InputError, match="made of users"):
+        PAPKRankerCV(k=2).fit(X, Y, groups="one_list")
     with pytest.raises(InputError, match="groups= is missing"):
         PAPKRankerCV(k=2).fit(X, Y)
-    with pytest.raises(InputError, match=r"\(1\): the folds are made of users"):
-        PAPKRankerCV(k=2).fit(X, Y, groups="one_list")
-    with pytest.raises(InputError, match="between 2"):
-        PAPKRankerCV(k=2, n_folds=1).fit(X, Y, GROUPS)
+    for options, words in [
+        ({"cv": 1}, "between 2"),
+        ({"cv": 25}, "number of users"),
+        ({"cv": "five"}, "split"),
+        ({"surrogates": ()}, "surrogates"),
+        ({"surrogates": "ts"}, "sequence"),
+        ({"surrogates": ("tss",)}, "unknown surrogate"),
+        ({"depths": (1,)}, "at least k=2"),
+        ({"depths": (500,)}, "most negatives"),
+        ({"depths": "deep"}, "sequence"),
+        ({"alphas": (-1.0,)}, "alpha"),
+        ({"scoring": "pap@zero"}, "pap"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            PAPKRankerCV(**{"k": 2, **options}).fit(X, Y, GROUPS)
+
+
+def test_a_callback_ends_the_search_and_the_best_so_far_is_trained():
+    ranker = PAPKRankerCV(k=2, alphas=ALPHAS, cv=4, callback=lambda trial: True, **SMALL)
+    ranker.fit(X, Y, GROUPS)
+    assert (ranker.cv_results_["n_splits"] == 1).all() and ranker.result_.converged
 
 
 def test_warm_start_continues_from_the_last_fit():

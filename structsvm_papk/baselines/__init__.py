@@ -1,13 +1,15 @@
 """The methods that the paper compares with, each with ``solve(data, k) -> SolverResult``.
 
-`SVMPAUC`, `SGDAtKAvg`, `GreedyPAPK`, `SelectPAPK`, `Logistic`, and `LambdaRank`, which needs
-LightGBM and whose result scores items with trees. `scores_of` gives the scores of any of them.
+`SVMPAUC`, `SGDAtKAvg`, `GreedyPAPK`, `SelectPAPK`, `Logistic`, `PairwiseLogistic`, and
+`LambdaRank`, which needs LightGBM and whose result scores items with trees. `scores_of` gives the
+scores of any of them.
 """
 
 from structsvm_papk._types import Array
 from structsvm_papk.baselines.greedy import GreedyPAPK
 from structsvm_papk.baselines.lambdarank import LambdaRank, LambdaRankResult
 from structsvm_papk.baselines.logistic import Logistic
+from structsvm_papk.baselines.pairwise import PairwiseLogistic
 from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
 from structsvm_papk.baselines.select import SelectPAPK
 from structsvm_papk.baselines.sgd_at_k_avg import SGDAtKAvg
@@ -21,6 +23,7 @@ __all__ = [
     "LambdaRank",
     "LambdaRankResult",
     "Logistic",
+    "PairwiseLogistic",
     "PrecAtKAvg",
     "SGDAtKAvg",
     "SelectPAPK",
