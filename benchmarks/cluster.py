@@ -83,7 +83,7 @@ def cluster():
 
 def ways(directory, X, y, groups):
     from structsvm_papk import RankingData
-    from structsvm_papk.partitions import array_partitions, file_partitions, open_source
+    from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
 
     for name, values in (("X", X), ("y", y), ("groups", groups)):
         np.save(directory / f"{name}.npy", values)
@@ -92,7 +92,7 @@ def ways(directory, X, y, groups):
 
 
 def on_cluster(client, partitions, expected):
-    from structsvm_papk.cluster import DaskRisk
+    from structsvm_papk.oracles.dask_risk import DaskRisk
 
     found = {}
     for name in ("undisturbed", "worker_killed"):

@@ -132,7 +132,7 @@ class Svmlight:
         return path
 
     def read(self, rng, path):
-        from structsvm_papk.readers import read_table
+        from structsvm_papk.data.readers import read_table
 
         return check_table(rng, read_table(path))
 
@@ -194,7 +194,7 @@ class ModelFile:
     """Model files: damaged bytes, and sound ones of nonsensical entries with a right checksum."""
 
     def __init__(self):
-        from structsvm_papk.model_file import Model, save_model
+        from structsvm_papk.files.model import Model, save_model
 
         certificate = {"objective": 0.5, "lower_bound": 0.4, "gap": 0.1}
         certificate |= {"status": "converged", "converged": True, "n_iter": 3}
@@ -231,7 +231,7 @@ class ModelFile:
         return struct.pack("<Q", len(text)) + text + array
 
     def read(self, rng, path):
-        from structsvm_papk.model_file import load_model
+        from structsvm_papk.files.model import load_model
 
         model = load_model(path)
         assert model.k >= 1 and np.isfinite(model.alpha) and np.isfinite(model.coef).all()

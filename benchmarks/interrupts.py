@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from threads import SOLVERS, problem
 
-from structsvm_papk.checkpoint import Checkpoint
-from structsvm_papk.result import Status
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import make_surrogate
 
 _TIMES = 4  # interrupts of one run at most

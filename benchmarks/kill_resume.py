@@ -32,11 +32,11 @@ import pyarrow
 from pyarrow import parquet
 
 from structsvm_papk import PAPKRankerCV, cli
-from structsvm_papk.checkpoint import Checkpoint, _read, unpack_history
+from structsvm_papk.cli._record import differences
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.experiments.movielens import write_synthetic
-from structsvm_papk.outputs import write_atomically
-from structsvm_papk.run_record import differences
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.checkpoint import Checkpoint, _read, unpack_history
 
 INTERVALS = (0.0, 0.05)
 _SLACK = 2.0  # seconds that a write and its rename may take on a busy machine

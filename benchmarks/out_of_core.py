@@ -145,8 +145,8 @@ def warm_up(how):
 
 def make_risk(how, directory, budget):
     from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-    from structsvm_papk.partitions import open_source
-    from structsvm_papk.streaming import StreamedRisk
+    from structsvm_papk.data.partitions import open_source
+    from structsvm_papk.oracles.streamed import StreamedRisk
 
     surrogate = make_surrogate("ts", K)
     if how == "memory":

@@ -144,8 +144,8 @@ def workers(n):
 
 
 def round_trip(client, data, n_workers, partitions):
-    from structsvm_papk.cluster import DaskRisk
-    from structsvm_papk.partitions import array_partitions
+    from structsvm_papk.data.partitions import array_partitions
+    from structsvm_papk.oracles.dask_risk import DaskRisk
 
     risk = DaskRisk(make_surrogate("ts", 10), array_partitions(data, partitions), client)
     seconds = median_seconds(risk, np.zeros(data.n_features))
@@ -154,8 +154,8 @@ def round_trip(client, data, n_workers, partitions):
 
 def load_speed(client, n_workers):
     """Bytes of features that a worker reads, checks and fingerprints in a second."""
-    from structsvm_papk.cluster import DaskRisk
-    from structsvm_papk.partitions import file_partitions, open_source
+    from structsvm_papk.data.partitions import file_partitions, open_source
+    from structsvm_papk.oracles.dask_risk import DaskRisk
 
     with tempfile.TemporaryDirectory() as directory:
         arrays = lists(200_000, 100, 100)

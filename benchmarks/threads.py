@@ -20,8 +20,8 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk.data import RankingData
-from structsvm_papk.outputs import write_atomically
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.subgradient import SubgradientDescent

@@ -12,8 +12,8 @@ from matplotlib import pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate, metrics
+from structsvm_papk.datasets.digits import digit_queries
 from structsvm_papk.diagnosis import diagnose
-from structsvm_papk.digits import digit_queries
 from structsvm_papk.errors import DegenerateOptimumWarning
 
 X, y, users = digit_queries("train", n_queries=120, features="product")

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.npy_files import NpyFiles
-from structsvm_papk.streaming import StreamedRisk
+from structsvm_papk.data.npy_files import NpyFiles
+from structsvm_papk.oracles.streamed import StreamedRisk
 
 N_USERS, N_ITEMS, N_FEATURES = 2000, 100, 50
 rng = np.random.default_rng(0)

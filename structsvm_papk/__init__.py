@@ -1,16 +1,15 @@
 """Certified cutting-plane training and evaluation of rankers for the pAp@k metric."""
 
-from structsvm_papk.data import RankingData
-from structsvm_papk.result import SolverResult, Status
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.global_ramp import GlobalRamp
 from structsvm_papk.solvers.path import alpha_path
+from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates.base import make_surrogate
 
-__version__ = "0.1.0"
 __all__ = [
     "CCCP",
     "CuttingPlane",
@@ -22,6 +21,7 @@ __all__ = [
     "SolverResult",
     "Status",
     "SubgradientDescent",
+    "__version__",
     "alpha_path",
     "make_surrogate",
 ]
@@ -30,11 +30,11 @@ __all__ = [
 def __getattr__(name):
     """Import the estimators on first use: scikit-learn alone takes a second."""
     if name == "PAPKRanker":
-        from structsvm_papk.estimator import PAPKRanker
+        from structsvm_papk.rankers.ranker import PAPKRanker
 
         return PAPKRanker
     if name == "PAPKRankerCV":
-        from structsvm_papk.model_selection import PAPKRankerCV
+        from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
 
         return PAPKRankerCV
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,9 +21,9 @@ from structsvm_papk.baselines import (
 from structsvm_papk.baselines.cross_entropy import CrossEntropy
 from structsvm_papk.baselines.select import selected
 from structsvm_papk.baselines.sgd_at_k_avg import part_of_lists
-from structsvm_papk.comparison import mean_pap_at_k
 from structsvm_papk.datasets import engagement_lists, linear_lists
 from structsvm_papk.errors import InputError
+from structsvm_papk.rankers.solver_race import mean_pap_at_k
 
 
 def one_list(p, q, k):

@@ -16,8 +16,8 @@ from reference_theory import (
 from scipy import integrate, stats
 
 from structsvm_papk import bounds
+from structsvm_papk.bounds.population import population_risk
 from structsvm_papk.errors import InputError
-from structsvm_papk.population import population_risk
 
 
 def draw(n_pos, n_neg, seed, ties=False):

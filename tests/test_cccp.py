@@ -8,15 +8,15 @@ from scipy import sparse
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import degenerate_lists, engagement_lists, linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.estimator import PAPKRanker
-from structsvm_papk.majorants import KINDS, majorant
-from structsvm_papk.result import Status
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.starts import logistic_regression, warm_starts
+from structsvm_papk.oracles.ties import _Ties, tied_majorants
+from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.starts import logistic_regression, warm_starts
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import make_surrogate
-from structsvm_papk.ties import _Ties, tied_majorants
+from structsvm_papk.surrogates.majorants import KINDS, majorant
 
 SURROGATES = ("ramp", "clipped_ramp")
 SCORES = np.eye(24)  # with unit rows w is the vector of scores

@@ -3,14 +3,15 @@ import warnings
 import numpy as np
 import pytest
 
-from structsvm_papk import checkpoint, outputs
-from structsvm_papk.checkpoint import _FILE, Checkpoint, CheckpointWarning, _read
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.result import Status
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.files import atomic as outputs
+from structsvm_papk.files import checkpoint
+from structsvm_papk.files.checkpoint import _FILE, Checkpoint, CheckpointWarning, _read
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
 

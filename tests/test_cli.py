@@ -11,8 +11,8 @@ import pytest
 import structsvm_papk
 from structsvm_papk import cli, plots
 from structsvm_papk.cli import console, progress
-from structsvm_papk.model_file import load_model
-from structsvm_papk.result import Progress
+from structsvm_papk.files.model import load_model
+from structsvm_papk.solvers.result import Progress
 
 
 @pytest.fixture(scope="module")

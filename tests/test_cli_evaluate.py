@@ -7,7 +7,7 @@ import pytest
 
 from structsvm_papk import metrics
 from structsvm_papk.cli import evaluate, main
-from structsvm_papk.model_file import Model, save_model
+from structsvm_papk.files.model import Model, save_model
 
 N_USERS, N = 12, 15
 

@@ -14,10 +14,10 @@ from test_cli import refused, run, run_json
 from test_partitions import npy_source, parquet_source
 from test_streaming import lists
 
-from structsvm_papk import estimator
 from structsvm_papk.cli import scale
 from structsvm_papk.errors import InputError
-from structsvm_papk.model_file import load_model
+from structsvm_papk.files.model import load_model
+from structsvm_papk.rankers import ranker as estimator
 
 FIT = ["--k", "4", "--surrogate", "ts", "--tol", "1e-8"]
 NOWHERE = "tcp://127.0.0.1:9"
@@ -137,7 +137,7 @@ def test_wrong_input_is_one_line(place, tmp_path, capsys, data, options, message
 
 
 def test_no_scheduler_at_the_address(place, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("structsvm_papk.cluster._TIMEOUT", 0.3)
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._TIMEOUT", 0.3)
     shown = refused(capsys, "fit", place, "--k", "4", "--dask", NOWHERE, "-o", tmp_path / "m")
     assert f"no Dask scheduler answers at '{NOWHERE}'" in shown
 
@@ -193,7 +193,7 @@ def watched(monkeypatch):
         solver = make(*args, **settings)
         return _Watched(solver, calls)
 
-    monkeypatch.setattr("structsvm_papk.comparison.make_solver", made)
+    monkeypatch.setattr("structsvm_papk.rankers.solver_race.make_solver", made)
     return calls
 
 
@@ -212,7 +212,7 @@ class _Watched:
 def test_a_fit_goes_on_with_another_scheduler(
     place, tmp_path, capsys, watched, cluster, monkeypatch
 ):
-    monkeypatch.setattr("structsvm_papk.cluster._POLL", 0.2)
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._POLL", 0.2)
     model, folder = tmp_path / "model", tmp_path / "state"
     fit = ["fit", place, *FIT, "-o", model, "--checkpoint", folder]
 

@@ -14,11 +14,11 @@ from test_partitions import npy_source, parquet_source
 from test_streaming import N_FEATURES, in_memory, lists
 
 from structsvm_papk import RankingData, make_surrogate
-from structsvm_papk.cluster import DaskRisk, connect
+from structsvm_papk.data.partitions import array_partitions, file_partitions
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.partitions import array_partitions, file_partitions
-from structsvm_papk.result import Status
+from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import Status
 
 PARTITION = 500 * N_FEATURES * 8
 W = np.arange(N_FEATURES) / 10
@@ -139,7 +139,7 @@ def test_a_scheduler_that_goes_away_leaves_the_best_point(tmp_path):
 
 
 def test_a_cluster_without_workers(threads, tmp_path, monkeypatch):
-    monkeypatch.setattr("structsvm_papk.cluster._POLL", 0.2)
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._POLL", 0.2)
     oracle = risk(threads, tmp_path, patience=0.5)
     oracle(W)
     threads.cluster.scale(0)
@@ -150,7 +150,7 @@ def test_a_cluster_without_workers(threads, tmp_path, monkeypatch):
 
 
 def test_the_policy_and_the_metric(threads, tmp_path):
-    from structsvm_papk.comparison import mean_pap_at_k
+    from structsvm_papk.rankers.solver_race import mean_pap_at_k
 
     expected = mean_pap_at_k(W, in_memory().data, 4)
     assert risk(threads, tmp_path, "arrays").gain(W) == pytest.approx(expected, rel=1e-13)
@@ -171,7 +171,7 @@ def test_no_scheduler():
 
 
 def test_what_answers_may_be_no_scheduler(monkeypatch):
-    monkeypatch.setattr("structsvm_papk.cluster._TIMEOUT", 0.2)
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(InputError, match=f"what answers at {address} is no Dask scheduler"):
@@ -185,7 +185,7 @@ def test_addresses_that_are_none(address):
 
 
 def test_workers_with_another_version_of_the_package(threads, tmp_path, monkeypatch):
-    monkeypatch.setattr("structsvm_papk.cluster.__version__", "0.0.0")
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk.__version__", "0.0.0")
     with pytest.raises(InputError, match=r"is \d.* on the worker .* need version 0\.0\.0"):
         risk(threads, tmp_path)
 

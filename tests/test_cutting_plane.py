@@ -12,11 +12,11 @@ from structsvm_papk import (
     Status,
     SubgradientDescent,
     make_surrogate,
-    qp,
 )
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.qp import RestrictedQP
 from structsvm_papk.solvers import alpha_path
+from structsvm_papk.solvers.bundle import qp
+from structsvm_papk.solvers.bundle.qp import RestrictedQP
 from structsvm_papk.surrogates import CONVEX
 
 METHODS = ("bundle", "line_search", "one_slack")

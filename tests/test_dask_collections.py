@@ -10,8 +10,8 @@ from scipy import sparse
 from test_streaming import N_FEATURES, lists
 
 from structsvm_papk import PAPKRanker
-from structsvm_papk.dask_collections import DaskLists, current_client
 from structsvm_papk.errors import InputError
+from structsvm_papk.oracles.dask_collections import DaskLists, current_client
 
 K, TOL = 4, 1e-8
 

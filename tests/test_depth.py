@@ -15,10 +15,10 @@ from structsvm_papk import (
     RankingData,
     make_surrogate,
 )
+from structsvm_papk.data.npy_files import NpyFiles
 from structsvm_papk.errors import InputError
-from structsvm_papk.model_file import load_model
-from structsvm_papk.npy_files import NpyFiles
-from structsvm_papk.streaming import StreamedRisk
+from structsvm_papk.files.model import load_model
+from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.surrogates import CONVEX, SURROGATES
 
 

@@ -17,13 +17,13 @@ from structsvm_papk.diagnosis import (
     diagnose,
     diagnose_over_k,
 )
+from structsvm_papk.diagnosis.min_norm import min_norm_point
 from structsvm_papk.errors import InputError
-from structsvm_papk.min_norm import min_norm_point
-from structsvm_papk.result import Status
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.global_ramp import GlobalRamp
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import make_surrogate
 
 CONVEX = ("avg", "pauc", "ts", "max")

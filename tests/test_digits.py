@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from structsvm_papk.digits import digit_queries
+from structsvm_papk.datasets.digits import digit_queries
 from structsvm_papk.errors import InputError
 
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from structsvm_papk import displays, metrics
+from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
+from structsvm_papk.plots import rankings as displays
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -134,7 +135,7 @@ def test_score_distributions_are_shares():
 
 
 def test_matplotlib_is_imported_late():
-    code = "import sys, structsvm_papk.displays, structsvm_papk.report_page;"
+    code = "import sys, structsvm_papk.plots.rankings, structsvm_papk.plots.page;"
     code += "print([m for m in ('matplotlib', 'plotly', 'pandas') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -16,10 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.estimator import PAPKRanker, make_solver
+from structsvm_papk.files.model import load_model
 from structsvm_papk.metrics import mean_score
-from structsvm_papk.model_file import load_model
-from structsvm_papk.model_selection import PAPKRankerCV
+from structsvm_papk.rankers.ranker import PAPKRanker, make_solver
+from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
 from structsvm_papk.surrogates import make_surrogate
 
 

@@ -3,8 +3,8 @@ import pytest
 from scipy import sparse
 
 from structsvm_papk.data import RankingData
-from structsvm_papk.fingerprint import fingerprint_of, fingerprint_of_file
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.files.fingerprint import fingerprint_of, fingerprint_of_file
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.surrogates import Avg, Max
 
 
@@ -47,7 +47,7 @@ def test_pieces_do_not_show_and_parts_do_not_run_together(monkeypatch):
     matrix = sparse.random_array((50, 7), density=0.3, rng=1, format="csr")
     array = np.arange(60.0).reshape(20, 3)
     whole = fingerprint_of(array, matrix)
-    monkeypatch.setattr("structsvm_papk.fingerprint._CHUNK_BYTES", 50)
+    monkeypatch.setattr("structsvm_papk.files.fingerprint._CHUNK_BYTES", 50)
     assert fingerprint_of(array, matrix) == whole
     assert fingerprint_of("ab", "c") != fingerprint_of("a", "bc")
     assert fingerprint_of(np.arange(4)) != fingerprint_of(np.arange(4).reshape(2, 2))

@@ -5,18 +5,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from structsvm_papk.boxes import Boxes
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists, two_gaussians
 from structsvm_papk.errors import InputError
-from structsvm_papk.majorants import KINDS
-from structsvm_papk.result import Status
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.oracles.boxes import Boxes
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.global_ramp import GlobalRamp
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates.majorants import KINDS
 
 SURROGATES = ("ramp", "clipped_ramp")
 

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from structsvm_papk import tables
-from structsvm_papk.model_file import Model, load_model, save_model
-from structsvm_papk.parquet_files import ParquetFiles
-from structsvm_papk.readers import read_table
+from structsvm_papk.data import tables
+from structsvm_papk.data.parquet_files import ParquetFiles
+from structsvm_papk.data.readers import read_table
+from structsvm_papk.files.model import Model, load_model, save_model
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

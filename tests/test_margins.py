@@ -13,8 +13,8 @@ from structsvm_papk import datasets, margins
 from structsvm_papk.cli import theory
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.cuts import CutSeparator
 from structsvm_papk.margins.exact import exact_scores, solve_near
+from structsvm_papk.margins.many_users import CutSeparator
 from structsvm_papk.margins.subsets import no_choice_avoids
 
 

@@ -4,7 +4,8 @@ from reference_metrics import auc, pap, per_user, ranked
 
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import _kernels, discounts, lists
+from structsvm_papk.metrics import _kernels, discounts
+from structsvm_papk.metrics import ranked_lists as lists
 
 NAMES = (
     "pap@1", "pap@3", "pauc@2", "auc", "precision@1", "precision@4", "recall@3", "ap",

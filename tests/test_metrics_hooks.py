@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import hooks
+from structsvm_papk.integrations import hooks
 from structsvm_papk.metrics.scorers import mean_score
 
 

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from structsvm_papk import outputs, tensor_file
 from structsvm_papk.errors import InputError
-from structsvm_papk.model_file import Model, certificate_of, load_model, save_model
-from structsvm_papk.outputs import check_writable, write_atomically
+from structsvm_papk.files import atomic as outputs
+from structsvm_papk.files import tensors as tensor_file
+from structsvm_papk.files.atomic import check_writable, write_atomically
+from structsvm_papk.files.model import Model, certificate_of, load_model, save_model
 
 CERTIFICATE = {
     "objective": 0.5,

@@ -7,7 +7,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.one_list import OneListCuts
+from structsvm_papk.oracles.one_list import OneListCuts
 
 
 def terms(name, p, q, k):

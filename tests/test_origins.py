@@ -10,18 +10,12 @@ import pytest
 from reference import SURROGATES
 from scipy import sparse
 
-from structsvm_papk import (
-    CuttingPlane,
-    EmpiricalRisk,
-    PAPKRanker,
-    RankingData,
-    make_surrogate,
-)
-from structsvm_papk.checkpoint import Checkpoint
+from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
+from structsvm_papk.data.npy_files import NpyFiles
 from structsvm_papk.errors import InputError
-from structsvm_papk.npy_files import NpyFiles
-from structsvm_papk.result import RISK_SCALE
-from structsvm_papk.streaming import StreamedRisk
+from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.solvers.result import RISK_SCALE
 from structsvm_papk.surrogates import Avg
 
 WIDE = np.longdouble

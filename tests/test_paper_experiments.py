@@ -12,9 +12,9 @@ from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import figure1, movielens, table1, table2, table3
 from structsvm_papk.experiments.descents import descend
-from structsvm_papk.result import Status
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import Avg
 

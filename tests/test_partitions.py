@@ -5,12 +5,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from structsvm_papk import parquet_files
-from structsvm_papk.data import RankingData
-from structsvm_papk.errors import InputError
-from structsvm_papk.npy_files import NpyFiles
-from structsvm_papk.parquet_files import ParquetFiles
-from structsvm_papk.partitions import (
+from structsvm_papk.data import RankingData, parquet_files
+from structsvm_papk.data.npy_files import NpyFiles
+from structsvm_papk.data.parquet_files import ParquetFiles
+from structsvm_papk.data.partitions import (
     UserRows,
     array_partitions,
     cut_users,
@@ -18,6 +16,7 @@ from structsvm_papk.partitions import (
     open_source,
     scan_users,
 )
+from structsvm_papk.errors import InputError
 
 SIZES = [5, 1, 9, 30, 2, 4, 8]
 
@@ -114,7 +113,7 @@ def test_arrays_are_cut_without_the_rows_of_others():
 
 @pytest.mark.parametrize("piece", [1, 10, 1 << 16])
 def test_the_scan_does_not_depend_on_the_pieces(tmp_path, monkeypatch, piece):
-    monkeypatch.setattr("structsvm_papk.npy_files._SCAN_ROWS", piece)
+    monkeypatch.setattr("structsvm_papk.data.npy_files._SCAN_ROWS", piece)
     X, y, groups = lists()
     rows = scan_users(npy_source(tmp_path, X, y, groups))
     assert rows.users.tolist() == [4, 2, 9, 0, 7, 1, 3]
@@ -231,7 +230,7 @@ def test_users_that_are_text_count_with_their_characters():
 
 
 def test_batches_beyond_the_range_are_not_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr("structsvm_papk.parquet_files._BATCH_ROWS", 5)
+    monkeypatch.setattr("structsvm_papk.data.parquet_files._BATCH_ROWS", 5)
     source = parquet_source(tmp_path, *lists(), rows=1000)
     decoded = []
 

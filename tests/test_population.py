@@ -4,8 +4,7 @@ from reference import risk
 from reference_theory import population_risk_on_grid, upper_quantile
 from scipy import stats
 
-from structsvm_papk.errors import InputError
-from structsvm_papk.population import (
+from structsvm_papk.bounds.population import (
     DiscreteLaw,
     Mixture,
     _quadrature,
@@ -14,6 +13,7 @@ from structsvm_papk.population import (
     monte_carlo_risk,
     population_risk,
 )
+from structsvm_papk.errors import InputError
 
 POS, NEG = stats.norm(1, 1.5), stats.norm(0, 1)
 SHARES = [(1, 1), (0.2, 0.05), (1, 0.05), (0.5, 0.3), (0.01, 0.01)]

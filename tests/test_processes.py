@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from structsvm_papk._processes import workers
+from structsvm_papk._workers import workers
 from structsvm_papk.errors import InputError
 
 PARENT = """
 import time
-from structsvm_papk._processes import workers
+from structsvm_papk._workers import workers
 import os
 if __name__ == "__main__":
     with workers(1) as pool:

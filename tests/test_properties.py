@@ -15,7 +15,7 @@ from scipy import sparse
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
-from structsvm_papk.result import Status
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX, SURROGATES
 
 METHODS = ("bundle", "line_search", "one_slack")
@@ -284,7 +284,7 @@ def test_large_features_with_small_alpha_do_not_prove_zero_optimal(scale, alpha,
 @few(15)
 @given(problems(), st.sampled_from(METHODS), st.sampled_from(["random", "uniform", "nothing"]))
 def test_a_qp_solver_that_answers_nonsense_costs_progress_only(problem, method, answer):
-    from structsvm_papk.qp import RestrictedQP
+    from structsvm_papk.solvers.bundle.qp import RestrictedQP
 
     rng, original = np.random.default_rng(0), RestrictedQP.solve
 

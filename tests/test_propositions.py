@@ -17,10 +17,10 @@ from structsvm_papk.data import RankingData
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments.coverage import Coverage, coverage, print_coverage
-from structsvm_papk.proposition_report import render
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
+from structsvm_papk.propositions.report import render
 from structsvm_papk.propositions.search import Effort, Statement, minimise, search
-from structsvm_papk.risk import EmpiricalRisk
 from structsvm_papk.surrogates import make_surrogate
 
 NAIVE = {

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from structsvm_papk.data.readers import read_ranking_data, read_table, relevance_from
 from structsvm_papk.errors import InputError
-from structsvm_papk.readers import read_ranking_data, read_table, relevance_from
 
 QID_ROWS = """# a comment line
 2 qid:7 1:0.5 3:-1.25e-3 # with a comment
@@ -431,6 +431,6 @@ def test_ctrl_c_in_mid_file_is_not_taken_for_a_bad_number(tmp_path, monkeypatch)
         raise KeyboardInterrupt
 
     path = written(tmp_path, "rows.csv", "label,group,a\n1,u,2\n0,u,3\n")
-    monkeypatch.setattr("structsvm_papk.tables._label_value", interrupted)
+    monkeypatch.setattr("structsvm_papk.data.tables._label_value", interrupted)
     with pytest.raises(KeyboardInterrupt):
         read_table(path)

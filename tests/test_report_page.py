@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from structsvm_papk import metrics, report_page
+from structsvm_papk import metrics
 from structsvm_papk.cli import main
 from structsvm_papk.errors import InputError
+from structsvm_papk.plots import page as report_page
 
 pytest.importorskip("plotly")
 FLAGS = (

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from structsvm_papk import cli, run_record
+from structsvm_papk import cli
+from structsvm_papk.cli import _record as run_record
 
 
 @pytest.fixture

@@ -7,14 +7,15 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from structsvm_papk import PAPKRanker, PAPKRankerCV, cli, outputs
-from structsvm_papk.checkpoint import Checkpoint
+from structsvm_papk import PAPKRanker, PAPKRankerCV, cli
 from structsvm_papk.cli import progress
-from structsvm_papk.comparison import compare
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import coverage, degenerate, distinguishability, figure1, table2
-from structsvm_papk.run_folder import Cells, claim
+from structsvm_papk.experiments._cells import Cells, claim
+from structsvm_papk.files import atomic as outputs
+from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.rankers.solver_race import compare
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate, row_skipping
+from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
+from structsvm_papk.oracles import short_lists as row_skipping
 from structsvm_papk.surrogates import CONVEX, Surrogate
 
 

@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 
 from structsvm_papk import EmpiricalRisk, RankingData, _sorting, make_surrogate, metrics
-from structsvm_papk._kernels import top_k
-from structsvm_papk._majorant_kernels import active_of_prefix, hinges_of_prefix, strictly_below
 from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
-from structsvm_papk.majorants import KINDS, majorant
-from structsvm_papk.result import Status
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.surrogates._kernels import top_k
+from structsvm_papk.surrogates._majorant_kernels import (
+    active_of_prefix,
+    hinges_of_prefix,
+    strictly_below,
+)
+from structsvm_papk.surrogates.majorants import KINDS, majorant
 
 SMALL, LARGE, MOST = 4000, 64000, 100
 

@@ -9,12 +9,12 @@ from test_partitions import npy_source, parquet_source
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.result import Status
+from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.global_ramp import GlobalRamp
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.streaming import StreamedRisk
 from structsvm_papk.surrogates import CONVEX, SURROGATES
 
 N_FEATURES = 5
@@ -105,7 +105,7 @@ def test_threads_and_file_type_change_nothing(tmp_path):
 
 
 def test_the_gain_is_that_of_the_metric(tmp_path):
-    from structsvm_papk.comparison import mean_pap_at_k
+    from structsvm_papk.rankers.solver_race import mean_pap_at_k
 
     w = np.array([1.0, -1.0, 0.5, 0.1, 0.0])
     expected = mean_pap_at_k(w, in_memory().data, 4)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import reference
 
-from structsvm_papk import _kernels
 from structsvm_papk.errors import InputError
-from structsvm_papk.surrogates import CONVEX, SURROGATES, make_surrogate
+from structsvm_papk.surrogates import CONVEX, SURROGATES, _kernels, make_surrogate
 
 
 def one_list(name, k, p, q):

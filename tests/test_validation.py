@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from structsvm_papk import PAPKRanker, RankingData, _validation, bounds, margins, metrics
+from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
+from structsvm_papk.data import validation as _validation
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import calibration, curves, hooks
+from structsvm_papk.integrations import hooks
+from structsvm_papk.metrics import calibration, curves
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 
 pd = pytest.importorskip("pandas")

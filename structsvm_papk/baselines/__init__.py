@@ -14,8 +14,8 @@ from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
 from structsvm_papk.baselines.select import SelectPAPK
 from structsvm_papk.baselines.sgd_at_k_avg import SGDAtKAvg
 from structsvm_papk.baselines.svm_pauc import SVMPAUC
-from structsvm_papk.data import RankingData
-from structsvm_papk.result import SolverResult
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.solvers.result import SolverResult
 
 __all__ = [
     "SVMPAUC",

@@ -11,10 +11,10 @@ from structsvm_papk import metrics
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.baselines.recording import Recorder
 from structsvm_papk.errors import InputError
-from structsvm_papk.result import SolverResult, Status
+from structsvm_papk.solvers.result import SolverResult, Status
 
 if TYPE_CHECKING:
-    from structsvm_papk.data import RankingData
+    from structsvm_papk.data.ranking_data import RankingData
 
 _LONGEST = 10_000
 _QUIET = {"verbosity": -1, "num_threads": 1}

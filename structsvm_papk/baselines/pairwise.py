@@ -14,8 +14,8 @@ from structsvm_papk.baselines.recording import Recorder
 from structsvm_papk.errors import InputError, check_number
 
 if TYPE_CHECKING:
-    from structsvm_papk.data import RankingData
-    from structsvm_papk.result import SolverResult
+    from structsvm_papk.data.ranking_data import RankingData
+    from structsvm_papk.solvers.result import SolverResult
 
 
 @dataclass(frozen=True)

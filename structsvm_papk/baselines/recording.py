@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.result import Progress, SolverResult, Status
+from structsvm_papk.solvers.result import Progress, SolverResult, Status
 
 
 class Recorder:

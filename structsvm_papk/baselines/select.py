@@ -10,13 +10,13 @@ import numpy as np
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.baselines.cross_entropy import CrossEntropy
 from structsvm_papk.baselines.recording import Recorder
-from structsvm_papk.comparison import mean_pap_at_k
 from structsvm_papk.errors import InputError
+from structsvm_papk.rankers.solver_race import mean_pap_at_k
 from structsvm_papk.solvers.subgradient import normal_start
 
 if TYPE_CHECKING:
-    from structsvm_papk.data import RankingData
-    from structsvm_papk.result import SolverResult
+    from structsvm_papk.data.ranking_data import RankingData
+    from structsvm_papk.solvers.result import SolverResult
 
 
 @dataclass(frozen=True)

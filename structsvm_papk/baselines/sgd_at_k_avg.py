@@ -9,13 +9,13 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
-from structsvm_papk.data import RankingData
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 
 if TYPE_CHECKING:
-    from structsvm_papk.result import SolverResult
+    from structsvm_papk.solvers.result import SolverResult
 
 
 @dataclass(frozen=True)

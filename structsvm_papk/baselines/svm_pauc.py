@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from structsvm_papk._types import Callback
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.surrogates import PAUC
+from structsvm_papk.surrogates.base import PAUC
 
 if TYPE_CHECKING:
-    from structsvm_papk.data import RankingData
-    from structsvm_papk.result import SolverResult
+    from structsvm_papk.data.ranking_data import RankingData
+    from structsvm_papk.solvers.result import SolverResult
 
 
 @dataclass(frozen=True)

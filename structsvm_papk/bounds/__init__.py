@@ -1,7 +1,7 @@
 """Bounds on the distance between the pAp@k risk of a sample and that of the population.
 
 `uniform` holds for all scorers of a class at once (training data); `held_out` is for one scorer
-chosen before its data were seen. Both are about R_{a,b} of `structsvm_papk.population` with
+chosen before its data were seen. Both are about R_{a,b} of `structsvm_papk.bounds.population` with
 ``a = beta/n_pos``, ``b = k/n_neg``. `many_users` is about another quantity, the mean list risk: the
 expected risk of the list of a user drawn at random. All levels are ``1 - rho``.
 """

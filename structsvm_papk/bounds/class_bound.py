@@ -8,8 +8,8 @@ from scipy import special, stats
 
 from structsvm_papk.bounds.checks import check_choice, check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
+from structsvm_papk.bounds.population import DiscreteLaw, at_least, population_risk
 from structsvm_papk.errors import InputError
-from structsvm_papk.population import DiscreteLaw, at_least, population_risk
 
 FORMS = ("auto", "c2", "k3")
 CONSTANTS = {"c2": 2.0, "k3": 3.0}

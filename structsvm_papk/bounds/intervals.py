@@ -3,9 +3,9 @@
 import numpy as np
 from scipy import optimize, special, stats
 
-from structsvm_papk._validation import as_array, check_labels, check_scores, too_few_to_resample
 from structsvm_papk.bounds.checks import check_choice, check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
+from structsvm_papk.data.validation import as_array, check_labels, check_scores, too_few_to_resample
 from structsvm_papk.errors import InputError
 
 HELD_OUT = ("shift", "dkw", "asymptotic")

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 import typer
 
-from structsvm_papk import __version__
+from structsvm_papk._version import __version__
 from structsvm_papk.cli import (
     compare,
     console,

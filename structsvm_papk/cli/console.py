@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from structsvm_papk.cli.recording import add_record
-from structsvm_papk.result import Status
+from structsvm_papk.solvers.result import Status
 
 
 def notes():

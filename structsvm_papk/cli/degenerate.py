@@ -8,8 +8,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from structsvm_papk.cli import console, options
-from structsvm_papk.outputs import write_atomically
-from structsvm_papk.plots import check_plot, save_figure
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.plots.convergence import check_plot, save_figure
 
 
 def register(app):

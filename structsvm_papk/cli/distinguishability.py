@@ -9,8 +9,8 @@ from rich.table import Table
 
 from structsvm_papk.cli import console, options
 from structsvm_papk.errors import InputError
-from structsvm_papk.outputs import write_atomically
-from structsvm_papk.plots import check_plot
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.plots.convergence import check_plot
 
 
 def register(app):

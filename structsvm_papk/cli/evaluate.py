@@ -11,15 +11,17 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from structsvm_papk import metrics, report_page, tables
+from structsvm_papk import metrics
 from structsvm_papk.cli import console, options
+from structsvm_papk.data import tables
+from structsvm_papk.data.readers import read_table
+from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Kind
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.model import load_model
 from structsvm_papk.metrics import curves
 from structsvm_papk.metrics.frames import evaluate_frame
-from structsvm_papk.model_file import load_model
-from structsvm_papk.outputs import write_atomically
-from structsvm_papk.readers import read_table
-from structsvm_papk.tables import ITEM_COLUMNS, USER_COLUMNS, Kind
+from structsvm_papk.plots import page as report_page
 
 _DEFAULT = "pap@10,auc,ap,ndcg@10,precision@10"
 _RULES = "Rules"

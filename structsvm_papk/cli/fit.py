@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from structsvm_papk.cli import console, options, progress, scale
-from structsvm_papk.comparison import solve
-from structsvm_papk.estimator import solver_name
-from structsvm_papk.model_file import Model, certificate_of, save_model
-from structsvm_papk.result import Status
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.files.model import Model, certificate_of, save_model
+from structsvm_papk.rankers.ranker import solver_name
+from structsvm_papk.rankers.solver_race import solve
+from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates.base import make_surrogate
 
 
 def register(app):

@@ -7,9 +7,14 @@ from rich.progress import Progress
 from rich.table import Table
 
 from structsvm_papk.cli import console, options
-from structsvm_papk.diagnosis import SURROGATES, Verdict, degeneracy_figure, diagnose_over_k
+from structsvm_papk.diagnosis.zero_test import (
+    SURROGATES,
+    Verdict,
+    degeneracy_figure,
+    diagnose_over_k,
+)
 from structsvm_papk.errors import InputError
-from structsvm_papk.plots import check_plot, save_figure
+from structsvm_papk.plots.convergence import check_plot, save_figure
 
 _WORDS = {
     Verdict.DEGENERATE: "optimal",

@@ -12,13 +12,13 @@ from typing import Annotated, get_type_hints
 
 import typer
 
-from structsvm_papk import __version__
-from structsvm_papk.checkpoint import Checkpoint
+from structsvm_papk._version import __version__
 from structsvm_papk.cli import console
-from structsvm_papk.outputs import check_writable
-from structsvm_papk.readers import read_table
-from structsvm_papk.run_folder import Cells, check_folder, claim
-from structsvm_papk.tables import ITEM_COLUMNS, USER_COLUMNS
+from structsvm_papk.data.readers import read_table
+from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS
+from structsvm_papk.experiments._cells import Cells, check_folder, claim
+from structsvm_papk.files.atomic import check_writable
+from structsvm_papk.files.checkpoint import Checkpoint
 
 _DATA = "Reading the data"
 _PROBLEM = "Problem"

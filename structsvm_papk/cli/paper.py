@@ -12,7 +12,7 @@ from rich.table import Table
 
 from structsvm_papk.cli import console, options
 from structsvm_papk.errors import InputError
-from structsvm_papk.plots import check_plot, save_figure
+from structsvm_papk.plots.convergence import check_plot, save_figure
 
 
 def register(app):

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from structsvm_papk.cli import console, options
-from structsvm_papk.model_file import load_model
-from structsvm_papk.outputs import write_atomically
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.model import load_model
 
 
 def register(app):

@@ -8,9 +8,9 @@ from typing import get_args, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from structsvm_papk import run_record
-from structsvm_papk.outputs import check_apart
-from structsvm_papk.readers import sidecar
+from structsvm_papk.cli import _record as run_record
+from structsvm_papk.data.readers import sidecar
+from structsvm_papk.files.atomic import check_apart
 
 _SCRATCH = "scratch"  # a folder for temporary files: neither read nor a result
 OUTPUTS = ("output", "plot", "csv_file", "per_user", "html", "report", "results", "checkpoint")

@@ -11,8 +11,8 @@ import typer
 from rich.table import Table
 
 from structsvm_papk.cli import console, options, recording
+from structsvm_papk.cli._record import check_inputs, differences, load_result, versions
 from structsvm_papk.errors import InputError
-from structsvm_papk.run_record import check_inputs, differences, load_result, versions
 
 _SHOWN = 50
 

@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 from structsvm_papk.cli import console
-from structsvm_papk.cluster import DaskRisk, connect
+from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.outputs import write_atomically
-from structsvm_papk.partitions import array_partitions, file_partitions, open_source
-from structsvm_papk.risk import EmpiricalRisk
-from structsvm_papk.streaming import StreamedRisk
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.oracles.dask_risk import DaskRisk, connect
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.streamed import StreamedRisk
 
 _SCALE = "Data larger than memory"
 _RECORD = "partitions.json"  # in the folder of a checkpoint

@@ -13,8 +13,8 @@ from rich.table import Table
 from structsvm_papk import bounds, plots
 from structsvm_papk.cli import console, options
 from structsvm_papk.errors import InputError
-from structsvm_papk.model_file import load_model
-from structsvm_papk.outputs import write_atomically
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.model import load_model
 
 _BOUND = "Which bound"
 _SIZES = "Sizes"
@@ -56,7 +56,7 @@ def verify(
         checks = propositions.verify(ids, seed, effort, jobs or os.cpu_count() or 1, advance)
     regimes = [] if check else propositions.regimes(seed)
     if report is not None:
-        from structsvm_papk.proposition_report import render
+        from structsvm_papk.propositions.report import render
 
         write_atomically(report, render(checks, seed, effort, regimes).encode())
         console.note(f"report written to {report}")

@@ -13,9 +13,14 @@ import numpy as np
 from scipy import stats
 
 from structsvm_papk import bounds
+from structsvm_papk.bounds.population import (
+    DiscreteLaw,
+    Mixture,
+    linear_normal_risk,
+    population_risk,
+)
 from structsvm_papk.errors import InputError
-from structsvm_papk.population import DiscreteLaw, Mixture, linear_normal_risk, population_risk
-from structsvm_papk.run_folder import Cells
+from structsvm_papk.experiments._cells import Cells
 
 LAWS = {
     "normal": (stats.norm(1, 1), stats.norm(0, 1)),

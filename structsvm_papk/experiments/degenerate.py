@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-from structsvm_papk._processes import workers
-from structsvm_papk.comparison import mean_pap_at_k
-from structsvm_papk.data import RankingData
-from structsvm_papk.datasets import linear_lists
+from structsvm_papk._workers import workers
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.datasets.synthetic import linear_lists
 from structsvm_papk.errors import InputError
-from structsvm_papk.result import Status
-from structsvm_papk.risk import EmpiricalRisk
-from structsvm_papk.run_folder import Cells
+from structsvm_papk.experiments._cells import Cells
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.starts import logistic_regression
+from structsvm_papk.rankers.solver_race import mean_pap_at_k
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent, normal_start
-from structsvm_papk.starts import logistic_regression
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates.base import make_surrogate
 
 REGIMES = {
     "gaussian": {"noise": 1.0},

@@ -11,8 +11,8 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from structsvm_papk import _products
-from structsvm_papk.result import Progress, SolverResult, Status
+from structsvm_papk.data import _products
+from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 
 _BLOCK_BYTES = 1 << 15  # rows of X that stay in the fastest cache

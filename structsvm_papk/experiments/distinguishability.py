@@ -14,8 +14,8 @@ import numpy as np
 
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
+from structsvm_papk.experiments._cells import Cells
 from structsvm_papk.metrics import ndcg_theory
-from structsvm_papk.run_folder import Cells
 
 NDCG_VARIANTS = {
     "NDCG log": ("ndcg", "log"),

@@ -13,16 +13,16 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from structsvm_papk import metrics
-from structsvm_papk.data import RankingData
-from structsvm_papk.datasets import paper_figure1
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.datasets.synthetic import paper_figure1
 from structsvm_papk.errors import InputError
-from structsvm_papk.result import SolverResult, Status
-from structsvm_papk.risk import EmpiricalRisk
-from structsvm_papk.run_folder import Cells
+from structsvm_papk.experiments._cells import Cells
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates.base import make_surrogate
 
 K, ALPHA, STEPS = 30, 1e-3, 151
 SHOWN = ("max", "avg", "ts", "ramp")

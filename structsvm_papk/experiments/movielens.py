@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk.data import RankingData
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.readers import read_table
 from structsvm_papk.errors import InputError
-from structsvm_papk.readers import read_table
 
 LICENCE = __doc__.rsplit("\n\n", 1)[1].strip()
 _SMALLEST = 1e-5  # floor of the factors

@@ -19,14 +19,14 @@ import numpy as np
 
 from structsvm_papk import metrics
 from structsvm_papk.baselines import PrecAtKAvg, SGDAtKAvg
-from structsvm_papk.data import RankingData
-from structsvm_papk.datasets import paper_table2
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.datasets.synthetic import paper_table2
 from structsvm_papk.errors import InputError
-from structsvm_papk.risk import EmpiricalRisk
-from structsvm_papk.run_folder import Cells
+from structsvm_papk.experiments._cells import Cells
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import PAUC, Avg
+from structsvm_papk.surrogates.base import PAUC, Avg
 
 CASES = {1: (20, "SGD@k-avg"), 2: (10, "SVM-pAUC")}  # k and the method that GD-Avg is compared with
 N_RUNS = 300

@@ -20,15 +20,16 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from structsvm_papk import __version__, metrics
-from structsvm_papk._processes import workers
+from structsvm_papk import metrics
+from structsvm_papk._version import __version__
+from structsvm_papk._workers import workers
 from structsvm_papk.baselines import scores_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import movielens
+from structsvm_papk.experiments._cells import Cells
 from structsvm_papk.experiments.table3_methods import METHODS, Grid, available
-from structsvm_papk.outputs import write_atomically
-from structsvm_papk.result import Status
-from structsvm_papk.run_folder import Cells
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.solvers.result import Status
 
 KS = {
     "movielens": (8, 12, 16, 20, 24),

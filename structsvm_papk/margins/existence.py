@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from structsvm_papk.data import RankingData
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.cuts import separator_for
 from structsvm_papk.margins.exact import exact_margins
+from structsvm_papk.margins.many_users import separator_for
 from structsvm_papk.margins.scores import CONDITIONS
 from structsvm_papk.margins.separation import HullProof
 from structsvm_papk.margins.subsets import (

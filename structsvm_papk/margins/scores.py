@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from structsvm_papk import _validation
+from structsvm_papk.data import validation as _validation
 from structsvm_papk.errors import InputError
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")

@@ -17,8 +17,8 @@ from fractions import Fraction
 import numpy as np
 from scipy import optimize, sparse
 
-from structsvm_papk.margins.cuts import separator_for
 from structsvm_papk.margins.exact import dense_rows, solve_near
+from structsvm_papk.margins.many_users import separator_for
 from structsvm_papk.margins.separation import HullProof, Separator
 
 NUMERICAL_ZERO = 1e-6

@@ -6,18 +6,6 @@ Frames: `evaluate_frame`, `evaluate_recommendations`. Further modules: `curves` 
 one list), `calibration`, `ndcg_theory`, `discounts`, `hooks` (LightGBM, XGBoost, CatBoost).
 """
 
-from structsvm_papk.metrics.comparison import (
-    AucTest,
-    Comparison,
-    Estimate,
-    adjust,
-    compare,
-    delong,
-    held_out_interval,
-    interval,
-    no_interval,
-    pooled_auc_interval,
-)
 from structsvm_papk.metrics.conventions import PRESETS, Conventions
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 from structsvm_papk.metrics.named import (
@@ -33,6 +21,18 @@ from structsvm_papk.metrics.named import (
 )
 from structsvm_papk.metrics.scorers import mean_score
 from structsvm_papk.metrics.segments import Segment
+from structsvm_papk.metrics.significance import (
+    AucTest,
+    Comparison,
+    Estimate,
+    adjust,
+    compare,
+    delong,
+    held_out_interval,
+    interval,
+    no_interval,
+    pooled_auc_interval,
+)
 from structsvm_papk.metrics.table import MetricTable, Summary, evaluate, per_user
 
 __all__ = [

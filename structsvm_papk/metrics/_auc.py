@@ -3,9 +3,9 @@
 import numpy as np
 from numba import njit
 
-from structsvm_papk._validation import too_few_to_resample
+from structsvm_papk.data.validation import too_few_to_resample
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import lists
+from structsvm_papk.metrics import ranked_lists as lists
 
 
 def shares(scores, relevant):

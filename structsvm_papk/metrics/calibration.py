@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structsvm_papk._validation import check_labels, check_scores
+from structsvm_papk.data.validation import check_labels, check_scores
 from structsvm_papk.errors import InputError
 
 

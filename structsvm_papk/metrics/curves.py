@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from structsvm_papk._validation import as_vector
+from structsvm_papk.data.validation import as_vector
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import _auc, lists, segments
+from structsvm_papk.metrics import _auc, segments
+from structsvm_papk.metrics import ranked_lists as lists
 
 WEAK_AUROC, LEAKAGE_AUROC = 0.55, 0.95
 

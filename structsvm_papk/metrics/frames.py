@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from structsvm_papk import _validation
+from structsvm_papk.data import validation as _validation
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import lists, table
+from structsvm_papk.metrics import ranked_lists as lists
+from structsvm_papk.metrics import table
 
 if TYPE_CHECKING:
     from structsvm_papk.metrics.table import MetricTable

@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from structsvm_papk.groups import required
+from structsvm_papk.data.groups import required
 from structsvm_papk.metrics.table import evaluate
 
 

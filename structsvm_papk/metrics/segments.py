@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structsvm_papk._validation import as_array, check_ids, encode, missing
+from structsvm_papk.data.validation import as_array, check_ids, encode, missing
 from structsvm_papk.errors import InputError
 
 _MAX_SEGMENTS = 1000

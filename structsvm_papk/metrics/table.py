@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk._validation import as_array
+from structsvm_papk.data.validation import as_array
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import _kernels, conventions, discounts, lists, names
+from structsvm_papk.metrics import _kernels, conventions, discounts
+from structsvm_papk.metrics import parsing as names
+from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import segments as segmenting
 
 _SHOWN = 5

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structsvm_papk.data import RankingData
-from structsvm_papk.datasets import margin_lists
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.datasets.synthetic import margin_lists
 from structsvm_papk.margins import CONDITIONS, find_scorer
-from structsvm_papk.risk import EmpiricalRisk
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates.base import make_surrogate
 
 SLACK = 1e-3  # alpha/2 |w_m|^2 as a share of the smallest positive mean risk
 

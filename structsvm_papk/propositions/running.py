@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from structsvm_papk._processes import workers
+from structsvm_papk._workers import workers
 from structsvm_papk.errors import InputError
 from structsvm_papk.propositions.claims import CLAIMS
 from structsvm_papk.propositions.optimising import OPTIMUM_CLAIMS, search_optima

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback, Oracle
-from structsvm_papk.checkpoint import opened, pack_history, take, unpack_history
 from structsvm_papk.errors import InputError, OracleFailure, check_number
-from structsvm_papk.result import RISK_SCALE, Progress, SolverResult, Status, relative_gap
-from structsvm_papk.solvers._cut_model import check_cuts
+from structsvm_papk.files.checkpoint import opened, pack_history, take, unpack_history
+from structsvm_papk.solvers.bundle.cut_model import check_cuts
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, _default_blocks
+from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, Status, relative_gap
 
 _SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
 _SCOUT = 3e-3  # criticality to which every start is followed, before the best is polished

@@ -5,7 +5,7 @@
 Every evaluation at w_t adds the cuts ``R_j(w) >= R_j(w_t) + g_j . (w - w_t)``, one for each block;
 a feasible dual point of the resulting model bounds the optimum from below. Polyhedral risks need
 finitely many cuts. The blocks may share one more variable that is not regularised, see
-`structsvm_papk.cuts.Cuts`.
+`structsvm_papk.solvers.oracle.Cuts`.
 """
 
 import time
@@ -16,12 +16,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.checkpoint import opened, pack_history, take, unpack_history
-from structsvm_papk.cuts import Cuts
 from structsvm_papk.errors import InputError, check_number
-from structsvm_papk.result import Progress, SolverResult, Status, relative_gap
-from structsvm_papk.solvers._cut_model import ROUNDING, WIDE, CutModel
-from structsvm_papk.solvers._ending import best_so_far
+from structsvm_papk.files.checkpoint import opened, pack_history, take, unpack_history
+from structsvm_papk.solvers._trace import best_so_far
+from structsvm_papk.solvers.bundle.cut_model import ROUNDING, WIDE, CutModel
+from structsvm_papk.solvers.oracle import Cuts
+from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
 
 METHODS = ("bundle", "line_search", "one_slack")
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious

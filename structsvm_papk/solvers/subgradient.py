@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback, Oracle
-from structsvm_papk.checkpoint import opened, pack_history, take, unpack_history
 from structsvm_papk.errors import InputError, check_number
-from structsvm_papk.result import Progress, SolverResult, Status
-from structsvm_papk.solvers._ending import best_so_far
+from structsvm_papk.files.checkpoint import opened, pack_history, take, unpack_history
+from structsvm_papk.solvers._trace import best_so_far
+from structsvm_papk.solvers.result import Progress, SolverResult, Status
 
 KEEP = ("best", "last", "average")
 _SEEDS_OF_STARTS = 1 << 20

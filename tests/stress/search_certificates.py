@@ -27,12 +27,12 @@ from ranking_problems import CONVEX, draw
 from searching import main
 
 from structsvm_papk import CCCP, CuttingPlane, GlobalRamp, PAPKRanker, alpha_path
+from structsvm_papk.data.npy_files import NpyFiles
+from structsvm_papk.data.parquet_files import ParquetFiles
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.npy_files import NpyFiles
-from structsvm_papk.parquet_files import ParquetFiles
-from structsvm_papk.result import RISK_SCALE
-from structsvm_papk.streaming import StreamedRisk
+from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.solvers.result import RISK_SCALE
 from structsvm_papk.surrogates import make_surrogate
 
 _EPS = np.finfo(float).eps

@@ -11,7 +11,7 @@ from time import process_time as clock
 import numpy as np
 
 from structsvm_papk import EmpiricalRisk
-from structsvm_papk.solvers._cut_model import CutModel
+from structsvm_papk.solvers.bundle.cut_model import CutModel
 
 ORACLE = (EmpiricalRisk, ("blocks", "scores", "user_values", "blocks_from_scores"))
 QP = (CutModel, ("minimise",))

@@ -1,0 +1,249 @@
+"""Data sets in Parquet files that are read in pieces."""
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from structsvm_papk.data import tables
+from structsvm_papk.data.npy_files import NpyFile
+from structsvm_papk.errors import InputError
+
+_BATCH_ROWS = 1 << 14
+_PIECE_BYTES = 1 << 23
+_COLUMNS = 8  # decoded at a time
+_BUFFER_BYTES = 1 << 16  # of a column chunk that is read at a time
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Rows of one Parquet file, or of several that continue each other.
+
+    Attributes
+    ----------
+    paths : tuple of str
+    n_rows_of : tuple of int
+        Rows of each file.
+    feature_names : tuple of str
+    label, group : str
+        Columns.
+    dtype : dtype
+        float32 where every feature column is, else float64.
+    columns_used : str
+        One line that says what was taken for the features, the label and the user.
+    """
+
+    paths: tuple
+    n_rows_of: tuple
+    feature_names: tuple
+    label: str
+    group: str
+    dtype: np.dtype
+    columns_used: str = ""
+
+    first_index = None
+
+    @classmethod
+    def open(cls, path, label="label", group=None, ignore=()):
+        """Open a file, or the `.parquet` files of a directory in the order of their names.
+
+        Raises
+        ------
+        InputError
+            No such file or column, not Parquet, truncated, files with different columns.
+        """
+        paths = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
+        if not paths:
+            raise InputError(f"{path}: neither X.npy nor a .parquet file in this directory")
+        roles = tables.Roles(label, group, tuple(ignore))
+        schemas, counts = [], []
+        for each in paths:
+            with _parquet(each) as file:
+                schemas.append(file.schema_arrow)
+                counts.append(file.metadata.num_rows)
+            if not schemas[-1].equals(schemas[0]):
+                raise InputError(f"{each}: other columns or types than {paths[0]}")
+        names = schemas[0].names
+        columns = tables.choose_columns(paths[0], names, roles)
+        if columns.group is None:
+            raise InputError(
+                f"{path}: no user column ({', '.join(tables.USER_COLUMNS)}); name it with --group"
+            )
+        if not sum(counts):
+            raise InputError(f"{path}: no data rows")
+        narrow = all(str(schemas[0].field(c).type) == "float" for c in columns.features)
+        return cls(
+            tuple(map(str, paths)),
+            tuple(counts),
+            columns.feature_names,
+            label,
+            names[columns.group],
+            np.dtype(np.float32 if narrow else np.float64),
+            columns.used(),
+        )
+
+    @property
+    def name(self):
+        """The first file, for messages."""
+        return self.paths[0]
+
+    @property
+    def n_rows(self):
+        """Number of rows."""
+        return sum(self.n_rows_of)
+
+    @property
+    def n_features(self):
+        """Number of feature columns."""
+        return len(self.feature_names)
+
+    @property
+    def row_bytes(self):
+        """Bytes of the features of one row in memory."""
+        return self.n_features * self.dtype.itemsize
+
+    def lists(self):
+        """Labels and users in pieces: yields (first row, labels, groups)."""
+        for first, frame in self._frames([self.label, self.group], 0, self.n_rows):
+            yield first, *self._labels_and_groups(first, frame)
+
+    def rows(self, start, stop):
+        """X, labels and groups of a range of rows; the other row groups are not read."""
+        X = np.empty((stop - start, self.n_features), dtype=self.dtype)
+        labels, groups = [], []
+        columns = [*self.feature_names, self.label, self.group]
+        for first, frame in self._frames(columns, start, stop):
+            X[first - start : first - start + frame.num_rows] = self._features(
+                first, frame, self.feature_names
+            )
+            for found, values in zip((labels, groups), self._labels_and_groups(first, frame)):  # noqa: B905
+                found.append(values)
+        return X, np.concatenate(labels), np.concatenate(groups)
+
+    def open_features(self, scratch=None):
+        """Write the features to a file in the directory `scratch`: (`NpyFile`, file).
+
+        One pass, where Parquet would have to be decoded in every pass over the data. The file has
+        no name and is gone when it is closed, whatever ends the process.
+        """
+        where = scratch or tempfile.gettempdir()
+        needed = self.n_rows * self.row_bytes
+        try:
+            if shutil.disk_usage(where).free < needed:
+                raise OSError("there is not enough space")
+            file = tempfile.TemporaryFile(dir=where)  # noqa: SIM115
+            with tempfile.TemporaryFile(dir=where) as stripe:
+                for path in self.paths:
+                    self._write_features(path, stripe, file)
+            file.flush()
+        except OSError as error:
+            raise InputError(
+                f"cannot write {needed / 1e6:.0f} MB of features to a scratch file in {where}: "
+                f"{error.strerror or error}; choose another scratch directory"
+            ) from None
+        return NpyFile(self.name, self.dtype, (self.n_rows, self.n_features), 0), file
+
+    def _write_features(self, path, stripe, out):
+        """Append the features of one file to `out`, row after row.
+
+        They go to the file `stripe` first, a few columns at a time: a decoder holds some megabytes
+        of every column that it reads, more than many columns leave room for.
+        """
+        width, step = self.dtype.itemsize, max(1, _PIECE_BYTES // self.row_bytes)
+        with _parquet(path) as file:
+            for g in range(file.num_row_groups):
+                n_rows = file.metadata.row_group(g).num_rows
+                for c in range(0, self.n_features, _COLUMNS):
+                    self._write_columns(file, g, c, stripe)
+                for first in range(0, n_rows, step):
+                    columns = np.empty((self.n_features, min(step, n_rows - first)), self.dtype)
+                    for c, column in enumerate(columns):
+                        stripe.seek((c * n_rows + first) * width)
+                        stripe.readinto(column)
+                    out.write(np.ascontiguousarray(columns.T))
+
+    def _write_columns(self, file, g, c, stripe):
+        """Write some columns of row group g, from column c on, one after the other."""
+        n_rows = file.metadata.row_group(g).num_rows
+        names = list(self.feature_names[c : c + _COLUMNS])
+        for first, frame in _frames_of(self.name, file, [g], names):
+            columns = np.ascontiguousarray(self._features(first, frame, names).T)
+            for j, column in enumerate(columns):
+                stripe.seek(((c + j) * n_rows + first) * self.dtype.itemsize)
+                stripe.write(column)
+
+    def _frames(self, columns, start, stop):
+        """Yield (first row, table) of a range of rows, small batches at a time."""
+        offset = 0
+        for path, expected in zip(self.paths, self.n_rows_of, strict=True):
+            lo, hi = max(start - offset, 0), min(stop - offset, expected)
+            if lo < hi:
+                with _parquet(path) as file:
+                    if file.metadata.num_rows != expected:
+                        raise InputError(f"{path} is another file now: its number of rows differs")
+                    for first, frame in _range_of(path, file, columns, lo, hi):
+                        yield offset + first, frame
+            offset += expected
+
+    def _features(self, first, frame, names):
+        places = {name: c for c, name in enumerate(frame.column_names)}
+        positions = [places[name] for name in names]
+        return self._placed(first, tables.feature_matrix, frame, positions).astype(
+            self.dtype, copy=False
+        )
+
+    def _labels_and_groups(self, first, frame):
+        names = frame.column_names
+        label, group = names.index(self.label), names.index(self.group)
+        labels = self._placed(first, tables.numbers, frame, label)
+        return labels, self._placed(first, tables.arrow_values, frame, group)
+
+    def _placed(self, first, convert, frame, columns):
+        try:
+            return convert(self.name, frame, columns)
+        except InputError as error:
+            raise InputError(f"{error}; rows are counted from row {first} of the data") from None
+
+
+def _range_of(path, file, columns, lo, hi):
+    """(first row, table) of the rows ``lo <= i < hi`` of one file, in batches."""
+    sizes = np.array([file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)])
+    ends = np.cumsum(sizes)
+    groups = np.flatnonzero((ends > lo) & (ends - sizes < hi)).tolist()
+    origin = int(ends[groups[0]] - sizes[groups[0]])
+    for start, frame in _frames_of(path, file, groups, columns):
+        row = origin + start
+        if row >= hi:
+            return
+        first, last = max(lo - row, 0), min(hi - row, frame.num_rows)
+        if first < last:
+            yield row + first, frame.slice(first, last - first)
+
+
+def _frames_of(path, file, groups, columns):
+    """(first row, table) of some row groups, in batches; rows are counted from the first group."""
+    import pyarrow as pa
+
+    row = 0
+    try:
+        for batch in file.iter_batches(_BATCH_ROWS, groups, columns, use_threads=False):
+            yield row, pa.Table.from_batches([batch])
+            row += batch.num_rows
+            pa.default_memory_pool().release_unused()  # it keeps some ten times what is in use
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} is damaged or has changed: {error}") from None
+
+
+def _parquet(path):
+    parquet, ArrowException = tables.arrow_parquet(path)
+    try:
+        # buffered: a column chunk is read in pieces, not as a whole
+        return parquet.ParquetFile(os.fspath(path), buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else error  # Arrow's own text is longer
+        raise InputError(f"cannot read {path}: {why}") from None
+    except ArrowException as error:
+        raise InputError(f"{path} is not a complete Parquet file: {error}") from None

@@ -1,0 +1,244 @@
+"""Data sets cut into partitions of whole users.
+
+A partition is a small description with ``load() -> RankingData``: rows of arrays, or a range of
+rows of files. Files must hold each user's rows together; which users come first does not matter.
+"""
+
+import sys
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.npy_files import NpyFiles
+from structsvm_papk.data.parquet_files import ParquetFiles
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.errors import InputError
+
+
+def open_source(path, **columns):
+    """A source from a path: a directory with `X.npy`, `y.npy` and `groups.npy`, or Parquet."""
+    if (Path(path) / "X.npy").exists():
+        return NpyFiles.open(path)
+    return ParquetFiles.open(path, **columns)
+
+
+@dataclass(frozen=True)
+class UserRows:
+    """Which rows of a source belong to which user, and which are relevant.
+
+    Attributes
+    ----------
+    users : ndarray of shape (n_users,)
+        Labels, in the order of the rows.
+    indptr : ndarray of int64, shape (n_users + 1,)
+        User u owns the rows ``indptr[u]:indptr[u + 1]``.
+    positive : ndarray of bool, shape (n_rows,)
+    relevant_from : float
+        The smallest label that is relevant.
+    """
+
+    users: np.ndarray
+    indptr: np.ndarray
+    positive: np.ndarray
+    relevant_from: float
+
+    @property
+    def nbytes(self):
+        """Bytes in memory."""
+        objects = sum(map(sys.getsizeof, self.users)) if self.users.dtype == object else 0
+        return self.users.nbytes + objects + self.indptr.nbytes + self.positive.nbytes
+
+
+def scan_users(source, threshold=None):
+    """Read labels and users of a source, a piece at a time.
+
+    Parameters
+    ----------
+    source : NpyFiles or ParquetFiles
+    threshold : float, optional
+        ``label >= threshold`` is relevant; needed unless the labels are 0/1, -1/1 or booleans.
+
+    Returns
+    -------
+    UserRows
+
+    Raises
+    ------
+    InputError
+        A user whose rows do not stand together, missing labels, labels that are not binary.
+    """
+    positive = np.empty(source.n_rows, dtype=bool)
+    users, starts, values, last = [], [], set(), None
+    for first, labels, groups in source.lists():
+        _check_piece(source, first, labels, groups)
+        positive[first : first + labels.size] = labels >= (0.5 if threshold is None else threshold)
+        values.update(np.unique(labels)[:9].tolist())
+        new = np.append(True, groups[1:] != groups[:-1])
+        new[0] = last is None or groups[0] != last
+        last = groups[-1]
+        users.append(groups[new])
+        starts.append(first + np.flatnonzero(new))
+    # users may be as many as a third of the rows: no copy lives longer than it must
+    indptr = np.full(1 + sum(map(len, starts)), source.n_rows)
+    np.concatenate(starts, out=indptr[:-1])
+    del starts
+    users = np.concatenate(users)
+    _refuse_scattered(source, users, indptr)
+    if threshold is None:
+        _check_classes(source, values)
+        threshold = 0.5
+    elif positive.all() or not positive.any():
+        raise InputError(
+            f"{source.name}: at relevance threshold {threshold:g} all labels are of one class"
+        )
+    return UserRows(users, indptr, positive, threshold)
+
+
+def _check_piece(source, first, labels, groups):
+    if labels.dtype.kind not in "biuf":
+        raise InputError(f"{source.name}: the labels are {labels.dtype}, not numbers")
+    bad = np.flatnonzero(~np.isfinite(labels))
+    if bad.size:
+        raise InputError(f"{source.name}: the label at row {first + bad[0]} is {labels[bad[0]]}")
+    gone = _validation.missing(groups)
+    if gone.any():
+        raise InputError(
+            f"{source.name}: the user is missing at row {first + np.flatnonzero(gone)[0]}"
+        )
+    try:
+        _validation.check_ids(groups, groups.size, "users")
+    except InputError as error:
+        raise InputError(f"{source.name}, from row {first} on: {error}") from None
+
+
+def _check_classes(source, values):
+    if values not in ({0, 1}, {-1, 1}):
+        shown = ", ".join(f"{value:g}" for value in sorted(values)[:6])
+        raise InputError(
+            f"{source.name}: labels are not 0/1 or -1/1 (found {shown}); say from which label on a "
+            "row is relevant with --relevance-threshold (threshold= in Python)"
+        )
+
+
+def _refuse_scattered(source, users, indptr):
+    """Every user must be one run of rows."""
+    try:
+        if (users[1:] > users[:-1]).all():
+            return
+        order = np.argsort(users, kind="stable")
+    except TypeError:
+        raise InputError(f"{source.name}: the users' labels are of different types") from None
+    ordered = users[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if again.size:
+        u, v = order[again[0]], order[again[0] + 1]
+        raise InputError(
+            f"{source.name}: the rows of user {users[u : u + 1].tolist()[0]!r} do not stand "
+            f"together: rows {indptr[u]} to {indptr[u + 1] - 1}, and again from row {indptr[v]} "
+            "(counted from 0); sort the data by user first"
+        )
+
+
+def cut_users(indptr, n_rows):
+    """Bounds of runs of users with at most `n_rows` rows each, or of one user with more."""
+    bounds = [0]
+    while bounds[-1] < indptr.size - 1:
+        first = bounds[-1]
+        last = np.searchsorted(indptr, indptr[first] + n_rows, side="right") - 1
+        bounds.append(max(int(last), first + 1))
+    return np.array(bounds)
+
+
+@dataclass(frozen=True)
+class FilePartition:
+    """The rows ``start <= i < stop`` of a source, read by whoever loads it.
+
+    Attributes
+    ----------
+    source : NpyFiles or ParquetFiles
+    start, stop : int
+    relevant_from : float
+        The smallest label that is relevant.
+    """
+
+    source: object
+    start: int
+    stop: int
+    relevant_from: float
+
+    def load(self):
+        """Read and check the rows, as `RankingData`."""
+        X, labels, groups = self.source.rows(self.start, self.stop)
+        first = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+        indptr = np.append(first, groups.size)
+        try:
+            data = RankingData(X, labels >= self.relevant_from, indptr, groups[indptr[:-1]])
+        except InputError as error:
+            raise InputError(f"{self}: {error}") from None
+        data.feature_names = self.source.feature_names
+        return data
+
+    def __str__(self):
+        return f"{self.source.name}, rows {self.start} to {self.stop - 1}"
+
+
+@dataclass(frozen=True)
+class ArrayPartition:
+    """The users ``first <= u < last`` of data in this process.
+
+    Attributes
+    ----------
+    data : RankingData
+    first, last : int
+    """
+
+    data: RankingData
+    first: int
+    last: int
+
+    def load(self):
+        """A copy of the rows of these users only."""
+        users = np.arange(self.data.n_users)
+        part = self.data.subset((users >= self.first) & (users < self.last))
+        part.X = part.X[part.rows]
+        part.rows = np.arange(part.rows.size)
+        return part
+
+    def __str__(self):
+        return f"users {self.first} to {self.last - 1}"
+
+
+def file_partitions(source, partition_bytes=1 << 27, threshold=None):
+    """Cut files into partitions with about `partition_bytes` of features each.
+
+    Parameters
+    ----------
+    source : NpyFiles or ParquetFiles
+    partition_bytes : int
+    threshold : float, optional
+        As for `scan_users`.
+
+    Returns
+    -------
+    list of FilePartition
+
+    Raises
+    ------
+    InputError
+        As for `scan_users`.
+    """
+    rows = scan_users(source, threshold)
+    bounds = cut_users(rows.indptr, max(1, partition_bytes // source.row_bytes))
+    return [
+        FilePartition(source, int(start), int(stop), rows.relevant_from)
+        for start, stop in pairwise(rows.indptr[bounds])
+    ]
+
+
+def array_partitions(data, n_partitions):
+    """Cut data in memory into at most `n_partitions` partitions with about as many rows each."""
+    bounds = cut_users(data.indptr, -(-data.rows.size // n_partitions))
+    return [ArrayPartition(data, int(first), int(last)) for first, last in pairwise(bounds)]

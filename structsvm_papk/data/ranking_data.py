@@ -1,0 +1,489 @@
+"""Ranking data: a feature matrix, binary relevance, and which rows belong to which user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from structsvm_papk._types import Array
+from structsvm_papk.data import _products
+from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.origins import Origins, Spread, column_text, refuse_unresolved, spread_of
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.fingerprint import fingerprint_of
+
+POLICIES = ("exclude", "raise", "cap")
+_FINITE_CHECK_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Exclusions:
+    """How many users cannot be used, and why.
+
+    Attributes
+    ----------
+    needed : int
+        Negatives that a user needs: k, the training depth, or 1 where depths are capped.
+    n_users : int
+        Users in the data.
+    no_positive : ndarray of int
+        Indices of the users without a positive.
+    few_negatives : ndarray of int
+        Indices of the users with a positive but fewer negatives than needed.
+    setting : {'k', 'depth'}
+        Where the needed number comes from.
+    """
+
+    needed: int
+    n_users: int
+    no_positive: np.ndarray
+    few_negatives: np.ndarray
+    setting: str = "k"
+
+    @property
+    def n_used(self) -> int:
+        """Users that remain."""
+        return self.n_users - self.n_excluded
+
+    @property
+    def n_excluded(self) -> int:
+        """Users left out."""
+        return self.no_positive.size + self.few_negatives.size
+
+    def __str__(self) -> str:
+        if not self.n_excluded:
+            return "the only user used" if self.n_users == 1 else f"all {self.n_users} users used"
+        return (
+            f"{self.n_used} of {self.n_users} users used; left out: "
+            f"{self.no_positive.size} without a positive, "
+            f"{self.few_negatives.size} with fewer than {self.setting}={self.needed} negatives"
+        )
+
+
+class RankingData:
+    """Rows of features with binary relevance, grouped by user.
+
+    The matrix is kept as it is, in any row order: `rows` lists, user after user and positives
+    first, where each list position lives in `X`. Nothing is copied, except a CSR matrix that holds
+    an entry more than once or the entries of a row out of order: `X` is then its canonical form,
+    with entries summed, and the caller's matrix stays as it was.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features) or scipy CSR
+        float64 or float32, C or F order; other types are converted to float64, other sparse
+        formats to CSR. CSR with 2**31 or more stored values is supported (SciPy then uses 64-bit
+        indices).
+    y : array-like of shape (n_rows,)
+        Relevance: 0/1, -1/1 or booleans.
+    indptr : array-like of shape (n_users + 1,)
+        User u owns the rows ``indptr[u]:indptr[u + 1]``.
+    users : array-like of shape (n_users,), optional
+        The users' labels, for messages and reports; by default their indices.
+    user_weight : {'equal', 'positives'} or array-like of shape (n_users,), optional
+        What each user counts in means over users: the same (the paper), its number of positives,
+        or numbers above zero. Only their ratios matter.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n_rows,)
+        Row of `X` at each list position.
+    indptr : ndarray of int64, shape (n_users + 1,)
+        Bounds of each user in list positions.
+    n_pos, n_neg : ndarray of int64, shape (n_users,)
+        Positives (the first list positions of a user) and negatives (the rest).
+    users : ndarray of shape (n_users,)
+    user_weight : ndarray of float64, shape (n_users,), or None
+        None where all users count the same.
+    feature_names : sequence of str, optional
+        Names of the columns, for messages; None until someone sets them.
+
+    Raises
+    ------
+    InputError
+        Empty data, lengths that differ, NaN or infinite features, labels that are not binary.
+    """
+
+    feature_names: Any = None
+    _fingerprint: str | None = None
+    _spread: Spread | None = None
+    _origins: Origins | None = None
+    user_weight: Array | None = None
+
+    def __init__(
+        self,
+        X: Array,
+        y: ArrayLike,
+        indptr: Array,
+        users: Array | None = None,
+        user_weight: str | ArrayLike | None = None,
+    ) -> None:
+        X = _checked_matrix(X)
+        positive = _validation.check_labels(y, X.shape[0], name="labels y")
+        indptr = _validation.check_indptr(indptr, X.shape[0])
+        user_of_row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+        users = np.arange(indptr.size - 1) if users is None else _array(users, "users")
+        if users.shape != (indptr.size - 1,):
+            raise InputError(
+                f"users has {users.size} labels, but indptr describes {indptr.size - 1} users"
+            )
+        users = _validation.check_ids(users, users.size, "users")
+        self._assign(X, positive, user_of_row, users)
+        self.user_weight = self._checked_weight(user_weight)
+
+    @classmethod
+    def from_groups(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        user_weight: str | ArrayLike | None = None,
+    ) -> RankingData:
+        """Build from one group label per row, of any type and in any order.
+
+        Parameters
+        ----------
+        X, y
+            As for the class; data frames and series (pandas, polars) are taken as arrays.
+        groups : array-like of shape (n_rows,), optional
+            User label of each row; without it all rows are one list. Users are kept in sorted
+            order of their labels.
+        user_weight : {'equal', 'positives'} or array-like of shape (n_users,), optional
+            As for the class, in the order of `users`.
+
+        Raises
+        ------
+        InputError
+            As for the class; also missing (None, NaN) group labels.
+        """
+        X = _checked_matrix(X)
+        positive = _validation.check_labels(y, X.shape[0], name="labels y")
+        users, user_of_row = _encode_groups(groups, X.shape[0])
+        data = cls.__new__(cls)
+        data._assign(X, positive, user_of_row, users)
+        data.user_weight = data._checked_weight(user_weight)
+        return data
+
+    def _assign(self, X, positive, user_of_row, users):
+        self.X = X
+        self.users = users
+        # one stable integer sort: by user, positives before negatives
+        self.rows = np.argsort(2 * user_of_row + ~positive, kind="stable")
+        sizes = np.bincount(user_of_row, minlength=users.size)
+        self.indptr = np.concatenate([[0], np.cumsum(sizes)])
+        self.n_pos = np.bincount(user_of_row[positive], minlength=users.size)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.users.size
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return self.X.shape[1]
+
+    @property
+    def n_neg(self) -> Array:
+        """Negatives of each user."""
+        return np.diff(self.indptr) - self.n_pos
+
+    @property
+    def labels(self) -> Array:
+        """Relevance at each list position, as booleans."""
+        return np.arange(self.rows.size) < np.repeat(self.indptr[:-1] + self.n_pos, self.sizes)
+
+    @property
+    def sizes(self) -> Array:
+        """Rows of each user."""
+        return np.diff(self.indptr)
+
+    @property
+    def user_of_position(self) -> Array:
+        """Index of the user at each list position."""
+        return np.repeat(np.arange(self.n_users), self.sizes)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the features and lists, see `fingerprint_of`; users' labels do not count.
+
+        It is computed once: `X` must not be changed in place.
+        """
+        if self._fingerprint is None:
+            weight = () if self.user_weight is None else (self.user_weight,)
+            self._fingerprint = fingerprint_of(self.X, self.rows, self.indptr, self.n_pos, *weight)
+        return self._fingerprint
+
+    def spread(self) -> Spread:
+        """Sizes and spreads of the columns, computed once in a pass over the rows of the lists.
+
+        Raises
+        ------
+        InputError
+            A column whose values within a user differ by no more than its storage resolves.
+        """
+        if self._spread is None:
+            spread = spread_of(self.X, self.rows, self.indptr)
+            refuse_unresolved(self.X, self.rows, spread, self.feature_names)
+            self._spread = spread
+        return self._spread
+
+    def origins(self) -> Origins | None:
+        """What to subtract from each row where columns have large offsets, else None.
+
+        Each user's first row: for losses that depend on differences within a user only.
+        """
+        if self._origins is None and self.spread().from_origins:
+            first = self.rows[np.minimum(self.indptr[:-1], self.rows.size - 1)]
+            self._origins = Origins(np.repeat(first, self.sizes), self.spread().shifted)
+        return self._origins
+
+    def column_text(self, f: int) -> str:
+        """A column with its mean and spread, for messages."""
+        return column_text(self.X, self.rows, f, self.spread(), self.feature_names)
+
+    def scores(self, w: Array) -> Array:
+        """``X @ w`` at the list positions, shape (n_positions,), float64."""
+        out = np.empty(self.rows.size)
+        _products.scores(self.X, self.rows, self._checked_weights(w), 0, out.size, out)
+        return out
+
+    def pullback(self, coef: Array) -> Array:
+        """``X.T @ coef`` for coefficients at the list positions, shape (n_features,)."""
+        out = np.zeros(self.n_features)
+        _products.add_weighted_rows(self.X, self.rows, coef, 0, self.rows.size, out)
+        return out
+
+    def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
+        """The same lists with other weights of users; everything else is shared."""
+        other = self.subset(np.ones(self.n_users, dtype=bool))
+        other.user_weight = other._checked_weight(user_weight)
+        return other
+
+    def exclusions(self, needed: int, setting: str = "k") -> Exclusions:
+        """Users that have no positive or fewer negatives than needed, as `Exclusions`."""
+        if (
+            not isinstance(needed, (int, float, np.number))
+            or not 1 <= needed < np.inf
+            or int(needed) != needed
+        ):
+            raise InputError(f"{setting} must be a whole number of at least 1, got {needed!r}")
+        no_positive = self.n_pos == 0
+        few_negatives = ~no_positive & (self.n_neg < needed)
+        return Exclusions(
+            int(needed),
+            self.n_users,
+            np.flatnonzero(no_positive),
+            np.flatnonzero(few_negatives),
+            setting,
+        )
+
+    def usable(self, needed: int, policy: str = "exclude", setting: str = "k") -> RankingData:
+        """Restrict to the users with at least one positive and as many negatives as needed.
+
+        Parameters
+        ----------
+        needed : int
+            Negatives: k, the training depth, or 1.
+        policy : {'exclude', 'raise'}
+            Leave the other users out, or raise and name the first of them.
+
+        Returns
+        -------
+        RankingData
+            Shares `X` with this object; the object itself where no user is left out.
+
+        Raises
+        ------
+        InputError
+            needed < 1; no user remains; or, with ``policy='raise'``, some user cannot be used.
+        """
+        check_policy(policy)
+        excluded = self.exclusions(needed, setting)
+        if excluded.n_used == 0:
+            raise InputError(self._why_nothing_is_left(excluded))
+        if not excluded.n_excluded:
+            return self
+        if policy == "raise":
+            raise InputError(refusal(self.name_first(excluded), excluded))
+        keep = np.ones(self.n_users, dtype=bool)
+        keep[excluded.no_positive] = keep[excluded.few_negatives] = False
+        return self.subset(keep)
+
+    def subset(self, keep: Array) -> RankingData:
+        """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
+        part = RankingData.__new__(RankingData)
+        part.X = self.X
+        part.users, part.feature_names = self.users[keep], self.feature_names
+        part.rows = self.rows[np.repeat(keep, self.sizes)]
+        part.indptr = np.concatenate([[0], np.cumsum(self.sizes[keep])])
+        part.n_pos = self.n_pos[keep]
+        if self.user_weight is not None:
+            part.user_weight = self.user_weight[keep]
+        return part
+
+    def _checked_weight(self, given):
+        """Weights as an array, or None where all users weigh the same."""
+        if given is None or (isinstance(given, str) and given == "equal"):
+            return None
+        if isinstance(given, str):
+            if given != "positives":
+                raise InputError(
+                    f"unknown user_weight {given!r}; choose 'equal', 'positives' or numbers"
+                )
+            return self.n_pos.astype(np.float64)
+        try:
+            weight = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("user_weight must be 'equal', 'positives' or numbers") from None
+        if weight.shape != (self.n_users,):
+            raise InputError(
+                f"user_weight has shape {weight.shape}, but there are {self.n_users} users"
+            )
+        bad = np.flatnonzero(~(np.isfinite(weight) & (weight > 0.0)))
+        if bad.size:
+            user = self.users[bad[:1]].tolist()[0]
+            raise InputError(
+                f"the weight of user {user!r} is {weight[bad[0]]:g}; weights must be finite and "
+                "above zero (leave users out by leaving out their rows)"
+            )
+        return weight
+
+    def _why_nothing_is_left(self, excluded):
+        if excluded.no_positive.size == self.n_users:
+            return "no user has a positive: all labels are of one class"
+        if self.n_neg.max() == 0:
+            return "no user has a negative: all labels are of one class"
+        largest = self.n_neg[self.n_pos > 0].max()
+        return (
+            f"{excluded.setting}={excluded.needed} is larger than the number of negatives of every "
+            f"user with a positive (at most {largest}); choose {excluded.setting} <= {largest}"
+        )
+
+    def name_first(self, excluded: Exclusions) -> str:
+        """What is wrong with the first user that is left out; an empty text without one."""
+        if excluded.no_positive.size:
+            user = self.users[excluded.no_positive[:1]].tolist()[0]
+            return f"user {user!r} has no positive"
+        if excluded.few_negatives.size:
+            u = excluded.few_negatives[0]
+            user = self.users[[u]].tolist()[0]
+            return (
+                f"user {user!r} has {self.n_neg[u]} negatives, "
+                f"fewer than {excluded.setting}={excluded.needed}"
+            )
+        return ""
+
+    def _checked_weights(self, w):
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if w.shape != (self.n_features,):
+            raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
+        return w
+
+
+def check_policy(policy: str) -> None:
+    """Refuse an unknown policy about users that cannot be used."""
+    if policy not in POLICIES:
+        raise InputError(f"unknown policy {policy!r}; choose one of {', '.join(POLICIES)}")
+
+
+def refusal(first: str, excluded: Exclusions) -> str:
+    """What the policy 'raise' says; `first` tells of the first user that cannot be used."""
+    return f"{first} ({excluded}); use policy='exclude' to go on"
+
+
+def _checked_matrix(X):
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    X = X if sparse.issparse(X) else _array(X, "X")
+    if X.dtype.kind == "c":
+        raise InputError("X must be numeric and real, but it holds complex numbers")
+    if X.dtype not in (np.float64, np.float32):
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"X must be numeric: {error}") from None
+    if X.ndim != 2:
+        raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise InputError(f"X is empty: shape {X.shape}")
+    if sparse.issparse(X):
+        X = canonical_csr(X)
+    _refuse_non_finite(X)
+    return X
+
+
+def canonical_csr(X: Any) -> Any:
+    """CSR in which every entry is stored once and those of a row in order; X itself where it is.
+
+    What is stored several times is added up in float64, and stays float64.
+
+    Raises
+    ------
+    InputError
+        Indices that lead out of the arrays: SciPy lets them be, our kernels follow them.
+    """
+    csr = X.tocsr()
+    try:
+        csr.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"X is no valid CSR matrix: {error}") from None
+    if _rows_increase(csr.indices, csr.indptr):
+        return csr
+    csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
+    csr.sort_indices()
+    if _rows_increase(csr.indices, csr.indptr):
+        return csr
+    csr = csr.astype(np.float64)
+    csr.sum_duplicates()
+    return csr
+
+
+@njit(cache=True, nogil=True)
+def _rows_increase(indices, indptr):
+    """Whether the indices of every row increase; SciPy's own flag may be older than the arrays."""
+    for row in range(indptr.size - 1):
+        for e in range(indptr[row] + 1, indptr[row + 1]):
+            if indices[e] <= indices[e - 1]:
+                return False
+    return True
+
+
+def _array(values, name):
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked values; remove or impute them first")
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} must be a regular array: {error}") from None
+
+
+def _refuse_non_finite(X):
+    if sparse.issparse(X):
+        bad = np.flatnonzero(~np.isfinite(X.data))
+        if bad.size:
+            row = np.searchsorted(X.indptr, bad[0], side="right") - 1
+            _raise_non_finite(X.data[bad[0]], row, X.indices[bad[0]])
+        return
+    for start in range(0, X.shape[0], _FINITE_CHECK_ROWS):
+        finite = np.isfinite(X[start : start + _FINITE_CHECK_ROWS])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            _raise_non_finite(X[start + row, column], start + row, column)
+
+
+def _raise_non_finite(value, row, column):
+    raise InputError(
+        f"X holds {value} at row {row}, column {column} (counted from 0); "
+        "remove or impute missing and infinite values first"
+    )
+
+
+def _encode_groups(groups, n_rows):
+    if groups is None:
+        return np.zeros(1, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
+    return _validation.encode(_validation.check_ids(groups, n_rows))

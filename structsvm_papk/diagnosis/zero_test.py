@@ -1,0 +1,485 @@
+"""Is w = 0 the optimum? What a surrogate can say about data, before any training.
+
+Every surrogate has R(0) = 1, and near 0 every hinge is active, so that there
+``R(w) = 1 + D(w)`` with D positively homogeneous. With K_N the convex hull of the means of
+k negatives of a user, K_P the one of the means of beta positives, and h_K the support function of K
+(all averaged over users):
+
+    Avg, pAUC    D(w) = h_{K_N}(w) - mean(p) . w
+    TS           the same, each user weighing n_pos / beta
+    Max          D(w) = h_{K_N}(w) + h_{-K_P}(w)
+    Ramp         D(w) = h_{K_N}(w) - h_{K_P}(w)                  not convex
+    ClippedRamp  D(w) = -(mean of (p_(i) - q_(j))_+ over the selected pairs)
+
+For the first five ``R(w) >= 1 + D(w)`` everywhere. So w = 0 minimises ``alpha/2 ||w||^2 + R(w)``,
+for every alpha > 0, if and only if D >= 0; otherwise every w with D(w) < 0 is a way down from 0.
+For the convex ones that is whether 0 lies in the subdifferential K of R at 0, and its distance
+from there says how much there is to gain: by strong duality
+
+    min_w alpha/2 ||w||^2 + 1 + D(w)  =  1 - dist(0, K)^2 / (2 alpha)  <=  min_w F(w)
+
+ClippedRamp has R(0) = 1 as the largest value it can take: 0 is a minimiser only if no w puts any
+selected positive above any selected negative.
+
+A distance depends on the units of the features, the question whether it is zero does not: for an
+invertible matrix T, 0 is in K exactly if it is in T'K. So that no small feature is lost beside a
+large one, 0 counts as in K only where it is so to the tolerance in coordinates in which the items
+of a user spread about equally in all directions (`_Coordinates`).
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.diagnosis.min_norm import min_norm_point
+from structsvm_papk.errors import InputError
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.starts import logistic_regression
+from structsvm_papk.surrogates.base import make_surrogate
+
+SURROGATES = ("avg", "pauc", "ts", "max", "ramp", "clipped_ramp")
+_TOL = 1e-8
+_FEW_FEATURES = 500  # up to which directions are scaled, not features only
+_SAMPLE_ENTRIES = 1 << 21
+_LEAST_SPREAD = 1e-14  # of a direction, squared and relative to the largest
+_SUM_ROUNDING = 64 * np.finfo(float).eps  # of a slope, relative to the entries that it is made of
+_NO_FALL = 1e-12  # ClippedRamp this close to 1 may be 1
+_ROUNDS = 20
+_COLORS = ("#1b5e9b", "#dd6b1f", "#2a8a57", "#8f2d16", "#7a4fa3", "#555555")
+
+
+class Verdict(StrEnum):
+    """Whether w = 0 is optimal; each answer but the last has a proof."""
+
+    DEGENERATE = "degenerate"  # 0 is the exact minimiser for every alpha
+    INFORMATIVE = "informative"  # a direction lowers the surrogate
+    UNDECIDED = "undecided"  # no direction was found, and no proof that there is none
+
+
+_MARKERS = {
+    Verdict.DEGENERATE: ("o", True),
+    Verdict.INFORMATIVE: ("o", False),
+    Verdict.UNDECIDED: ("X", True),
+}
+
+
+@dataclass(frozen=True)
+class ZeroTest:
+    """Whether w = 0 minimises one risk.
+
+    Attributes
+    ----------
+    verdict : Verdict
+    distance : float
+        Distance of 0 from the subdifferential at 0, from above: the norm of an element of it. For
+        the surrogates that are not convex, of that of Avg, Max or a majorant, see `diagnose`; nan
+        where nothing was computed.
+    lower_bound : float
+        Of the distance: ``-D(direction)``, how fast the surrogate falls along `direction`.
+    direction : ndarray or None
+        Unit vector along which the surrogate falls from 0.
+    """
+
+    verdict: Verdict
+    distance: float
+    lower_bound: float
+    direction: np.ndarray | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Answer of `diagnose`.
+
+    Attributes
+    ----------
+    surrogate : str
+    k : int
+    n_users : int
+    joint : ZeroTest
+        All users with one w.
+    users : tuple of ZeroTest
+        Every user alone, with a w of its own; empty if not asked for.
+    labels : ndarray
+        The users' labels.
+    """
+
+    surrogate: str
+    k: int
+    n_users: int
+    joint: ZeroTest
+    users: tuple = field(default=(), repr=False)
+    labels: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def zero_is_optimal(self):
+        """True, False, or None where it is undecided."""
+        answers = {Verdict.DEGENERATE: True, Verdict.INFORMATIVE: False}
+        return answers.get(self.joint.verdict)
+
+    def share(self, verdict=Verdict.DEGENERATE):
+        """Share of the users with this verdict; nan where users were not tested."""
+        return np.mean([test.verdict == verdict for test in self.users]) if self.users else np.nan
+
+    def objective_bound(self, alpha):
+        """``max(0, 1 - distance^2 / (2 alpha))``: no w has a smaller objective (if convex)."""
+        if self.surrogate in ("ramp", "clipped_ramp"):
+            raise InputError(f"surrogate {self.surrogate!r} is not convex: there is no such bound")
+        return max(0.0, 1.0 - self.joint.distance**2 / (2 * alpha))
+
+    def as_dict(self):
+        """Plain values for JSON."""
+        return {
+            "surrogate": self.surrogate,
+            "k": self.k,
+            "n_users": self.n_users,
+            "zero_is_optimal": self.zero_is_optimal,
+            "verdict": str(self.joint.verdict),
+            "distance": self.joint.distance,
+            "distance_lower_bound": self.joint.lower_bound,
+            "users": {str(v): float(self.share(v)) for v in Verdict} if self.users else None,
+        }
+
+    def __str__(self):
+        words = {
+            Verdict.DEGENERATE: "w = 0 is optimal for every alpha",
+            Verdict.INFORMATIVE: "w = 0 is not optimal",
+            Verdict.UNDECIDED: "no direction improves on w = 0 as far as was searched",
+        }
+        text = f"{self.surrogate} at k={self.k}: {words[self.joint.verdict]}"
+        if self.users:
+            text += f"; alone, it is for {self.share():.0%} of {self.n_users} users"
+        return text
+
+
+def diagnose(risk, per_user=True, tol=_TOL):
+    """Find out whether w = 0 is optimal, for all users jointly and for every user alone.
+
+    Parameters
+    ----------
+    risk : EmpiricalRisk
+        Of any surrogate but 'ts_alg2'.
+    per_user : bool
+        Also test every user alone (some milliseconds each).
+    tol : float
+        0 counts as an element of the subdifferential where its distance is at most `tol` times the
+        largest subgradient that was met, both in the given coordinates and in such where the items
+        of a user spread equally in all directions. Scaling or mixing features changes nothing.
+
+    Returns
+    -------
+    Diagnosis
+        For convex surrogates every verdict is proven: by a subgradient at 0 of norm zero (up to
+        `tol`), or by a direction of descent. For Ramp, 'degenerate' is proven by showing every
+        positive of every user to lie in K_N, 'informative' by a direction, which is searched by
+        freezing the best positives; for ClippedRamp 'informative' is proven by a direction.
+
+    Raises
+    ------
+    InputError
+        Surrogate 'ts_alg2', which is not convex and not bounded by its slope at 0.
+    """
+    if risk.surrogate.name not in SURROGATES:
+        raise InputError(
+            f"no diagnosis of surrogate {risk.surrogate.name!r}; choose from "
+            f"{', '.join(SURROGATES)}"
+        )
+    users = ()
+    if per_user:
+        users = tuple(_test(_one_user(risk, u), tol) for u in range(risk.n_users))
+    joint = _test(risk, tol, users)
+    name, k = risk.surrogate.name, risk.surrogate.k
+    return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users)
+
+
+def diagnose_over_k(data, ks, surrogates=SURROGATES, per_user=True, callback=None):
+    """Diagnose several surrogates at several k.
+
+    Parameters
+    ----------
+    data : RankingData
+    ks : sequence of int
+    surrogates : sequence of str
+    per_user : bool
+    callback : callable, optional
+        Called with each `Diagnosis`.
+
+    Returns
+    -------
+    list of Diagnosis
+        For every k, one for each surrogate, over the users that have k negatives.
+    """
+    found = []
+    for k in ks:
+        for name in surrogates:
+            risk = EmpiricalRisk(make_surrogate(name, k), data)
+            found.append(diagnose(risk, per_user))
+            if callback is not None:
+                callback(found[-1])
+    return found
+
+
+def _one_user(risk, u):
+    data = risk.data
+    keep = np.zeros(data.n_users, dtype=bool)
+    keep[u] = True
+    rows = data.rows[data.indptr[u] : data.indptr[u + 1]]
+    part = RankingData.__new__(RankingData)
+    part.X, part.rows, part.users = data.X, rows, data.users[u : u + 1]
+    part.indptr, part.n_pos = np.array([0, rows.size]), data.n_pos[u : u + 1]
+    return EmpiricalRisk(risk.surrogate, part, "raise")
+
+
+def _test(risk, tol, users=()):
+    name = risk.surrogate.name
+    if risk.convex:
+        return _convex_test(_Slopes(risk), tol)
+    return _ramp_test(risk, tol, users) if name == "ramp" else _clipped_test(risk)
+
+
+class _Slopes:
+    """The support points of the subdifferential at 0: gradients at tiny w.
+
+    How tiny: let all scores be within s of 0. For TS, beta thresholds ``p - 1`` come first, then
+    the others, ``p``. A pooled block of a of the former and b of the latter has its mean within s
+    of ``-a/(a+b)``; the next threshold on its left is below that, and the next one on its right
+    above, as soon as ``2 s < min(a, b)/(a+b)``, which is at least 1/n_pos. So all of them pool, at
+    a threshold of ``mean(p) - beta/n_pos``, and a negative is above it if ``2 s < 1/n_pos``: all
+    pairs count, which makes the slope n_pos/beta times that of Avg. The other hinges are active as
+    soon as ``2 s < 1``. A tenth of what that allows is taken.
+    """
+
+    def __init__(self, risk):
+        self.risk = risk
+        self.n_features = risk.n_features
+        self.small = 0.05 / risk.data.n_pos.max()
+
+    def __call__(self, w):
+        scores = self.risk.scores(w)
+        largest = np.abs(scores).max()
+        if largest > 0.0:
+            scores *= self.small / largest
+        return self.risk.blocks_from_scores(scores)[1].sum(axis=0)
+
+
+def _convex_test(slopes, tol):
+    """Whether 0 is in the subdifferential; a second look in other coordinates where it seems so."""
+    noise = _rounding(slopes.risk)
+    nearest = min_norm_point(slopes, slopes.n_features, tol, noise=noise)
+    if nearest.direction is not None:
+        fall, w = nearest.lower_bound, nearest.direction
+        return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w)
+    there = _Coordinates(slopes)
+    again = min_norm_point(there, slopes.n_features, tol, noise=np.abs(there.T).T @ noise)
+    if again.direction is not None:
+        w = there.T @ again.direction
+        norm = np.linalg.norm(w)
+        fall = again.lower_bound / norm
+        return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w / norm)
+    inside = all(one.distance <= 10 * tol * one.scale for one in (nearest, again))
+    inside &= bool((noise <= 10 * tol * there.scale).all())  # otherwise X has too few digits
+    verdict = Verdict.DEGENERATE if inside else Verdict.UNDECIDED
+    return ZeroTest(verdict, nearest.distance, 0.0)
+
+
+def _rounding(risk):
+    """Bound of the rounding error of each entry of a slope: sums of multiples of rows of X."""
+    data = risk.data
+    largest = np.abs(data.X).max(axis=0)
+    largest = largest.toarray().ravel() if sparse.issparse(largest) else largest
+    heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
+    return _SUM_ROUNDING * 2 * heaviest * largest.astype(np.float64)
+
+
+class _Coordinates:
+    """The subdifferential in coordinates ``T'`` that suit the data.
+
+    First every feature is divided by its spread within users; then, unless there are too many
+    features, the directions of a sample's correlation matrix are by theirs. Directions with hardly
+    any spread are enlarged as far as the digits of X reach. T may be any invertible matrix; a
+    sample makes one that is good enough.
+    """
+
+    def __init__(self, slopes):
+        self.slopes, data = slopes, slopes.risk.data
+        rows, scale = _sample(data), _spread(data)
+        self.scale = scale
+        self.T = sparse.diags_array(1.0 / scale)
+        if scale.size <= _FEW_FEATURES:
+            correlation = (rows / scale).T @ (rows / scale) / max(1, rows.shape[0])
+            spread, basis = np.linalg.eigh(correlation)
+            floor = _LEAST_SPREAD * max(spread[-1], np.finfo(float).tiny)
+            self.T = (basis / np.sqrt(np.maximum(spread, floor))) / scale[:, None]
+
+    def __call__(self, w):
+        return self.T.T @ self.slopes(self.T @ w)
+
+
+def _spread(data):
+    """Root mean square of each feature less its mean within users; 1 for a constant one."""
+    total = np.zeros(data.n_features)
+    step = max(1, _SAMPLE_ENTRIES // data.n_features)
+    for u in range(data.n_users):
+        for first in range(data.indptr[u], data.indptr[u + 1], step):
+            rows = _centred(data, np.arange(first, min(first + step, data.indptr[u + 1])))
+            total += np.square(rows).sum(axis=0)
+    return np.sqrt(np.where(total > 0.0, total / data.rows.size, 1.0))
+
+
+def _sample(data):
+    """Some rows, less the mean of their user's: whole users if possible, spread over the data."""
+    wanted = max(1, _SAMPLE_ENTRIES // data.n_features)
+    step = -(-data.rows.size // wanted)
+    users = range(0, data.n_users, step) if data.n_users > step else range(data.n_users)
+    stride = 1 if data.n_users > step else step
+    parts = [np.arange(data.indptr[u], data.indptr[u + 1], stride) for u in users]
+    return np.vstack([_centred(data, part) for part in parts])
+
+
+def _centred(data, positions):
+    rows = data.X[data.rows[positions]]
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    rows = rows.astype(np.float64)
+    return rows - rows.mean(axis=0)
+
+
+def _ramp_test(risk, tol, users):
+    """Every positive inside K_N proves degeneracy; a direction, found by freezing, disproves it."""
+    if (risk.data.n_pos <= risk.surrogate.k).all():
+        return _convex_test(_Slopes(risk), tol)
+    if users and all(test.verdict == Verdict.DEGENERATE for test in users):
+        largest = max(test.distance for test in users)
+        return ZeroTest(Verdict.DEGENERATE, largest, 0.0)
+    start = _convex_test(_Slopes(_same_data(risk, "avg")), tol)
+    if start.verdict == Verdict.INFORMATIVE:  # Ramp falls at least as fast as Avg
+        return start
+    directions = [logistic_regression(risk.data, centred=True)]
+    if risk.n_users == 1:
+        directions = _positives_outside(risk, tol)
+        if not directions:
+            return ZeroTest(Verdict.DEGENERATE, start.distance, 0.0)
+    for w in directions:
+        found = _freeze_and_test(risk, w, tol)
+        if found.verdict == Verdict.INFORMATIVE:
+            return found
+    return ZeroTest(Verdict.UNDECIDED, start.distance, 0.0)
+
+
+def _freeze_and_test(risk, w, tol):
+    """Freeze the best positives at w, find the steepest descent of that majorant, and repeat.
+
+    The majorant's slope is never below the slope of Ramp, so its directions of descent are
+    directions of descent of Ramp, and freezing at them again is never less steep.
+    """
+    best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
+    for _ in range(_ROUNDS):
+        found = _convex_test(_Slopes(risk.majorant(w, "mixed")), tol)
+        if found.direction is None or found.lower_bound <= best.lower_bound * (1 + 1e-9):
+            return best
+        best, w = found, found.direction
+    return best
+
+
+def _positives_outside(risk, tol):
+    """For each positive of a single user outside K_N, a direction that separates it from K_N."""
+    data = risk.data
+    n_pos = int(data.n_pos[0])
+    found = []
+    for i in range(n_pos):
+        alone = RankingData.__new__(RankingData)
+        alone.X, alone.users, alone.n_pos = data.X, data.users, np.array([1])
+        alone.rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
+        alone.indptr = np.array([0, alone.rows.size])
+        slopes = _Slopes(EmpiricalRisk(make_surrogate("avg", risk.surrogate.k), alone, "raise"))
+        test = _convex_test(slopes, tol)
+        if test.verdict != Verdict.DEGENERATE:
+            found.append(test.direction)
+    return found
+
+
+def _same_data(risk, name):
+    surrogate = make_surrogate(name, risk.surrogate.k)
+    return EmpiricalRisk(surrogate, risk.data, "raise", risk.n_blocks, risk.n_threads)
+
+
+def _clipped_test(risk):
+    """Look for any w that puts a selected positive above a selected negative."""
+    best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
+    for w in _candidates(risk.data):
+        norm = np.linalg.norm(w)
+        if norm > 0.0:
+            slope = _clipped_slope(risk, w / norm)
+            if slope < -best.lower_bound:
+                best = ZeroTest(Verdict.INFORMATIVE, np.nan, -slope, w / norm)
+    return best
+
+
+def _candidates(data):
+    """A few likely directions, both ways; then the positives of one user, one by one."""
+    sides = [data.pullback(side / max(side.sum(), 1)) for side in (data.labels, ~data.labels)]
+    difference = sides[0] - sides[1]
+    yield from (difference, -difference)
+    logistic = logistic_regression(data, centred=True, max_iter=20)
+    yield from (logistic, -logistic)
+    if data.n_users == 1:
+        for i in range(min(int(data.n_pos[0]), 50)):
+            one = np.zeros(data.rows.size)
+            one[i] = 1.0
+            yield data.pullback(one) - sides[1]
+
+
+def _clipped_slope(risk, w):
+    """``D(w)``, from the value at a scale where no hinge has ended."""
+    scores = risk.scores(w)
+    largest = np.abs(scores).max()
+    if largest == 0.0:
+        return 0.0
+    values, _ = risk.user_values(scores * (0.25 / largest))
+    fall = 1.0 - risk.mean_over_users(values)
+    return -fall * largest / 0.25 if fall > _NO_FALL else 0.0
+
+
+def degeneracy_figure(diagnoses):
+    """Share of the users for whom w = 0 is optimal on its own, against k, for each surrogate.
+
+    Filled markers say that w = 0 is optimal for all users jointly, open ones that it is not, a
+    cross that it is undecided.
+
+    Parameters
+    ----------
+    diagnoses : list of Diagnosis
+        From `diagnose_over_k`, with users.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    axes = figure.subplots()
+    names = list(dict.fromkeys(one.surrogate for one in diagnoses))
+    ks = sorted({one.k for one in diagnoses})
+    room = 0.08 * min(np.diff(ks), default=1)  # lines that coincide stay visible side by side
+    for place, name in enumerate(names):
+        own = [one for one in diagnoses if one.surrogate == name]
+        color, shift = _COLORS[place % len(_COLORS)], room * (place - (len(names) - 1) / 2)
+        x = [one.k + shift for one in own]
+        axes.plot(x, [one.share() for one in own], "-", color=color, label=name)
+        for at, one in zip(x, own, strict=True):
+            marker, fill = _MARKERS[one.joint.verdict]
+            face = color if fill else "white"
+            axes.plot(at, one.share(), marker, color=color, mfc=face, ms=7, zorder=3)
+    axes.set_xticks(ks)
+    axes.set(
+        xlabel="k",
+        ylabel="share of users for whom\nw = 0 is optimal",
+        ylim=(-0.04, 1.04),
+        title="filled: w = 0 is optimal for all users jointly; cross: undecided",
+    )
+    axes.grid(alpha=0.25)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center")
+    return figure

@@ -1,0 +1,137 @@
+"""Folders that belong to one run, and the finished parts that it keeps there."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.atomic import remove_leftovers, write_atomically
+
+RECORD = "run.json"
+_AGE = 3600.0  # seconds after which no process can still be writing a part
+
+
+def claim(folder, identity):
+    """Make a folder this run's, or make sure that it is.
+
+    Parameters
+    ----------
+    folder : path-like
+        New, empty, or claimed before with the same identity.
+    identity : dict
+        What runs must share to use one folder; of what JSON can say.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    InputError
+        The folder belongs to another run, or to nothing that is known, or cannot be written.
+    """
+    folder, identity = Path(folder), json.loads(json.dumps(identity))
+    record = folder / RECORD
+    check_folder(folder)
+    if record.is_file():
+        _refuse_other(record, identity)
+        return folder
+    if folder.is_dir() and any(not _is_unfinished_claim(path) for path in folder.iterdir()):
+        raise InputError(
+            f"{folder} is not empty and holds no {RECORD}, so it is no folder of an earlier run; "
+            "choose a new folder"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror}") from None
+    write_atomically(record, json.dumps(identity, indent=1).encode())
+    return folder
+
+
+def check_folder(folder):
+    """Raise `InputError` where a path is taken by something that is no folder."""
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise InputError(f"{folder} is no folder")
+
+
+class Cells:
+    """Finished parts of a run, one JSON file each; what is there is not computed again.
+
+    Parameters
+    ----------
+    folder : path-like, optional
+        See `claim`; without it nothing is kept.
+    identity : dict, optional
+        See `claim`.
+    """
+
+    def __init__(self, folder=None, identity=None):
+        self.folder = None if folder is None else claim(folder, identity) / "cells"
+        if self.folder is not None:
+            _make(self.folder)
+            remove_leftovers(self.folder, _AGE)
+
+    def path(self, key):
+        """File of a part; the key is of what JSON can say."""
+        name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:20]
+        return self.folder / f"{name}.json"
+
+    def load(self, key):
+        """What a part gave, or None where it is not there.
+
+        Raises
+        ------
+        InputError
+            The file is damaged.
+        """
+        if self.folder is None or not self.path(key).is_file():
+            return None
+        try:
+            return json.loads(self.path(key).read_text())
+        except (OSError, ValueError):
+            raise InputError(f"{self.path(key)} is damaged; delete it and run again") from None
+
+    def save(self, key, content):
+        """Keep what a part gave: a dict or list of what JSON can say."""
+        if self.folder is not None:
+            write_atomically(self.path(key), json.dumps(content, default=_plain).encode())
+
+    def get(self, key, compute):
+        """What a part gave, computed and kept where it is not there."""
+        found = self.load(key)
+        if found is None:
+            found = compute()
+            self.save(key, found)
+        return found
+
+
+def _is_unfinished_claim(path):
+    """Whether a process was killed in the middle of `claim`."""
+    return path.match(f".{RECORD}.*.tmp")
+
+
+def _plain(value):
+    """NumPy's numbers, which JSON does not know."""
+    return value.item()
+
+
+def _make(folder):
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror}") from None
+
+
+def _refuse_other(record, identity):
+    try:
+        found = json.loads(record.read_text())
+    except (ValueError, OSError):
+        raise InputError(f"{record} cannot be read; choose a new folder") from None
+    found = found if isinstance(found, dict) else {}
+    other = [key for key in {**identity, **found} if found.get(key) != identity.get(key)]
+    if other:
+        raise InputError(
+            f"{record.parent} belongs to another run: {', '.join(other)} differ; results are not "
+            "mixed, choose another folder"
+        )

@@ -1,0 +1,208 @@
+"""Model files: one array and a JSON description in the safetensors layout, see `tensor_file`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._types import PathLike
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.tensors import TensorFile, package_version
+
+_FILE = TensorFile("model", version=1)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A trained linear ranker: a row scores ``x . coef``; no intercept, ranking ignores it.
+
+    Attributes
+    ----------
+    coef : ndarray of float64, shape (n_features,)
+    k : int
+        Number of recommended items that it was trained for.
+    surrogate, solver : str
+        By name.
+    alpha : float
+        Regularisation strength.
+    certificate : dict
+        objective, lower_bound (None: not known), gap (None: not known), status, converged, n_iter.
+    feature_names : tuple of str, or None
+        Columns, where the training data named them.
+    first_index : int or None
+        svmlight index of the first feature, where the training data was svmlight.
+    relevance_threshold : float or None
+        Labels of at least this were relevant; None: the labels were binary.
+    depth : int, float or None
+        Training depth, see `Surrogate`.
+    user_weight : str
+        'equal' or 'positives'.
+    package_version : str
+        The version that wrote the file.
+    """
+
+    coef: np.ndarray
+    k: int
+    surrogate: str
+    alpha: float
+    solver: str
+    certificate: dict
+    feature_names: tuple | None = None
+    first_index: int | None = None
+    relevance_threshold: float | None = None
+    depth: int | float | None = None
+    user_weight: str = "equal"
+    package_version: str = ""
+
+    @property
+    def n_features(self) -> int:
+        """Length of coef."""
+        return self.coef.size
+
+
+def certificate_of(result: Any) -> dict[str, Any]:
+    """What a `SolverResult` proves, as plain values: infinities become None."""
+    return {
+        "objective": float(result.objective),
+        "lower_bound": _finite_or_none(result.lower_bound),
+        "gap": _finite_or_none(result.gap),
+        "status": str(result.status),
+        "converged": bool(result.converged),
+        "n_iter": int(result.n_iter),
+    }
+
+
+def _finite_or_none(value):
+    return float(value) if math.isfinite(value) else None
+
+
+def save_model(path: PathLike, model: Any) -> None:
+    """Write a `Model`; an existing file is replaced in one step or kept.
+
+    Raises
+    ------
+    InputError
+        The path cannot be written.
+    """
+    write_atomically(path, _FILE.encoded(_description(model), {"coef": model.coef}))
+
+
+def load_model(path: PathLike) -> Model:
+    """Read a `Model`.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is no model file, is damaged, or of a later format.
+    """
+    description, arrays = _FILE.read(path)
+    coef = _checked_coef(path, arrays)
+    model = _model_from(path, description, coef)
+    if model.feature_names is not None and len(model.feature_names) != coef.size:
+        raise _FILE.damaged(
+            path, f"{len(model.feature_names)} feature names, {coef.size} coefficients"
+        )
+    return model
+
+
+def _description(model):
+    return {
+        "k": int(model.k),
+        "surrogate": model.surrogate,
+        "alpha": float(model.alpha),
+        "solver": model.solver,
+        "certificate": model.certificate,
+        "feature_names": None if model.feature_names is None else list(model.feature_names),
+        "first_index": model.first_index,
+        "relevance_threshold": model.relevance_threshold,
+        "depth": model.depth,
+        "user_weight": model.user_weight,
+        "package_version": model.package_version or package_version(),
+    }
+
+
+def _checked_coef(path, arrays):
+    coef = arrays.get("coef")
+    if len(arrays) != 1 or coef is None or coef.ndim != 1 or not coef.size:
+        raise _FILE.damaged(path, "it does not hold one vector of coefficients")
+    if not np.isfinite(coef).all():
+        raise _FILE.damaged(path, "a coefficient is not finite")
+    return coef.astype(np.float64)
+
+
+def _model_from(path, description, coef):
+    try:
+        return Model(
+            coef=coef,
+            k=_whole(description["k"], 1),
+            surrogate=_a(str, description["surrogate"]),
+            alpha=_strength(description["alpha"]),
+            solver=_a(str, description["solver"]),
+            certificate=_certificate_from(_a(dict, description["certificate"])),
+            feature_names=_names_from(description.get("feature_names")),
+            first_index=_optional(_whole, description["first_index"]),
+            relevance_threshold=_optional(_number, description["relevance_threshold"]),
+            depth=_optional(_depth, description.get("depth")),
+            user_weight=_a(str, description.get("user_weight", "equal")),
+            package_version=_a(str, description["package_version"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
+
+
+def _certificate_from(entries):
+    return {
+        "objective": _number(entries["objective"]),
+        "lower_bound": _optional(_number, entries["lower_bound"]),
+        "gap": _optional(_number, entries["gap"]),
+        "status": _a(str, entries["status"]),
+        "converged": _a(bool, entries["converged"]),
+        "n_iter": _whole(entries["n_iter"]),
+    }
+
+
+def _names_from(names):
+    if names is None:
+        return None
+    names = tuple(_a(str, name) for name in _a(list, names))
+    if len(set(names)) < len(names):
+        raise ValueError("a feature name appears twice")
+    return names
+
+
+def _a(types, value):
+    if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+        raise TypeError(f"unexpected {type(value).__name__}")
+    return value
+
+
+def _whole(value, least=0):
+    if not least <= _a(int, value) < 2**63:
+        raise ValueError("a whole number is out of range")
+    return value
+
+
+def _number(value):
+    value = float(_a((int, float), value))
+    if not math.isfinite(value):
+        raise ValueError("a number is not finite")
+    return value
+
+
+def _depth(value):
+    if not _number(value) > 0:
+        raise ValueError("a depth is not positive")
+    return value
+
+
+def _strength(value):
+    if not _number(value) >= 0:
+        raise ValueError("a strength is negative")
+    return float(value)
+
+
+def _optional(check, value):
+    return None if value is None else check(value)

@@ -1,0 +1,1 @@
+"""Sockets of other libraries: evaluation callables for LightGBM, XGBoost and CatBoost."""

@@ -1,0 +1,140 @@
+"""The metrics as callables for other libraries' training loops, so that they drive early stopping.
+
+Each maker takes a metric name and the options of `evaluate`. The value is the mean over users by
+the table's rule. Rows of a user must be adjacent, as these libraries demand.
+
+============ =====================================================================================
+LightGBM     `lightgbm_eval_metric` for `LGBMRanker.fit(eval_metric=..)`, `lightgbm_feval` for
+             `lightgbm.train(feval=..)`
+XGBoost      `xgboost_custom_metric` for `xgboost.train(custom_metric=..)` with
+             `EarlyStopping(maximize=True)`, `xgboost_eval_metric` for `XGBRanker(eval_metric=..)`
+CatBoost     `CatBoostMetric` for `CatBoostRanker(eval_metric=..)`
+============ =====================================================================================
+"""
+
+import numpy as np
+
+from structsvm_papk.data.validation import check_ids, encode
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics.table import evaluate
+
+
+def _mean(name, scores, labels, sizes, options):
+    bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    return evaluate([name], scores, labels, indptr=bounds, **options).mean(name)
+
+
+def _larger_is_better(options):
+    return options.get("gain", True)
+
+
+def lightgbm_eval_metric(name, **options):
+    """Callable (y_true, y_pred, weight, group) -> (name, value, is_higher_better)."""
+
+    def eval_metric(y_true, y_pred, weight, group):
+        if group is None:
+            raise InputError("the metric needs groups; use LGBMRanker with group and eval_group")
+        return name, _mean(name, y_pred, y_true, group, options), _larger_is_better(options)
+
+    return eval_metric
+
+
+def lightgbm_feval(name, **options):
+    """Callable (preds, eval_data) -> (name, value, is_higher_better)."""
+
+    def feval(preds, eval_data):
+        sizes = eval_data.get_group()
+        if sizes is None:
+            raise InputError("the metric needs groups; give Dataset(.., group=sizes)")
+        value = _mean(name, preds, eval_data.get_label(), sizes, options)
+        return name, value, _larger_is_better(options)
+
+    return feval
+
+
+def xgboost_custom_metric(name, **options):
+    """Callable (predt, dmatrix) -> (name, value) for `xgboost.train`."""
+
+    def custom_metric(predt, dmatrix):
+        bounds = dmatrix.get_uint_info("group_ptr")
+        if bounds.size < 2:
+            raise InputError("the metric needs groups; give DMatrix(.., qid=users)")
+        return name, _mean(name, predt, dmatrix.get_label(), np.diff(bounds), options)
+
+    return custom_metric
+
+
+def xgboost_eval_metric(name, **options):
+    """Callable (y_true, y_score) -> value of one user, for `XGBRanker`, which averages itself.
+
+    A user that the rules leave out counts 0 here: the library's mean is the mean over the used
+    users times their share, so the best iteration is the same. `XGBRanker` minimises callables
+    unless the callback `EarlyStopping(maximize=True)` is given.
+    """
+
+    def eval_metric(y_true, y_score):
+        return float(np.nan_to_num(_mean(name, y_score, y_true, [len(y_true)], options)))
+
+    eval_metric.__name__ = name
+    return eval_metric
+
+
+class CatBoostMetric:
+    """Metric object for CatBoost, which passes no groups: they are given here.
+
+    Parameters
+    ----------
+    name : str
+    groups : list of array-like
+        The `group_id` of every pool that is evaluated, for example [train, valid]; told apart by
+        the number of rows, and by the labels where two have as many.
+    labels : list of array-like, optional
+        Labels of the same pools; needed where two pools have equally many rows.
+    **options
+        Of `evaluate`.
+    """
+
+    no_jit = True
+
+    def __init__(self, name, groups, labels=None, **options):
+        self.name = name
+        self.options = options
+        self.bounds = [_adjacent(check_ids(g, len(g))) for g in groups]
+        self.labels = None if labels is None else [np.asarray(y, dtype=float) for y in labels]
+
+    def is_max_optimal(self):
+        """Whether larger is better."""
+        return _larger_is_better(self.options)
+
+    def evaluate(self, approxes, target, weight):
+        """(value, 1) of one pool."""
+        sizes = np.diff(self._bounds_of(np.asarray(target)))
+        return _mean(
+            self.name, np.asarray(approxes[0]), np.asarray(target), sizes, self.options
+        ), 1.0
+
+    def get_final_error(self, error, weight):
+        """The value."""
+        return error / weight
+
+    # CatBoost looks for this on each method
+    evaluate.no_jit = is_max_optimal.no_jit = get_final_error.no_jit = True  # type: ignore[attr-defined]
+
+    def _bounds_of(self, target):
+        found = [i for i, bounds in enumerate(self.bounds) if bounds[-1] == target.size]
+        if len(found) > 1 and self.labels is not None:
+            found = [i for i in found if np.array_equal(self.labels[i], target)][:1]
+        if not found:
+            raise InputError(f"no groups were given for a pool of {target.size} rows")
+        if len(found) > 1:
+            raise InputError(f"two pools have {target.size} rows; give labels to tell them apart")
+        return self.bounds[found[0]]
+
+
+def _adjacent(groups):
+    """Row bounds of groups that stand together."""
+    users, codes = encode(groups)
+    starts = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    if starts.size + 1 != users.size:
+        raise InputError("the rows of a user must be adjacent; sort the pool by group_id")
+    return np.concatenate([[0], starts, [groups.size]])

@@ -1,0 +1,275 @@
+"""Scores and labels of many users as contiguous lists, checked once."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.validation import rows_of
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import _kernels
+
+
+@dataclass(frozen=True)
+class RankedLists:
+    """Rows sorted by user.
+
+    Attributes
+    ----------
+    users : ndarray
+        Sorted unique group labels.
+    indptr : ndarray of int64, shape (n_users + 1,)
+        User u owns the rows indptr[u] .. indptr[u+1]-1.
+    scores : ndarray of float64, shape (n_rows,)
+    relevant : ndarray of uint8, shape (n_rows,)
+    gains : ndarray of float64 or None
+        Graded gains for NDCG; None where they equal `relevant`.
+    lengths : ndarray of int64, shape (n_users,) or (0,)
+        Places shown of each list; empty when lists are complete.
+    """
+
+    users: np.ndarray
+    indptr: np.ndarray
+    scores: np.ndarray
+    relevant: np.ndarray
+    gains: np.ndarray | None
+    lengths: np.ndarray
+
+    @property
+    def n_users(self):
+        """Number of lists."""
+        return self.indptr.size - 1
+
+    def pooled(self):
+        """All rows as one list."""
+        if self.lengths.size:
+            raise InputError("a pooled mean needs complete lists; list_length was given")
+        whole = np.array([0, self.scores.size], dtype=np.int64)
+        return RankedLists(
+            np.zeros(1, dtype=int), whole, self.scores, self.relevant, self.gains, self.lengths
+        )
+
+
+def build(
+    scores,
+    labels,
+    groups=None,
+    *,
+    indptr=None,
+    list_length=None,
+    relevance_threshold=None,
+    gains=None,
+    need_binary=True,
+    n_threads=None,
+):
+    """RankedLists of row arrays.
+
+    Parameters
+    ----------
+    scores : array-like of float, shape (n_rows,)
+        Infinite scores order as usual; NaN is refused, and numbers that only more than double
+        precision tells apart.
+    labels : array-like, shape (n_rows,)
+        0/1, -1/1 or bool; graded labels need `relevance_threshold`.
+    groups : array-like, shape (n_rows,), optional
+        User of each row, any dtype and order. None with `indptr` None: one list.
+    indptr : array-like of int, shape (n_users + 1,), optional
+        Rows already sorted by user.
+    list_length : int or array-like of int, shape (n_users,), optional
+        How many top places of each list were shown.
+    relevance_threshold : float, optional
+        A row is relevant when its label is at least this.
+    gains : {"linear", "exponential"} or callable, optional
+        Graded gain of a label for NDCG. Default: linear on graded labels.
+    need_binary : bool
+        Whether graded labels without a threshold are an error.
+    n_threads : int, optional
+        Default: one per processor.
+    """
+    scores = _validation.check_scores(scores, groups)
+    labels = _validation.check_grades(labels, scores.size, groups=groups)
+    users, bounds, sorter = group_rows(groups, indptr, scores.size, n_threads)
+    binary = _validation.is_binary(labels)
+    if need_binary or relevance_threshold is not None or binary:
+        relevant = _validation.relevance(labels, relevance_threshold).view(np.uint8)
+    else:
+        relevant = (labels > 0).view(np.uint8)
+    grades = (labels > 0).view(np.uint8) if binary else labels  # -1 has the gain of 0
+    graded = _graded_gains(grades, relevant, gains)
+    if sorter is not None:
+        scores, relevant = sorter.place(scores, relevant)
+        graded = None if graded is None else graded[sorter.order()]
+    return RankedLists(users, bounds, scores, relevant, graded, _lengths(list_length, users))
+
+
+def _graded_gains(labels, relevant, gains):
+    if gains is None or gains == "linear":
+        found = labels
+    elif gains == "exponential":
+        found = np.exp2(labels.astype(np.float64)) - 1.0
+    elif callable(gains):
+        found = np.asarray(gains(labels), dtype=np.float64)
+    else:
+        raise InputError(f"gains={gains!r} is not known; choose linear, exponential or a function")
+    if np.array_equal(found, relevant):
+        return None
+    found = found.astype(np.float64, copy=False)
+    bad = ~(np.isfinite(found) & (found >= 0))
+    if found.shape != labels.shape or bad.any():
+        raise InputError(
+            f"NDCG gains must be finite and at least 0; they are not in {rows_of(bad)}"
+        )
+    return np.ascontiguousarray(found)
+
+
+def group_rows(groups, indptr, n_rows, n_threads=None):
+    """Sorted unique users, their row bounds, and a Sorter (None when rows are sorted)."""
+    if groups is not None and indptr is not None:
+        raise InputError("give either groups or indptr, not both")
+    if indptr is not None:
+        bounds = _validation.check_indptr(indptr, n_rows)
+        return np.arange(bounds.size - 1), bounds, None
+    if groups is None:
+        return np.zeros(1, dtype=np.int64), np.array([0, n_rows], dtype=np.int64), None
+    groups = _validation.check_ids(groups, n_rows)
+    users, sorter, in_order = grouped(groups, n_threads or os.cpu_count() or 1)
+    return users, sorter.bounds, None if in_order else sorter
+
+
+@dataclass(frozen=True)
+class Sorter:
+    """A stable counting sort of the rows by user, in parts that threads can place at once.
+
+    Attributes
+    ----------
+    codes : ndarray of int64, shape (n_rows,)
+        User index of each row.
+    counts : ndarray of int64, shape (n_parts, n_users)
+        Rows of each user in each part.
+    cuts : ndarray of int64, shape (n_parts + 1,)
+        The parts of the rows.
+    """
+
+    codes: np.ndarray
+    counts: np.ndarray
+    cuts: np.ndarray
+
+    @property
+    def bounds(self):
+        """Row bounds of the users after sorting."""
+        return np.concatenate([[0], np.cumsum(self.counts.sum(axis=0))])
+
+    def _starts(self):
+        """Where each part's first row of each user goes."""
+        before = np.cumsum(self.counts, axis=0) - self.counts
+        return before + self.bounds[:-1]
+
+    def place(self, scores, relevant):
+        """Both arrays in sorted order."""
+        out = np.empty_like(scores), np.empty_like(relevant)
+        starts = self._starts()
+
+        def one(part):
+            rows = slice(self.cuts[part], self.cuts[part + 1])
+            _kernels.scatter_rows(
+                self.codes[rows], starts[part], scores[rows], relevant[rows], *out
+            )
+
+        _in_threads(one, self.counts.shape[0])
+        return out
+
+    def order(self):
+        """The permutation that sorts."""
+        order = np.empty(self.codes.size, dtype=np.int64)
+        _kernels.stable_order(self.codes, self.bounds[:-1].copy(), order)
+        return order
+
+
+def _in_threads(work, n_parts):
+    if n_parts == 1:
+        work(0)
+        return
+    with ThreadPoolExecutor(n_parts) as pool:
+        list(pool.map(work, range(n_parts)))
+
+
+def count_codes(codes, n_users, n_threads=1):
+    """Sorter of the codes, and whether they increase already."""
+    n_parts = n_threads if codes.size >= max(n_threads * n_users, 1 << 16) else 1
+    cuts = np.linspace(0, codes.size, n_parts + 1).astype(np.int64)
+    counts = np.zeros((n_parts, n_users), dtype=np.int64)
+    in_order = np.zeros(n_parts, dtype=bool)
+
+    def one(part):
+        start = cuts[part] - (part > 0)
+        in_order[part] = _kernels.count_rows(codes, start, cuts[part], cuts[part + 1], counts[part])
+
+    _in_threads(one, n_parts)
+    return Sorter(codes, counts, cuts), bool(in_order.all())
+
+
+def grouped(groups, n_threads=1):
+    """Users, Sorter and whether the rows are sorted already; for checked ids."""
+    if groups.dtype.kind in "iu":
+        low, high = int(groups.min()), int(groups.max())
+        if high - low <= 4 * groups.size + 1024:
+            return _grouped_by_counting(groups, low, high - low + 1, n_threads)
+    users, codes = _validation.encode(groups)
+    return users, *count_codes(codes, users.size, n_threads)
+
+
+def _grouped_by_counting(groups, low, n_values, n_threads):
+    """Labels that span a range near the number of rows need no sorting."""
+    shifted = _shifted(groups, low)
+    sorter, in_order = count_codes(shifted, n_values, n_threads)
+    present = sorter.counts.any(axis=0)
+    users = _shifted_back(np.flatnonzero(present), low, groups.dtype)
+    if users.size < n_values:
+        rank = np.cumsum(present) - 1
+        sorter = Sorter(rank[shifted], sorter.counts[:, present], sorter.cuts)
+    return users, sorter, in_order
+
+
+def _shifted(groups, low):
+    """Labels minus the smallest, as int64."""
+    if groups.dtype.kind == "u":
+        return (groups - groups.dtype.type(low)).astype(np.int64)
+    groups = groups.astype(np.int64, copy=False)
+    return groups if low == 0 else groups - low
+
+
+def _shifted_back(values, low, dtype):
+    """The labels that `_shifted` came from."""
+    wide = np.uint64 if dtype.kind == "u" else np.int64
+    return (values.astype(wide) + wide(low)).astype(dtype)
+
+
+def _lengths(list_length, users):
+    if list_length is None:
+        return np.empty(0, dtype=np.int64)
+    lengths = np.asarray(list_length)
+    if lengths.dtype.kind not in "iu":
+        raise InputError(f"list_length must be whole numbers, not {lengths.dtype}")
+    if lengths.ndim and lengths.shape != (users.size,):
+        raise InputError(f"list_length has shape {lengths.shape}; give one per user, {users.size}")
+    lengths = np.broadcast_to(lengths, users.shape).astype(np.int64)
+    if (lengths < 0).any():
+        raise InputError(f"list_length is negative for user {users[np.argmax(lengths < 0)]!r}")
+    return lengths
+
+
+def run_over_users(lists, kernel, n_threads=None):
+    """Call `kernel(start, stop)` on disjoint ranges of users that hold about equally many rows."""
+    n_threads = n_threads or os.cpu_count() or 1
+    if n_threads == 1 or lists.n_users == 1 or lists.scores.size < 1 << 14:
+        kernel(0, lists.n_users)
+        return
+    wanted = np.linspace(0, lists.scores.size, 4 * n_threads + 1)
+    cuts = np.unique(np.searchsorted(lists.indptr, wanted))
+    cuts[0], cuts[-1] = 0, lists.n_users
+    with ThreadPoolExecutor(n_threads) as pool:
+        for done in [pool.submit(kernel, a, b) for a, b in pairwise(cuts)]:
+            done.result()

@@ -1,0 +1,281 @@
+"""Dask arrays and data frames as partitions of whole users on the workers.
+
+A block of a collection may hold a part of a user's rows. Every user goes to the block that holds
+most of them; only the rows that are elsewhere move. Nothing but the users' labels and counts comes
+to this process.
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.ranking_data import RankingData, _refuse_non_finite
+from structsvm_papk.errors import InputError
+from structsvm_papk.oracles.dask_risk import connect
+
+
+def is_dask(values):
+    """Whether this is a Dask array or data frame; Dask need not be installed."""
+    return hasattr(values, "__dask_graph__")
+
+
+@contextmanager
+def current_client():
+    """The current Dask client, or an own one in this process for as long as the context lasts."""
+    try:
+        from distributed import get_client
+
+        client = get_client()
+    except (ImportError, ValueError):
+        with connect() as client:
+            yield client
+    else:
+        yield client
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows of a collection, in memory."""
+
+    X: object
+    y: np.ndarray
+    groups: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What this process learns of a block: its classes, and how many rows of which user it has."""
+
+    n_features: int
+    classes: np.ndarray
+    users: np.ndarray
+    counts: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of whole users on a worker, to be loaded by `DaskRisk`."""
+
+    rows: _Rows
+    relevant_from: float
+
+    def load(self):
+        rows = self.rows
+        return RankingData.from_groups(rows.X, rows.y >= self.relevant_from, rows.groups)
+
+
+class DaskLists:
+    """X, y and groups of Dask collections, in blocks on the workers.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    X : dask array of shape (n_rows, n_features) or data frame
+        Blocks may be dense or CSR.
+    y, groups : dask array or series, or anything array-like, of shape (n_rows,)
+        Unknown chunk sizes are computed where they are needed to bring the blocks in line.
+
+    Attributes
+    ----------
+    sample : array or data frame without rows
+        What X looks like.
+    classes : ndarray
+        The labels that occur in y.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, labels or users that are missing, no users.
+    """
+
+    def __init__(self, client, X, y, groups):
+        if groups is None:
+            raise InputError(
+                "Dask collections need groups: without them all rows are one list, which cannot be "
+                "spread over workers"
+            )
+        self.client = client
+        self.sample = _sample(X)
+        self._blocks = client.compute(_row_blocks(X, y, groups))
+        looks = client.gather(client.map(_look, self._blocks, pure=False))
+        filled = [b for b, look in enumerate(looks) if look.users.size]
+        self._blocks = [self._blocks[b] for b in filled]
+        self._looks = [looks[b] for b in filled]
+        if not filled:
+            raise InputError("X has no rows")
+        self.classes = np.unique(np.concatenate([look.classes for look in self._looks]))
+        if not _validation.same_kind(*(look.users for look in self._looks)):
+            raise _other_types("some blocks hold text, others numbers")
+
+    def partitions(self, relevant_from, repartition=True):
+        """Futures of partitions of whole users, for `DaskRisk`.
+
+        Parameters
+        ----------
+        relevant_from : float
+            The smallest label that is relevant.
+        repartition : bool
+            Whether rows of users in several blocks may be moved.
+
+        Raises
+        ------
+        InputError
+            A user is in several blocks, and rows may not be moved.
+        """
+        block, owner, users = self._owners()
+        away = block != owner
+        if away.any() and not repartition:
+            entry = np.flatnonzero(away)[0]
+            pair = (block[entry], owner[entry])
+            raise InputError(
+                f"the rows of user {users[entry : entry + 1].tolist()[0]!r} are in several blocks "
+                f"({min(pair)} and {max(pair)}, counted from 0 without empty ones); "
+                "repartition the collection so that every user is in one block, or let it be done "
+                "(repartition=True)"
+            )
+        pieces = {}
+        for source, target in np.unique(np.column_stack([block[away], owner[away]]), axis=0):
+            moved = users[away & (block == source) & (owner == target)]
+            piece = self.client.submit(_take, self._blocks[source], moved, pure=False)
+            pieces.setdefault(int(target), []).append(piece)
+        parts = []
+        for b in range(len(self._blocks)):
+            gone = users[away & (block == b)]
+            if gone.size < (block == b).sum():
+                parts.append(
+                    self.client.submit(
+                        _part, relevant_from, gone, self._blocks[b], *pieces.get(b, []), pure=False
+                    )
+                )
+        return parts
+
+    def _owners(self):
+        """Block, owning block and label of every (block, user) that occurs."""
+        block = np.repeat(np.arange(len(self._looks)), [look.users.size for look in self._looks])
+        counts = np.concatenate([look.counts for look in self._looks])
+        users = _validation.joined(*(look.users for look in self._looks))
+        _, codes = _sorted(users, return_inverse=True)
+        # most rows first; where blocks hold as many, they take turns
+        order = np.lexsort(((block - codes) % len(self._looks), -counts, codes))
+        first = np.append(True, np.diff(codes[order]) > 0)
+        return block, block[order[first]][codes], users
+
+
+def _sample(X):
+    """What X looks like, without rows."""
+    if X.ndim != 2:
+        raise InputError(f"X must have two dimensions (rows, features), got {X.ndim}")
+    if hasattr(X, "columns"):
+        return X._meta
+    if np.isnan(X.shape[1]):
+        raise InputError("the number of columns of X is not known: call X.compute_chunk_sizes()")
+    return np.empty((0, X.shape[1]))
+
+
+def _row_blocks(X, y, groups):
+    """Delayed `_Rows`, block by block."""
+    import dask
+
+    X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+    X, y = _aligned(X, y, "y")
+    X, groups = _aligned(X, groups, "groups")
+    X, y = _aligned(X, y, "y")  # X may have learned its sizes
+    columns = [values.to_delayed().ravel() for values in (X.rechunk({1: -1}), y, groups)]
+    return [
+        dask.delayed(_rows, pure=False)(b, *block)
+        for b, block in enumerate(zip(*columns, strict=True))
+    ]
+
+
+def _aligned(X, values, name):
+    """X, and values with its blocks of rows; sizes are computed only where they must be known."""
+    import dask
+    import dask.array as da
+
+    if hasattr(values, "to_dask_array"):  # a series: of text, too, which its own method warns of
+        parts = [dask.delayed(np.asarray)(part) for part in values.to_delayed()]
+        kind = {"shape": (np.nan,), "dtype": object}
+        values = da.concatenate([da.from_delayed(part, **kind) for part in parts])
+    if not is_dask(values):
+        values = np.asarray(values)
+        values = da.from_array(values, chunks=values.shape)
+    if values.ndim != 1:
+        raise InputError(f"{name} must have one dimension, got shape {values.shape}")
+    same_number = X.numblocks[0] == values.numblocks[0]
+    known = not np.isnan([*X.chunks[0], *values.chunks[0]]).any()
+    if same_number and (not known or X.chunks[0] == values.chunks[0]):
+        return X, values
+    if not known:
+        X, values = X.compute_chunk_sizes(), values.compute_chunk_sizes()
+    if values.shape[0] != X.shape[0]:
+        raise InputError(f"{name} has {values.shape[0]} entries, but X has {X.shape[0]} rows")
+    return X, values.rechunk((X.chunks[0],))
+
+
+def _rows(b, X, y, groups):
+    """Check the rows of block b; runs on a worker."""
+    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    y, groups = np.asarray(y), np.asarray(groups)
+    if y.ndim != 1 or groups.ndim != 1:
+        raise InputError("y and groups must have one dimension: give series, not frames")
+    if not X.shape[0] == y.size == groups.size:
+        raise InputError(
+            f"block {b}: X has {X.shape[0]} rows, y {y.size} and groups {groups.size}; call "
+            "compute_chunk_sizes() on all of them, so that their blocks can be brought in line"
+        )
+    if y.dtype.kind not in "biuf":
+        raise InputError(f"block {b}: y must hold numbers or booleans, got {y.dtype}")
+    for name, values in (("y", y), ("groups", groups)):
+        gone = _validation.missing(values)
+        if gone.any():
+            row = np.flatnonzero(gone)[0]
+            raise InputError(f"block {b}: {name} is missing at row {row} of the block")
+    try:
+        groups = _validation.check_ids(groups, groups.size)
+        if X.dtype.kind == "f":
+            _refuse_non_finite(X)
+    except InputError as error:
+        raise InputError(f"block {b}: {error}") from None
+    return _Rows(X, y, groups)
+
+
+def _look(rows):
+    users, counts = _sorted(rows.groups, return_counts=True)
+    return _Look(rows.X.shape[1], np.unique(rows.y), users, counts)
+
+
+def _sorted(users, **wanted):
+    """`numpy.unique` of the users' labels."""
+    try:
+        return np.unique(users, **wanted)
+    except TypeError as error:
+        raise _other_types(error) from None
+
+
+def _other_types(why):
+    return InputError(f"groups: labels of different types cannot be sorted ({why}); use one type")
+
+
+def _take(rows, users, others=False):
+    """The rows of some users, or of all the others."""
+    ids = _validation.joined(rows.groups, users)
+    mine = np.isin(ids[: rows.groups.size], ids[rows.groups.size :], invert=others)
+    return _Rows(rows.X[mine], rows.y[mine], rows.groups[mine])
+
+
+def _part(relevant_from, gone, rows, *pieces):
+    """A block without the users that are gone, with the pieces that came from other blocks."""
+    if gone.size:
+        rows = _take(rows, gone, others=True)
+    if pieces:
+        every = (rows, *pieces)
+        stack = sparse.vstack if sparse.issparse(rows.X) else np.concatenate
+        rows = _Rows(
+            stack([each.X for each in every]),
+            np.concatenate([each.y for each in every]),
+            _validation.joined(*(each.groups for each in every)),
+        )
+    return _Part(rows, relevant_from)

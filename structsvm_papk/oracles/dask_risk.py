@@ -1,0 +1,312 @@
+"""The risk of data that lies on the workers of a Dask cluster.
+
+One evaluation is one round trip: w goes out with one task for each partition, values and
+subgradients come back. Workers compute with one thread a task and without BLAS, so that they need
+no further settings. A worker that is lost takes its partitions with it; they are loaded again
+elsewhere, and the result is the same: it depends on the partitions only, not on who holds them.
+"""
+
+import socket
+import time
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from uuid import uuid4
+
+from structsvm_papk._version import __version__
+from structsvm_papk.data.partitions import ArrayPartition
+from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.oracles.empirical_risk import users_needed
+from structsvm_papk.oracles.partitioned import PartitionedRisk, Summary, summarise
+
+_TIMEOUT = 10.0  # seconds for a scheduler to answer
+_SCHEMES = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
+_POLL = 5.0  # seconds between looks at the cluster while waiting
+
+
+class DaskRisk(PartitionedRisk):
+    """The risk of partitions that lie on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    partitions : sequence
+        Of `FilePartition` (read by the workers, which must see the files under the same path), of
+        `ArrayPartition` (sent once by this process), or of futures of such objects.
+    client : distributed.Client
+    policy : {'exclude', 'raise', 'cap'}
+        As for `EmpiricalRisk`.
+    retries : int
+        How many times an evaluation starts again after a worker was lost.
+    patience : float
+        Seconds to wait for workers when there is none.
+    user_weight : {'equal', 'positives'}, optional
+        Instead of the partitions' own weights.
+
+    Attributes
+    ----------
+    notes : tuple of str
+        Which workers were lost, and what was loaded again.
+
+    Raises
+    ------
+    InputError
+        A partition that cannot be loaded, no user that can be used, no partition at all; workers
+        or a scheduler without this version of the package.
+    OracleFailure
+        In mid-course: the scheduler is gone, no worker is left, workers die again and again, or a
+        partition is not what it was when it has to be loaded again.
+    """
+
+    def __init__(
+        self,
+        surrogate,
+        partitions,
+        client,
+        policy="exclude",
+        retries=5,
+        patience=60.0,
+        user_weight=None,
+    ):
+        if not len(partitions):
+            raise InputError("there is no partition")
+        *needed, policy = users_needed(surrogate, policy)
+        users = (*needed, user_weight)
+        parts = _DaskParts(list(partitions), client, users, retries, patience)
+        super().__init__(surrogate, parts, policy)
+
+
+def connect(address=None, **options):
+    """A client of the scheduler at an address, such as ``tcp://10.0.0.1:8786``.
+
+    Without an address, an own cluster in this process.
+
+    Raises
+    ------
+    InputError
+        Dask is not installed, or no scheduler answers.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError(
+            "clusters need Dask: pip install 'structsvm-papk[dask]' (dask and distributed)"
+        ) from None
+    if address is None:
+        return Client(processes=False, dashboard_address=":0", set_as_default=False, **options)
+    _check_address(address)
+    try:
+        return Client(address, timeout=_TIMEOUT, set_as_default=False, **options)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from None
+
+
+def _check_address(address):
+    """Refuse what makes a client wait for ever, or fail once more when the program ends."""
+    from distributed.comm.addressing import get_address_host_port, parse_address
+    from distributed.security import Security
+
+    scheme = parse_address(address)[0]
+    if scheme not in _SCHEMES:
+        raise InputError(f"no Dask scheduler answers at {address!r}: give tcp://host:port")
+    if scheme == "tls" and Security().get_connection_args("client")["ssl_context"] is None:
+        raise InputError(
+            f"{address}: name the certificates in Dask's settings distributed.comm.tls"
+        )
+    if scheme != "tcp":
+        return
+    try:
+        with socket.create_connection(get_address_host_port(address), _TIMEOUT) as connection:
+            spoke = connection.recv(1)  # a scheduler speaks first
+    except (ValueError, TypeError, OverflowError):
+        raise InputError(
+            f"no Dask scheduler answers at {address!r}: give tcp://host:port"
+        ) from None
+    except TimeoutError:
+        spoke = b""
+    except OSError:
+        return  # it may be starting: the client tries for a while
+    if not spoke:
+        raise InputError(f"what answers at {address} is no Dask scheduler (is it the dashboard?)")
+
+
+@dataclass
+class _Held:
+    """A partition on a worker.
+
+    Attributes
+    ----------
+    data : RankingData or None
+        The users that are used.
+    summary : Summary
+    place : str
+        Where and when it was loaded.
+    """
+
+    data: object
+    summary: Summary
+    place: str
+
+    def __sizeof__(self):
+        """Bytes of the arrays: Dask decides by them what may be moved."""
+        if self.data is None:
+            return 1000
+        X = self.data.X
+        arrays = (X,) if hasattr(X, "nbytes") else (X.data, X.indices, X.indptr)
+        return sum(array.nbytes for array in (*arrays, self.data.rows, self.data.indptr))
+
+
+class _DaskParts:
+    """Partitions on the workers, for `PartitionedRisk`."""
+
+    def __init__(self, partitions, client, users, retries, patience):
+        self.notes = []
+        self.client, self._partitions = client, partitions
+        self._address = client.scheduler.address
+        self._which, self._retries, self._patience = users, retries, patience
+        _check_packages(client)
+        self._held = [self._place(partition) for partition in partitions]
+        self._used = range(len(partitions))
+        self.summaries = self._first_load()
+        self._used = [p for p, each in enumerate(self.summaries) if each.n_used]
+        self._places = None
+
+    def run(self, task, shares):
+        """The task's result for each partition with users, in order."""
+        for attempt in range(self._retries + 1):
+            held = [self._held[p] for p in self._used]
+            try:
+                answers = self._wait(self.client.map(_run, held, shares, task=task, pure=False))
+            except _lost():
+                self._recover(attempt)
+            except (InputError, OSError) as error:
+                raise OracleFailure(f"a partition cannot be loaded again: {error}") from None
+            else:
+                return self._checked(answers)
+        raise OracleFailure(
+            f"workers were lost {self._retries + 1} times during one evaluation; they may be short "
+            "of memory"
+        )
+
+    def _place(self, partition):
+        """A future of the partition on some worker."""
+        if isinstance(partition, ArrayPartition):
+            held = _hold(partition, *self._which)
+            return self.client.scatter(held, hash=False)
+        return self.client.submit(_hold, partition, *self._which, pure=False)
+
+    def _first_load(self):
+        for attempt in range(self._retries + 1):
+            try:
+                return self._wait(self.client.map(_summary, self._held, pure=False))
+            except _lost():
+                self._recover(attempt)
+            except (InputError, OSError) as error:
+                raise InputError(f"on a worker: {error}") from None
+            except RuntimeError as error:
+                if isinstance(error, OracleFailure):
+                    raise
+                raise InputError(
+                    "the scheduler needs the same packages as this process and the workers: "
+                    f"{' '.join(str(error).split())}"
+                ) from None
+        raise OracleFailure("workers were lost again and again while they loaded their partitions")
+
+    def _wait(self, futures):
+        """The results of some futures; refuses to wait for a cluster without workers."""
+        from distributed import wait
+
+        while True:
+            try:
+                with self.client.as_current():
+                    wait(futures, timeout=_POLL)
+                return self.client.gather(futures)
+            except TimeoutError:
+                self._check_cluster()
+
+    def _checked(self, answers):
+        """Results of an evaluation; notes which partitions had to be loaded again."""
+        for _, _, result in answers:
+            if isinstance(result, InputError):
+                raise result
+        places = [place for place, _, _ in answers]
+        moved = [p for p, old, new in zip(self._used, self._places or places, places) if old != new]  # noqa: B905
+        self._places = places
+        for p, (_, fingerprint, _) in zip(self._used, answers, strict=True):
+            if fingerprint != self.summaries[p].fingerprint:
+                raise OracleFailure(
+                    f"partition {p} ({self._partitions[p]}) had to be loaded again and holds other "
+                    "data now"
+                )
+        if moved:
+            self.notes.append(
+                f"A worker was lost: {len(moved)} of {len(places)} partitions were loaded again, "
+                "with the same data."
+            )
+        return [result for _, _, result in answers]
+
+    def _recover(self, attempt):
+        """Make lost partitions anew, or give up."""
+        time.sleep(min(0.1 * 2**attempt, 5.0))
+        self._check_cluster()
+        for p, future in enumerate(self._held):
+            if future.status == "error":
+                raise OracleFailure(f"partition {p} cannot be loaded: {future.exception()}")
+            if future.status in ("cancelled", "lost"):
+                self._held[p] = self._place(self._partitions[p])
+
+    def _check_cluster(self):
+        """Wait for a worker, where there is none; give up without one, or without scheduler."""
+        deadline = time.monotonic() + self._patience
+        try:
+            while self.client.status == "running" and not self.client.nthreads():
+                if time.monotonic() > deadline:
+                    raise OracleFailure(
+                        f"the cluster at {self._address} has had no worker for {self._patience:g} s"
+                    )
+                time.sleep(0.2)
+        except OSError:
+            pass
+        else:
+            if self.client.status == "running":
+                return
+        raise OracleFailure(f"the scheduler at {self._address} is gone")
+
+
+def _check_packages(client):
+    """Refuse workers that would compute with another version of this package, or without it."""
+    found = client.run(lambda: __import__("structsvm_papk").__version__, on_error="return")
+    for worker, version in found.items():
+        if isinstance(version, str | ImportError) and version != __version__:
+            what = f"is {version}" if isinstance(version, str) else "cannot be imported"
+            raise InputError(
+                f"structsvm-papk {what} on the worker {worker}; workers and scheduler need version "
+                f"{__version__}, as in this process"
+            )
+
+
+def _hold(partition, needed, setting, user_weight):
+    """Load a partition; runs on a worker, or here for what is sent."""
+    data, summary = summarise(partition.load(), needed, setting, user_weight)
+    return _Held(data, summary, uuid4().hex)
+
+
+def _summary(held):
+    return held.summary
+
+
+def _run(held, share, task):
+    """The task's result; input that it refuses comes back too: what is raised is of the loading."""
+    try:
+        result = task(held.data, share, 1)
+    except InputError as error:
+        result = error
+    return held.place, held.summary.fingerprint, result
+
+
+def _lost():
+    """Exceptions that tell of a lost worker or scheduler."""
+    from distributed import KilledWorker
+    from distributed.client import ClosedClientError
+    from distributed.comm import CommClosedError
+
+    return CancelledError, KilledWorker, ClosedClientError, CommClosedError

@@ -1,0 +1,370 @@
+"""The empirical risk of data in partitions of whole users.
+
+    R(w) = sum_p v_p R_p(w) / sum_p v_p
+
+over partitions p whose users weigh v_p together (by default their number). Whoever holds the
+partitions evaluates them; the sums run in the order of the partitions, so that the result does not
+depend on who was faster.
+"""
+
+import copy
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.data.origins import EPS, Spread, rounding_bound
+from structsvm_papk.data.ranking_data import Exclusions, check_policy, refusal
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.fingerprint import fingerprint_of
+from structsvm_papk.metrics import evaluate
+from structsvm_papk.oracles.empirical_risk import CHUNK_ROWS, EmpiricalRisk
+from structsvm_papk.solvers.oracle import Cuts, Rounding
+from structsvm_papk.surrogates.base import Avg, Ramp
+from structsvm_papk.surrogates.majorants import check_majorant, majorant
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the risk has to know of a partition without its rows.
+
+    Attributes
+    ----------
+    n_features : int
+    exclusions : Exclusions
+        Of the users of the partition.
+    first_excluded : str
+        What is wrong with the first of those that are left out.
+    n_rows : int
+        Rows of the users that are used.
+    positives : ndarray of shape (2, m)
+        The numbers of positives that occur among these users, and what those with as many weigh.
+    fingerprint : str
+        Of these users' data; of nothing where there is none.
+    spread : Spread or None
+        Of these users' rows.
+    weight : float
+        Sum of their weights.
+    """
+
+    n_features: int
+    exclusions: Exclusions
+    first_excluded: str
+    n_rows: int
+    positives: Array
+    fingerprint: str
+    spread: Spread | None
+    weight: float
+
+    @property
+    def n_used(self):
+        """Users that take part in the risk."""
+        return self.exclusions.n_used
+
+
+def summarise(data, needed, setting="k", user_weight=None):
+    """The users of a partition that can be used, and the `Summary`.
+
+    Parameters
+    ----------
+    data : RankingData
+    needed : int
+        Negatives that a user needs.
+    setting : {'k', 'depth'}
+        What says so.
+    user_weight : {'equal', 'positives'}, optional
+        Instead of the data's own weights.
+
+    Returns
+    -------
+    RankingData or None
+        None where no user can be used: the partition has no share in the risk.
+    Summary
+    """
+    if user_weight is not None:
+        data = data.weighted(user_weight)
+    exclusions = data.exclusions(needed, setting)
+    first = data.name_first(exclusions)
+    if not exclusions.n_used:
+        none = np.empty((2, 0), dtype=np.int64)
+        return None, Summary(data.n_features, exclusions, first, 0, none, "", None, 0.0)
+    used = data.usable(needed)
+    weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
+    n_pos, place = np.unique(used.n_pos, return_inverse=True)
+    positives = np.stack([n_pos, np.bincount(place, weight)])
+    lists = used.rows.size, positives, used.fingerprint(), used.spread(), float(weight.sum())
+    return used, Summary(data.n_features, exclusions, first, *lists)
+
+
+class PartitionedRisk:
+    """An oracle like `EmpiricalRisk`, over partitions that someone else holds.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    parts : object
+        Holder of the partitions, with ``summaries`` (list of `Summary`), ``notes`` (list of str:
+        what went wrong and was put right) and ``run(task, shares)``, which yields
+        ``task(data, n_blocks, n_threads)`` for each partition with users, in order.
+    policy : {'exclude', 'raise', 'cap'}
+        As for `EmpiricalRisk`.
+    n_blocks : int
+        Blocks of consecutive users; every partition has a share in proportion to its rows.
+
+    Attributes
+    ----------
+    exclusions : Exclusions
+        The users that were left out, numbered through the partitions.
+
+    Raises
+    ------
+    InputError
+        No user can be used, some cannot and the policy is 'raise', or the partitions differ in
+        their number of features.
+    """
+
+    def __init__(self, surrogate, parts, policy="exclude", n_blocks=1):
+        check_policy(policy)
+        if n_blocks < 1:
+            raise InputError("n_blocks must be at least 1")
+        self.surrogate, self.parts = surrogate, parts
+        self.exclusions = _joined([each.exclusions for each in parts.summaries])
+        if not self.exclusions.n_used:
+            raise InputError(f"no user can be used: {self.exclusions}")
+        if policy == "raise" and self.exclusions.n_excluded:
+            first = next(each.first_excluded for each in parts.summaries if each.first_excluded)
+            raise InputError(refusal(first, self.exclusions))
+        widths = {each.n_features for each in parts.summaries}
+        if len(widths) > 1:
+            raise InputError(f"partitions differ in their number of features: {sorted(widths)}")
+        self.n_features = widths.pop()
+        self._split(n_blocks)
+
+    @property
+    def convex(self):
+        """Whether the surrogate is convex."""
+        return self.surrogate.convex
+
+    @property
+    def data(self):
+        """Refused: what asks for it needs all rows in one place."""
+        raise InputError("this needs all data in one place, and the data are in partitions")
+
+    @property
+    def n_users(self):
+        """Number of users in the mean."""
+        return self.exclusions.n_used
+
+    @property
+    def n_blocks(self):
+        """Number of blocks of users."""
+        return int(self._block_of[-1]) + 1
+
+    @property
+    def layout(self):
+        """SHA-256 that tells which users of which partitions are in which block."""
+        return fingerprint_of("partitions", np.array(self._shares), self._block_of)
+
+    @property
+    def notes(self):
+        """What went wrong on the way and was put right, for the solver's result."""
+        return tuple(self.parts.notes)
+
+    def with_blocks(self, n_blocks):
+        """Return the same risk as an oracle of about `n_blocks` cuts an evaluation."""
+        other = copy.copy(self)
+        other._split(n_blocks)
+        return other
+
+    def fingerprint(self):
+        """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
+        parts = (each.fingerprint for each in self._used)
+        return fingerprint_of(*self.surrogate.settings(), *parts)
+
+    def __call__(self, w):
+        """Return ``R(w)`` and a subgradient of shape (n_features,)."""
+        values, subgradients = self.blocks(w)
+        return values.sum(), subgradients.sum(axis=0)
+
+    def blocks(self, w):
+        """Return the value and a subgradient of each block's share of the risk.
+
+        Returns
+        -------
+        values : ndarray of shape (n_blocks,)
+            They add up to ``R(w)``.
+        subgradients : ndarray of shape (n_blocks, n_features)
+        """
+        values, subgradients, _, _ = self._tangents(w)
+        return values, subgradients
+
+    def cuts(self, w):
+        """The cuts of an evaluation at w, one for each block; see `Cuts`."""
+        values, slopes, intercepts, errors = self._tangents(w)
+        return Cuts(values.sum(), slopes, intercepts, w, errors)
+
+    def rounding(self):
+        """What rounding of scores and slopes can do at any w, see `Rounding`."""
+        scores, slopes = np.zeros((2, self.n_features))
+        for each in self._used:
+            n_pos, counts = each.positives
+            steepness = self._steepness(n_pos) @ counts / self._total
+            chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(self._used)
+            shifted = self.surrogate.shift_invariant and each.spread.from_origins
+            bound = rounding_bound(each.spread, shifted, steepness, chain)
+            scores += bound.scores
+            slopes += bound.slopes
+        return Rounding(scores, slopes)
+
+    @property
+    def _total(self):
+        return sum(each.weight for each in self._used)
+
+    def _steepness(self, n_pos):
+        return self.surrogate.steepness(n_pos)
+
+    def _tangents(self, w):
+        """As `EmpiricalRisk.tangents`, over all partitions."""
+        w = self._checked(w)
+        values, intercepts, errors = np.zeros((3, self.n_blocks))
+        sums = values, np.zeros((self.n_blocks, w.size)), intercepts, errors
+        results = self.parts.run(self._task(w), self._shares)
+        done = 0
+        for summary, parts in zip(self._used, results, strict=True):
+            blocks = self._block_of[done : done + parts[0].size]
+            weight = summary.weight / self._total
+            for total, part in zip(sums, parts, strict=True):
+                total[blocks] += weight * part
+            done += parts[0].size
+        errors += len(self._used) * EPS * (np.abs(values) + np.abs(intercepts))
+        return sums
+
+    def majorant(self, w, kind="latent"):
+        """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
+
+        What is frozen at w is found anew in each partition at every evaluation: nobody has to keep
+        it, at the price of a second product ``X @ w``.
+        """
+        return _PartitionedMajorant(self, self._checked(w), kind)
+
+    def starts(self, alpha, names=("zero", "avg")):
+        """Starting points by name for solvers of non-convex risks: zero, and Avg's optimum to 1%.
+
+        Raises
+        ------
+        InputError
+            Another name: the starts that need all the data in one place are not to be had.
+        """
+        makers = {
+            "zero": lambda: np.zeros(self.n_features),
+            "avg": lambda: self._convex_optimum(alpha),
+        }
+        unknown = [name for name in names if name not in makers]
+        if unknown:
+            raise InputError(
+                f"start {unknown[0]!r} is not to be had for data in partitions; choose from zero, "
+                "avg"
+            )
+        return {name: makers[name]() for name in names}
+
+    def gain(self, w):
+        """Mean pAp@k gain over the users, ties counting as errors."""
+        task = partial(_gain, k=self.surrogate.k, w=self._checked(w))
+        return sum(self.parts.run(task, self._shares)) / self.n_users
+
+    @property
+    def _used(self):
+        return [each for each in self.parts.summaries if each.n_used]
+
+    def _split(self, n_blocks):
+        """Give every partition its blocks; with fewer blocks than partitions they share them."""
+        rows = np.array([each.n_rows for each in self._used])
+        ends = np.cumsum(rows)
+        if n_blocks < rows.size:
+            self._shares = [1] * rows.size
+            middle = (ends - rows / 2) / ends[-1] * n_blocks
+            _, self._block_of = np.unique(middle.astype(np.int64), return_inverse=True)
+            return
+        shares = np.diff(np.round(ends / ends[-1] * n_blocks).astype(np.int64), prepend=0)
+        n_users = [each.n_used for each in self._used]
+        self._shares = np.clip(shares, 1, n_users).tolist()
+        self._block_of = np.arange(sum(self._shares))
+
+    def _task(self, w):
+        return partial(_blocks, surrogate=self.surrogate, w=w)
+
+    def _convex_optimum(self, alpha):
+        from structsvm_papk.solvers.cutting_plane import CuttingPlane
+
+        avg = copy.copy(self)
+        avg.surrogate = Avg(self.surrogate.k, self.surrogate.depth)
+        return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
+
+    def _checked(self, w):
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if w.shape != (self.n_features,):
+            raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
+        return w
+
+
+class _PartitionedMajorant(PartitionedRisk):
+    """A convex risk that is nowhere below another one and tight at one point."""
+
+    convex = True
+
+    def __init__(self, risk, at, kind):
+        check_majorant(risk.surrogate, kind)
+        vars(self).update(vars(risk))
+        self._at, self._kind = at, kind
+        most = max(int(each.positives[0].max()) for each in self._used)
+        self.exact = isinstance(risk.surrogate, Ramp) and most <= risk.surrogate.k
+
+    def fingerprint(self):
+        """SHA-256 that tells this majorant from those at other points, and from the risk."""
+        return fingerprint_of(super().fingerprint(), self._kind, self._at)
+
+    def _task(self, w):
+        frozen = {"at": self._at, "kind": self._kind}
+        return partial(_majorant_blocks, surrogate=self.surrogate, w=w, **frozen)
+
+    def _steepness(self, n_pos):
+        """Of two sums of hinges and of two linear terms."""
+        return 8.0 * n_pos / np.minimum(n_pos, self.surrogate.k)
+
+
+def _blocks(data, n_blocks, n_threads, *, surrogate, w):
+    """Values, slopes, intercepts and errors of each block of one partition's risk."""
+    risk = EmpiricalRisk(surrogate, data, "cap", n_blocks, n_threads)
+    return risk.tangents(risk.scores(w))
+
+
+def _majorant_blocks(data, n_blocks, n_threads, *, surrogate, w, at, kind):
+    """The same for the majorant at a point."""
+    frozen = majorant(EmpiricalRisk(surrogate, data, "cap", 1, n_threads), at, kind).surrogate
+    return _blocks(data, n_blocks, n_threads, surrogate=frozen, w=w)
+
+
+def _gain(data, n_blocks, n_threads, *, k, w):
+    """Sum of the users' gains of one partition."""
+    name = f"pap@{k}"
+    table = evaluate(name, data.scores(w), data.labels, indptr=data.indptr)
+    return table.mean(name) * data.n_users
+
+
+def _joined(exclusions):
+    """The exclusions of all partitions together, users numbered through."""
+    offsets = np.cumsum([0, *(each.n_users for each in exclusions)])
+
+    def joined(name):
+        shifted = [getattr(each, name) + lo for each, lo in zip(exclusions, offsets, strict=False)]
+        return np.concatenate(shifted)
+
+    first = exclusions[0]
+    return Exclusions(
+        first.needed,
+        int(offsets[-1]),
+        joined("no_positive"),
+        joined("few_negatives"),
+        first.setting,
+    )

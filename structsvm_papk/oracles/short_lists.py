@@ -1,0 +1,330 @@
+"""Exact short lists: the rows that decide a surrogate, found without scoring all the others.
+
+Our surrogates read a list's negatives through the k highest of them only, and Max its positives
+through the lowest min(n_pos, k); a surrogate says so itself. Between evaluations w moves little, so
+most rows provably stay where they were. With a reference v at which the score ``x . v`` of a row is
+known, any c, any centre mu and any positive diagonal D,
+
+    x . w = c (x . v) + mu . r + (x - mu) . r,    r = w - c v,
+    |(x - mu) . r| <= ||(x - mu) / D|| ||D r||,
+
+so a row whose upper bound lies below the scores of k others is not among the k highest. Every row
+keeps the reference at which it was last scored; c is chosen to make ``||D r||`` small, D and mu are
+scale and mean of the features on a sample. All that is lost is memory traffic over one number, one
+norm and one index a row. Rows that are scored are scored as ever, and the rounding of both sides is
+added to the bound, so the lists are those of a full pass.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from structsvm_papk.data import _products
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.surrogates import _kernels
+from structsvm_papk.surrogates.base import check_scores
+
+_CHUNK_ROWS = 1 << 16
+_SAMPLE_ROWS = 2000
+_REFERENCE_BYTES = 1 << 25
+_MOST_REFERENCES = 1 << 10
+_WORTH = 16  # rows for each one that is wanted, below which a full pass is as good
+_FEW_FEATURES = 8  # a bound costs about as much memory traffic as two features
+_EPS = np.finfo(float).eps
+
+
+def short_lists(data, surrogate, run):
+    """`ShortLists` where the surrogate allows them and they can pay, else None.
+
+    Parameters
+    ----------
+    data : RankingData
+        Users with at least k negatives and a positive.
+    surrogate : Surrogate
+    run : callable
+        ``run(task, arguments)`` calls ``task(*args)`` for every args, in any order.
+    """
+    per_row = data.X.nnz / data.X.shape[0] if sparse.issparse(data.X) else data.n_features
+    wanted = surrogate.negatives_counted(data.n_neg).sum()
+    if not surrogate.top_negatives_only:
+        return None
+    if per_row < _FEW_FEATURES or data.n_neg.sum() < _WORTH * wanted:
+        return None
+    return ShortLists(data, surrogate, run)
+
+
+class ShortLists:
+    """For every user the positives (Max: the lowest of them) and the m highest negatives.
+
+    Parameters
+    ----------
+    data, surrogate, run
+        See `short_lists`.
+
+    Attributes
+    ----------
+    data : RankingData
+        The short lists of the last call: `rows` changes with every call, `indptr` and `n_pos` stay.
+    positions : ndarray of int64
+        Position of each of its rows in the full lists.
+    """
+
+    def __init__(self, data, surrogate, run):
+        self._full, self._run, self._invariant = data, run, surrogate.shift_invariant
+        beta = np.minimum(data.n_pos, surrogate.k)
+        lowest = surrogate.low_positives_only and data.n_pos.sum() > _WORTH * beta.sum()
+        n_pos = beta if lowest else data.n_pos
+        middle = data.indptr[:-1] + data.n_pos
+        counted = surrogate.negatives_counted(data.n_neg)
+        self._lay_out(n_pos, counted)
+        first = self.data.indptr[:-1]
+        self._sides = [_Side(middle, data.indptr[1:], first + n_pos, counted, 1.0)]
+        if lowest:
+            self._sides.append(_Side(data.indptr[:-1], middle, first, n_pos, -1.0))
+        self._start_at_the_origin()
+        self._always = np.flatnonzero(self.data.labels) if not lowest else np.empty(0, np.int64)
+        self._bounds = None
+
+    def _lay_out(self, n_pos, n_neg):
+        full, short = self._full, RankingData.__new__(RankingData)
+        short.X, short.users, short.n_pos = full.X, full.users, n_pos
+        short.user_weight = full.user_weight
+        short.indptr = np.concatenate([[0], np.cumsum(n_pos + n_neg)])
+        shifted = full.origins() if self._invariant else None
+        short._spread = full.spread()
+        if shifted is not None:
+            first = np.minimum(full.indptr[:-1], full.rows.size - 1)
+            short._origins = shifted.at(np.repeat(first, n_pos + n_neg))
+        self.data = short
+
+    def _start_at_the_origin(self):
+        """Every list's first rows: at w = 0 all rows tie."""
+        short, full = self.data, self._full
+        within = np.arange(short.indptr[-1]) - np.repeat(short.indptr[:-1], short.sizes)
+        n_pos = np.repeat(short.n_pos, short.sizes)
+        left_out = np.repeat(full.n_pos - short.n_pos, short.sizes)
+        within += np.where(within >= n_pos, left_out, 0)
+        self.positions = np.repeat(full.indptr[:-1], short.sizes) + within
+        self._first = self.positions.copy()
+        short.rows = full.rows[self.positions]
+
+    @property
+    def n_visits(self):
+        """Rows scored so far."""
+        return 0 if self._bounds is None else self._bounds.n_visits
+
+    def at(self, w):
+        """Find the short lists at w; return their scores."""
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if not w.any():
+            self.positions[:] = self._first
+            self.data.rows = self._full.rows[self.positions]
+            return np.zeros(self.positions.size)
+        if self._bounds is None:
+            origins = self._full.origins() if self._invariant else None
+            self._bounds = _Bounds(self._full, self._run, origins)
+        bounds = self._bounds
+        bounds.move_to(w)
+        scores = np.empty(self.positions.size)
+        for side in self._sides:
+            found, values = bounds.extremes(side, self.positions[side.slots])
+            self.positions[side.slots], scores[side.slots] = found, values
+        scores[self._always] = bounds.score(self.positions[self._always])
+        bounds.n_visits += self._always.size
+        self.data.rows = self._full.rows[self.positions]
+        return scores
+
+
+class _Side:
+    """One range of each user's list, and how many of its highest (sign 1) or lowest are wanted."""
+
+    def __init__(self, low, high, first_slot, wanted, sign):
+        self.low, self.high, self.sign = low, high, sign
+        self.wanted = np.broadcast_to(wanted, low.shape).astype(np.int64)
+        self.edges = np.concatenate([[0], np.cumsum(self.wanted)])
+        self.slots = np.repeat(first_slot - self.edges[:-1], self.wanted) + np.arange(
+            self.edges[-1]
+        )
+        self.pieces = _pieces(low, high)
+
+
+class _Bounds:
+    """Last known score of every row, and how far it can be from there."""
+
+    def __init__(self, data, run, origins):
+        self.data, self._run, self._origins = data, run, origins
+        self._centre, self._scale = _centre_and_scale(data, origins)
+        self._norms = np.empty(data.rows.size, dtype=np.float32)
+        run(self._measure, list(pairwise(_edges(data.rows.size))))
+        self._scores = np.zeros(data.rows.size)
+        self._reference = np.zeros(data.rows.size, dtype=np.int16)
+        size = int(np.clip(_REFERENCE_BYTES // (8 * data.n_features), 8, _MOST_REFERENCES))
+        self._points = np.zeros((size, data.n_features))  # the origin is the first, and stays
+        self._last, self._used = 0, 1
+        self.n_visits = 0
+
+    def move_to(self, w):
+        """Take w as the present point: bounds are for it, and rows are scored there."""
+        self._last = 1 + self._last % (self._points.shape[0] - 1)
+        if self._points[self._last].any():  # taken over from an older point
+            stale = self._reference == self._last
+            self._reference[stale], self._scores[stale] = 0, 0.0
+        self._points[self._last] = w
+        self._used = max(self._used, self._last + 1)
+        with np.errstate(over="ignore", invalid="ignore"):  # a bound that is NaN excludes no row
+            self._table = self._from_references(w)
+
+    def _from_references(self, w):
+        """Columns c, mu . r, ``||D r||`` and what rounding may add; one row for each reference."""
+        points = self._points[: self._used]
+        scaled, target = points * self._scale, w * self._scale
+        squares = np.einsum("rf,rf->r", scaled, scaled)
+        factor = scaled @ target / np.where(squares > 0.0, squares, 1.0)
+        rest = w - factor[:, None] * points
+        noise = 8.0 * _EPS * (w.size + 8)
+        radius = np.linalg.norm(rest * self._scale, axis=1)
+        radius += noise * (radius + np.linalg.norm(target) + np.abs(factor) * np.sqrt(squares))
+        size = np.linalg.norm(w) + np.abs(factor) * np.linalg.norm(points, axis=1)
+        slack = noise * np.linalg.norm(self._centre) * size
+        return np.column_stack([factor, rest @ self._centre, radius, slack])
+
+    def extremes(self, side, guess):
+        """Positions and scores of the wanted rows of a side; `guess` names as many rows of it."""
+        guessed = side.sign * self.score(guess)
+        border = np.minimum.reduceat(guessed, side.edges[:-1])
+        found = [None] * len(side.pieces)
+        self._run(lambda i: self._visit(i, side, border, found), [(i,) for i in range(len(found))])
+        positions, scores, visits = (list(column) for column in zip(*found, strict=True))
+        self.n_visits += guess.size + sum(visits)
+        positions, scores = np.concatenate(positions), np.concatenate(scores)
+        chosen = _highest(positions, side.sign * scores, side.low, side.high, side.wanted)
+        return positions[chosen], scores[chosen]
+
+    def _visit(self, i, side, border, found):
+        """Score the rows of a piece that may be above the border; keep the highest of each user."""
+        users, low, high = side.pieces[i]
+        positions = _may_reach(
+            self._scores,
+            self._norms,
+            self._reference,
+            self._table,
+            side.sign,
+            border[users],
+            low,
+            high,
+        )
+        scores = self.score(positions)
+        self._scores[positions], self._reference[positions] = scores, self._last
+        kept = _highest(positions, side.sign * scores, low, high, side.wanted[users])
+        found[i] = positions[kept], scores[kept], positions.size
+
+    def score(self, positions):
+        """``x . w`` of the rows at these list positions."""
+        data, out = self.data, np.empty(positions.size)
+        w = self._points[self._last]
+        origins = None if self._origins is None else self._origins.at(positions)
+        _products.scores(data.X, data.rows[positions], w, 0, out.size, out, origins)
+        check_scores(out)  # the selection must not meet NaN
+        return out
+
+    def _measure(self, low, high):
+        """Norms of the centred and scaled rows, rounded up."""
+        X, rows = self.data.X, self.data.rows[low:high]
+        if self._origins is not None:
+            origins = self._origins.at(slice(low, high))
+            X, rows = _products.shifted_rows(X, rows, origins), np.arange(high - low)
+        if sparse.issparse(X):
+            squares = _csr_squares(X.data, X.indptr, rows)
+        else:
+            squares = _squares(X, rows, self._centre, 1.0 / self._scale)
+        with np.errstate(over="ignore"):  # an infinite norm excludes no row
+            self._norms[low:high] = np.sqrt(squares) * (1.0 + 1e-6) + 1e-37
+
+
+def _centre_and_scale(data, origins):
+    """Mean and mean deviation of the features on a sample of rows; for sparse ones zero and one."""
+    n_rows, d = data.X.shape if origins is None else (data.rows.size, data.n_features)
+    chosen = np.linspace(0, n_rows - 1, min(n_rows, _SAMPLE_ROWS)).astype(np.int64)
+    if origins is None:
+        sample = data.X[chosen]
+    else:
+        sample = _products.shifted_rows(data.X, data.rows[chosen], origins.at(chosen))
+    if sparse.issparse(sample):
+        return np.zeros(d), np.ones(d)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = sample.mean(axis=0, dtype=np.float64)
+        scale = np.abs(sample - centre).mean(axis=0)
+        largest = scale.max()
+    if not 0.0 < largest < np.inf:
+        return np.zeros(d), np.ones(d)
+    return centre, np.maximum(scale, 1e-3 * largest)
+
+
+def _edges(n_rows):
+    return np.linspace(0, n_rows, 2 + n_rows // _CHUNK_ROWS).astype(np.int64)
+
+
+def _pieces(low, high):
+    """Ranges of about equal numbers of rows: ``(users, low, high)``; a long list is cut."""
+    sizes = high - low
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    pieces = []
+    for start, stop in pairwise(_edges(before[-1])):
+        first = np.searchsorted(before, start, side="right") - 1
+        last = np.searchsorted(before, stop)
+        users = np.arange(first, last)
+        begin = np.maximum(start - before[users], 0) + low[users]
+        end = np.minimum(stop - before[users], sizes[users]) + low[users]
+        pieces.append((users, begin, end))
+    return pieces
+
+
+@njit(cache=True, nogil=True)
+def _may_reach(scores, norms, reference, table, sign, border, low, high):
+    """Positions of the rows whose upper bound is not below their list's border."""
+    found = np.empty((high - low).sum(), dtype=np.int64)
+    n = 0
+    for u in range(low.size):
+        for p in range(low[u], high[u]):
+            factor, shift, radius, slack = table[reference[p]]
+            upper = sign * (factor * scores[p] + shift) + norms[p] * radius + slack
+            if not upper < border[u]:
+                found[n] = p
+                n += 1
+    return found[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def _highest(positions, scores, low, high, wanted):
+    """Indices of the `wanted` highest scores between each pair of bounds, in order of position."""
+    first, last = np.searchsorted(positions, low), np.searchsorted(positions, high)
+    chosen = np.empty(np.minimum(wanted, last - first).sum(), dtype=np.int64)
+    n = 0
+    for u in range(first.size):
+        top = _kernels.top_k(scores[first[u] : last[u]], min(wanted[u], last[u] - first[u]))
+        chosen[n : n + top.size] = first[u] + top
+        n += top.size
+    return chosen
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _squares(X, rows, centre, inverse):
+    out = np.empty(rows.size)
+    for i in range(rows.size):
+        row = X[rows[i]]
+        total = 0.0
+        for f in range(centre.size):
+            total += ((row[f] - centre[f]) * inverse[f]) ** 2
+        out[i] = total
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _csr_squares(data, indptr, rows):
+    out = np.zeros(rows.size)
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            out[i] += data[e] * data[e]
+    return out

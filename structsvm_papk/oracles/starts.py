@@ -1,0 +1,103 @@
+"""Starting points for the non-convex risks: cheap, deterministic, from the data alone."""
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.surrogates.base import Avg
+
+NAMES = ("zero", "avg", "logistic", "centred_logistic")
+_RIDGE = 1e-4
+_STEPS = 100
+
+
+def warm_starts(risk, alpha, names=NAMES):
+    """Starting points by name.
+
+    ``zero``; ``avg``: the optimum of the convex Avg surrogate, to a gap of 1%; ``logistic`` and
+    ``centred_logistic``: see `logistic_regression`.
+
+    Parameters
+    ----------
+    risk : EmpiricalRisk
+    alpha : float
+        Regularisation of Avg.
+    names : sequence of str
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_features,)
+
+    Raises
+    ------
+    InputError
+        Unknown name.
+    """
+    makers = {
+        "zero": lambda: np.zeros(risk.n_features),
+        "avg": lambda: _convex_optimum(risk, alpha),
+        "logistic": lambda: logistic_regression(risk.data),
+        "centred_logistic": lambda: logistic_regression(risk.data, centred=True),
+    }
+    unknown = [name for name in names if name not in makers]
+    if unknown:
+        raise InputError(f"unknown start {unknown[0]!r}; choose from {', '.join(makers)}")
+    return {name: makers[name]() for name in names}
+
+
+def _convex_optimum(risk, alpha):
+    surrogate = Avg(risk.surrogate.k, risk.surrogate.depth)
+    avg = EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
+    return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
+
+
+def logistic_regression(data, centred=False, ridge=_RIDGE, max_iter=_STEPS):
+    """Weights of a logistic regression of relevance on the features, users by their weights.
+
+    ``min_{w,b} ridge/2 ||w||^2 + mean_u mean_{r of u} log(1 + exp(-y_r (w.x_r + b)))``, y = +-1.
+    With `centred`, each user's scores enter less their mean, so that what all items of a user
+    share does not count.
+
+    Parameters
+    ----------
+    data : RankingData
+    centred : bool
+    ridge : float
+    max_iter : int
+        Steps of L-BFGS.
+
+    Returns
+    -------
+    w : ndarray of shape (n_features,)
+    """
+    loss = _LogisticLoss(data, centred, ridge)
+    start = np.zeros(data.n_features + 1)
+    return minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": max_iter}).x[:-1]
+
+
+class _LogisticLoss:
+    """The loss in score space, pulled back to the features."""
+
+    def __init__(self, data, centred, ridge):
+        self.data, self.centred, self.ridge = data, centred, ridge
+        self.sign = np.where(data.labels, 1.0, -1.0)
+        share = np.ones(data.n_users) if data.user_weight is None else data.user_weight
+        self.weight = np.repeat(share / (share.sum() * data.sizes), data.sizes)
+
+    def __call__(self, point):
+        w, intercept = point[:-1], point[-1]
+        margin = self.sign * (self._centre(self.data.scores(w)) + intercept)
+        slope = -self.weight * self.sign * expit(-margin)
+        gradient = self.data.pullback(self._centre(slope)) + self.ridge * w
+        loss = self.weight @ np.logaddexp(0.0, -margin) + self.ridge / 2 * (w @ w)
+        return loss, np.append(gradient, slope.sum())
+
+    def _centre(self, values):
+        """Less the user's mean: a symmetric projection, so its own transpose."""
+        if not self.centred:
+            return values
+        sums = np.add.reduceat(values, self.data.indptr[:-1])
+        return values - np.repeat(sums / self.data.sizes, self.data.sizes)

@@ -1,0 +1,247 @@
+"""Training on files larger than memory, on one machine.
+
+The features stay in their file and are read in every pass, partition after partition; the next one
+is read while the present one is computed. Labels, users, and as many partitions as fit stay in
+memory.
+"""
+
+import os
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+
+from structsvm_papk.data.partitions import cut_users, scan_users
+from structsvm_papk.data.ranking_data import RankingData, _refuse_non_finite
+from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.oracles.empirical_risk import users_needed
+from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
+
+_PARTS_IN_BUDGET = 12
+_ROW_BYTES = 48  # beside its features, of a row in work: its place, its score, its coefficient
+_USER_BYTES = 24  # of a user beside its label and place: while they are put in order, and kept
+_CUT_SHARE = 0.15  # of the budget for the solver's cuts
+_CUTS_A_BLOCK = 40  # how many it may hold at a time, with copies
+
+
+class StreamedRisk(PartitionedRisk):
+    """The risk of data in files, read in pieces within a memory budget.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    source : NpyFiles or ParquetFiles
+        Each user's rows must stand together. Parquet is written to a scratch file first, in one
+        pass, which needs as much space on disk as the features need in memory.
+    memory_budget : int
+        Bytes for everything that grows with the data and with the model: what is read, what is
+        computed for each row, labels, users, and the solver's cuts. The interpreter and the
+        libraries come on top (about 330 MB).
+    threshold : float, optional
+        ``label >= threshold`` is relevant; needed unless the labels are 0/1, -1/1 or booleans.
+    policy : {'exclude', 'raise', 'cap'}
+        As for `EmpiricalRisk`.
+    n_threads : int
+        Threads that share the work on a partition, beside the one that reads ahead.
+    scratch : path-like, optional
+        Directory for the scratch file; by default the system's.
+    user_weight : {'equal', 'positives'} or ndarray of shape (n_users,)
+        As for `RankingData`; numbers in the order of the users in the file.
+
+    Raises
+    ------
+    InputError
+        Files that cannot be used, a user whose rows do not stand together, no user that can be
+        used, a budget that is too small for the largest user.
+    OracleFailure
+        In mid-course: the file of the features was truncated, changed, or cannot be read.
+    """
+
+    def __init__(
+        self,
+        surrogate,
+        source,
+        memory_budget,
+        threshold=None,
+        policy="exclude",
+        n_threads=1,
+        scratch=None,
+        user_weight="equal",
+    ):
+        if not memory_budget > 0 or n_threads < 1:
+            raise InputError("memory_budget must be positive and n_threads at least 1")
+        *needed, policy = users_needed(surrogate, policy)
+        parts = _StreamedParts(
+            source, needed, int(memory_budget), threshold, n_threads, scratch, user_weight
+        )
+        most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
+        self._most_blocks = max(1, int(most))
+        super().__init__(surrogate, parts, policy)
+
+    @property
+    def share_in_memory(self):
+        """Share of the feature matrix that stays in memory."""
+        return self.parts.share_in_memory
+
+    def with_blocks(self, n_blocks):
+        """Return the same risk as an oracle of `n_blocks` cuts, or of as many as the budget allows.
+
+        The solver keeps many cuts of each block.
+        """
+        return super().with_blocks(min(n_blocks, self._most_blocks))
+
+
+class _StreamedParts:
+    """Partitions of a file of features, for `PartitionedRisk`."""
+
+    notes = ()
+
+    def __init__(self, source, needed, budget, threshold, n_threads, scratch, user_weight):
+        self.n_threads, self._user_weight = n_threads, user_weight
+        self._lists = scan_users(source, threshold)
+        self._bounds, free = self._plan(source, budget)
+        self._file = _FeatureFile(source, scratch)
+        largest = int(np.diff(self._lists.indptr[self._bounds]).max())
+        self._buffers = [self._file.buffer(largest) for _ in range(2)]
+        self._kept, self._users, self._spreads, self.summaries = {}, [], [], []
+        self._names = source.feature_names
+        for p in range(self._bounds.size - 1):
+            free = self._survey(p, needed, free)
+
+    @property
+    def share_in_memory(self):
+        """Share of the feature matrix that stays in memory."""
+        return sum(len(data.X) for data in self._kept.values()) / self._lists.positive.size
+
+    def run(self, task, shares):
+        """Yield the task's result for each partition with users, reading one ahead.
+
+        Raises
+        ------
+        OracleFailure
+            The file was truncated, changed, or cannot be read.
+        """
+        with ThreadPoolExecutor(1) as reader:
+            ahead = reader.submit(self._load, 0)
+            for i, share in enumerate(shares):
+                try:
+                    data = ahead.result()
+                except OSError as error:
+                    raise OracleFailure(f"the features cannot be read any more: {error}") from None
+                if i + 1 < len(shares):
+                    ahead = reader.submit(self._load, i + 1)
+                yield task(data, share, self.n_threads)
+
+    def _plan(self, source, budget):
+        """Bounds of the partitions in users, and the bytes that are free to keep some of them."""
+        lists, row_bytes = self._lists, source.row_bytes
+        always = lists.nbytes + (_USER_BYTES + lists.users.itemsize) * lists.users.size
+        free = int((1 - _CUT_SHARE) * budget) - always
+        bounds = cut_users(lists.indptr, max(1, free // (_PARTS_IN_BUDGET * row_bytes)))
+        largest = int(np.diff(lists.indptr[bounds]).max())
+        needed = largest * (2 * row_bytes + _ROW_BYTES)
+        least = (always + needed) / (1 - _CUT_SHARE) / 1e6
+        if needed > free:
+            raise InputError(
+                f"{source.name}: a memory budget of {budget / 1e6:.3g} MB is too small: labels and "
+                f"users take {always / 1e6:.3g} MB, and to read and compute {largest} rows at a "
+                f"time {needed / 1e6:.3g} MB; give at least {least:.3g} MB"
+            )
+        return bounds, free - needed
+
+    def _survey(self, p, needed, free):
+        """Read and check a partition for the first time; keep it if there is room.
+
+        Returns the bytes that are still free.
+        """
+        first, last = self._bounds[p : p + 2]
+        start, stop = self._lists.indptr[[first, last]]
+        cost = (stop - start) * (self._file.npy.row_bytes + 8)
+        buffer = self._file.buffer(stop - start) if cost <= free else self._buffers[0]
+        try:
+            data = self._read(np.arange(first, last), buffer)
+            _refuse_non_finite(data.X)
+            data, summary = summarise(data, *needed)
+        except (OSError, InputError) as error:
+            raise InputError(
+                f"{self._file.npy.path}, rows {start} to {stop - 1}: {error}"
+            ) from None
+        self.summaries.append(summary)
+        if data is None:
+            return free
+        excluded = summary.exclusions
+        users = np.delete(
+            np.arange(first, last), np.append(excluded.no_positive, excluded.few_negatives)
+        )
+        self._users.append(users)
+        self._spreads.append(summary.spread)
+        if cost > free:
+            return free
+        self._kept[len(self._users) - 1] = data
+        return free - cost
+
+    def _load(self, i):
+        """The i-th partition with users; two of them may be in use at a time."""
+        self._file.check()
+        if i in self._kept:
+            return self._kept[i]
+        data = self._read(self._users[i], self._buffers[i % 2])
+        data._spread = self._spreads[i]
+        return data
+
+    def _read(self, users, buffer):
+        """The lists of some users of a partition, with their rows in the buffer."""
+        lists = self._lists
+        start, stop = lists.indptr[users[0]], lists.indptr[users[-1] + 1]
+        starts, sizes = lists.indptr[users], lists.indptr[users + 1] - lists.indptr[users]
+        data = RankingData.__new__(RankingData)
+        data.X = buffer[: stop - start]
+        data.users, data.feature_names = lists.users[users], self._names
+        data.indptr = np.concatenate([[0], np.cumsum(sizes)])
+        data.rows, data.n_pos = np.empty(data.indptr[-1], dtype=np.int64), np.empty_like(sizes)
+        _positives_first(lists.positive, starts, start, data.indptr, data.rows, data.n_pos)
+        self._file.read(start, data.X)
+        given = self._user_weight
+        return data.weighted(given if isinstance(given, str) else given[users])
+
+
+class _FeatureFile:
+    """An open file of features that must not change."""
+
+    def __init__(self, source, scratch):
+        self.npy, self._file = source.open_features(scratch)
+        weakref.finalize(self, self._file.close)
+        self._identity = self._now()
+
+    def buffer(self, n_rows):
+        """Memory for some rows; it counts only as far as it is written."""
+        return np.empty((n_rows, self.npy.shape[1]), dtype=self.npy.dtype)
+
+    def check(self):
+        """Refuse a file of another size or time than at first."""
+        if self._now() != self._identity:
+            raise OSError(f"{self.npy.path} has changed")
+
+    def read(self, start, out):
+        """Fill `out` with the rows from `start` on."""
+        self.npy.read_into(self._file, start, out)
+
+    def _now(self):
+        status = os.fstat(self._file.fileno())
+        return status.st_size, status.st_mtime_ns
+
+
+@njit(cache=True, nogil=True)
+def _positives_first(positive, starts, origin, indptr, rows, n_pos):
+    """List each user's rows, counted from `origin`, positives first; count the positives."""
+    for u in range(starts.size):
+        end = starts[u] + indptr[u + 1] - indptr[u]
+        place = indptr[u]
+        for relevant in (True, False):
+            for row in range(starts[u], end):
+                if positive[row] == relevant:
+                    rows[place] = row - origin
+                    place += 1
+            if relevant:
+                n_pos[u] = place - indptr[u]

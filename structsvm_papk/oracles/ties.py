@@ -1,0 +1,111 @@
+"""Other convex majorants of Ramp and ClippedRamp at a point where scores tie.
+
+A majorant freezes the beta best positives and the clipped pairs (`surrogates.majorants`).
+Where scores tie there is a choice, and along a direction v the right one is that of the scores just
+ahead: ties are broken by ``x . v``. With M_v the latent majorant that breaks them so, and R' the
+derivative of the risk along a direction,
+
+    R'(w; v) = M_v'(w; v),     R'(w; u) <= M_v'(w; u)  for every u,
+
+so w is stationary if and only if it minimises ``alpha/2 ||.||^2 + M_v`` for every v. There are as
+many majorants as ways in which a direction can break the ties: finitely many, but too many to
+try them all. Those of a fixed number of directions are tried, the steepest first: in one dimension
+that is all, in two nearly so.
+"""
+
+from itertools import islice
+
+import numpy as np
+
+from structsvm_papk.surrogates.majorants import Majorant, latent
+
+_NEAR = 1e-3  # scores that differ by less tie, as w is not exact either; a margin is 1
+_DIRECTIONS = 8  # directions that are looked at, for each majorant that may be tried
+
+
+def tied_majorants(risk, w, alpha, limit):
+    """Majorants at w with ties broken along other directions, each once, the steepest first.
+
+    Parameters
+    ----------
+    risk : EmpiricalRisk
+        Of Ramp or ClippedRamp.
+    w : ndarray of shape (n_features,)
+    alpha : float
+        Regularisation: "steepest" is said of ``alpha/2 ||w||^2 + R(w)``.
+    limit : int
+        Majorants to yield at most. It costs `_DIRECTIONS` times as many products ``X @ v`` to
+        choose them, and two where nothing ties.
+
+    Yields
+    ------
+    Majorant
+        Of kind 'latent'; at w it exceeds the risk by what was taken for a tie, at most.
+    """
+    ties = _Ties(risk, w)
+    directions = _directions(w.size, _DIRECTIONS * limit)
+    if not ties.any_near() or ties.kept(directions[0]) == ties.kept(directions[1]):
+        return  # what ties differently along a direction does so the other way round against it
+    slopes = {}
+    for v in directions:
+        slope, kept = alpha * (w @ v) + ties.slope(v), ties.kept(v)
+        if kept not in slopes or slope < slopes[kept][0]:
+            slopes[kept] = slope, v
+    steepest = sorted(slopes.values(), key=lambda entry: entry[0])
+    for _, v in islice(steepest, limit):
+        yield ties.majorant(v)
+
+
+def _directions(n_features, count):
+    """Unit vectors, each followed by its opposite: all in one dimension, spread evenly in two."""
+    if n_features == 1:
+        return np.array([[1.0], [-1.0]])
+    if n_features == 2:
+        angle = np.pi * (np.arange(max(1, count // 2)) + 0.5) / max(1, count // 2)
+        half = np.column_stack([np.cos(angle), np.sin(angle)])
+    else:
+        half = np.random.default_rng(0).normal(size=(max(1, count // 2), n_features))
+        half /= np.linalg.norm(half, axis=1)[:, None]
+    return np.stack([half, -half], axis=1).reshape(-1, n_features)
+
+
+class _Ties:
+    """The scores at a point, those that nearly tie made equal, and how directions break them."""
+
+    def __init__(self, risk, w):
+        self.risk, data = risk, risk.data
+        scores = risk.scores(w)
+        order = np.lexsort((scores, data.user_of_position))
+        ahead = np.diff(scores[order], prepend=-np.inf) > _NEAR
+        ahead[data.indptr[:-1]] = True
+        first = np.flatnonzero(ahead)
+        self._cluster = np.empty(scores.size, dtype=np.int64)
+        self._cluster[order] = np.cumsum(ahead) - 1
+        self.scores = scores[order][first][self._cluster]
+
+    def any_near(self):
+        """Whether any positive ties."""
+        sizes = np.bincount(self._cluster)
+        return bool((sizes[self._cluster[self.risk.data.labels]] > 1).any())
+
+    def _ahead(self, v):
+        """The scores a little way along v: those that differ keep their order."""
+        rise = self.risk.scores(v)
+        largest = np.abs(rise).max()
+        return self.scores + rise * (0.25 * _NEAR / max(largest, 1e-300)), rise
+
+    def slope(self, v):
+        """``R'(w; v)``."""
+        ahead, rise = self._ahead(v)
+        return self.risk.mean_slope(self.risk.user_values(ahead)[1], rise)
+
+    def kept(self, v):
+        """What is frozen along v, as bytes."""
+        return self._surrogate(v).selection().tobytes()
+
+    def majorant(self, v):
+        """The majorant that breaks ties along v."""
+        return Majorant(self._surrogate(v), self.risk)
+
+    def _surrogate(self, v):
+        return latent(self.risk, self._ahead(v)[0])

@@ -1,0 +1,306 @@
+"""One self-contained interactive page about a ranking; works offline, needs the extra `report`.
+
+The numbers that the page shows are computed here by the same functions as everywhere else; the
+page only picks among them. plotly.js is embedded, nothing is loaded from elsewhere.
+"""
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.metrics import curves
+from structsvm_papk.metrics import ranked_lists as lists
+
+_CURVE_POINTS = 1500
+_BINS = 60
+_MAX_ROWS = 400
+
+
+def page(
+    scores,
+    labels,
+    groups=None,
+    *,
+    names=("pap@10", "auc", "ap", "ndcg@10", "precision@10"),
+    k=10,
+    largest_k=30,
+    n_users=40,
+    title="Ranking report",
+    segments=None,
+    comparisons=None,
+    interval="bootstrap",
+    level=0.95,
+    n_resamples=2000,
+    seed=0,
+    **options,
+):
+    """The page as a string of HTML.
+
+    Parameters
+    ----------
+    scores, labels, groups
+        Rows as in `metrics.evaluate`.
+    names : sequence of str
+        Metrics of the summary table.
+    k, largest_k : int
+        Where the k slider starts and ends.
+    n_users : int
+        How many users can be looked at: the first ones that have positives and negatives.
+    title : str
+    segments : dict of str to array, optional
+    comparisons : list of Comparison, optional
+        Shown as a table, see `metrics.compare`.
+    interval, level, n_resamples, seed
+        Of the intervals, see `metrics.interval`; `interval="none"` leaves them out.
+    **options
+        Of `metrics.evaluate`.
+
+    Returns
+    -------
+    str
+    """
+    _check_k(k, largest_k)
+    table = metrics.evaluate(names, scores, labels, groups, segments=segments, **options)
+    ks = [f"pap@{i}" for i in range(1, largest_k + 1)]
+    by_k = metrics.evaluate(ks, scores, labels, groups, **options)
+    threshold = options.get("relevance_threshold")
+    rows = lists.build(scores, labels, groups, relevance_threshold=threshold)
+    intervals = Intervals(interval, level, n_resamples, seed)
+    payload = {
+        "title": title,
+        "k": k,
+        "data": f"{rows.scores.size} rows, {rows.n_users} users",
+        "conventions": str(table.conventions),
+        "summary": _summary(table, intervals),
+        "segments": _segments(table, intervals),
+        "comparison": _comparison(comparisons),
+        "mean_pap": [
+            {"value": _plain(by_k.mean(name)), "n_used": int(by_k.used(name).sum())} for name in ks
+        ],
+        **_users(rows, by_k, n_users),
+        **_pooled(rows),
+    }
+    return _filled(payload)
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """How intervals are made: the same for whoever shows them.
+
+    Attributes
+    ----------
+    method : str
+        Of `metrics.interval`, or none.
+    level : float
+    n_resamples, seed : int
+    """
+
+    method: str = "bootstrap"
+    level: float = 0.95
+    n_resamples: int = 2000
+    seed: int = 0
+
+    def ends(self, table, metric):
+        """Lower and upper end for the mean of a metric; None where there is no interval."""
+        if self.method == "none" or table.is_pooled or not table.used(metric).any():
+            return None
+        if self.method == "bootstrap" and metrics.no_interval(table, metric) is not None:
+            return None  # too few users to resample
+        made = metrics.interval(
+            table, metric, method=self.method, level=self.level,
+            n_resamples=self.n_resamples, seed=self.seed,
+        )  # fmt: skip
+        return made.lower, made.upper
+
+    def heading(self):
+        """The heading of their column."""
+        if self.method == "none":
+            return "interval"
+        return f"{100 * self.level:g}% interval, {self.method}"
+
+
+def write_page(path, scores, labels, groups=None, **how):
+    """Write `page(..)` to a file, atomically."""
+    write_atomically(path, page(scores, labels, groups, **how).encode())
+
+
+def plotly_js():
+    """The source of plotly.js as the installed plotly package ships it."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise InputError(
+            "the interactive page needs plotly; pip install 'structsvm-papk[report]'"
+        ) from None
+    return get_plotlyjs()
+
+
+def _check_k(k, largest_k):
+    if not 1 <= k <= largest_k:
+        raise InputError(f"k={k} must lie between 1 and largest_k={largest_k}")
+
+
+def _filled(payload):
+    """The template with data and library put in; `</` cannot end the data's script element."""
+    template = files("structsvm_papk").joinpath("report_page.html").read_text(encoding="utf-8")
+    text = json.dumps(payload, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+    head, rest = template.split("__PAYLOAD__")
+    middle, tail = rest.split("__PLOTLY__")
+    return "".join([head, text, middle, plotly_js(), tail])
+
+
+def _plain(value):
+    """A JSON number, null where it is not finite."""
+    value = float(value)
+    return value if np.isfinite(value) else None
+
+
+def _shown(value, digits=4):
+    return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
+
+
+def _span(table, metric, intervals):
+    ends = intervals.ends(table, metric)
+    return "–" if ends is None else f"{ends[0]:.4f} – {ends[1]:.4f}"
+
+
+def _summary(table, intervals):
+    rows = []
+    for summary in table.summary():
+        touched = ", ".join(
+            f"{n} {rule.replace('_', ' ')}" for rule, n in summary.touched.items() if n
+        )
+        rows.append([
+            summary.metric, _shown(summary.value), _span(table, summary.metric, intervals),
+            f"{summary.n_used} of {summary.n_users}", touched or "none",
+        ])  # fmt: skip
+    head = ["metric", "mean", intervals.heading(), "users used", "touched by a rule"]
+    return {"head": head, "rows": rows}
+
+
+def _segments(table, intervals):
+    if not table.segments:
+        return None
+    rows = [
+        [
+            f"{s.column} = {s.value}", str(s.n_rows), str(s.n_pos), metric,
+            _shown(s.table.mean(metric)), _span(s.table, metric, intervals),
+            str(int(s.table.used(metric).sum())),
+        ]
+        for s in table.segments
+        for metric in table.metrics
+    ]  # fmt: skip
+    head = ["segment", "rows", "positives", "metric", "mean", intervals.heading(), "users"]
+    return {"title": "Segments", "head": head, "rows": rows}
+
+
+def _comparison(comparisons):
+    if not comparisons:
+        return None
+    rows = [
+        [
+            c.metric, _shown(c.first), _shown(c.second), _shown(c.difference),
+            "–" if np.isnan(c.lower) else f"{c.lower:.4f} – {c.upper:.4f}",
+            f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}",
+            str(c.n_users),
+        ]
+        for c in comparisons
+    ]  # fmt: skip
+    first = comparisons[0]
+    head = [
+        "metric", "this", "other", "difference", f"{100 * first.level:g}% interval", "p",
+        f"p ({first.correction})", "users",
+    ]  # fmt: skip
+    return {"title": "Comparison", "head": head, "rows": rows}
+
+
+def _pooled(rows):
+    """Curve, histogram, positive rates and warnings of all rows as one list."""
+    found = curves.curve(rows.scores, rows.relevant)
+    report = curves.report(rows.scores, rows.relevant)
+    return {
+        "n_pos": found.n_pos,
+        "n_neg": found.n_neg,
+        "auroc": report.auroc,
+        "ap": report.average_precision,
+        "warnings": list(report.warnings),
+        "curve": _thinned(found),
+        "rates": _rates(found),
+        "histogram": _histogram(rows),
+    }
+
+
+def _thinned(found):
+    """At most so many points, evenly along the ROC curve, with their exact counts."""
+    along = found.tpr + found.fpr
+    wanted = np.searchsorted(along, np.linspace(0, 2, _CURVE_POINTS))
+    kept = np.unique(np.append(np.minimum(wanted, along.size - 1), along.size - 1))
+    return {
+        "thresholds": [_plain(t) for t in found.thresholds[kept]],
+        "tp": found.tp[kept].tolist(),
+        "fp": found.fp[kept].tolist(),
+    }
+
+
+def _rates(found):
+    """AUPRC at a grid of positive rates, that of the data among them."""
+    own = found.positive_rate
+    grid = np.unique(np.append(np.geomspace(1e-3, 0.5, 41), own))
+    return [
+        {"rate": float(r), "ap": found.average_precision(float(r)), "own": bool(r == own)}
+        for r in grid
+    ]
+
+
+def _histogram(rows):
+    finite = np.isfinite(rows.scores)
+    edges = np.histogram_bin_edges(rows.scores[finite], _BINS)
+    shares = {}
+    for name, mask in (("positive", rows.relevant == 1), ("negative", rows.relevant == 0)):
+        counts = np.histogram(rows.scores[mask & finite], edges)[0]
+        shares[name] = (counts / max(int(mask.sum()), 1)).tolist()
+    centers = 0.5 * (edges[1:] + edges[:-1])
+    return {"centers": centers.tolist(), "width": float(edges[1] - edges[0]), **shares}
+
+
+def _users(rows, by_k, n_users):
+    """The first users with both classes, and a sentence that says how many these are."""
+    mixed = np.flatnonzero((by_k.n_pos > 0) & (by_k.n_neg > 0))
+    chosen = mixed[:n_users] if mixed.size else np.arange(min(1, rows.n_users))
+    note = f"{chosen.size} of {rows.n_users} users can be chosen"
+    if chosen.size < mixed.size:
+        note += f": the first of {mixed.size} that have positives and negatives"
+    return {"users": [_user(rows, by_k, int(u)) for u in chosen], "users_note": note}
+
+
+def _user(rows, by_k, u):
+    part = slice(rows.indptr[u], rows.indptr[u + 1])
+    scores, relevant = rows.scores[part], rows.relevant[part]
+    shown = np.lexsort((relevant, -scores))[:_MAX_ROWS]
+    return {
+        "name": str(by_k.users[u]),
+        **_pairs(scores, relevant),
+        "scores": np.clip(scores[shown], -1e300, 1e300).tolist(),
+        "labels": relevant[shown].tolist(),
+        "pap": [_plain(value) for value in by_k.values[u]],
+    }
+
+
+def _pairs(scores, relevant):
+    """Counts of a user's whole list; only its best rows are drawn."""
+    pos, neg = scores[relevant == 1], np.sort(scores[relevant == 0])
+    below, not_above = (np.searchsorted(neg, pos, side).sum() for side in ("left", "right"))
+    n_pairs = pos.size * neg.size
+    return {
+        "n_pos": pos.size,
+        "n_neg": neg.size,
+        "concordant": int(below),
+        "tied": int(not_above - below),
+        "discordant": int(n_pairs - not_above),
+        "auc": float((below + not_above) / 2 / n_pairs) if n_pairs else None,
+    }

@@ -1,0 +1,361 @@
+"""Pictures of a ranking, in the style of scikit-learn's displays.
+
+Every display has `from_predictions(y_true, y_score, groups=..)`, `from_estimator(estimator, X, y,
+groups=..)` and `plot(ax)`; the axes drawn on stay in `ax_`, their figure in `figure_`. matplotlib
+(the extra `plot`) is imported when something is drawn.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structsvm_papk import metrics
+from structsvm_papk.data.validation import as_array, as_vector
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import curves
+from structsvm_papk.metrics import ranked_lists as lists
+from structsvm_papk.metrics import significance as comparison
+from structsvm_papk.metrics.segments import levels
+
+POSITIVE, NEGATIVE = "#1b7837", "#b8b8b8"
+_PALETTE = ("#1b5e9b", "#d1690e", "#3c8a4e", "#a83250", "#6f4a9e", "#7a6a2f", "#3aa0a0", "#555555")
+
+
+def new_axes(ax=None, size=(6.0, 4.2)):
+    """The given axes, or new ones on a figure of this size in inches."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise InputError("pictures need matplotlib; pip install 'structsvm-papk[plot]'") from None
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+class _Display:
+    """Shared: scores of an estimator, and where the picture is."""
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, *, groups=None, **options):
+        """The same picture from an estimator's scores on X."""
+        return cls.from_predictions(y, estimator_scores(estimator, X), groups=groups, **options)
+
+    def _drawn(self, ax):
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
+
+
+def estimator_scores(estimator, X):
+    """Scores by `decision_function`, the positive class of `predict_proba`, or `predict`."""
+    if hasattr(estimator, "decision_function"):
+        return estimator.decision_function(X)
+    if hasattr(estimator, "predict_proba"):
+        return estimator.predict_proba(X)[:, 1]
+    return estimator.predict(X)
+
+
+@dataclass
+class PAPDisplay(_Display):
+    """Mean pAp@k against k with a band from resampled users.
+
+    Attributes
+    ----------
+    ks : ndarray of int
+    mean, lower, upper : ndarray of float
+    n_used : ndarray of int
+        Users behind each point: the rule for few negatives changes them with k.
+    name : str or None
+        Label in the legend.
+    """
+
+    ks: np.ndarray
+    mean: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    n_used: np.ndarray
+    name: str | None = None
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true,
+        y_score,
+        *,
+        groups=None,
+        ks=None,
+        level=0.95,
+        n_resamples=500,
+        seed=0,
+        name=None,
+        ax=None,
+        **options,
+    ):
+        """Display of scores; `ks` default 1..20, `options` those of `metrics.evaluate`."""
+        ks = np.arange(1, 21) if ks is None else np.asarray(ks)
+        names = [f"pap@{k}" for k in ks]
+        table = metrics.evaluate(names, y_score, y_true, groups, **options)
+        rows = [_estimate(table, m, level, n_resamples, seed) for m in names]
+        mean, lower, upper, used = (np.array(part) for part in zip(*rows, strict=True))
+        return cls(ks, mean, lower, upper, used, name).plot(ax)
+
+    def plot(self, ax=None):
+        """Draw on the axes; returns the display."""
+        ax = new_axes(ax)
+        line = ax.plot(self.ks, self.mean, marker="o", markersize=3.5, label=self.name)[0]
+        ax.fill_between(self.ks, self.lower, self.upper, color=line.get_color(), alpha=0.18, lw=0)
+        ax.set_xlabel("k")
+        ax.set_ylabel("mean pAp@k")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        if np.ptp(self.n_used):
+            ax.set_title(
+                f"users: {self.n_used.max()} at k = {self.ks[np.argmax(self.n_used)]}, "
+                f"{self.n_used.min()} at k = {self.ks[np.argmin(self.n_used)]}",
+                fontsize=9,
+            )
+        if self.name is not None:
+            ax.legend(frameon=False)
+        return self._drawn(ax)
+
+
+def _estimate(table, metric, level, n_resamples, seed):
+    """Mean, ends and users of a metric; NaN where no user has it."""
+    if not table.used(metric).any():
+        return np.nan, np.nan, np.nan, 0
+    if comparison.no_interval(table, metric) is not None:
+        return table.mean(metric), np.nan, np.nan, int(table.used(metric).sum())
+    found = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
+    return found.value, found.lower, found.upper, found.n_users
+
+
+@dataclass
+class CurveDisplay(_Display):
+    """ROC or precision-recall curve of each segment, with its baseline.
+
+    Attributes
+    ----------
+    kind : {"roc", "pr"}
+    curves : dict of str to Curve
+    """
+
+    kind: str
+    curves: dict
+
+    @classmethod
+    def from_predictions(
+        cls, y_true, y_score, *, groups=None, kind="roc", segments=None, ax=None, **options
+    ):
+        """Display of scores, one curve per value of `segments`, else one curve.
+
+        `groups` is accepted for a uniform interface: rows of all users are pooled. Segments in
+        which a class is missing are left out.
+        """
+        if kind not in ("roc", "pr"):
+            raise InputError(f"kind={kind!r} must be 'roc' or 'pr'")
+        y_true, y_score = as_array(y_true, "y_true"), as_array(y_score, "y_score")
+        segments = np.full(y_true.shape, "all rows") if segments is None else segments
+        names, codes = levels(as_vector(segments, "segments", y_score.size))
+        found = {}
+        for code, value in enumerate(names):
+            rows = codes == code
+            if np.unique(lists.build(y_score[rows], y_true[rows], **options).relevant).size == 2:
+                found[str(value)] = curves.curve(y_score[rows], y_true[rows], **options)
+        if not found:
+            raise InputError("every segment lacks positives or negatives; there is no curve")
+        return cls(kind, found).plot(ax)
+
+    def plot(self, ax=None):
+        """Draw on the axes; returns the display."""
+        ax = new_axes(ax, (5.4, 4.8))
+        for i, (name, found) in enumerate(self.curves.items()):
+            self._plot_one(ax, name, found, _PALETTE[i % len(_PALETTE)])
+        if self.kind == "roc":
+            ax.plot([0, 1], [0, 1], color="0.6", lw=0.9, ls=":", label="random")
+        ax.set_xlabel("false positive rate" if self.kind == "roc" else "recall")
+        ax.set_ylabel("true positive rate" if self.kind == "roc" else "precision")
+        ax.set_xlim(-0.01, 1.01)
+        ax.set_ylim(-0.01, 1.02)
+        ax.legend(frameon=False, fontsize=8, loc="lower right" if self.kind == "roc" else "best")
+        return self._drawn(ax)
+
+    def _plot_one(self, ax, name, found, color):
+        support = f"{found.n_pos} of {found.n_pos + found.n_neg} positive"
+        if self.kind == "roc":
+            label = f"{name}: AUROC {found.auroc():.3f} ({support})"
+            ax.plot(found.fpr, found.tpr, color=color, label=label, lw=1.6)
+            return
+        ap, rate = found.average_precision(), found.positive_rate
+        label = f"{name}: AP {ap:.3f}, {ap / rate:.1f}x random ({support})"
+        ax.step(found.tpr, found.precision, where="pre", color=color, label=label, lw=1.6)
+        ax.axhline(rate, color=color, lw=0.9, ls=":")
+
+
+@dataclass
+class SegmentDisplay(_Display):
+    """Mean of a metric per segment, with intervals and support.
+
+    Attributes
+    ----------
+    metric : str
+    names : list of str
+    estimates : ndarray of float, shape (n_segments, 3)
+        Mean, lower, upper.
+    support : list of str
+    overall : float
+    """
+
+    metric: str
+    names: list
+    estimates: np.ndarray
+    support: list
+    overall: float
+
+    @classmethod
+    def from_predictions(
+        cls, y_true, y_score, *, groups=None, segments, metric="pap@10", ax=None, level=0.95,
+        n_resamples=500, seed=0, **options,
+    ):  # fmt: skip
+        """Display of scores; `segments` is a dict of columns as in `metrics.evaluate`."""
+        table = metrics.evaluate([metric], y_score, y_true, groups, segments=segments, **options)
+        return cls.from_table(table, metric, ax=ax, level=level, n_resamples=n_resamples, seed=seed)
+
+    @classmethod
+    def from_table(cls, table, metric, *, ax=None, level=0.95, n_resamples=500, seed=0):
+        """Display of the segments of a MetricTable."""
+        if not table.segments:
+            raise InputError("the table has no segments; give segments= to evaluate")
+        rows = [_estimate(s.table, metric, level, n_resamples, seed) for s in table.segments]
+        names = [f"{s.column} = {s.value}" for s in table.segments]
+        support = [
+            f"{row[3]} users, {s.n_pos} positives"
+            for row, s in zip(rows, table.segments, strict=True)
+        ]
+        estimates = np.array([row[:3] for row in rows], dtype=float)
+        return cls(metric, names, estimates, support, table.mean(metric)).plot(ax)
+
+    def plot(self, ax=None):
+        """Draw on the axes; returns the display."""
+        ax = new_axes(ax, (6.8, 0.9 + 0.38 * len(self.names)))
+        places = np.arange(len(self.names))[::-1]
+        value, lower, upper = self.estimates.T
+        ends = np.vstack([value - lower, upper - value])
+        ax.errorbar(
+            value, places, xerr=np.maximum(ends, 0), fmt="o", ms=5, capsize=3, color=_PALETTE[0]
+        )
+        ax.axvline(self.overall, color="0.6", lw=0.9, ls=":")
+        labels = [f"{n}\n{s}" for n, s in zip(self.names, self.support, strict=True)]
+        ax.set_yticks(places, labels, fontsize=8)
+        ax.set_ylim(-0.6, len(self.names) - 0.4)
+        ax.set_xlabel(f"mean {self.metric} (dotted: all users)")
+        return self._drawn(ax)
+
+
+@dataclass
+class ScoreDisplay(_Display):
+    """Distribution of the scores of positives and of negatives.
+
+    Attributes
+    ----------
+    positive, negative : ndarray of float
+    """
+
+    positive: np.ndarray
+    negative: np.ndarray
+
+    @classmethod
+    def from_predictions(cls, y_true, y_score, *, groups=None, ax=None, bins=40, **options):
+        """Display of scores; rows of all users are pooled."""
+        rows = lists.build(y_score, y_true, **options)
+        relevant = rows.relevant.astype(bool)
+        return cls(rows.scores[relevant], rows.scores[~relevant]).plot(ax, bins=bins)
+
+    def plot(self, ax=None, *, bins=40):
+        """Draw on the axes; returns the display."""
+        ax = new_axes(ax)
+        both = np.concatenate([self.positive, self.negative])
+        edges = np.histogram_bin_edges(both[np.isfinite(both)], bins)
+        for values, color, name in (
+            (self.negative, NEGATIVE, "negatives"),
+            (self.positive, POSITIVE, "positives"),
+        ):
+            share = np.full(values.size, 1.0 / max(values.size, 1))
+            ax.hist(
+                values, edges, weights=share, color=color, alpha=0.6,
+                label=f"{values.size} {name}",
+            )  # fmt: skip
+        ax.set_xlabel("score")
+        ax.set_ylabel("share of the class")
+        ax.legend(frameon=False)
+        return self._drawn(ax)
+
+
+@dataclass
+class RankStripDisplay(_Display):
+    """Who was shown what: each user's list from rank 1 on, positives dark, negatives pale.
+
+    Attributes
+    ----------
+    users : list
+    strips : ndarray, shape (n_users, depth)
+        1 positive, 0 negative, NaN behind the end of the list.
+    k : int
+        Items shown; a line is drawn behind rank k.
+    papk : ndarray
+        pAp@k of each user.
+    """
+
+    users: list
+    strips: np.ndarray
+    k: int
+    papk: np.ndarray
+
+    @classmethod
+    def from_predictions(
+        cls, y_true, y_score, *, groups=None, k=10, users=None, depth=40, ax=None, **options
+    ):
+        """Display of scores; `users` picks some (default: the first 20), `depth` ranks each."""
+        table = metrics.evaluate([f"pap@{k}"], y_score, y_true, groups, **options)
+        rows = lists.build(
+            y_score, y_true, groups, relevance_threshold=options.get("relevance_threshold")
+        )
+        wanted = table.users[:20] if users is None else np.asarray(users)
+        at = np.searchsorted(table.users, wanted)
+        at[at == table.users.size] = 0
+        missing = table.users[at] != wanted
+        if missing.any():
+            raise InputError(f"there is no user {wanted[missing][0]} in these rows")
+        depth = min(depth, int(np.diff(rows.indptr)[at].max()))
+        strips = np.full((at.size, depth), np.nan)
+        for i, u in enumerate(at):
+            strip = _ordered(rows, u)[:depth]
+            strips[i, : strip.size] = strip
+        return cls(wanted.tolist(), strips, k, table.values[at, 0]).plot(ax)
+
+    def plot(self, ax=None):
+        """Draw on the axes; returns the display."""
+        n_users, depth = self.strips.shape
+        ax = new_axes(ax, (8.0, 1.1 + 0.24 * n_users))
+        from matplotlib.colors import ListedColormap
+
+        colors = ListedColormap([NEGATIVE, POSITIVE]).with_extremes(bad="white")
+        look = {"cmap": colors, "vmin": 0, "vmax": 1, "edgecolors": "white", "lw": 0.8}
+        edges = np.arange(depth + 1) + 0.5, np.arange(n_users + 1) - 0.5
+        ax.pcolormesh(*edges, np.ma.masked_invalid(self.strips), **look)
+        ax.axvline(self.k + 0.5, color="#a83250", lw=1.4)
+        ax.set_ylim(n_users - 0.5, -0.5)
+        ax.set_yticks(range(n_users), [str(user) for user in self.users], fontsize=8)
+        ax.set_xlabel(f"rank (line: k = {self.k}; dark: positives)")
+        right = ax.secondary_yaxis("right")
+        right.set_yticks(range(n_users), [_number(value) for value in self.papk], fontsize=8)
+        right.set_ylabel(f"pAp@{self.k}")
+        return self._drawn(ax)
+
+
+def _ordered(rows, user):
+    """Relevance of a user's rows from rank 1 on; negatives first among ties."""
+    part = slice(rows.indptr[user], rows.indptr[user + 1])
+    return rows.relevant[part][np.lexsort((rows.relevant[part], -rows.scores[part]))]
+
+
+def _number(value):
+    return "left out" if np.isnan(value) else f"{value:.2f}"

@@ -1,0 +1,556 @@
+"""`PAPKRanker`, the scikit-learn face, and the solver that a name stands for."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from structsvm_papk import metrics
+from structsvm_papk._types import Array, Callback, PathLike
+from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.groups import ONE_LIST, required
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.files.checkpoint import as_checkpoint
+from structsvm_papk.files.model import Model, certificate_of, save_model
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.surrogates.base import make_surrogate
+
+if TYPE_CHECKING:
+    from structsvm_papk.surrogates.base import Surrogate
+
+_SOLVERS: dict[str, Any] = {
+    "cutting_plane": CuttingPlane,
+    "cccp": CCCP,
+    "subgradient": SubgradientDescent,
+}
+SOLVERS = ("auto", *_SOLVERS)
+AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
+_HAVE_MAJORANTS = ("ramp", "clipped_ramp")
+_MATRIX = {
+    "accept_sparse": "csr",
+    "accept_large_sparse": True,
+    "dtype": (np.float64, np.float32),
+    "ensure_all_finite": False,  # RankingData checks, and names the place
+}
+
+
+def solver_name(name: str, surrogate: Any) -> str:
+    """The solver that `name` stands for, where it can solve the surrogate.
+
+    ``auto`` is the cutting plane for convex surrogates, CCCP for those with convex majorants
+    (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
+    """
+    if name not in SOLVERS:
+        raise InputError(f"unknown solver {name!r}: choose from {', '.join(SOLVERS)}")
+    if name == "auto":
+        if surrogate.convex:
+            return "cutting_plane"
+        return "cccp" if surrogate.name in _HAVE_MAJORANTS else "subgradient"
+    if name == "cccp" and surrogate.name not in _HAVE_MAJORANTS:
+        raise InputError(f"CCCP solves {' and '.join(_HAVE_MAJORANTS)}, not {surrogate.name!r}")
+    if name == "cutting_plane" and not surrogate.convex:
+        raise InputError(
+            f"surrogate {surrogate.name!r} is not convex, so its cuts are not valid and the "
+            "cutting plane cannot certify it; use solver 'auto'"
+        )
+    return name
+
+
+def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) -> Any:
+    """The solver called `name` for a surrogate.
+
+    Parameters
+    ----------
+    name : {'auto', 'cutting_plane', 'cccp', 'subgradient'}
+    surrogate : Surrogate
+    alpha : float
+        Regularisation strength.
+    **settings
+        Fields of the solver; those that are None keep the solver's own default, and ``tol``,
+        ``time_limit`` and ``seed`` are dropped where the solver has no use for them.
+
+    Raises
+    ------
+    InputError
+        Unknown names, settings that the solver does not have, or a surrogate that it cannot solve.
+    """
+    solver = _SOLVERS[solver_name(name, surrogate)]
+    known = solver.__dataclass_fields__
+    given = {key: value for key, value in settings.items() if value is not None}
+    unknown = set(given) - set(known) - {"tol", "time_limit", "seed"}
+    if unknown:
+        raise InputError(f"{solver.__name__} has no setting {sorted(unknown)[0]!r}")
+    return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is minimised, beside the data and k.
+
+    Attributes
+    ----------
+    surrogate : str
+    depth : int, float or None
+    user_weight : str
+    alpha : float
+    """
+
+    surrogate: str
+    depth: int | float | None
+    user_weight: str
+    alpha: float
+
+    def make(self, k: int) -> Surrogate:
+        """The surrogate."""
+        return make_surrogate(self.surrogate, k, self.depth)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Name and value of each part."""
+        return asdict(self)
+
+
+class PAPKRanker(BaseEstimator):
+    """Linear ranker trained for pAp@k, with a certificate of how close to the optimum it is.
+
+    Minimises ``alpha/2 ||w||^2 + sum_u v_u S(X_u w) / sum_u v_u`` over w, where S is the surrogate
+    of the pAp@k risk of one user's list and v the users' weights. There is no intercept: ranking
+    ignores it.
+
+    Parameters
+    ----------
+    k : int
+        Number of items that a user is shown. Choose it for your task; every user needs at least
+        k negatives to take part.
+    surrogate : {'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'}
+        The first four are convex and solved to a certified gap; the last two to a critical
+        point.
+    depth : int, float, 'auto' or None
+        How many of a user's best negatives count in training: a number of at least k (capped at or
+        refused for users with fewer, see `policy`), a share of each user's negatives, or None for
+        k, as in the paper, where many optima are w = 0. 'auto' is a share of 0.9.
+    user_weight : {'equal', 'positives'}
+        What a user counts in the mean: the same, or its number of positives. For other weights
+        give `fit` a sample_weight.
+    alpha : float
+        Regularisation strength, > 0.
+    solver : {'auto', 'cutting_plane', 'cccp', 'subgradient'}
+        'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
+        subgradient descent for 'ts_alg2'.
+    tol : float
+        Relative gap, ``(objective - lower_bound) / max(objective, 1e-3)``, at which to stop; for
+        CCCP the gap to the best point of the last majorant.
+    max_iter : int, optional
+        Largest number of iterations; by default the solver's own.
+    time_limit : float, optional
+        Seconds after which the best w so far is returned.
+    policy : {'exclude', 'raise', 'cap'}
+        What to do in training with users that have no positive or fewer negatives than `depth` (k
+        where it is None or a share): leave them out, raise, or count the negatives that they have.
+        'cap' leaves out users without a positive or a negative only.
+    relevance_threshold : float, optional
+        ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1 or boolean; as other
+        scikit-learn estimators of two classes, `fit` also takes two other values (but not a
+        negative one and 0), of which the larger is relevant.
+    n_threads : int
+        Threads that share each pass over the data; the result does not depend on it.
+    solver_options : dict, optional
+        Further fields of the solver, such as ``{'method': 'one_slack'}`` or ``{'eta': 0.5}``.
+    warm_start : bool
+        Start a fit at the weights of the one before. For a path of alphas on the same data,
+        `alpha_path` and `PAPKRankerCV` also use its cuts again.
+    random_state : int, RandomState or None
+        Seed of a random start, where the solver options ask for one.
+    callback : callable, optional
+        Called with the progress after every iteration; returning True stops.
+    checkpoint : path-like or Checkpoint, optional
+        Folder where the solver keeps its state: a fit on the same data with the same settings goes
+        on from there. A folder belongs to one fit, so clones in a grid search cannot share it.
+    one_list : bool
+        Whether rows that come without `groups` are one list. By default they are refused, as
+        forgotten groups would give another problem and another score without a word.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+    result_ : SolverResult
+        objective, lower_bound, gap, status, n_iter, converged, history.
+    exclusions_ : Exclusions
+        Users that were left out, and why.
+    classes_ : ndarray of shape (2,)
+        Not relevant, relevant (labels, or False and True with a threshold).
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X was a data frame.
+
+    Notes
+    -----
+    `groups` (alias `qid`) names the user of each row, in `fit` and in `score`;
+    ``groups="one_list"`` says that all rows are one list, and so does the setting `one_list`, for
+    tools that pass no groups. Groups are requested by default, so with
+    ``sklearn.set_config(enable_metadata_routing=True)`` a `GridSearchCV` with `GroupKFold` passes
+    them on; without metadata routing scikit-learn hands `groups` to the splitter only, and `fit`
+    refuses the rows.
+
+    scikit-learn's estimator checks pass no groups either: they hold for
+    ``PAPKRanker(one_list=True)``, and skip an estimator that needs groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsvm_papk import PAPKRanker
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 4))
+    >>> y = X[:, 0] + rng.normal(size=300) > 1
+    >>> ranker = PAPKRanker(k=3, surrogate="ts").fit(X, y, groups=np.repeat(np.arange(10), 30))
+    >>> ranker.result_.converged
+    True
+    """
+
+    __metadata_request__fit: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
+    # Pipeline.score always passes sample_weight=None on, which has to be a known name
+    __metadata_request__score: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
+
+    def __init__(
+        self,
+        k: int = 1,
+        surrogate: str = "avg",
+        depth: int | float | str | None = None,
+        user_weight: str = "equal",
+        alpha: float = 1e-2,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        policy: str = "exclude",
+        relevance_threshold: float | None = None,
+        n_threads: int = 1,
+        solver_options: dict[str, Any] | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        callback: Callback | None = None,
+        checkpoint: Any | None = None,
+        one_list: bool = False,
+    ) -> None:
+        self.k = k
+        self.surrogate = surrogate
+        self.depth = depth
+        self.user_weight = user_weight
+        self.alpha = alpha
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.policy = policy
+        self.relevance_threshold = relevance_threshold
+        self.n_threads = n_threads
+        self.solver_options = solver_options
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.callback = callback
+        self.checkpoint = checkpoint
+        self.one_list = one_list
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any,
+        groups: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
+        """Train on rows of any order.
+
+        Parameters
+        ----------
+        X : array-like, data frame or CSR of shape (n_rows, n_features)
+            A Dask array or data frame is fitted where its blocks are: on the current Dask client's
+            cluster, or in this process where there is none.
+        y : array-like of shape (n_rows,)
+            Relevance.
+        groups : array-like of shape (n_rows,) or 'one_list'
+            User of each row; 'one_list' (not with Dask collections) says that all rows are one
+            list. Rows of a user in several Dask blocks are brought together.
+        qid : array-like of shape (n_rows,), optional
+            Another name for `groups`; give one of them.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row's user, the same on all rows of a user, instead of `user_weight`.
+
+        Returns
+        -------
+        self
+
+        Warns
+        -----
+        DegenerateOptimumWarning
+            To within `tol` the minimiser is w = 0, which ranks nothing.
+        ConvergenceWarning
+            The gap is still above `tol`.
+
+        Raises
+        ------
+        InputError
+            Data or settings that cannot be used, or no groups.
+        """
+        groups = self._groups(groups, qid)
+        if hasattr(X, "__dask_graph__"):
+            if sample_weight is not None:
+                raise InputError("sample_weight is not available for Dask; use user_weight")
+            return self._fit_dask(X, y, groups)
+        for values, name in ((X, "X"), (y, "y")):
+            _validation.refuse_masked(values, name)  # scikit-learn drops masks
+        X, y = validate_data(self, X, y, **_MATRIX)
+        y = _validation.check_grades(y, len(y), name="labels y")
+        self.classes_ = self._find_classes(y)
+        data = RankingData.from_groups(X, self._relevance(y), groups)
+        data.feature_names = getattr(self, "feature_names_in_", None)
+        if sample_weight is not None:
+            data = data.weighted(user_weights(data, sample_weight))
+        return self._fit_data(data)
+
+    def _fit_data(self, data):
+        """Train on lists in memory."""
+        self._setting = self._given_setting()
+        surrogate = self._setting.make(self.k)
+        if data.user_weight is None:
+            data = data.weighted(self.user_weight)
+        elif self.user_weight != "equal":
+            raise InputError("give sample_weight or user_weight='positives', not both")
+        refuse_deeper_than_all(surrogate, data)
+        risk = EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
+        self.result_ = self._solve(self._make_solver(surrogate), risk)
+        return self._finish(risk.exclusions)
+
+    def _fit_dask(self, X, y, groups):
+        """Train where the blocks of a Dask collection are."""
+        from structsvm_papk.oracles import dask_collections
+        from structsvm_papk.oracles import dask_risk as cluster
+
+        self._setting = self._given_setting()
+        surrogate = self._setting.make(self.k)
+        solver = self._make_solver(surrogate)
+
+        with dask_collections.current_client() as client:
+            lists = dask_collections.DaskLists(client, X, y, groups)
+            validate_data(self, lists.sample, skip_check_array=True)
+            self.classes_ = self._find_classes(lists.classes)
+            threshold = self.relevance_threshold
+            partitions = lists.partitions(self.classes_[1] if threshold is None else threshold)
+            risk = cluster.DaskRisk(
+                surrogate, partitions, client, self.policy, user_weight=self.user_weight
+            )
+            self.result_ = self._solve(solver, risk)
+            return self._finish(risk.exclusions)
+
+    def _finish(self, exclusions):
+        """Take over the result."""
+        self.coef_ = self.result_.w
+        self.n_iter_ = self.result_.n_iter
+        self.exclusions_ = exclusions
+        _warn_about(self.result_)
+        return self
+
+    def _given_setting(self):
+        depth = AUTO_DEPTH if isinstance(self.depth, str) and self.depth == "auto" else self.depth
+        return Setting(self.surrogate, depth, self.user_weight, self.alpha)
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher."""
+        check_is_fitted(self)
+        _validation.refuse_masked(X, "X")
+        X = validate_data(self, X, reset=False, **(_MATRIX | {"ensure_all_finite": True}))
+        return X @ self.coef_
+
+    def predict(self, X: Any) -> Array:
+        """The same as `decision_function`."""
+        return self.decision_function(X)
+
+    def score(
+        self, X: Any, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
+    ) -> float:
+        """Mean over users of the pAp@k gain, ties counting as errors.
+
+        Users without a positive or with fewer than k negatives are left out (with the policy
+        'raise' they raise). Groups are those of `fit`.
+
+        Raises
+        ------
+        InputError
+            No groups, no user that can be used, or labels that were not there in training.
+        """
+        groups = self._groups(groups, qid)
+        scores = self.decision_function(X)
+        y = _validation.check_grades(y, scores.size, name="labels y")
+        table = metrics.evaluate(
+            f"pap@{self.k}",
+            scores,
+            self._relevance(y),
+            groups,
+            few_negatives="raise" if self.policy == "raise" else "exclude",
+            no_positives="raise" if self.policy == "raise" else "exclude",
+        )
+        summary = table.summary()[0]
+        if summary.n_used == 0:
+            raise InputError(f"no user has a positive and k={self.k} negatives: {summary}")
+        return summary.value
+
+    def to_model(self) -> Model:
+        """What is needed to score new rows, as a `Model`."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return Model(
+            coef=self.coef_,
+            k=self.k,
+            surrogate=self._setting.surrogate,
+            alpha=self.result_.alpha,
+            solver=solver_name(self._solver_name(), self._setting.make(self.k)),
+            depth=self._setting.make(self.k).depth,
+            user_weight=self._setting.user_weight,
+            certificate=certificate_of(self.result_),
+            feature_names=None if names is None else tuple(map(str, names)),
+            relevance_threshold=self.relevance_threshold,
+        )
+
+    def save(self, path: PathLike) -> None:
+        """Write a model file (safe to load: no pickle), for `load_model` and the command line."""
+        save_model(path, self.to_model())
+
+    def _groups(self, groups, qid):
+        """The user of each row; None where all rows are one list, which has to be said."""
+        groups = _one_of(groups, qid)
+        return required(ONE_LIST if groups is None and self.one_list else groups)
+
+    def _solve(self, solver, risk):
+        """Solve; with `warm_start`, from the last result."""
+        last = getattr(self, "result_", None) if self.warm_start else None
+        if last is not None and last.w.size != risk.n_features:
+            raise InputError(
+                f"warm_start: the last fit had {last.w.size} features, X has {risk.n_features}"
+            )
+        return solver.solve(
+            risk,
+            w_init=None if last is None else last.w,
+            callback=self.callback,
+            checkpoint=as_checkpoint(self.checkpoint),
+        )
+
+    def _solver_name(self):
+        return self.solver
+
+    def _make_solver(self, surrogate):
+        seed = None
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return make_solver(
+            self.solver,
+            surrogate,
+            self.alpha,
+            **{
+                "tol": self.tol,
+                "max_iter": self.max_iter,
+                "time_limit": self.time_limit,
+                "seed": seed,
+                **self._extra_settings(),
+            },
+        )
+
+    def _extra_settings(self):
+        options = self.solver_options or {}
+        if not isinstance(options, dict) or "alpha" in options:
+            raise InputError("solver_options must be a dict of solver fields, without 'alpha'")
+        return options
+
+    def _find_classes(self, y):
+        if self.relevance_threshold is not None:
+            return np.array([False, True])
+        classes = np.unique(y)
+        if classes.size == 1:
+            raise InputError(f"y holds one class only ({classes[0]}): there is nothing to rank")
+        if classes.size > 2:
+            raise InputError(
+                f"y holds {classes.size} values; for graded labels give relevance_threshold"
+            )
+        if classes[1] == 0:  # where -1/1 and 0/1 are both read, neither is relevant
+            raise InputError(
+                f"y holds {classes[0]} and 0 only, of which neither means relevant; give 0/1, "
+                "-1/1 or booleans, or relevance_threshold"
+            )
+        return classes
+
+    def _relevance(self, y):
+        if self.relevance_threshold is not None:
+            return _validation.relevance(y, self.relevance_threshold)
+        unknown = ~np.isin(y, self.classes_)
+        if unknown.any():
+            raise InputError(f"label {y[unknown][0]} in y was not there in training")
+        return y == self.classes_[1]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        # no classifier, but y takes two values
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags._skip_test = not self.one_list  # the checks have no groups to give
+        return tags
+
+
+def user_weights(data: RankingData, sample_weight: ArrayLike) -> Array:
+    """One weight for each user, from weights of rows that are the same on all rows of a user.
+
+    Raises
+    ------
+    InputError
+        The weights have another shape, or differ within a user.
+    """
+    weight = _validation.check_grades(sample_weight, data.rows.size, name="sample_weight")
+    weight = weight.astype(np.float64)
+    if weight.shape != (data.rows.size,):
+        raise InputError(f"sample_weight has shape {weight.shape}, but X has {data.rows.size} rows")
+    weight = weight[data.rows]
+    first = weight[data.indptr[:-1]]
+    other = np.flatnonzero(weight != np.repeat(first, data.sizes))
+    if other.size:
+        u = data.user_of_position[other[0]]
+        user = data.users[u : u + 1].tolist()[0]
+        raise InputError(
+            f"sample_weight is {first[u]:g} and {weight[other[0]]:g} on rows of user {user!r}: it "
+            "weighs users, and has to be the same on all rows of a user"
+        )
+    return first
+
+
+def refuse_deeper_than_all(surrogate, data):
+    """A number of negatives that no user has is a mistake, whatever is done about few of them."""
+    most = int(data.n_neg.max())
+    if surrogate.depth is not None and surrogate.depth > most:
+        raise InputError(
+            f"depth={surrogate.depth} is above every list: the most negatives of a user are "
+            f"{most}; give at most {most}, or a share such as 0.9"
+        )
+
+
+def _one_of(groups, qid):
+    if groups is not None and qid is not None:
+        raise InputError("give groups or qid, not both: they are two names of the same thing")
+    return groups if qid is None else qid
+
+
+def _warn_about(result):
+    if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
+        warnings.warn(result.message, DegenerateOptimumWarning, stacklevel=4)
+    elif not result.converged and result.status != Status.FINISHED:
+        warnings.warn(result.message, ConvergenceWarning, stacklevel=4)

@@ -1,0 +1,197 @@
+"""Solvers side by side on the same problem, given the same number of passes over the data."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.files.model import certificate_of
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.rankers.ranker import make_solver
+from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates.base import make_surrogate
+
+ETAS = (0.01, 0.1, 1.0)  # which one is best depends on the data: none of them is tuned
+
+
+@dataclass(frozen=True)
+class Run:
+    """One solver on one problem.
+
+    Attributes
+    ----------
+    solver, surrogate : str
+        By name.
+    k : int
+    alpha : float
+    result : SolverResult
+    exclusions : Exclusions
+        Users of the training data that were left out, and why.
+    settings : dict
+        What else the solver was told.
+    pap_at_k : dict
+        Mean pAp@k gain (ties are errors) on 'train' and, where there is one, 'test'.
+    """
+
+    solver: str
+    surrogate: str
+    k: int
+    alpha: float
+    result: object
+    exclusions: object
+    settings: dict
+    pap_at_k: dict
+
+    @property
+    def data_passes(self):
+        """Passes over the training data."""
+        return self.result.data_passes
+
+    @property
+    def seconds(self):
+        """Wall-clock seconds."""
+        return self.result.seconds
+
+    def as_dict(self):
+        """Plain values for JSON; a bound that is not known is None."""
+        return {
+            "solver": self.solver,
+            "surrogate": self.surrogate,
+            "k": self.k,
+            "alpha": self.alpha,
+            **certificate_of(self.result),
+            "message": self.result.message,
+            "data_passes": self.data_passes,
+            "seconds": self.seconds,
+            "pap_at_k": self.pap_at_k,
+            "settings": self.settings,
+            "n_users": int(self.exclusions.n_used),
+            "n_users_left_out": int(self.exclusions.n_excluded),
+        }
+
+
+def mean_pap_at_k(w, data, k):
+    """Mean pAp@k gain of a linear scorer over the users that have k negatives and a positive."""
+    name = f"pap@{k}"
+    table = metrics.evaluate(name, data.scores(w), data.labels, indptr=data.indptr)
+    return table.mean(name)
+
+
+def _train_gain(w, risk):
+    if not hasattr(risk, "gain"):
+        return mean_pap_at_k(w, risk.data, risk.surrogate.k)
+    try:
+        return risk.gain(w)  # of data in partitions
+    except OracleFailure:
+        return math.nan
+
+
+def solve(name, risk, alpha, test=None, callback=None, checkpoint=None, **settings):
+    """Run one solver.
+
+    Parameters
+    ----------
+    name : str
+        Solver, see `structsvm_papk.rankers.ranker.make_solver`.
+    risk : EmpiricalRisk
+    alpha : float
+        Regularisation strength.
+    test : RankingData, optional
+        Held-out data, for the metric only.
+    callback : callable, optional
+        Called with the progress after every iteration.
+    checkpoint : Checkpoint, optional
+    **settings
+        Fields of the solver.
+
+    Returns
+    -------
+    Run
+    """
+    surrogate = risk.surrogate
+    solver = make_solver(name, surrogate, alpha, **settings)
+    result = solver.solve(risk, callback=callback, checkpoint=checkpoint)
+    gains = {"train": _train_gain(result.w, risk)}
+    if test is not None:
+        gains["test"] = mean_pap_at_k(result.w, test, surrogate.k)
+    return Run(name, surrogate.name, surrogate.k, alpha, result, risk.exclusions, settings, gains)
+
+
+def compare(
+    data,
+    surrogates,
+    k,
+    alpha,
+    etas=ETAS,
+    test=None,
+    watch=None,
+    n_threads=1,
+    checkpoint=None,
+    **limits,
+):
+    """Cutting plane against subgradient descent, surrogate by surrogate.
+
+    Subgradient descent is given as many passes over the data as the cutting plane took.
+
+    Parameters
+    ----------
+    data : RankingData
+        Users without a positive or with fewer than k negatives are left out.
+    surrogates : sequence of str
+        Convex ones.
+    k : int
+    alpha : float
+    etas : sequence of float
+        Step sizes of subgradient descent, one run each.
+    test : RankingData, optional
+    watch : callable, optional
+        ``watch(solver, surrogate)`` returns the callback of one run.
+    n_threads : int
+    checkpoint : Checkpoint, optional
+        Every run keeps its state in a part of it; those that had ended are not done again.
+    **limits
+        ``tol``, ``max_iter``, ``time_limit`` of the cutting plane.
+
+    Returns
+    -------
+    list of Run
+        On Ctrl-C the runs so far.
+    """
+    if test is not None and test.n_features != data.n_features:
+        raise InputError(
+            f"the test data has {test.n_features} features, the training data {data.n_features}"
+        )
+    _warm_up(data, surrogates, k, alpha)
+    runs = []
+    for name in surrogates:
+        risk = EmpiricalRisk(make_surrogate(name, k), data, n_threads=n_threads)
+        for run in _solver_by_solver(risk, alpha, etas, test, watch, checkpoint, limits):
+            runs.append(run)
+            if run.result.status == Status.INTERRUPTED:
+                return runs
+    return runs
+
+
+def _solver_by_solver(risk, alpha, etas, test, watch, checkpoint, limits):
+    def run(solver, name, settings):
+        callback = watch(solver, risk.surrogate.name) if watch else None
+        part = checkpoint and checkpoint.part(f"{risk.surrogate.name}-{name}")
+        return solve(solver, risk, alpha, test, callback, part, **settings)
+
+    certified = run("cutting_plane", "cutting_plane", limits)
+    yield certified
+    for eta in etas:
+        settings = {"eta": eta, "max_iter": certified.data_passes}
+        yield run("subgradient", f"eta-{eta!r}", settings)
+
+
+def _warm_up(data, surrogates, k, alpha):
+    """Load compiled code and libraries on two users, so that their time is counted for no run."""
+    usable = data.usable(k)
+    few = usable.subset(np.arange(usable.n_users) < 2)
+    for name in surrogates:
+        risk = EmpiricalRisk(make_surrogate(name, k), few)
+        solve("cutting_plane", risk, alpha, max_iter=2)
+        solve("subgradient", risk, alpha, max_iter=2)

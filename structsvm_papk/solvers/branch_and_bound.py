@@ -1,0 +1,211 @@
+"""Branch and bound over w, for risks that can be bounded over boxes.
+
+    minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R >= 0, not convex, few features
+
+Where the optimum can be follows from a known value: ``alpha/2 ||w||^2 <= F(w) <= F(w')``. That cube
+is cut into boxes; the oracle answers ``boxes().bounds(alpha, low, high)`` with a lower bound over
+each box, rounding included, its value at the centre and where to cut. A box is dropped when its
+bound shows that nothing in it is better than the best known point by more than the tolerance. The
+smallest bound that remains is a lower bound of F at any time. Better points come from `CCCP`,
+started at the centres.
+
+The choice of the positives and of the clipped pairs is never branched on: within a small box it is
+decided, and a box has few choices left long before it is small.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from structsvm_papk._types import Array, Callback, Oracle
+from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, Status, relative_gap
+
+_BATCH = 256
+_SHARE = 8  # at least one of so many open boxes is cut in a round
+_LOCAL_TOL = 1e-6
+_WIDER = 1 + 1e-9  # the cube, for the rounding of the objective that it is made from
+
+
+@dataclass(frozen=True)
+class GlobalRamp:
+    """Certified global minimiser of ``alpha/2 ||w||^2 + R(w)``, for few features.
+
+    Parameters
+    ----------
+    alpha : float
+        Regularisation strength, > 0.
+    tol : float
+        Stop when the relative gap ``(F - lower_bound) / max(F, 1e-3)`` is at most this.
+    time_limit : float, optional
+        Seconds; then the best point so far is returned, with its gap.
+    max_boxes : int
+        Limit on the boxes that are kept open at once (some 100 bytes each).
+
+    References
+    ----------
+    Land and Doig, "An automatic method of solving discrete programming problems", Econometrica 28
+    (1960); Horst and Tuy, "Global Optimization", Springer (1996), for concave minorants on boxes.
+    """
+
+    alpha: float
+    tol: float = 1e-4
+    time_limit: float | None = 120.0
+    max_boxes: int = 5_000_000
+
+    def __post_init__(self) -> None:
+        CCCP(self.alpha, self.tol, time_limit=self.time_limit)  # checks them
+        if self.max_boxes < 1:
+            raise InputError(f"max_boxes must be at least 1, got {self.max_boxes!r}")
+
+    def solve(
+        self,
+        oracle: Oracle,
+        w_init: Array | None = None,
+        callback: Callback | None = None,
+        warm_start: SolverResult | None = None,
+    ) -> SolverResult:
+        """Minimise globally.
+
+        Parameters
+        ----------
+        oracle : EmpiricalRisk of Ramp or ClippedRamp, or any with `boxes` and what `CCCP` needs
+        w_init : ndarray or dict of str to ndarray, optional
+            Starts for the first local search; by default the oracle's.
+        callback : callable, optional
+            Called with a `Progress` after every round (`n_cuts` counts the open boxes,
+            `data_passes` all boxes so far); a true return value stops the solver.
+        warm_start : SolverResult, optional
+            Its point is the start of the local search.
+
+        Returns
+        -------
+        SolverResult
+            `lower_bound` holds for every w, whatever the status. On Ctrl-C the best so far.
+
+        Raises
+        ------
+        InputError
+            The problem is too large, said before anything is solved; or a start does not fit.
+        """
+        if not hasattr(oracle, "boxes"):
+            raise InputError("GlobalRamp needs an oracle with bounds over boxes; this has none")
+        boxes = oracle.boxes()
+        run = _Run(self, oracle, boxes, callback)
+        try:
+            status = run.loop(w_init, warm_start)
+        except KeyboardInterrupt:
+            if run.w is None:
+                raise
+            status = Status.INTERRUPTED
+        return run.result(status)
+
+
+class _Run:
+    """State of one search: the best point, the open boxes, the smallest bound of dropped ones."""
+
+    def __init__(self, config, oracle, boxes, callback):
+        self.config, self.oracle, self.boxes, self.callback = config, oracle, boxes, callback
+        self.started = time.perf_counter()
+        self.w, self.objective, self.dropped = None, np.inf, np.inf
+        self.n_boxes, self.history = 0, []
+
+    def loop(self, w_init, warm_start):
+        limit = self.config.time_limit
+        # ties are left to the boxes, which look everywhere
+        local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4, max_ties=0)
+        self._take(local.solve(self.oracle, w_init, warm_start=warm_start))
+        self._open_cube()
+        next_search = 1
+        while True:
+            status = self._record_and_judge()
+            if status is not None:
+                return status
+            centres, values = self._cut_the_lowest()
+            self._search_from(centres[np.argmin(values)], values.min())
+            if len(self.history) == next_search and self.bound.size:
+                lowest = np.argmin(self.bound)
+                self._search_from((self.low[lowest] + self.high[lowest]) / 2, -np.inf)
+                next_search *= 2
+            self._drop()
+
+    def result(self, status):
+        if status is Status.CONVERGED and not self.w.any():
+            status = Status.DEGENERATE
+        return SolverResult(
+            self.w,
+            float(self.objective),
+            float(self._lower_bound()),
+            status,
+            tuple(self.history),
+            self.config.alpha,
+        )
+
+    def _open_cube(self):
+        d = self.oracle.n_features
+        half = np.sqrt(2 * self.objective / self.config.alpha) * _WIDER
+        self.low, self.high = np.full((1, d), -half), np.full((1, d), half)
+        self.bound, self.split = np.zeros(1), np.zeros(1, dtype=np.int64)
+
+    def _cut_the_lowest(self):
+        """Replace the boxes with the lowest bounds by their halves; return the new centres."""
+        n = min(self.bound.size, max(_BATCH, self.bound.size // _SHARE))
+        order = np.argpartition(self.bound, n - 1)
+        cut, rest = order[:n], order[n:]
+        rows, f = np.arange(n), self.split[cut]
+        middle = (self.low[cut, f] + self.high[cut, f]) / 2
+        low, high = np.tile(self.low[cut], (2, 1)), np.tile(self.high[cut], (2, 1))
+        high[rows, f], low[n + rows, f] = middle, middle
+        bound, centre, split = self.boxes.bounds(self.config.alpha, low, high)
+        bound = np.maximum(bound, np.tile(self.bound[cut], 2))
+        self.n_boxes += 2 * n
+        self.low, self.high = np.vstack([self.low[rest], low]), np.vstack([self.high[rest], high])
+        self.bound = np.concatenate([self.bound[rest], bound])
+        self.split = np.concatenate([self.split[rest], split])
+        return (low + high) / 2, centre
+
+    def _search_from(self, w, value):
+        """Descend from a point that is better than the best, or whose box may be."""
+        if value < self.objective:
+            limit, seconds = self.config.time_limit, time.perf_counter() - self.started
+            left = None if limit is None else max(limit - seconds, 1e-3)
+            local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False, max_ties=0)
+            self._take(local.solve(self.oracle, w))
+
+    def _take(self, found):
+        if found.objective < self.objective:
+            self.w, self.objective = found.w, found.objective
+
+    def _drop(self):
+        keep = self.bound < self.objective - self.config.tol * max(self.objective, RISK_SCALE)
+        if not keep.all():
+            self.dropped = min(self.dropped, self.bound[~keep].min())
+            self.low, self.high = self.low[keep], self.high[keep]
+            self.bound, self.split = self.bound[keep], self.split[keep]
+
+    def _lower_bound(self):
+        return min(self.dropped, self.objective, self.bound.min(initial=np.inf))
+
+    def _record_and_judge(self):
+        config, seconds = self.config, time.perf_counter() - self.started
+        lower = float(self._lower_bound())
+        progress = Progress(
+            len(self.history) + 1,
+            seconds,
+            self.n_boxes,
+            float(self.objective),
+            lower,
+            self.bound.size,
+        )
+        self.history.append(progress)
+        stop = self.callback is not None and self.callback(progress)
+        if not self.bound.size or relative_gap(self.objective, lower) <= config.tol:
+            return Status.CONVERGED
+        if stop:
+            return Status.STOPPED
+        if self.bound.size > config.max_boxes:
+            return Status.MAX_ITER
+        late = config.time_limit is not None and seconds >= config.time_limit
+        return Status.TIME_LIMIT if late else None

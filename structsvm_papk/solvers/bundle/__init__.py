@@ -1,0 +1,1 @@
+"""The cutting-plane model, and solvers of its restricted quadratic problem."""

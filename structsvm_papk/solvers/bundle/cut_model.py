@@ -1,0 +1,292 @@
+"""The cutting-plane model of a risk, and a dual point of it."""
+
+import numpy as np
+from numba import njit
+from scipy.linalg import lapack
+
+from structsvm_papk.solvers.bundle.interior_point import duality_gap, onto_simplices
+from structsvm_papk.solvers.bundle.qp import RestrictedQP
+
+_SWEEPS = 15
+_FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
+_QP_ROUNDS = 4
+_NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
+WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
+_EPS = np.finfo(float).eps
+ROUNDING = 16 * np.finfo(float).eps  # of a sum, relative to the sum of the absolute terms
+
+
+class CutModel:
+    """Cuts ``R_j(z) >= a_i . z + b_i`` of every block j, and a dual point of them.
+
+    The variables are ``z = w``, or ``z = (w, s)`` for a risk ``R(w) = min_s sum_j R_j(w, s)``. The
+    model is ``sum_j max_(cuts i of block j) (a_i . z + b_i)``. The dual point `theta` is
+    non-negative and sums to 1 over each block; see `lower_bound`.
+
+    Cuts live in slots that are reused; `order` lists the slots in use, block after block. With many
+    features the cuts' inner products are kept, and the restricted problem is solved in their span.
+
+    Parameters
+    ----------
+    n_features, n_variables, n_blocks : int
+        Lengths of w and of z, and number of blocks.
+    qp_solver : str
+        cvxpy solver for the restricted problem.
+    """
+
+    def __init__(self, n_features, n_variables, n_blocks, qp_solver):
+        self.n_features, self.n_blocks = n_features, n_blocks
+        self.qp = RestrictedQP(qp_solver)
+        self._slopes = np.empty((0, n_variables))
+        self._intercepts = np.empty(0)
+        self._block = np.empty(0, dtype=np.int64)
+        self._theta = np.empty(0)  # zero in the slots that are free
+        self._norms = np.empty(0)
+        self._idle = np.empty(0, dtype=np.int64)
+        self._gram = np.empty((0, 0)) if n_features > WIDE else None
+        self.order = np.empty(0, dtype=np.int64)
+        self.starts = np.zeros(n_blocks, dtype=np.int64)
+
+    @property
+    def size(self):
+        """Number of cuts."""
+        return self.order.size
+
+    def active_cuts(self):
+        """``(slopes, intercepts, blocks)`` of the cuts with dual weight: they make the bound."""
+        slots = self.order[self._theta[self.order] > 0.0]
+        return self._slopes[slots], self._intercepts[slots], self._block[slots]
+
+    def state(self):
+        """Everything that `restored` needs."""
+        parts = ("slopes", "intercepts", "block", "theta", "idle")
+        return {name: getattr(self, f"_{name}")[self.order] for name in parts}
+
+    @classmethod
+    def restored(cls, state, n_features, n_blocks, qp_solver):
+        """A model from its state; whatever dual weights were kept, they are feasible again."""
+        slopes, block = state["slopes"], state["block"]
+        check_cuts(slopes, state["intercepts"], block, n_features, n_blocks)
+        if np.unique(block).size != n_blocks or state["theta"].shape != block.shape:
+            raise ValueError("a block has no cut, or there is not one dual weight a cut")
+        model = cls(n_features, slopes.shape[1], n_blocks, qp_solver)
+        model.add(slopes, state["intercepts"], block)
+        theta = onto_simplices(state["theta"], model.starts)
+        model._theta[model.order], model._idle[model.order] = theta, state["idle"]
+        return model
+
+    def add(self, slopes, intercepts, blocks):
+        """Add cuts with dual weight zero, or one where their block had none."""
+        slots = self._free_slots(intercepts.size)
+        self._slopes[slots], self._intercepts[slots] = slopes, intercepts
+        self._block[slots], self._idle[slots], self._theta[slots] = blocks, 0, 0.0
+        self._norms[slots] = np.linalg.norm(slopes, axis=1)
+        self._list(np.concatenate([self.order, slots]))
+        if self._gram is not None:
+            new = self._slopes[slots, : self.n_features]
+            self._gram[slots] = new @ self._slopes[:, : self.n_features].T
+            self._gram[:, slots] = self._gram[slots].T
+        sums = np.add.reduceat(self._theta[self.order], self.starts)
+        self._theta[self.order[self.starts[sums == 0.0]]] = 1.0
+
+    def drop_idle(self, max_idle):
+        """Drop the cuts that have had no dual weight for more than `max_idle` iterations."""
+        active = self._theta[self.order] > 0.0
+        self._idle[self.order] = np.where(active, 0, self._idle[self.order] + 1)
+        keep = self._idle[self.order] <= max_idle
+        if not keep.all():
+            self._list(self.order[keep])
+
+    def minimise(self, centre, curvature, target):
+        """Improve the dual point for ``min_z sum_f curvature_f/2 (z_f - centre_f)^2 + model(z)``.
+
+        Coordinate steps over the blocks first; where they do not reach the wanted accuracy, the
+        restricted QP on the cuts that matter. Both work in coordinates v in which the curvature is
+        1 and the centre 0.
+
+        Parameters
+        ----------
+        centre, curvature : ndarray of shape (n_variables,)
+            The curvature is the same for all features.
+        target : float
+            Wanted duality gap of this problem.
+
+        Returns
+        -------
+        z : ndarray
+            Minimiser that belongs to the dual point.
+        value : float
+            ``model(z)``.
+        """
+        slopes = self._coordinates(curvature)
+        heights = self._intercepts[self.order] + (self._slopes @ centre)[self.order]
+        theta = self._theta[self.order]
+        gap = np.inf
+        if self.n_blocks >= _FEW_BLOCKS:
+            v = -(theta @ slopes)
+            gap = block_sweeps(slopes, heights, self.starts, theta, v, _SWEEPS, target)
+        for _ in range(_QP_ROUNDS):
+            if gap <= target or not self._solve_qp(slopes, heights, theta, 0.5 * target):
+                break
+            gap = duality_gap(theta, slopes, heights, self.starts)
+        self._theta[self.order] = theta
+        heights -= slopes @ (theta @ slopes)
+        z = centre - self._theta @ self._slopes / curvature
+        return z, np.maximum.reduceat(heights, self.starts).sum()
+
+    def _coordinates(self, curvature):
+        """Slopes in coordinates with curvature 1: of the variables, or of the span of the cuts."""
+        if self._gram is None:
+            return self._slopes[self.order] / np.sqrt(curvature)
+        gram = self._gram[np.ix_(self.order, self.order)] / curvature[0]
+        others = self._slopes[self.order, self.n_features :] / np.sqrt(curvature[self.n_features :])
+        return np.hstack([_factor(gram), others])
+
+    def _solve_qp(self, slopes, heights, theta, tol):
+        """Solve the restricted QP on the cuts with dual weight and the highest of each block."""
+        now = heights - slopes @ (theta @ slopes)
+        tops = np.maximum.reduceat(now, self.starts)
+        block = self._block[self.order]
+        chosen = (theta > 0.0) | (now >= tops[block])
+        found = self.qp.solve(slopes[chosen], heights[chosen], block[chosen], tol)
+        if found is None:
+            return False
+        theta[:] = 0.0
+        theta[chosen] = np.where(found < _NEGLIGIBLE, 0.0, found)  # else no cut would ever be idle
+        theta[:] = onto_simplices(theta, self.starts)
+        return True
+
+    def dual_point(self, alpha):
+        """The w at which the dual point's bound is attained, ``-g_w / alpha``."""
+        return -(self._theta @ self._slopes)[: self.n_features] / alpha
+
+    def lower_bound(self, alpha, upper_bound, slope_errors=0.0):
+        """Certified lower bound of ``min_w alpha/2 ||w||^2 + R(w)`` from the dual point.
+
+        With ``g = A' theta`` it is ``b . theta - ||g_w||^2 / (2 alpha)``; where there is an s, it
+        lies between 0 and the optimum, so ``min(0, g_s)`` times an upper bound of that is added.
+        What rounding may have added to these sums is taken off.
+
+        Parameters
+        ----------
+        alpha : float
+        upper_bound : float
+            An objective that is attained.
+        slope_errors : ndarray of shape (n_features,), optional
+            How far rounding may have put g from what it was meant to be. The bound is taken at the
+            g within this that is worst.
+        """
+        theta = self._theta
+        total = theta @ self._slopes
+        slope, rest = total[: self.n_features], total[self.n_features :]
+        least = np.minimum(rest, 0.0).sum() * upper_bound
+        bound = theta @ self._intercepts - slope @ slope / (2 * alpha) + least
+        size = theta @ np.abs(self._intercepts) + abs(least)
+        size += np.linalg.norm(slope) / alpha * (theta @ self._norms)
+        worse = np.sum(slope_errors * (np.abs(slope) + 0.5 * slope_errors)) / alpha
+        return bound - worse - (ROUNDING + np.count_nonzero(theta) * _EPS) * size
+
+    def _free_slots(self, n):
+        used = np.zeros(self._block.size, dtype=bool)
+        used[self.order] = True
+        free = np.flatnonzero(~used)
+        if free.size < n:
+            self._grow(max(n - free.size, self._block.size))
+            free = np.concatenate([free, np.arange(used.size, self._block.size)])
+        return free[:n]
+
+    def _grow(self, extra):
+        self._slopes = np.pad(self._slopes, ((0, extra), (0, 0)))
+        self._intercepts = np.pad(self._intercepts, (0, extra))
+        self._block = np.pad(self._block, (0, extra))
+        self._theta = np.pad(self._theta, (0, extra))
+        self._norms = np.pad(self._norms, (0, extra))
+        self._idle = np.pad(self._idle, (0, extra))
+        if self._gram is not None:
+            self._gram = np.pad(self._gram, (0, extra))
+
+    def _list(self, slots):
+        self.order = slots[np.argsort(self._block[slots], kind="stable")]
+        counts = np.bincount(self._block[self.order], minlength=self.n_blocks)
+        self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+
+
+def check_cuts(slopes, intercepts, blocks, n_features, n_blocks):
+    """Raise ValueError unless these are cuts in that many variables or more."""
+    if slopes.ndim != 2 or slopes.shape[1] < n_features or not np.isfinite(slopes).all():
+        raise ValueError("the cuts' slopes do not fit")
+    if not intercepts.shape == blocks.shape == slopes.shape[:1]:
+        raise ValueError("the cuts have not one intercept and one block each")
+    if blocks.dtype.kind != "i" or ((blocks < 0) | (blocks >= n_blocks)).any():
+        raise ValueError("a cut's block is none")
+
+
+def _factor(gram):
+    """L with ``L L' = gram`` for a positive semidefinite matrix, by pivoted Cholesky."""
+    factor, pivots, rank, _ = lapack.dpstrf(gram, lower=1, tol=-1.0)
+    lower = np.tril(factor)[:, :rank]
+    out = np.empty_like(lower)
+    out[pivots - 1] = lower
+    return out
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _height(slope, intercept, v):
+    total = intercept
+    for f in range(v.size):
+        total += slope[f] * v[f]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _move(slopes, theta, low, high, fall, v):
+    """Move dual weight from one cut of a block to another by an exact line search."""
+    norm = 0.0
+    for f in range(v.size):
+        norm += (slopes[high, f] - slopes[low, f]) ** 2
+    step = theta[low]
+    if norm * step > fall:
+        step = fall / norm
+        theta[low] -= step
+    else:
+        theta[low] = 0.0
+    theta[high] += step
+    for f in range(v.size):
+        v[f] -= step * (slopes[high, f] - slopes[low, f])
+
+
+@njit(cache=True, nogil=True)
+def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
+    """Maximise the dual block by block with pairwise steps; return the last sweep's gap.
+
+    The problem is ``min_v ||v||^2 / 2 + sum over blocks of max_i slopes[i] . v + intercepts[i]``.
+    Each visit moves weight from the lowest active cut of a block to its highest. `theta` and `v`
+    are updated in place; stops after `max_sweeps` or when the gap falls to `target`.
+    """
+    heights = np.empty(theta.size)
+    gap = np.inf
+    for _ in range(max_sweeps):
+        gap = 0.0
+        for j in range(starts.size):
+            first = starts[j]
+            last = starts[j + 1] if j + 1 < starts.size else theta.size
+            if last - first < 2:
+                continue
+            for visit in range(2):
+                high, low, mean = first, -1, 0.0
+                for i in range(first, last):
+                    heights[i] = _height(slopes[i], intercepts[i], v)
+                    if heights[i] > heights[high]:
+                        high = i
+                    if theta[i] > 0.0:
+                        mean += theta[i] * heights[i]
+                        if low < 0 or heights[i] < heights[low]:
+                            low = i
+                if visit == 0:
+                    gap += heights[high] - mean
+                if heights[high] <= heights[low]:
+                    break
+                _move(slopes, theta, low, high, heights[high] - heights[low], v)
+        if gap <= target:
+            break
+    return gap

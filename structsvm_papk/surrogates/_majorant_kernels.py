@@ -1,0 +1,204 @@
+"""Score-space kernels of the convex majorants of Ramp and ClippedRamp.
+
+Arrays "at the list positions" hold one entry for every row, users one after the other and each
+user's positives first. What a majorant froze at the point w_t is stored in such arrays.
+"""
+
+import numpy as np
+from numba import njit
+
+from structsvm_papk._sorting import SHORT, increasing_order
+from structsvm_papk.surrogates._kernels import add_counts, counted_negatives, hinge_sweep, top_k
+
+
+@njit(cache=True, nogil=True)
+def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
+    """Write what is frozen at these scores.
+
+    ``chosen`` marks the beta best positives and the m best negatives of each user. ``order`` lists
+    each user's positives by decreasing score (offsets within the user); ``rank`` is its inverse,
+    at most k. ``n_free`` counts for each negative the chosen positives that score at least as much:
+    its pairs that are not clipped, the first ones in `order`.
+    """
+    chosen[:] = False
+    for u in range(n_pos.size):
+        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        ranked = increasing_order(-scores[start:middle])
+        order[start:middle] = ranked
+        for r in range(ranked.size):
+            rank[start + ranked[r]] = min(r, k)
+        best = ranked[:k]
+        chosen[start + best] = True
+        m = counted_negatives(depth, k, stop - middle)
+        chosen[middle + top_k(scores[middle:stop], m)] = True
+        falling = -scores[start + best]
+        for j in range(middle, stop):
+            n_free[j] = np.searchsorted(falling, -scores[j], side="right")
+
+
+@njit(cache=True, nogil=True)
+def hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear, constants, sign):
+    """Add ``sign`` times a linear minorant of a sum of hinges, tight at these scores.
+
+    The sum is ``sum_i sum_{j<=m} (margin - p_i + q_(j))_+ / (beta m)`` over the positives that are
+    not chosen (`rest`) or over the chosen ones. A pair at the kink counts as inactive.
+    """
+    for u in range(n_pos.size):
+        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        rows = start + np.flatnonzero(chosen[start:middle] != rest)
+        best = middle + np.flatnonzero(chosen[middle:stop])
+        scale = sign / (best.size * min(n_pos[u], k))
+        rows = rows[increasing_order(scores[rows])]
+        best = best[increasing_order(scores[best])]
+        below, above = strictly_below(scores[rows] - margin, scores[best])
+        linear[rows] -= scale * above
+        linear[best] += scale * below
+        constants[u] += scale * margin * below.sum()
+
+
+@njit(cache=True, nogil=True)
+def strictly_below(thresholds, values):
+    """Pairs ``threshold < value`` of increasing arrays: counts for each value and threshold."""
+    below = np.empty(values.size, dtype=np.int64)
+    above = np.zeros(thresholds.size, dtype=np.int64)
+    n = 0
+    for j in range(values.size):
+        while n < thresholds.size and thresholds[n] < values[j]:
+            above[n] = values.size - j
+            n += 1
+        below[j] = n
+    return below, above
+
+
+@njit(cache=True, nogil=True)
+def frozen_hinges(
+    scores,
+    indptr,
+    n_pos,
+    k,
+    depth,
+    rows,
+    rest_at_zero,
+    linear,
+    constants,
+    first,
+    last,
+    values,
+    coef,
+):
+    """Hinges of the positives marked in `rows` against the top-m negatives, plus linear terms.
+
+    ``1/(beta m) sum_{i in rows} sum_{j<=m} (1 - p_i + q_(j))_+ + linear . scores + constant``, and
+    with `rest_at_zero` also ``1/(beta m) sum_{i>beta} sum_{j<=m} (q_(j) - p_(i))_+`` over the
+    positives in their current order.
+    """
+    for u in range(first, last):
+        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        m = counted_negatives(depth, k, stop - middle)
+        best = top_k(scores[middle:stop], m)
+        negatives = scores[middle:stop][best]
+        columns = np.empty(m, dtype=np.int64)
+        beta = min(n_pos[u], k)
+        scale = 1.0 / (beta * m)
+        ranked = increasing_order(-scores[start:middle])
+        kept = ranked[rows[start:middle][ranked]]
+        counts = np.empty(kept.size, dtype=np.int64)
+        coef[start:stop] = linear[start:stop]
+        values[u] = constants[u] + np.sum(linear[start:stop] * scores[start:stop])
+        values[u] += scale * hinge_sweep(
+            scores[start:middle][kept] - 1.0, negatives, counts, columns
+        )
+        add_counts(coef, start, kept, counts, -scale)
+        add_counts(coef, middle, best, columns, scale)
+        if rest_at_zero:
+            low = ranked[beta:]
+            counts = np.empty(low.size, dtype=np.int64)
+            values[u] += scale * hinge_sweep(scores[start:middle][low], negatives, counts, columns)
+            add_counts(coef, start, low, counts, -scale)
+            add_counts(coef, middle, best, columns, scale)
+
+
+@njit(cache=True, nogil=True)
+def frozen_pairs(scores, indptr, n_pos, k, depth, order, n_free, first, last, values, coef):
+    """Pairs clipped at w_t count 1 for good, the others by their hinge; the worst m negatives.
+
+    ``1/(beta m) max_J sum_{j in J} [beta - f_j + sum_{i<=f_j} (1 - p_i + q_j)_+]`` over m-subsets J
+    of the negatives, with p_1, p_2, .. the positives in the frozen order and ``f_j = n_free[j]``.
+    """
+    for u in range(first, last):
+        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        beta = min(n_pos[u], k)
+        best = start + order[start : start + beta]
+        m = counted_negatives(depth, k, stop - middle)
+        scale = 1.0 / (beta * m)
+        thresholds = scores[best] - 1.0
+        free = n_free[middle:stop]
+        counts, hinges = hinges_of_prefix(thresholds, scores[middle:stop], free)
+        losses = beta - free + hinges
+        worst = top_k(losses, m)
+        coef[start:stop] = 0.0
+        coef[middle + worst] = scale * counts[worst]
+        coef[best] = -scale * active_of_prefix(thresholds, scores[middle + worst], free[worst])
+        values[u] = scale * losses[worst].sum()
+
+
+@njit(cache=True, nogil=True)
+def hinges_of_prefix(thresholds, values, prefix):
+    """``sum_{i < prefix[j]} (values[j] - thresholds[i])_+`` and the number of its positive terms.
+
+    Thresholds enter a Fenwick tree in increasing order, values are asked in increasing order: the
+    time is ``n log n``. Few thresholds are simply looked at.
+    """
+    counts, hinges = np.zeros(values.size, dtype=np.int64), np.zeros(values.size)
+    if thresholds.size <= SHORT:
+        for j in range(values.size):
+            for i in range(prefix[j]):
+                if thresholds[i] < values[j]:
+                    counts[j] += 1
+                    hinges[j] += values[j] - thresholds[i]
+        return counts, hinges
+    tree_counts = np.zeros(thresholds.size + 1, dtype=np.int64)
+    tree_sums = np.zeros(thresholds.size + 1)
+    entering = increasing_order(thresholds)
+    n = 0
+    for j in increasing_order(values):
+        while n < entering.size and thresholds[entering[n]] < values[j]:
+            at = entering[n] + 1
+            while at < tree_counts.size:
+                tree_counts[at] += 1
+                tree_sums[at] += thresholds[entering[n]]
+                at += at & -at
+            n += 1
+        at, total = prefix[j], 0.0
+        while at > 0:
+            counts[j] += tree_counts[at]
+            total += tree_sums[at]
+            at -= at & -at
+        hinges[j] = counts[j] * values[j] - total
+    return counts, hinges
+
+
+@njit(cache=True, nogil=True)
+def active_of_prefix(thresholds, values, prefix):
+    """For each threshold i the number of ``values[j] > thresholds[i]`` with ``prefix[j] > i``."""
+    counts = np.zeros(thresholds.size, dtype=np.int64)
+    if thresholds.size <= SHORT:
+        for j in range(values.size):
+            for i in range(prefix[j]):
+                counts[i] += thresholds[i] < values[j]
+        return counts
+    tree = np.zeros(thresholds.size + 1, dtype=np.int64)
+    entering = increasing_order(-values)
+    n = 0
+    for i in increasing_order(-thresholds):
+        while n < entering.size and values[entering[n]] > thresholds[i]:
+            at = prefix[entering[n]]
+            while at > 0:
+                tree[at] += 1
+                at -= at & -at
+            n += 1
+        at = i + 1
+        while at < tree.size:
+            counts[i] += tree[at]
+            at += at & -at
+    return counts

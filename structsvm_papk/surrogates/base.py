@@ -1,0 +1,334 @@
+"""The surrogates of the pAp@k risk, as functions of the scores of each user's list.
+
+Notation: one user has positives ``p_(1) >= p_(2) >= ..`` and negatives ``q_(1) >= q_(2) >= ..``
+in decreasing score, ``beta = min(n_pos, k)`` and ``(z)_+ = max(z, 0)``. The training *depth* says
+how many negatives count: m of them, where the metric counts k. The paper has m = k; more of them
+keep a surrogate from having its minimum at zero (`docs/math/depth.md`). Equation numbers are those
+of Hiranandani, Vijitbenjaronk, Koyejo and Jain, "Optimization and Analysis of the pAp@k Metric for
+Recommender Systems", ICML 2020.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError
+from structsvm_papk.surrogates import _kernels
+
+_ALL = np.inf  # depth of lists of which every negative counts
+
+
+def check_scores(scores: Array) -> None:
+    """Refuse scores that cannot be ranked; the kernels rely on it."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        if np.isfinite(scores.sum()):  # one pass without an array; only a doubt costs more
+            return
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if bad.size:
+        raise InputError(
+            f"{bad.size} scores are not finite (the first is {scores[bad[0]]}): the weights or the "
+            "features are too large or not numbers; rescale the features"
+        )
+
+
+@dataclass(frozen=True)
+class Surrogate(ABC):
+    """A loss of each user's scores that stands in for the pAp@k risk.
+
+    Attributes
+    ----------
+    k : int
+        Number of recommended items; ``beta = min(n_pos, k)`` positives count.
+    depth : int, float or None
+        Negatives that count for a user with n_neg of them: an integer ``depth >= k`` stands for
+        ``m = min(depth, n_neg)``, a share ``0 < depth < 1`` for
+        ``m = max(ceil(depth n_neg), min(k, n_neg))``; None for depth k, the paper's surrogate.
+    name : str
+        Name for `make_surrogate`.
+    convex : bool
+        Whether the value is a convex function of the scores.
+    top_negatives_only, low_positives_only : bool
+        Whether the value depends on a list's negatives through the m highest only, and on its
+        positives through the min(n_pos, k) lowest only: then solvers need not score the others
+        (`structsvm_papk.oracles.short_lists`).
+    shift_invariant : bool
+        Whether the value stays the same when one number is added to all scores of a user: then
+        columns with large offsets are read as differences within the user (`origins`).
+    """
+
+    k: int
+    depth: int | float | None = None
+    name: ClassVar[str]
+    convex: ClassVar[bool] = True
+    top_negatives_only: ClassVar[bool] = False
+    low_positives_only: ClassVar[bool] = False
+    shift_invariant: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.k, Real) or not 1 <= self.k < np.inf or self.k != int(self.k):
+            raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
+        object.__setattr__(self, "k", int(self.k))
+        object.__setattr__(self, "depth", _checked_depth(self.depth, self.k))
+
+    @property
+    def counted(self) -> float:
+        """Depth as the kernels take it: a number of negatives from 1 on, a share below."""
+        return float(self.k if self.depth is None else self.depth)
+
+    def negatives_counted(self, n_neg: Array) -> Array:
+        """Negatives that count, m, for users with `n_neg` of them each."""
+        return _kernels.all_counted_negatives(self.counted, self.k, np.asarray(n_neg, np.int64))
+
+    def negatives_needed(self) -> int:
+        """Negatives a user needs so that the depth is not capped: the depth, or k for a share."""
+        return self.k if self.depth is None or self.depth < 1 else int(self.depth)
+
+    def on_counted_lists(self) -> Surrogate:
+        """The same surrogate for lists that hold the counted negatives only."""
+        return self if self.depth is None or self.depth >= 1 else replace(self, depth=_ALL)
+
+    def value_and_subgradient(
+        self, scores: Array, indptr: Array, n_pos: Array
+    ) -> tuple[Array, Array]:
+        """Evaluate every user's list.
+
+        Parameters
+        ----------
+        scores : ndarray of float64, shape (n_positions,)
+            Users one after the other, each user's positives first.
+        indptr : ndarray of int64, shape (n_users + 1,)
+            Bounds of each user in `scores`.
+        n_pos : ndarray of int64, shape (n_users,)
+            Number of positives of each user; at least 1, and at least one negative follows them.
+
+        Returns
+        -------
+        values : ndarray of shape (n_users,)
+        coef : ndarray of shape (n_positions,)
+            A subgradient of each user's value with respect to its own scores (a generalised
+            gradient where the surrogate is not convex).
+
+        Raises
+        ------
+        InputError
+            Scores that are not finite.
+        """
+        check_scores(scores)
+        values, coef = np.empty(n_pos.size), np.empty(scores.size)
+        self.evaluate(scores, indptr, n_pos, 0, n_pos.size, values, coef)
+        return values, coef
+
+    def settings(self) -> tuple[Any, ...]:
+        """The name and all that was set, k among it: what a fingerprint of a risk is made of."""
+        return (self.name, *(part for item in sorted(vars(self).items()) for part in item))
+
+    def steepness(self, n_pos: Array) -> Array:
+        """What the absolute subgradients of a user's list add up to at most, of the shape of n_pos.
+
+        It enters the bound of rounding in the certificate. By default ``2 n_pos / min(n_pos, k)``,
+        where every pair of a positive and one of the m highest negatives weighs 1/(beta m);
+        surrogates that can be steeper have to say so.
+        """
+        return 2.0 * n_pos / np.minimum(n_pos, self.k)
+
+    @abstractmethod
+    def evaluate(
+        self,
+        scores: Array,
+        indptr: Array,
+        n_pos: Array,
+        first: int,
+        last: int,
+        values: Array,
+        coef: Array,
+    ) -> None:
+        """Write values and subgradients of the users ``first <= u < last`` into the outputs."""
+
+
+class _Mean(Surrogate):
+    """A surrogate in which pairs weigh 1 together: so do positives, and so do negatives."""
+
+    shift_invariant = True
+
+    def steepness(self, n_pos: Array) -> Array:
+        return np.full(np.shape(n_pos), 2.0)
+
+
+class _Segments(_Mean):
+    """A surrogate that adds hinges over segments of the sorted positives."""
+
+    top_negatives_only = True
+    parts: ClassVar[np.ndarray]  # rows (which positives, margin)
+    mean_over_all: ClassVar[bool] = False
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+        _kernels.segments(
+            scores,
+            indptr,
+            n_pos,
+            self.k,
+            self.counted,
+            self.parts,
+            self.mean_over_all,
+            first,
+            last,
+            values,
+            coef,
+        )
+
+
+class Avg(_Mean):
+    """``1/m sum_{j<=m} (1 - mean(p) + q_(j))_+``, equation (10). Convex.
+
+    No upper bound of the risk in general; it is where ``p_(beta) >= mean(p)``.
+    """
+
+    name = "avg"
+    top_negatives_only = True
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
+        _kernels.average(scores, indptr, n_pos, self.k, self.counted, first, last, values, coef)
+
+
+class Max(_Segments):
+    """``1/(beta m) sum_{i>n_pos-beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (24). Convex."""
+
+    name = "max"
+    low_positives_only = True
+    parts = np.array([(_kernels.BOTTOM, 1)])
+
+
+class TS(Surrogate):
+    """The tight structural surrogate, equation (14), solved exactly. Convex.
+
+    With ``t_i = p_(i) - 1[i <= beta]`` and ``t~`` its least-squares non-increasing regression,
+
+        TS = 1/(beta m) sum_{i<=n_pos} sum_{j<=m} (q_(j) - t~_i)_+
+
+    The maximising ordering is monotone in the score, and every row of it contributes
+    ``C(r) - r t_i`` with one common concave C; isotonic problems of that form are solved by the
+    least-squares regression. The paper's Algorithm 2 computes something else, see `TSAlg2`.
+    """
+
+    name = "ts"
+    top_negatives_only = True
+    shift_invariant = True
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
+        _kernels.tight_structural(
+            scores, indptr, n_pos, self.k, self.counted, first, last, values, coef
+        )
+
+
+class TSAlg2(_Segments):
+    """What the paper's Algorithm 2 computes for TS. Not convex; for comparisons only.
+
+    Its line 11 ranks the positives by the scores instead of by the ordering that is maximised:
+
+        1/(beta m) [ sum_{i<=beta} sum_{j<=m} (1 - p_(i) + q_(j))_+
+                     + sum_{i>beta} sum_{j<=m} (q_(j) - p_(i))_+ ]
+
+    Never below `TS`. With k = 1, one negative at 0 and positives (1, 0) and (0, 1) it is 0 and 0,
+    but 1/2 at the midpoint; cuts made from it are not valid.
+    """
+
+    name = "ts_alg2"
+    convex = False
+    parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
+
+    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
+        return 2.0 * n_pos / np.minimum(n_pos, self.k)
+
+
+class PAUC(_Segments):
+    """``1/(n_pos m) sum_{i<=n_pos} sum_{j<=m} (1 - p_(i) + q_(j))_+``. Convex.
+
+    The structural surrogate of the partial AUC over [0, m/n_neg] (Narasimhan and Agarwal, 2013).
+    """
+
+    name = "pauc"
+    parts = np.array([(_kernels.ALL, 1)])
+    mean_over_all = True
+
+
+class Ramp(_Segments):
+    """``1/(beta m) sum_{i<=beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (8).
+
+    Not convex where n_pos > k; an upper bound of the risk.
+    """
+
+    name = "ramp"
+    convex = False
+    parts = np.array([(_kernels.TOP, 1)])
+
+
+class ClippedRamp(_Mean):
+    """``1/(beta m) sum_{i<=beta} sum_{j<=m} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
+
+    Values in [0, 1], never below the risk, and equal to it once the scores are scaled up far
+    enough, ties included.
+    """
+
+    name = "clipped_ramp"
+    top_negatives_only = True
+    convex = False
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
+        _kernels.clipped_ramp(
+            scores, indptr, n_pos, self.k, self.counted, first, last, values, coef
+        )
+
+
+SURROGATES = {cls.name: cls for cls in (Avg, Max, TS, TSAlg2, PAUC, Ramp, ClippedRamp)}
+CONVEX = tuple(name for name, cls in SURROGATES.items() if cls.convex)
+
+
+def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surrogate:
+    """Return the surrogate called `name` at `k` and a training depth.
+
+    Parameters
+    ----------
+    name : {'avg', 'max', 'ts', 'ts_alg2', 'pauc', 'ramp', 'clipped_ramp'}
+    k : int
+        Number of recommended items.
+    depth : int, float or None
+        Negatives that count, see `Surrogate`.
+
+    Raises
+    ------
+    InputError
+        Unknown name, k that is not a whole number of at least 1, or a depth that is neither a
+        whole number of at least k nor a share between 0 and 1.
+    """
+    if name not in SURROGATES:
+        close = get_close_matches(str(name), SURROGATES, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"unknown surrogate {name!r}: choose from {', '.join(SURROGATES)}{hint}")
+    return SURROGATES[name](k, depth)
+
+
+def _checked_depth(depth, k):
+    """A depth as an int, a float below 1, or None."""
+    if depth is None:
+        return None
+    if isinstance(depth, bool) or not isinstance(depth, Real):
+        raise InputError(
+            f"depth must be a whole number, a share between 0 and 1, or None, got {depth!r}"
+        )
+    if depth == _ALL or (not isinstance(depth, Integral) and 0 < depth < 1):
+        return float(depth)
+    if depth != depth or depth <= 0 or depth != int(depth):
+        raise InputError(
+            f"depth must be a whole number of at least k={k}, a share between 0 and 1, or None, "
+            f"got {depth!r}"
+        )
+    if depth < k:
+        raise InputError(f"depth must be at least k={k}: got {depth!r}; None stands for depth k")
+    return int(depth)
