@@ -100,7 +100,7 @@ def faults(root: Path) -> list[str]:
             out += [f"{place}: import from the room itself" for place in places]
         elif floor.get(upper, 99) <= floor.get(lower, -1):
             out += [f"{place}: not downwards" for place in places]
-    return out + _module_circles(root)
+    return list(dict.fromkeys(out)) + _module_circles(root)
 
 
 def _module_circles(root: Path) -> list[str]:

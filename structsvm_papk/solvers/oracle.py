@@ -1,8 +1,28 @@
-"""What an oracle tells a cutting-plane solver about a convex risk at one point."""
+"""What a solver may ask of a risk: the contract between the solvers and everything they minimise.
 
+A solver knows a function R of w, and no more of it than one of these classes offers. `Oracle` is
+the least; a class says by its bases what else it can do:
+
+    Oracle             value and subgradient at w
+    BlockOracle        several cuts from one evaluation, R = R_1 + .. + R_J
+    LineOracle         the same, from scores that are linear in w: for exact line searches
+    MajorisedOracle    convex majorants of a risk that is not convex
+    BoxedOracle        bounds over boxes of w, for a global search
+
+A plain callable with `n_features` is taken as well, see `as_oracle`. Solvers never ask an object
+whether it has a method: what a kind of oracle may lack has a default here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from structsvm_papk._types import Array, Callback
 
 
 @dataclass(frozen=True)
@@ -52,3 +72,160 @@ class Rounding:
     def value(self, w: np.ndarray) -> float:
         """The bound of what rounding of the scores does to the risk at w."""
         return float(self.scores @ np.abs(w))
+
+
+class Oracle(ABC):
+    """A function R of w that solvers minimise.
+
+    Attributes
+    ----------
+    n_features : int
+        Length of w.
+    convex : bool
+        Whether R is convex. The cuts of a risk that is not are no lower bounds.
+    exact : bool
+        Of a majorant: whether it is the majorised risk itself.
+    notes : tuple of str
+        What went wrong on the way and was put right, for the solver's result.
+    row_visits : int
+        Rows scored so far, where they are counted.
+    """
+
+    n_features: int
+    convex: bool = True
+    exact: bool = False
+    notes: tuple[str, ...] = ()
+    row_visits: int = 0
+
+    @abstractmethod
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        """``R(w)`` and a subgradient of shape (n_features,)."""
+
+    def __str__(self) -> str:
+        """What messages call it."""
+        return "the risk"
+
+    def fingerprint(self) -> str | None:
+        """What tells this risk from others; None where nothing does."""
+        return None
+
+    def rounding(self) -> Rounding | None:
+        """What rounding can do to values and slopes; None where it is not known."""
+        return None
+
+    def column_text(self, f: int) -> str:
+        """A feature by name, for messages."""
+        return f"column {f}"
+
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
+        """The same risk with about `n_blocks` cuts an evaluation; by default a single block."""
+        return _OneBlock(self)
+
+
+class BlockOracle(Oracle):
+    """A risk that is the sum of blocks, each with a cut of its own.
+
+    `blocks` is what a class has to write; the value, the subgradient and the cuts follow.
+
+    Attributes
+    ----------
+    n_blocks : int
+    layout : str or None
+        What tells this division into blocks from others with as many.
+    """
+
+    n_blocks: int
+    layout: str | None = None
+
+    @abstractmethod
+    def blocks(self, w: Array) -> tuple[Array, Array]:
+        """Value and subgradient of each block: shapes (n_blocks,) and (n_blocks, n_features)."""
+
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        """``R(w)`` and a subgradient: the sums over the blocks."""
+        values, subgradients = self.blocks(w)
+        return float(values.sum()), subgradients.sum(axis=0)
+
+    def cuts(self, w: Array) -> Cuts:
+        """The cuts of an evaluation at w, one for each block."""
+        values, slopes = self.blocks(w)
+        return Cuts(float(values.sum()), slopes, values - slopes @ w, w)
+
+    def reuse(self, previous: BlockOracle, cuts: tuple[Array, Array, Array]) -> Any:
+        """Of a majorant: the cuts of an earlier one that hold for this one; None for none."""
+        return None
+
+
+class LineOracle(BlockOracle):
+    """A risk that is evaluated in two steps: scores, linear in w, and a rest that is cheap."""
+
+    @abstractmethod
+    def scores(self, w: Array) -> Array:
+        """What is linear in w: the costlier half of an evaluation."""
+
+    @abstractmethod
+    def along(self, scores: Array, direction: Array) -> Callback:
+        """``t -> (R, dR/dt)`` at ``scores + t * direction``."""
+
+    @abstractmethod
+    def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
+        """`cuts` at w, where the scores are known."""
+
+
+class MajorisedOracle(Oracle):
+    """A risk with convex majorants, for the convex-concave procedure."""
+
+    @abstractmethod
+    def majorant(self, w: Array, kind: str) -> BlockOracle:
+        """A convex risk that is nowhere below this one and tight at w."""
+
+    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[BlockOracle]:
+        """Majorants at w with ties broken otherwise, at most `limit`; by default none."""
+        return iter(())
+
+    def starts(self, alpha: float, names: Sequence[str] | None = None) -> Mapping[str, Array]:
+        """Starting points by name; by default zero."""
+        return {"zero": np.zeros(self.n_features)}
+
+
+class BoxedOracle(MajorisedOracle):
+    """A risk that can be bounded over boxes of w, for branch and bound."""
+
+    @abstractmethod
+    def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
+        """Lower bound over each box, objective at its centre, coordinate along which to cut."""
+
+
+class _Plain(Oracle):
+    """A callable with `n_features`."""
+
+    def __init__(self, function: Any) -> None:
+        self.n_features, self._function = int(function.n_features), function
+
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        value, subgradient = self._function(w)
+        return float(value), np.asarray(subgradient, dtype=np.float64)
+
+
+class _OneBlock(BlockOracle):
+    """A risk seen as one block."""
+
+    n_blocks = 1
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle, self.n_features, self.convex = oracle, oracle.n_features, oracle.convex
+
+    def __str__(self) -> str:
+        return str(self._oracle)
+
+    def fingerprint(self) -> str | None:
+        return self._oracle.fingerprint()
+
+    def blocks(self, w: Array) -> tuple[Array, Array]:
+        value, subgradient = self._oracle(w)
+        return np.array([value]), subgradient[None, :]
+
+
+def as_oracle(given: Any) -> Oracle:
+    """An `Oracle`, or a plain callable with `n_features` taken as one."""
+    return given if isinstance(given, Oracle) else _Plain(given)
