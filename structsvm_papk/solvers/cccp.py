@@ -588,7 +588,7 @@ class _Descent:
         return result
 
     def _warm(self, majorant):
-        if self.inner is None or not hasattr(majorant, "reuse"):
+        if self.inner is None or not hasattr(majorant, "comparable"):
             return None
         if not majorant.comparable(self.previous):
             return None
