@@ -123,15 +123,18 @@ class FolderKeeper(Keeper):
     def offer(self, snapshot: Callable[[], SolverResult]) -> None:
         """Write the result so far where the interval since the last write has passed."""
         if time.monotonic() - self._written >= self._checkpoint.interval:
-            self.finish(snapshot())
+            self.finish(snapshot, Status.INTERRUPTED)
 
-    def finish(self, result: SolverResult) -> None:
-        """Write a result; where that fails, say so once and keep the files that are there."""
-        arrays = pack(result)
+    def finish(self, snapshot: Callable[[], SolverResult], status: Status) -> None:
+        """Write the result so far; where that fails, say so once and keep the files that are there.
+
+        The status says whether the run ended by itself.
+        """
+        arrays = pack(snapshot())
         description = {
             "identity": self._identity,
             "limits": self._limits,
-            "status": str(result.status),
+            "status": str(status),
             "sequence": self._sequence + 1,
             "shapes": {name: list(array.shape) for name, array in arrays.items()},
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.one_list import OneListCuts, can_split
 from structsvm_papk.oracles.short_lists import short_lists
-from structsvm_papk.solvers.oracle import Cuts, Rounding
+from structsvm_papk.solvers.oracle import BlockOracle, BoxedOracle, Cuts, LineOracle, Rounding
 from structsvm_papk.surrogates.base import check_scores
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 CHUNK_ROWS = 1 << 16
 
 
-class EmpiricalRisk:
+class EmpiricalRisk(LineOracle, BoxedOracle):
     """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
 
     The weights v are those of the data, by default all the same.
@@ -83,28 +84,22 @@ class EmpiricalRisk:
     ) -> None:
         if n_blocks < 1 or n_threads < 1:
             raise InputError("n_blocks and n_threads must be at least 1")
-        self.surrogate = surrogate
+        self.surrogate, self.convex = surrogate, surrogate.convex
         needed, setting, policy = users_needed(surrogate, policy)
         self.exclusions = data.exclusions(needed, setting)
         self.data = data.usable(needed, policy, setting)
         self.n_threads, self.skip_rows = n_threads, skip_rows
-        self.row_visits = 0
         self._rounding: Rounding | None = None
+        self._boxes: Boxes | None = None
         self._steeper = 1.0  # than the surrogate says that its subgradients are
         self._user_bounds = _split_users(self.data.indptr, n_blocks)
+        self.n_features, self.n_blocks = self.data.n_features, self._user_bounds.size - 1
         self._chunks, self._block_starts = _split_rows(
             self.data.indptr[self._user_bounds], max(CHUNK_ROWS, 4 * data.n_features)
         )
 
-    @property
-    def convex(self) -> bool:
-        """Whether the surrogate is convex."""
-        return self.surrogate.convex
-
-    @property
-    def n_features(self) -> int:
-        """Length of w."""
-        return self.data.n_features
+    def __str__(self) -> str:
+        return f"surrogate {self.surrogate.name!r}"
 
     @property
     def n_users(self) -> int:
@@ -112,16 +107,11 @@ class EmpiricalRisk:
         return self.data.n_users
 
     @property
-    def n_blocks(self) -> int:
-        """Number of blocks of users."""
-        return self._user_bounds.size - 1
-
-    @property
-    def layout(self) -> str:
+    def layout(self) -> str:  # type: ignore[override]
         """SHA-256 that tells which users are in which block."""
         return fingerprint_of("users", self._user_bounds)
 
-    def with_blocks(self, n_blocks: int) -> Any:
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return an oracle of this risk for one solve, with `n_blocks` cuts an evaluation.
 
         Blocks are runs of users, at most one block per user; a single user's list is split into
@@ -145,11 +135,6 @@ class EmpiricalRisk:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
         return fingerprint_of(*self.surrogate.settings(), self.data.fingerprint())
 
-    def __call__(self, w: Array) -> Any:
-        """Return ``R(w)`` and a subgradient of shape (n_features,)."""
-        values, subgradients = self.blocks(w)
-        return values.sum(), subgradients.sum(axis=0)
-
     def blocks(self, w: Array) -> tuple[Array, Array]:
         """Return the value and a subgradient of each block's share of the risk.
 
@@ -162,12 +147,13 @@ class EmpiricalRisk:
         return self.blocks_from_scores(self.scores(w))
 
     def cuts(self, w: Array, scores: Array | None = None) -> Cuts:
-        """The cuts of an evaluation at w, one for each block; see `Cuts`.
+        """The cuts of an evaluation at w, one for each block; see `Cuts`."""
+        return self.cuts_from_scores(w, self.scores(w) if scores is None else scores)
 
-        `scores`, if they are known already, save the product ``X @ w``.
-        """
-        values, slopes, *rest = self.tangents(self.scores(w) if scores is None else scores)
-        return Cuts(float(values.sum()), slopes, rest[0], w, rest[1])
+    def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
+        """`cuts`, for scores that are known already: without the product ``X @ w``."""
+        values, slopes, intercepts, errors = self.tangents(scores)
+        return Cuts(float(values.sum()), slopes, intercepts, w, errors)
 
     def along(self, scores: Array, direction: Array) -> Callback:
         """The risk on a line, for scores that are linear in t, without another look at X.
@@ -312,11 +298,17 @@ class EmpiricalRisk:
 
         return Boxes(self)
 
-    def starts(self, alpha: float, **given: Any) -> dict[str, Array]:
-        """Starting points by name for solvers of non-convex risks; see `starts.warm_starts`."""
-        from structsvm_papk.oracles.starts import warm_starts
+    def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
+        """Bounds of a Ramp or ClippedRamp risk over boxes of w; see `Boxes.bounds`."""
+        if self._boxes is None:
+            self._boxes = self.boxes()
+        return self._boxes.bounds(alpha, low, high)
 
-        return warm_starts(self, alpha, **given)
+    def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
+        """Starting points by name for solvers of non-convex risks; see `starts.warm_starts`."""
+        from structsvm_papk.oracles.starts import NAMES, warm_starts
+
+        return warm_starts(self, alpha, NAMES if names is None else names)
 
     def _map(self, task, arguments):
         if self.n_threads == 1 or len(arguments) == 1:
@@ -328,41 +320,31 @@ class EmpiricalRisk:
                 done.result()
 
 
-class _OnShortLists:
+class _OnShortLists(EmpiricalRisk):
     """A risk that is evaluated on the rows that decide it; `scores` and `along` take them all."""
 
     def __init__(self, risk, short, n_blocks):
-        self.convex, self.surrogate, self.data = risk.convex, risk.surrogate, risk.data
-        self.exclusions, self.n_features = risk.exclusions, risk.n_features
-        self.fingerprint = risk.fingerprint
+        super().__init__(risk.surrogate, risk.data, "cap", n_blocks, risk.n_threads)
+        self.exclusions = risk.exclusions
         self._short, self._on_short = short, risk._in_blocks(n_blocks, short.data)
-        self._on_all = risk._in_blocks(n_blocks)
-        self.scores, self.along = self._on_all.scores, self._on_all.along
-        self.rounding, self.column_text = self._on_all.rounding, risk.column_text
-
-    @property
-    def n_blocks(self):
-        return self._on_short.n_blocks
 
     @property
     def layout(self):
         return self._on_short.layout
 
-    @property
-    def row_visits(self):
-        return self._short.n_visits + self._on_all.row_visits
-
-    def __call__(self, w):
-        values, subgradients = self.blocks(w)
-        return values.sum(), subgradients.sum(axis=0)
-
     def blocks(self, w):
-        return self._on_short.blocks_from_scores(self._short.at(w))
+        return self._on_short.blocks_from_scores(self._short_scores(w))
 
     def cuts(self, w, scores=None):
         if scores is not None:
-            return self._on_all.cuts(w, scores)
-        return self._on_short.cuts(w, self._short.at(w))
+            return self.cuts_from_scores(w, scores)
+        return self._on_short.cuts_from_scores(w, self._short_scores(w))
+
+    def _short_scores(self, w):
+        before = self._short.n_visits
+        scores = self._short.at(w)
+        self.row_visits += self._short.n_visits - before
+        return scores
 
 
 def users_needed(surrogate, policy):

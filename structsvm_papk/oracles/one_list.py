@@ -28,7 +28,7 @@ import numpy as np
 from structsvm_papk.data import _products
 from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
 from structsvm_papk.files.fingerprint import fingerprint_of
-from structsvm_papk.solvers.oracle import Cuts
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts
 from structsvm_papk.surrogates import _kernels
 from structsvm_papk.surrogates.base import check_scores
 
@@ -41,7 +41,7 @@ def can_split(surrogate):
     return surrogate.name in (*_BY_POSITIVES, *_BY_NEGATIVES)
 
 
-class OneListCuts:
+class OneListCuts(BlockOracle):
     """Oracle of one user's risk with a cut for each block of its pairs.
 
     Parameters
@@ -53,8 +53,6 @@ class OneListCuts:
     short : ShortLists, optional
         Finds the rows that count, instead of scoring all.
     """
-
-    convex = True
 
     def __init__(self, risk, n_blocks, short=None):
         self.risk, self.surrogate, self.data = risk, risk.surrogate, risk.data
@@ -71,24 +69,20 @@ class OneListCuts:
         first, size = (self._n_pos, self._n_neg) if self._by_negatives else (0, self._n_pos)
         edges = np.linspace(first, first + size, min(n_blocks, size) + 1)
         self._bounds = edges.astype(np.int64)
+        self.n_blocks = self._bounds.size - 1
+        self.layout = fingerprint_of("rows", self._bounds)
 
-    @property
-    def n_blocks(self):
-        """Number of blocks."""
-        return self._bounds.size - 1
-
-    @property
-    def layout(self):
-        """SHA-256 that tells which rows are in which block."""
-        return fingerprint_of("rows", self._bounds)
+    def __str__(self):
+        return str(self.risk)
 
     def fingerprint(self):
         """The fingerprint of the risk."""
         return self.risk.fingerprint()
 
-    def __call__(self, w):
-        """Return ``R(w)`` and a subgradient."""
-        return self.risk(w)
+    def blocks(self, w):
+        """Value and slope of each block at w and the best s."""
+        cuts = self.cuts(w)
+        return cuts.intercepts + cuts.slopes @ cuts.point, cuts.slopes[:, : self.n_features]
 
     @property
     def row_visits(self):

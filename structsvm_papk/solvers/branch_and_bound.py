@@ -125,7 +125,7 @@ class _Run(Run):
         super().__init__(config, callback)
         self.oracle, self.w_init, self.warm_start = oracle, w_init, warm_start
         self.w, self.objective, self.dropped = None, np.inf, np.inf
-        self.bound, self.n_boxes = np.zeros(0), 0
+        self.bound, self.n_boxes = np.zeros(1), 0  # R >= 0 everywhere
 
     def has_point(self):
         return self.w is not None

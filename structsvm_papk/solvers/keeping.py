@@ -15,7 +15,7 @@ import numpy as np
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.oracle import Oracle
-from structsvm_papk.solvers.result import SolverResult
+from structsvm_papk.solvers.result import SolverResult, Status
 
 _LIMITS = ("tol", "max_iter", "time_limit")  # of a solver: when to stop, not where to go
 
@@ -48,8 +48,8 @@ class Keeper:
     def offer(self, snapshot: Callable[[], SolverResult]) -> None:
         """Keep the result so far if it is time to; called between iterations."""
 
-    def finish(self, result: SolverResult) -> None:
-        """Keep the result of a run that has ended or was broken off."""
+    def finish(self, snapshot: Callable[[], SolverResult], status: Status) -> None:
+        """Keep the result of a run that has ended, or was broken off, with that status."""
 
 
 class CheckpointStore(ABC):

@@ -37,10 +37,6 @@ class Run(ABC):
         """Evaluate the start."""
 
     @abstractmethod
-    def resume(self, kept: SolverResult) -> None:
-        """Take over what an earlier run kept; ValueError, KeyError where it does not fit."""
-
-    @abstractmethod
     def loop(self) -> Status:
         """Iterate to the end."""
 
@@ -52,9 +48,13 @@ class Run(ABC):
     def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
         """The outcome of a run that ends."""
 
-    @abstractmethod
     def snapshot(self) -> SolverResult:
-        """The result so far, with all that `resume` needs in `extra`."""
+        """The result so far, with all that `resume` needs in `extra`; asked by a checkpoint."""
+        raise NotImplementedError
+
+    def resume(self, kept: SolverResult) -> None:
+        """Take over what an earlier run kept; ValueError, KeyError where it does not fit."""
+        raise NotImplementedError
 
     def solve(self) -> SolverResult:
         """Run to the end; broken off, the result of the best point, if there is one."""
@@ -72,7 +72,7 @@ class Run(ABC):
             status, notes = Status.FAILED, (str(failure),)
         result = self.result(status, notes)
         if not self.keeper.has_ended and result.status is not Status.INCONSISTENT:
-            self.keeper.finish(replace(self.snapshot(), status=result.status))
+            self.keeper.finish(self.snapshot, result.status)
         return replace(result, notes=(*result.notes, *self.keeper.notes))
 
     def _start(self) -> Status | None:

@@ -126,7 +126,10 @@ class Majorant(EmpiricalRisk):
         Returns
         -------
         tuple of ndarray
+            None where the other one is of another kind.
         """
+        if not self.comparable(previous):
+            return None
         slopes, intercepts, blocks = cuts
         changed = self.surrogate.changed_positions(previous.surrogate)
         per_block = np.add.reduceat(changed, self.data.indptr[self._user_bounds[:-1]])
