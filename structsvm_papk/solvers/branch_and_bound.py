@@ -4,9 +4,10 @@
 
 Where the optimum can be follows from a known value: ``alpha/2 ||w||^2 <= F(w) <= F(w')``. That cube
 is cut into boxes; the oracle answers ``bounds(alpha, low, high)`` with a lower bound over each box,
-rounding included, its value at the centre and where to cut. A box is dropped when its bound shows that nothing in it is better than the best known point by more than the tolerance. The
-smallest bound that remains is a lower bound of F at any time. Better points come from `CCCP`,
-started at the centres.
+rounding included, its value at the centre and where to cut. A box is dropped when its bound shows
+that nothing in it is better than the best known point by more than the tolerance. The smallest
+bound that remains is a lower bound of F at any time. Better points come from `CCCP`, started at the
+centres.
 
 What the risk chooses, such as which pairs are clipped, is never branched on: within a small box it
 is decided, and a box has few choices left long before it is small.

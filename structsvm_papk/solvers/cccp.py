@@ -11,16 +11,15 @@ for every point that is no worse than w_t on the majorant: the inner problem nee
 exactly. The oracle answers ``majorant(w, kind)``; the solver knows nothing else of it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
-from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
+from structsvm_papk.solvers.descent import SCOUT, Descent
 from structsvm_papk.solvers.keeping import CheckpointStore, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status

@@ -1,12 +1,11 @@
 """The state of a cutting-plane solve, which the steps of the methods work on.
 
-A method is a step object: `OneSlack`, `LineSearch` or `ProximalBundle`. What they share is here: the
-model and its bound, the best point, and the judgement after every iteration.
+A method is a step object: `OneSlack`, `LineSearch` or `ProximalBundle`. What they share is here:
+the model and its bound, the best point, and the judgement after every iteration.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle.cut_model import ROUNDING, CutModel
 from structsvm_papk.solvers.keeping import Keeper, finite_start, numbers
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts
+from structsvm_papk.solvers.oracle import BlockOracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.run import Run
 
@@ -131,9 +130,7 @@ class CuttingPlaneRun(Run):
         """Go on from what was kept: the cuts hold, so the bound does."""
         d, n_blocks = self.oracle.n_features, self.oracle.n_blocks
         self.visited += self.history[-1].row_visits if self.history else 0
-        self.model = CutModel.restored(
-            kept.cuts, kept.extra, d, n_blocks, self.qp_solver
-        )
+        self.model = CutModel.restored(kept.cuts, kept.extra, d, n_blocks, self.qp_solver)
         state = numbers(kept.extra, _NUMBERS)
         self.step.prox, self.step.nulls = state["prox"], state["nulls"]
         self.predicted, self.last_progress = state["predicted"], state["last_progress"]

@@ -131,6 +131,7 @@ class Descent:
             self._set_alpha(self.config.alpha)
 
     def report(self, polished):
+        """How it ended."""
         return StartReport(
             self.name,
             self.initial,

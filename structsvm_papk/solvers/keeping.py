@@ -153,4 +153,3 @@ def finite_start(w: Any, n_features: int, name: str) -> Any:
             f"{name} must be a finite vector of length {n_features}, got shape {w.shape}"
         )
     return w
-

@@ -188,8 +188,14 @@ class _Run(Run):
         return replace(self.result(Status.INTERRUPTED, ()), extra=extra)
 
     def resume(self, kept):
-        self.__dict__ |= numbers(kept.extra, _NUMBERS)
-        self.w, self.total = (vector(kept.extra, name, self.w.size) for name in ("w", "total"))
+        state, size = numbers(kept.extra, _NUMBERS), self.w.size
+        self.w, self.total = (vector(kept.extra, name, size) for name in ("w", "total"))
+        if kept.w.shape != (size,):
+            raise ValueError(f"the best point has shape {kept.w.shape}")
+        steps = len(self.history)  # and one more where a step was broken off
+        if not 0 <= state["n_total"] <= state["n_steps"] <= steps + 1 <= state["passes"] + 1:
+            raise ValueError("the steps are not those of the history")
+        self.__dict__ |= state
         self.best_w, self.best = kept.w, kept.objective
 
     def result(self, status, notes):
@@ -215,6 +221,4 @@ class _Run(Run):
 
     def _record(self):
         seconds, iteration = self.seconds(), len(self.history) + 1
-        return self.record(
-            Progress(iteration, seconds, self.passes, float(self.best), -np.inf, 0)
-        )
+        return self.record(Progress(iteration, seconds, self.passes, float(self.best), -np.inf, 0))
