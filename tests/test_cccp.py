@@ -14,6 +14,7 @@ from structsvm_papk.oracles.ties import _Ties, tied_majorants
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import make_surrogate
 from structsvm_papk.surrogates.majorants import KINDS, majorant
@@ -270,7 +271,7 @@ def _intercept(scores, y):
     return -middle
 
 
-class TwoValleys:
+class TwoValleys(MajorisedOracle):
     """R(w) = min(|w - 1|, |w + 2| + 1/2) in one dimension: the valley one is in is the majorant."""
 
     n_features = 1

@@ -119,7 +119,7 @@ class BranchAndBound:
 GlobalRamp = BranchAndBound  # by the name of what it is for
 
 
-class _Run(Run):
+class _Run(Run[SolverResult]):
     """State of one search: the best point, the open boxes, the smallest bound of dropped ones."""
 
     def __init__(self, config, oracle, w_init, warm_start, callback):

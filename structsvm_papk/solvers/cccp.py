@@ -186,7 +186,7 @@ def _starts(config, oracle, w_init, warm_start):
     }
 
 
-class _Search(Run):
+class _Search(Run[CCCPResult]):
     """All starts of one solve: scout each, then polish the best."""
 
     def __init__(self, config, oracle, starts, callback, keeper):

@@ -6,7 +6,7 @@ the model and its bound, the best point, and the judgement after every iteration
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ _SAME = 1e-9  # subgradients at zero that differ by less are of one risk
 _NUMBERS = ("predicted", "last_progress", "passes", "prox", "nulls")
 
 
-class CuttingPlaneRun(Run):
+class CuttingPlaneRun(Run[SolverResult]):
     """State of one solve. The model's variables are z = (w, s), or z = w; see `Cuts`."""
 
     def __init__(
@@ -49,11 +49,12 @@ class CuttingPlaneRun(Run):
         super().__init__(config, callback, keeper)
         self.oracle, self.start = oracle, start
         self.step, self.qp_solver = step(self), config.qp_solver or step.qp_solver
-        self.best_w, self.best, self.lower_bound = None, np.inf, -np.inf
+        self.best_w: Any = None
+        self.best, self.lower_bound = np.inf, -np.inf
         self.best_error = 0.0  # how far rounding may have put `best` below the objective there
-        self.centre = None  # z of the best point
-        self.at_zero = None  # F(0) = R(0), where it was evaluated
-        self.slope_at_zero = None  # a subgradient there
+        self.centre: Any = None  # z of the best point
+        self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
+        self.slope_at_zero: Any = None  # a subgradient there
         self.predicted = np.inf  # decrease that the last proposal promised
         self.visited = -oracle.row_visits  # rows scored before this run do not count
         self.last_progress = 0

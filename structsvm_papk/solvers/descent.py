@@ -9,6 +9,7 @@ import numpy as np
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle.cut_model import check_cuts
 from structsvm_papk.solvers.keeping import numbers, vector
+from structsvm_papk.solvers.oracle import as_oracle
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
 
 SCOUT = 3e-3  # criticality to which every start is followed, before the best is polished
@@ -94,7 +95,7 @@ class Descent:
         if descent.previous_w is not None:
             cuts = tuple(state[f"cuts_{part}"] for part in _CUTS)
             inner_w = state["inner_w"]
-            descent.previous = descent.oracle.majorant(descent.previous_w, descent.config.majorant)
+            descent.previous = descent._majorant(descent.previous_w)
             check_cuts(*cuts, inner_w.size, descent.previous.n_blocks)
             descent.inner = SolverResult(
                 inner_w,
@@ -170,7 +171,7 @@ class Descent:
 
     def _step(self, tol):
         """One majorant; returns a status where the descent ends."""
-        majorant = self.oracle.majorant(self.w, self.config.majorant)
+        majorant = self._majorant(self.w)
         inner = self._minimise(majorant, tol, self._warm(majorant))
         self.n_iter += 1
         exact = self._certify(majorant, inner)
@@ -192,9 +193,12 @@ class Descent:
             return self.search.stop
         return Status.STALLED if self.objective >= before else None
 
+    def _majorant(self, w):
+        return as_oracle(self.oracle.majorant(w, self.config.majorant))
+
     def _measure(self, tol):
         """The criticality of a point that no step started from."""
-        majorant = self.oracle.majorant(self.w, self.config.majorant)
+        majorant = self._majorant(self.w)
         self._certify(majorant, self._minimise(majorant, tol, self._warm(majorant)))
 
     @property
@@ -211,7 +215,7 @@ class Descent:
 
     def _leave_tie(self, limit):
         before, tol, worst = self.objective, self.config.tol, self.criticality
-        for majorant in self.oracle.tied_majorants(self.w, self.alpha, limit):
+        for majorant in map(as_oracle, self.oracle.tied_majorants(self.w, self.alpha, limit)):
             inner = self._minimise(majorant, tol, self._warm(majorant))
             self.n_iter += 1
             gap = relative_gap(before, inner.lower_bound)

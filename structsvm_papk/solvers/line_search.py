@@ -8,7 +8,7 @@ Sonnenburg, "Optimized cutting plane algorithm for large-scale risk minimization
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from structsvm_papk.solvers.one_slack import OneSlack
 
 if TYPE_CHECKING:
     from structsvm_papk._types import Array, Callback
+    from structsvm_papk.solvers.cutting_plane_run import CuttingPlaneRun
+    from structsvm_papk.solvers.oracle import LineOracle
 
 _AHEAD = 0.1  # of the way from the best point to the proposal: where the cut is taken
 _LINE_STEPS = 20
@@ -27,8 +29,9 @@ class LineSearch(OneSlack):
 
     qp_solver = "blocks"
 
-    def __init__(self, run: Any) -> None:
+    def __init__(self, run: CuttingPlaneRun) -> None:
         super().__init__(run)
+        self.oracle = cast("LineOracle", run.oracle)  # `CuttingPlane.solve` has checked it
         self.settled: Array | None = None  # the best point that was last evaluated anew
         self.at: Array | None = None  # the point of `scores`
 
@@ -36,7 +39,7 @@ class LineSearch(OneSlack):
         """Evaluate the best point anew: its scores are a sum of steps, and so was its objective."""
         run = self.run
         if self.settled is not run.best_w:
-            cuts, before, current = run.oracle.cuts(run.best_w), run.best, self.at is run.best_w
+            cuts, before, current = self.oracle.cuts(run.best_w), run.best, self.at is run.best_w
             run.accept(cuts, run.objective(run.best_w, cuts.value))
             self.settled = run.best_w
             if current and abs(run.best - before) <= _ROUNDING * abs(run.best):
@@ -47,9 +50,9 @@ class LineSearch(OneSlack):
         run = self.run
         if self.at is not run.best_w:
             self._renew()
-        proposed = run.oracle.scores(w)
+        proposed = self.oracle.scores(w)
         direction, rise = w - run.best_w, proposed - self.scores
-        t, objective = self._minimise(direction, run.oracle.along(self.scores, rise))
+        t, objective = self._minimise(direction, self.oracle.along(self.scores, rise))
         if objective < run.best:
             run.best_w, run.best = run.best_w + t * direction, objective
             self._move(self.scores + t * rise)
@@ -67,7 +70,7 @@ class LineSearch(OneSlack):
     def _renew(self) -> None:
         """Scores of the best point from the data; sums of older ones keep the errors of larger."""
         self.at = self.run.best_w
-        self.scores = self.run.oracle.scores(self.at)
+        self.scores = self.oracle.scores(self.at)
         self.size = np.abs(self.scores).max()
 
     def _move(self, scores: Array) -> None:
@@ -76,7 +79,9 @@ class LineSearch(OneSlack):
         self.scores, self.at = scores, run.best_w
         if np.abs(scores).max() < 0.5 * self.size:
             self._renew()
-            run.best = run.objective(run.best_w, run.oracle.along(self.scores, self.scores)(0.0)[0])
+            run.best = run.objective(
+                run.best_w, self.oracle.along(self.scores, self.scores)(0.0)[0]
+            )
 
     def _minimise(self, direction: Array, line: Callback) -> tuple[float, float]:
         """Bisect on the sign of the derivative; return t and the objective there."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from structsvm_papk._types import Callback
 from structsvm_papk.errors import OracleFailure
 from structsvm_papk.solvers.keeping import Keeper
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 
+Result = TypeVar("Result", bound=SolverResult)
 
-class Run(ABC):
+
+class Run(ABC, Generic[Result]):
     """State of one solve, which dies with it. A solver's own run says what an iteration is.
 
     Parameters
@@ -45,7 +47,7 @@ class Run(ABC):
         """Whether there is something to return, should the run be broken off now."""
 
     @abstractmethod
-    def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
+    def result(self, status: Status, notes: tuple[str, ...]) -> Result:
         """The outcome of a run that ends."""
 
     def snapshot(self) -> SolverResult:
@@ -56,7 +58,7 @@ class Run(ABC):
         """Take over what an earlier run kept; ValueError, KeyError where it does not fit."""
         raise NotImplementedError
 
-    def solve(self) -> SolverResult:
+    def solve(self) -> Result:
         """Run to the end; broken off, the result of the best point, if there is one."""
         notes: tuple[str, ...] = ()
         try:

@@ -139,7 +139,7 @@ def normal_start(n_features: int, seed: int) -> Array:
     return np.random.default_rng(_SEEDS_OF_STARTS + seed).standard_normal(n_features)
 
 
-class _Run(Run):
+class _Run(Run[SolverResult]):
     """State of one descent."""
 
     def __init__(self, config, oracle, w, callback, keeper):
