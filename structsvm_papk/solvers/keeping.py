@@ -102,7 +102,8 @@ def opened(
         raise InputError("a checkpoint needs an oracle with a method fingerprint()")
     if not isinstance(checkpoint, CheckpointStore):
         raise InputError(
-            f"checkpoint must be a Checkpoint of structsvm_papk.files, got {checkpoint!r}"
+            f"checkpoint must be a Checkpoint(folder) of structsvm_papk.files.checkpoint, "
+            f"got {checkpoint!r}"
         )
     settings = {field.name: getattr(solver, field.name) for field in fields(solver)}
     limits = {name: settings.pop(name, None) for name in _LIMITS}

@@ -243,7 +243,7 @@ def as_oracle(given: Any) -> Oracle:
         n_features = -1
     if n_features < 0 or not callable(given):
         raise InputError(
-            f"a {type(given).__name__} is no oracle: a solver needs an `Oracle` of "
-            "structsvm_papk.solvers, or a function w -> (value, subgradient) with `n_features`"
+            f"a {type(given).__name__} is no oracle: a solver needs an `Oracle` (see "
+            "structsvm_papk.solvers.oracle) or a function w -> (value, subgradient) with `n_features`"
         )
     return _Plain(given, n_features)
