@@ -15,8 +15,7 @@ from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import make_surrogate
-from structsvm_papk.surrogates.majorants import KINDS
+from structsvm_papk.surrogates import KINDS, make_surrogate
 
 SURROGATES = ("ramp", "clipped_ramp")
 

@@ -19,10 +19,10 @@ from structsvm_papk.data.ranking_data import Exclusions, check_policy, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
-from structsvm_papk.oracles.empirical_risk import CHUNK_ROWS, EmpiricalRisk
+from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk
+from structsvm_papk.oracles.starts import optimum_nearby
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Rounding
-from structsvm_papk.surrogates.base import Avg, Ramp
-from structsvm_papk.surrogates.majorants import check_majorant, majorant
+from structsvm_papk.surrogates.convex import Avg
 
 
 @dataclass(frozen=True)
@@ -289,11 +289,9 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         return partial(_blocks, surrogate=self.surrogate, w=w)
 
     def _convex_optimum(self, alpha):
-        from structsvm_papk.solvers.cutting_plane import CuttingPlane
-
         avg = copy.copy(self)
         avg.surrogate, avg.convex = Avg(self.surrogate.k, self.surrogate.depth), True
-        return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
+        return optimum_nearby(avg, alpha)
 
     def _checked(self, w):
         w = np.ascontiguousarray(w, dtype=np.float64)
@@ -306,12 +304,13 @@ class _PartitionedMajorant(PartitionedRisk):
     """A convex risk that is nowhere below another one and tight at one point."""
 
     def __init__(self, risk, at, kind):
-        check_majorant(risk.surrogate, kind)
-        vars(self).update(vars(risk))
+        risk.surrogate.check_majorant(kind)
+        super().__init__(risk.surrogate, risk.parts, n_blocks=risk.n_blocks)
+        self._shares, self._block_of = risk._shares, risk._block_of
         self.convex = True
         self._at, self._kind = at, kind
-        most = max(int(each.positives[0].max()) for each in self._used)
-        self.exact = isinstance(risk.surrogate, Ramp) and most <= risk.surrogate.k
+        n_pos = np.concatenate([each.positives[0] for each in self._used])
+        self.exact = risk.surrogate.is_its_majorant(n_pos)
 
     def fingerprint(self):
         """SHA-256 that tells this majorant from those at other points, and from the risk."""
@@ -328,13 +327,14 @@ class _PartitionedMajorant(PartitionedRisk):
 
 def _blocks(data, n_blocks, n_threads, *, surrogate, w):
     """Values, slopes, intercepts and errors of each block of one partition's risk."""
-    risk = EmpiricalRisk(surrogate, data, "cap", n_blocks, n_threads)
+    risk = ListRisk(surrogate, data, "cap", n_blocks, n_threads)
     return risk.tangents(risk.scores(w))
 
 
 def _majorant_blocks(data, n_blocks, n_threads, *, surrogate, w, at, kind):
     """The same for the majorant at a point."""
-    frozen = majorant(EmpiricalRisk(surrogate, data, "cap", 1, n_threads), at, kind).surrogate
+    scores = ListRisk(surrogate, data, "cap", 1, n_threads).scores(at)
+    frozen = surrogate.majorant(scores, data.indptr, data.n_pos, kind)
     return _blocks(data, n_blocks, n_threads, surrogate=frozen, w=w)
 
 
