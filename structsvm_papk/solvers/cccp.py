@@ -127,7 +127,7 @@ class CCCP:
         ----------
         oracle : MajorisedOracle
             A majorant is an oracle for `CuttingPlane`. It may carry over the cuts of an earlier one
-            (`BlockOracle.reuse`), and be `exact`, the risk itself.
+            (`Oracle.reuse`), and be `exact`, the risk itself.
         w_init : ndarray of shape (n_features,) or dict of str to ndarray, optional
             The start, or several by name, instead of the oracle's own.
         callback : callable, optional

@@ -244,6 +244,6 @@ def as_oracle(given: Any) -> Oracle:
     if n_features < 0 or not callable(given):
         raise InputError(
             f"a {type(given).__name__} is no oracle: a solver needs an `Oracle` (see "
-            "structsvm_papk.solvers.oracle) or a function w -> (value, subgradient) with `n_features`"
+            "structsvm_papk.solvers.oracle) or a callable w -> (value, slope) with `n_features`"
         )
     return _Plain(given, n_features)
