@@ -9,7 +9,7 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.path import alpha_path
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates.base import make_surrogate
+from structsvm_papk.surrogates import make_surrogate
 
 __all__ = [
     "CCCP",

@@ -1,4 +1,6 @@
 import warnings
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from structsvm_papk.files.checkpoint import _FILE, Checkpoint, CheckpointWarning
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.keeping import CheckpointStore, Keeper
+from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
@@ -136,10 +140,10 @@ def states(folder):
 
 def test_checkpoints_of_another_version_are_refused(tmp_path, monkeypatch):
     solver, risk = SOLVERS["bundle"]
-    solver.solve(risk, checkpoint=tmp_path, callback=stop_at(3, lambda: True))
+    solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=stop_at(3, lambda: True))
     monkeypatch.setattr(checkpoint, "package_version", lambda: "9.9")
     with pytest.raises(InputError, match=r"another run: version was '[^9]*', is '9\.9'"):
-        solver.solve(risk, checkpoint=tmp_path)
+        solver.solve(risk, checkpoint=Checkpoint(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["bundle", "descent, best", "cccp"])
@@ -148,13 +152,16 @@ def test_a_folder_in_use_is_refused_until_the_run_has_ended(name, tmp_path):
 
     def another(_):
         with pytest.raises(InputError, match="in use by another run"):
-            solver.solve(risk, checkpoint=tmp_path)
+            solver.solve(risk, checkpoint=Checkpoint(tmp_path))
         return True
 
-    assert solver.solve(risk, checkpoint=tmp_path, callback=another).status is Status.STOPPED
+    assert (
+        solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=another).status
+        is Status.STOPPED
+    )
     with pytest.raises(ZeroDivisionError) as broken:
-        solver.solve(risk, checkpoint=tmp_path, callback=lambda _: 1 / 0)
-    assert solver.solve(risk, checkpoint=tmp_path).n_iter > 1
+        solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=lambda _: 1 / 0)
+    assert solver.solve(risk, checkpoint=Checkpoint(tmp_path)).n_iter > 1
     assert broken.traceback  # the frames of the broken run are still there, and hold nothing
 
 
@@ -164,7 +171,7 @@ def test_where_the_system_has_no_locks_runs_go_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(outputs.fcntl, "flock", unknown)
     solver, risk = SOLVERS["bundle"]
-    assert solver.solve(risk, checkpoint=tmp_path).converged
+    assert solver.solve(risk, checkpoint=Checkpoint(tmp_path)).converged
 
 
 def newest(folder):
@@ -307,14 +314,14 @@ def test_parts_are_folders_with_safe_names(tmp_path):
     assert part.folder == tmp_path / "avg_eta_0.1" and part.interval == 5.0
 
 
-class Failing:
+class Failing(MajorisedOracle, BlockOracle):
     """A risk that is gone after a number of evaluations."""
 
     def __init__(self, risk, left):
-        self.risk, self.left = risk, left
-
-    def __getattr__(self, name):
-        return getattr(self.risk, name)
+        self.risk, self.left, self.n_features = risk, left, risk.n_features
+        self.n_blocks, self.layout = risk.n_blocks, risk.layout
+        self.fingerprint, self.rounding = risk.fingerprint, risk.rounding
+        self.starts, self.tied_majorants = risk.starts, risk.tied_majorants
 
     def with_blocks(self, n_blocks):
         return Failing(self.risk.with_blocks(n_blocks), self.left)
@@ -328,9 +335,16 @@ class Failing:
         self._count()
         return self.risk(w)
 
-    def cuts(self, w, **known):
+    def blocks(self, w):
         self._count()
-        return self.risk.cuts(w, **known)
+        return self.risk.blocks(w)
+
+    def cuts(self, w):
+        self._count()
+        return self.risk.cuts(w)
+
+    def majorant(self, w, kind):
+        return self.risk.majorant(w, kind)
 
 
 @pytest.mark.parametrize(
@@ -352,6 +366,67 @@ def test_a_failure_before_the_first_point_is_raised():
         solver, risk = SOLVERS[name]
         with pytest.raises(OracleFailure):
             solver.solve(Failing(risk, 0))
+
+
+@pytest.mark.parametrize("left", [1, 4])
+def test_a_line_search_whose_oracle_fails_returns_the_best_so_far(left, monkeypatch):
+    solver, risk = SOLVERS["line_search"]
+    blocks, failing = risk.with_blocks(1), Failing(risk, left)
+
+    def cuts(w, scores):
+        failing._count()
+        return type(blocks).cuts_from_scores(blocks, w, scores)
+
+    monkeypatch.setattr(blocks, "cuts_from_scores", cuts)
+    monkeypatch.setattr(blocks, "cuts", lambda w: cuts(w, blocks.scores(w)))
+    monkeypatch.setattr(risk, "with_blocks", lambda n: blocks)
+    result = solver.solve(risk)
+    assert result.status is Status.FAILED and result.lower_bound <= result.objective
+    value = solver.alpha / 2 * result.w @ result.w + risk(result.w)[0]
+    assert result.objective == pytest.approx(value, rel=1e-9)
+
+
+# --- checkpoints that are no folder -----------------------------------------------------------
+
+
+class Memory(CheckpointStore):
+    """A store that keeps results in this process."""
+
+    def __init__(self):
+        self.kept, self.identity = None, None
+
+    @contextmanager
+    def opened(self, identity, limits):
+        assert self.identity in (None, identity) and "tol" in limits
+        self.identity = identity
+        yield InMemory(self)
+
+    def part(self, name):
+        return Memory()
+
+
+class InMemory(Keeper):
+    def __init__(self, store):
+        super().__init__()
+        self.store, self.kept = store, store.kept
+
+    def offer(self, snapshot):
+        self.finish(snapshot, Status.INTERRUPTED)
+
+    def finish(self, snapshot, status):
+        self.store.kept = replace(snapshot(), status=status)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_solvers_go_on_from_whatever_keeps_their_results(name):
+    solver, risk = SOLVERS[name]
+    whole, store = solver.solve(risk), Memory()
+    solver.solve(risk, callback=stop_at(2, interrupt), checkpoint=store)
+    assert store.kept.extra and not store.kept.status.is_final
+    resumed = solver.solve(risk, checkpoint=store)
+    assert resumed.status is whole.status is store.kept.status
+    assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+    assert not resumed.extra
 
 
 # --- warm starts ------------------------------------------------------------------------------
@@ -465,7 +540,7 @@ def test_an_oracle_without_a_fingerprint_is_told_by_its_subgradient_at_zero():
         with pytest.raises(InputError, match="cuts are of another problem"):
             CuttingPlane(1e-2, n_blocks=1).solve(other, warm_start=result)
     with pytest.raises(InputError, match="fingerprint"):
-        CuttingPlane(1e-2).solve(Plain(make_risk("avg")), checkpoint="somewhere")
+        CuttingPlane(1e-2).solve(Plain(make_risk("avg")), checkpoint=Checkpoint("somewhere"))
 
 
 # --- settings of the wrong type ---------------------------------------------------------------

@@ -13,15 +13,16 @@ from structsvm_papk import EmpiricalRisk, RankingData, _sorting, make_surrogate,
 from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.surrogates import KINDS
 from structsvm_papk.surrogates._kernels import top_k
 from structsvm_papk.surrogates._majorant_kernels import (
     active_of_prefix,
     hinges_of_prefix,
     strictly_below,
 )
-from structsvm_papk.surrogates.majorants import KINDS, majorant
 
 SMALL, LARGE, MOST = 4000, 64000, 100
 
@@ -74,7 +75,7 @@ def surrogate_value(make):
 def majorant_of(kind, surrogate):
     def work(scores):
         risk = EmpiricalRisk(make_surrogate(surrogate, scores.size // 4), list_of(scores))
-        return lambda: majorant(risk, np.ones(1), kind)(2 * np.ones(1))
+        return lambda: risk.majorant(np.ones(1), kind)(2 * np.ones(1))
 
     return work
 
@@ -163,7 +164,7 @@ def test_pairs_in_a_prefix_are_those_of_the_definition(n):
         np.testing.assert_array_equal(above, every.sum(axis=0))
 
 
-class Slow:
+class Slow(MajorisedOracle):
     """A risk whose evaluations take their time; it counts them."""
 
     n_features, calls = 2, 0

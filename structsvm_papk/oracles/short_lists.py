@@ -23,8 +23,7 @@ from scipy import sparse
 
 from structsvm_papk.data import _products
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.surrogates import _kernels
-from structsvm_papk.surrogates.base import check_scores
+from structsvm_papk.surrogates import _kernels, check_scores
 
 _CHUNK_ROWS = 1 << 16
 _SAMPLE_ROWS = 2000
