@@ -158,7 +158,7 @@ class CCCP:
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         identity = {"n_blocks": blocks.n_blocks, "starts": list(starts)}
         with opened(checkpoint, self, oracle, **identity) as keeper:
-            return _Search(self, majorised, starts, callback, keeper).solve()
+            return Search(self, majorised, starts, callback, keeper).solve()
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
@@ -186,7 +186,7 @@ def _starts(config, oracle, w_init, warm_start):
     }
 
 
-class _Search(Run[CCCPResult]):
+class Search(Run[CCCPResult]):
     """All starts of one solve: scout each, then polish the best."""
 
     def __init__(self, config, oracle, starts, callback, keeper):
@@ -197,10 +197,11 @@ class _Search(Run[CCCPResult]):
         self.descents, self.polishing = [], False
 
     def has_point(self):
+        """Whether a start was evaluated."""
         return bool(self.descents)
 
     def begin(self):
-        pass  # each start is evaluated in its turn
+        """Nothing: each start is evaluated in its turn."""
 
     def loop(self):
         """Scout the starts that have not been, then polish the best."""
@@ -237,6 +238,7 @@ class _Search(Run[CCCPResult]):
         self.keeper.offer(self.snapshot)
 
     def snapshot(self):
+        """The best point so far, and every descent."""
         best, extra = self._best(), {name: getattr(self, name) for name in _NUMBERS}
         for place, descent in enumerate(self.descents):
             extra |= {f"{place}.{name}": value for name, value in descent.state().items()}
@@ -251,6 +253,7 @@ class _Search(Run[CCCPResult]):
         )
 
     def resume(self, kept):
+        """Take over every descent."""
         self.__dict__ |= numbers(kept.extra, _NUMBERS)
         for place, name in enumerate(self.starts):
             prefix = f"{place}."
@@ -273,6 +276,7 @@ class _Search(Run[CCCPResult]):
             self.stop = Status.TIME_LIMIT
 
     def result(self, status, notes):
+        """The best descent, with what became of the others."""
         best = self._best()
         if best.lower_bound > -np.inf and status is Status.CRITICAL:
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies
