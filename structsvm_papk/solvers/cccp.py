@@ -20,7 +20,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
 from structsvm_papk.solvers.descent import SCOUT, Descent
-from structsvm_papk.solvers.keeping import CheckpointStore, finite_start, numbers, opened
+from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.run import Run
@@ -189,21 +189,30 @@ def _starts(config, oracle, w_init, warm_start):
 class Search(Run[CCCPResult]):
     """All starts of one solve: scout each, then polish the best."""
 
-    def __init__(self, config, oracle, starts, callback, keeper):
+    def __init__(
+        self,
+        config: CCCP,
+        oracle: MajorisedOracle,
+        starts: dict[str, Array],
+        callback: Callback | None,
+        keeper: Keeper,
+    ) -> None:
         super().__init__(config, callback, keeper)
         self.oracle, self.starts = oracle, starts
         self.best = np.inf
-        self.stop, self.failure = None, ()
-        self.descents, self.polishing = [], False
+        self.stop: Status | None = None
+        self.failure: tuple[str, ...] = ()
+        self.descents: list[Descent] = []
+        self.polishing = False
 
-    def has_point(self):
+    def has_point(self) -> bool:
         """Whether a start was evaluated."""
         return bool(self.descents)
 
-    def begin(self):
+    def begin(self) -> None:
         """Nothing: each start is evaluated in its turn."""
 
-    def loop(self):
+    def loop(self) -> Status:
         """Scout the starts that have not been, then polish the best."""
         several, target = len(self.starts) > 1, max(SCOUT, self.config.tol)
         for place, (name, w) in enumerate(self.starts.items()):
@@ -233,11 +242,11 @@ class Search(Run[CCCPResult]):
     def _best(self):
         return min(self.descents, key=lambda descent: descent.objective)
 
-    def keep(self):
+    def keep(self) -> None:
         """Offer the checkpoint what there is; called between majorants."""
         self.keeper.offer(self.snapshot)
 
-    def snapshot(self):
+    def snapshot(self) -> SolverResult:
         """The best point so far, and every descent."""
         best, extra = self._best(), {name: getattr(self, name) for name in _NUMBERS}
         for place, descent in enumerate(self.descents):
@@ -252,7 +261,7 @@ class Search(Run[CCCPResult]):
             extra=extra,
         )
 
-    def resume(self, kept):
+    def resume(self, kept: SolverResult) -> None:
         """Take over every descent."""
         self.__dict__ |= numbers(kept.extra, _NUMBERS)
         for place, name in enumerate(self.starts):
@@ -265,7 +274,7 @@ class Search(Run[CCCPResult]):
             if state:
                 self.descents.append(Descent.restored(self, name, state))
 
-    def note(self, objective, lower_bound, n_cuts):
+    def note(self, objective: float, lower_bound: float, n_cuts: int) -> None:
         """Note one majorant, and whether the search has to stop."""
         self.best = min(self.best, objective)
         iteration, seconds = len(self.history) + 1, self.seconds()
@@ -275,7 +284,7 @@ class Search(Run[CCCPResult]):
         elif self.late():
             self.stop = Status.TIME_LIMIT
 
-    def result(self, status, notes):
+    def result(self, status: Status, notes: tuple[str, ...]) -> CCCPResult:
         """The best descent, with what became of the others."""
         best = self._best()
         if best.lower_bound > -np.inf and status is Status.CRITICAL:
