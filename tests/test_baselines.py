@@ -83,7 +83,7 @@ def test_balanced_prec_avg_ignores_a_constant(seed):
 
     def value(shift, balanced):
         scores = np.array([*p, *q]) + shift
-        surrogate = PrecAtKAvg(4, balanced)
+        surrogate = PrecAtKAvg(4, balanced=balanced)
         return surrogate.value_and_subgradient(scores, np.array([0, 8]), np.array([2]))[0][0]
 
     assert value(0.0, True) == pytest.approx(prec_avg_few_positives(p, q, 4, weight=4))

@@ -287,7 +287,7 @@ def test_boxes_at_a_depth_with_weights(name):
     risk = EmpiricalRisk(make_surrogate(name, 3, 0.7), data, "cap")
     rng, alpha = np.random.default_rng(0), 0.05
     centre, half = rng.normal(size=(40, 2)), 10.0 ** rng.uniform(-3, 0.5, (40, 2))
-    lower, value, _ = risk.boxes().bounds(alpha, centre - half, centre + half)
+    lower, value, _ = risk.bounds(alpha, centre - half, centre + half)
     for b in range(40):
         assert value[b] == pytest.approx(alpha / 2 * centre[b] @ centre[b] + risk(centre[b])[0])
         for w in centre[b] + half[b] * rng.uniform(-1, 1, (20, 2)):

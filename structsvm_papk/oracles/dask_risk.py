@@ -10,6 +10,7 @@ import socket
 import time
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from importlib import import_module
 from uuid import uuid4
 
 from structsvm_papk._version import __version__
@@ -274,7 +275,10 @@ class _DaskParts:
 
 def _check_packages(client):
     """Refuse workers that would compute with another version of this package, or without it."""
-    found = client.run(lambda: __import__("structsvm_papk").__version__, on_error="return")
+    # a lambda goes over by value: a worker without the package could not load a function of it
+    found = client.run(
+        lambda: import_module("structsvm_papk._version").__version__, on_error="return"
+    )
     for worker, version in found.items():
         if isinstance(version, str | ImportError) and version != __version__:
             what = f"is {version}" if isinstance(version, str) else "cannot be imported"

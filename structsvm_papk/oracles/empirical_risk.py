@@ -77,10 +77,6 @@ class EmpiricalRisk(ListRisk, BoxedOracle):
         """Majorants at w with ties broken otherwise, as an iterator; see `oracles.ties`."""
         return tied_majorants(self, w, alpha, limit)
 
-    def boxes(self) -> Boxes:
-        """Bounds of a Ramp or ClippedRamp risk over boxes of w; see `oracles.boxes`."""
-        return self._boxes
-
     def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """Bounds over boxes, see `Boxes.bounds`."""
         return self._boxes.bounds(alpha, low, high)

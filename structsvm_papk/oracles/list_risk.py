@@ -108,9 +108,9 @@ class ListRisk(LineOracle):
         """
         return self.blocks_from_scores(self.scores(w))
 
-    def cuts(self, w: Array, scores: Array | None = None) -> Cuts:
+    def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        return self.cuts_from_scores(w, self.scores(w) if scores is None else scores)
+        return self.cuts_from_scores(w, self.scores(w))
 
     def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
         """`cuts`, for scores that are known already: without the product ``X @ w``."""
@@ -269,9 +269,7 @@ class _OnShortLists(ListRisk):
     def blocks(self, w):
         return self._on_short.blocks_from_scores(self._short_scores(w))
 
-    def cuts(self, w, scores=None):
-        if scores is not None:
-            return self.cuts_from_scores(w, scores)
+    def cuts(self, w):
         return self._on_short.cuts_from_scores(w, self._short_scores(w))
 
     def _short_scores(self, w):

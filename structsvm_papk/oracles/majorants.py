@@ -46,7 +46,9 @@ class Majorant(ListRisk):
         tuple of ndarray
             None where the other one is of another kind.
         """
-        if not isinstance(previous, Majorant) or not self._comparable(previous):
+        if not isinstance(previous, Majorant):
+            return None
+        if type(self.surrogate) is not type(previous.surrogate):
             return None
         slopes, intercepts, blocks = cuts
         changed = self.surrogate.changed_positions(previous.surrogate)
@@ -66,13 +68,6 @@ class Majorant(ListRisk):
             np.concatenate([intercepts, np.zeros(empty.size)]),
             np.concatenate([blocks, empty]),
         )
-
-    def comparable(self, previous: BlockOracle) -> bool:
-        """Whether another majorant is of the same kind, so that its cuts can be of use."""
-        return isinstance(previous, Majorant) and self._comparable(previous)
-
-    def _comparable(self, previous: Majorant) -> bool:
-        return type(self.surrogate) is type(previous.surrogate)
 
     def _linear_term(self):
         """Slope and constant of each block's linear term."""

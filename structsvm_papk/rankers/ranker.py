@@ -26,7 +26,7 @@ from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates import SURROGATES, make_surrogate
 
 if TYPE_CHECKING:
     from structsvm_papk.surrogates import Surrogate
@@ -38,7 +38,6 @@ _SOLVERS: dict[str, Any] = {
 }
 SOLVERS = ("auto", *_SOLVERS)
 AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
-_HAVE_MAJORANTS = ("ramp", "clipped_ramp")
 _MATRIX = {
     "accept_sparse": "csr",
     "accept_large_sparse": True,
@@ -58,9 +57,10 @@ def solver_name(name: str, surrogate: Any) -> str:
     if name == "auto":
         if surrogate.convex:
             return "cutting_plane"
-        return "cccp" if surrogate.name in _HAVE_MAJORANTS else "subgradient"
-    if name == "cccp" and surrogate.name not in _HAVE_MAJORANTS:
-        raise InputError(f"CCCP solves {' and '.join(_HAVE_MAJORANTS)}, not {surrogate.name!r}")
+        return "cccp" if surrogate.majorised else "subgradient"
+    if name == "cccp" and not surrogate.majorised:
+        able = [other for other, cls in SURROGATES.items() if cls.majorised]
+        raise InputError(f"CCCP solves {' and '.join(able)}, not {surrogate.name!r}")
     if name == "cutting_plane" and not surrogate.convex:
         raise InputError(
             f"surrogate {surrogate.name!r} is not convex, so its cuts are not valid and the "
