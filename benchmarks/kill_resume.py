@@ -210,7 +210,7 @@ def state_in(path, now):
         len(history),
         history[-1] if history else None,
         now - path.stat().st_mtime,
-        description["status"] is not None,
+        description["status"] != "interrupted",
         float(seconds.max(initial=0.0)),
     )
 

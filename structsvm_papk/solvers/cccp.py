@@ -20,7 +20,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
 from structsvm_papk.solvers.descent import SCOUT, Descent
-from structsvm_papk.solvers.keeping import CheckpointStore, finite_start, numbers, opened
+from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.run import Run
@@ -158,7 +158,7 @@ class CCCP:
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         identity = {"n_blocks": blocks.n_blocks, "starts": list(starts)}
         with opened(checkpoint, self, oracle, **identity) as keeper:
-            return _Search(self, majorised, starts, callback, keeper).solve()
+            return Search(self, majorised, starts, callback, keeper).solve()
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
@@ -186,23 +186,33 @@ def _starts(config, oracle, w_init, warm_start):
     }
 
 
-class _Search(Run[CCCPResult]):
+class Search(Run[CCCPResult]):
     """All starts of one solve: scout each, then polish the best."""
 
-    def __init__(self, config, oracle, starts, callback, keeper):
+    def __init__(
+        self,
+        config: CCCP,
+        oracle: MajorisedOracle,
+        starts: dict[str, Array],
+        callback: Callback | None,
+        keeper: Keeper,
+    ) -> None:
         super().__init__(config, callback, keeper)
         self.oracle, self.starts = oracle, starts
         self.best = np.inf
-        self.stop, self.failure = None, ()
-        self.descents, self.polishing = [], False
+        self.stop: Status | None = None
+        self.failure: tuple[str, ...] = ()
+        self.descents: list[Descent] = []
+        self.polishing = False
 
-    def has_point(self):
+    def has_point(self) -> bool:
+        """Whether a start was evaluated."""
         return bool(self.descents)
 
-    def begin(self):
-        pass  # each start is evaluated in its turn
+    def begin(self) -> None:
+        """Nothing: each start is evaluated in its turn."""
 
-    def loop(self):
+    def loop(self) -> Status:
         """Scout the starts that have not been, then polish the best."""
         several, target = len(self.starts) > 1, max(SCOUT, self.config.tol)
         for place, (name, w) in enumerate(self.starts.items()):
@@ -232,11 +242,12 @@ class _Search(Run[CCCPResult]):
     def _best(self):
         return min(self.descents, key=lambda descent: descent.objective)
 
-    def keep(self):
+    def keep(self) -> None:
         """Offer the checkpoint what there is; called between majorants."""
         self.keeper.offer(self.snapshot)
 
-    def snapshot(self):
+    def snapshot(self) -> SolverResult:
+        """The best point so far, and every descent."""
         best, extra = self._best(), {name: getattr(self, name) for name in _NUMBERS}
         for place, descent in enumerate(self.descents):
             extra |= {f"{place}.{name}": value for name, value in descent.state().items()}
@@ -250,7 +261,8 @@ class _Search(Run[CCCPResult]):
             extra=extra,
         )
 
-    def resume(self, kept):
+    def resume(self, kept: SolverResult) -> None:
+        """Take over every descent."""
         self.__dict__ |= numbers(kept.extra, _NUMBERS)
         for place, name in enumerate(self.starts):
             prefix = f"{place}."
@@ -262,7 +274,7 @@ class _Search(Run[CCCPResult]):
             if state:
                 self.descents.append(Descent.restored(self, name, state))
 
-    def note(self, objective, lower_bound, n_cuts):
+    def note(self, objective: float, lower_bound: float, n_cuts: int) -> None:
         """Note one majorant, and whether the search has to stop."""
         self.best = min(self.best, objective)
         iteration, seconds = len(self.history) + 1, self.seconds()
@@ -272,7 +284,8 @@ class _Search(Run[CCCPResult]):
         elif self.late():
             self.stop = Status.TIME_LIMIT
 
-    def result(self, status, notes):
+    def result(self, status: Status, notes: tuple[str, ...]) -> CCCPResult:
+        """The best descent, with what became of the others."""
         best = self._best()
         if best.lower_bound > -np.inf and status is Status.CRITICAL:
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies

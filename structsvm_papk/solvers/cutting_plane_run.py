@@ -14,7 +14,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle.cut_model import ROUNDING, CutModel
 from structsvm_papk.solvers.keeping import Keeper, finite_start, numbers
-from structsvm_papk.solvers.oracle import BlockOracle
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.run import Run
 
@@ -259,9 +259,12 @@ class CuttingPlaneRun(Run[SolverResult]):
         near = relative_gap(self.at_zero, self.lower_bound) <= self.config.tol
         return near and self.best >= self.at_zero * (1.0 - _ROUNDING)
 
-    def ask(self, w, scores=None):
+    def ask(self, w: Array, scores: Array | None = None) -> Cuts:
         """One evaluation of the oracle; of a `LineOracle` the scores may be known."""
-        cuts = self.oracle.cuts(w) if scores is None else self.oracle.cuts_from_scores(w, scores)
+        if scores is None or not isinstance(self.oracle, LineOracle):
+            cuts = self.oracle.cuts(w)
+        else:
+            cuts = self.oracle.cuts_from_scores(w, scores)
         self.passes += 1
         if not (np.isfinite(cuts.value) and np.isfinite(cuts.slopes).all()):
             raise InputError(
@@ -273,7 +276,7 @@ class CuttingPlaneRun(Run[SolverResult]):
             self.slope_at_zero = cuts.slopes[:, : w.size].sum(axis=0)
         return cuts
 
-    def add(self, cuts):
+    def add(self, cuts: Cuts) -> None:
         """Add the cuts of an evaluation to the model, lowered by what rounding may have added.
 
         The intercept ``R_j(w) - g . w`` is a difference: far out it has few digits left.
@@ -285,7 +288,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         intercepts = cuts.intercepts - errors
         self.model.add(cuts.slopes, intercepts, np.arange(intercepts.size))
 
-    def accept(self, cuts, objective):
+    def accept(self, cuts: Cuts, objective: float) -> None:
         """Take the point of an evaluation as the best one."""
         self.centre, self.best_w = cuts.point, cuts.point[: self.oracle.n_features]
         self.best, self.best_error = objective, self._error(cuts)
@@ -315,7 +318,7 @@ class CuttingPlaneRun(Run[SolverResult]):
             "clip its outliers or subtract its offset, or ask for less.",
         )
 
-    def objective(self, w, risk):
+    def objective(self, w: Array, risk: float) -> float:
         """``alpha/2 ||w||^2 + risk``."""
         return self.config.alpha / 2 * (w @ w) + risk
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle.cut_model import check_cuts
 from structsvm_papk.solvers.keeping import numbers, vector
 from structsvm_papk.solvers.oracle import as_oracle
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
+
+if TYPE_CHECKING:
+    from structsvm_papk.solvers.cccp import Search
 
 SCOUT = 3e-3  # criticality to which every start is followed, before the best is polished
 _SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
@@ -61,30 +67,33 @@ class StartReport:
 class Descent:
     """One start: majorant after majorant."""
 
-    def __init__(self, search, name):
+    def __init__(self, search: Search, name: str, w: Array) -> None:
         self.search, self.config, self.oracle = search, search.config, search.oracle
         self.name, self.alpha = name, search.config.alpha
+        self.w, self.objective, self.initial = w, np.inf, np.inf
         self.stage, self.n_steps = 0, 0  # place in the continuation, and majorants there
         self.reached = np.inf  # tolerance to which this stage was followed to its end
         self.seconds, self.passes, self.n_iter = 0.0, 0, 0
         self.lower_bound, self.criticality = -np.inf, np.inf
-        self.inner, self.previous, self.previous_w = None, None, None
+        # the last majorant, where it was made, and what its minimiser answered
+        self.previous: Any = None
+        self.previous_w: Any = None
+        self.inner: Any = None
 
     @classmethod
-    def begin(cls, search, name, w):
+    def begin(cls, search: Search, name: str, w: Array) -> Descent:
         """A start, scaled."""
-        descent = cls(search, name)
-        descent.w = w
+        descent = cls(search, name, w)
         descent._best_scale()
         descent.initial = descent.objective
         return descent
 
     @classmethod
-    def restored(cls, search, name, state):
+    def restored(cls, search: Search, name: str, state: Mapping[str, Any]) -> Descent:
         """A descent from its state."""
-        descent = cls(search, name)
         size = search.oracle.n_features
-        descent.__dict__ |= numbers(state, _NUMBERS) | {"w": vector(state, "w", size)}
+        descent = cls(search, name, vector(state, "w", size))
+        descent.__dict__ |= numbers(state, _NUMBERS)
         if "previous_w" in state:
             descent.previous_w = vector(state, "previous_w", size)
         off = abs(descent._evaluate(descent.w) - descent.objective)
@@ -93,21 +102,21 @@ class Descent:
         if descent.stage not in range(len(search.config.continuation) + 1):
             raise ValueError(f"stage {descent.stage} of the continuation")
         if descent.previous_w is not None:
-            cuts = tuple(state[f"cuts_{part}"] for part in _CUTS)
+            slopes, intercepts, blocks = (state[f"cuts_{part}"] for part in _CUTS)
             inner_w = state["inner_w"]
             descent.previous = descent._majorant(descent.previous_w)
-            check_cuts(*cuts, inner_w.size, descent.previous.n_blocks)
+            check_cuts(slopes, intercepts, blocks, inner_w.size, descent.previous.n_blocks)
             descent.inner = SolverResult(
                 inner_w,
                 float(state["inner_objective"]),
                 -np.inf,
                 Status.STOPPED,
                 alpha=descent.alpha,
-                cuts=cuts,
+                cuts=(slopes, intercepts, blocks),
             )
         return descent
 
-    def state(self):
+    def state(self) -> dict[str, Any]:
         """Everything that `restored` needs; the last majorant follows from where it was made."""
         state = {name: getattr(self, name) for name in ("w", *_NUMBERS)}
         if self.previous_w is not None:
@@ -117,7 +126,7 @@ class Descent:
             state |= {f"cuts_{part}": array for part, array in cuts}
         return state
 
-    def follow(self, tol):
+    def follow(self, tol: float) -> Status:
         """Descend until the criticality is at most `tol`, through the continuation first."""
         try:
             while self.stage < len(self.config.continuation):
@@ -131,7 +140,7 @@ class Descent:
         finally:
             self._set_alpha(self.config.alpha)
 
-    def report(self, polished):
+    def report(self, polished: bool) -> StartReport:
         """How it ended."""
         return StartReport(
             self.name,
@@ -202,11 +211,11 @@ class Descent:
         self._certify(majorant, self._minimise(majorant, tol, self._warm(majorant)))
 
     @property
-    def may_tie(self):
+    def may_tie(self) -> bool:
         """Whether there can be other majorants at w: not where they are the risk itself."""
         return self.config.max_ties > 0 and not self.lower_bound > -np.inf
 
-    def leaves_tie(self):
+    def leaves_tie(self) -> bool:
         """Try the majorants that break ties at w otherwise; whether one led to a lower point.
 
         At most `max_ties` of them, each to the tolerance, and no more than the time allows.

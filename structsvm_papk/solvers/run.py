@@ -28,7 +28,9 @@ class Run(ABC, Generic[Result]):
         Its checkpoint.
     """
 
-    def __init__(self, config: Any, callback: Callback | None, keeper: Keeper | None = None):
+    def __init__(
+        self, config: Any, callback: Callback | None, keeper: Keeper | None = None
+    ) -> None:
         self.config, self.callback, self.keeper = config, callback, keeper or Keeper()
         self.started = time.perf_counter()
         self.passes = 0  # evaluations of the oracle
