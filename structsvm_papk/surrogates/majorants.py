@@ -119,7 +119,7 @@ class FrozenHinges(MajorantSurrogate):
 
     def linear_term(self) -> LinearTerm:
         """The linear term."""
-        return LinearTerm(self.k, self.depth, linear=self.linear, constants=self.constants)
+        return LinearTerm(self.k, depth=self.depth, linear=self.linear, constants=self.constants)
 
     def steepness(self, n_pos: Array) -> Array:
         """Of two sums of hinges and of two linear terms."""
@@ -231,7 +231,7 @@ class Freeze:
     def pairs(self) -> FrozenPairs:
         """The latent majorant of ClippedRamp."""
         frozen = {"order": self._order, "rank": self._rank, "n_free": self._n_free}
-        return FrozenPairs(self._k, self._depth, **frozen)
+        return FrozenPairs(self._k, depth=self._depth, **frozen)
 
     def mixed(self, clipped: bool) -> FrozenHinges:
         """The mixed majorant; without clipping, the latent one as well."""
@@ -262,7 +262,7 @@ class Freeze:
                 -1.0,
             )
         terms = {"rows": rows, "linear": linear, "constants": constants}
-        return FrozenHinges(self._k, self._depth, **terms, rest_at_zero=rest_at_zero)
+        return FrozenHinges(self._k, depth=self._depth, **terms, rest_at_zero=rest_at_zero)
 
     def _positive(self) -> Array:
         """Relevance at the list positions."""
