@@ -175,11 +175,12 @@ class FilePartition:
         first = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
         indptr = np.append(first, groups.size)
         try:
-            data = RankingData(X, labels >= self.relevant_from, indptr, groups[indptr[:-1]])
+            return RankingData(
+                X, labels >= self.relevant_from, indptr, groups[indptr[:-1]],
+                feature_names=self.source.feature_names,
+            )  # fmt: skip
         except InputError as error:
             raise InputError(f"{self}: {error}") from None
-        data.feature_names = self.source.feature_names
-        return data
 
     def __str__(self):
         return f"{self.source.name}, rows {self.start} to {self.stop - 1}"
@@ -203,9 +204,10 @@ class ArrayPartition:
         """A copy of the rows of these users only."""
         users = np.arange(self.data.n_users)
         part = self.data.subset((users >= self.first) & (users < self.last))
-        part.X = part.X[part.rows]
-        part.rows = np.arange(part.rows.size)
-        return part
+        return RankingData.from_parts(
+            part.X[part.rows], np.arange(part.rows.size), part.indptr, part.n_pos,
+            part.users, part.user_weight, part.feature_names,
+        )  # fmt: skip
 
     def __str__(self):
         return f"users {self.first} to {self.last - 1}"

@@ -83,9 +83,7 @@ class Table:
         if self.groups is None and not one_list:
             raise InputError(_who_are_the_users(self))
         groups = None if one_list else self.groups
-        data = RankingData.from_groups(self.X, relevance, groups)
-        data.feature_names = self.feature_names
-        return data
+        return RankingData.from_groups(self.X, relevance, groups, feature_names=self.feature_names)
 
 
 def relevance_from(labels: Array, threshold: float | None, source: Any) -> Array:
