@@ -157,9 +157,9 @@ def broken(name):
     [
         ("scattered", r"user 4 do not stand together: rows 0 to 4, and again from row 45 .*sort"),
         ("grades", r"found 0, 1, 2.*--relevance-threshold"),
-        ("one class", "found 1"),
-        ("missing user", "missing at row 30"),
-        ("missing label", "label at row 30 is nan"),
+        ("one class", r"all labels are of one class \(1\)"),
+        ("missing user", "users is missing in row 30.*counted from row 0 of"),
+        ("missing label", "NaN or infinite in row 30"),
     ],
 )
 def test_rows_that_cannot_be_used_are_named(tmp_path, name, message):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from structsvm_papk.data import validation as _validation
+from structsvm_papk.data import validation
 from structsvm_papk.data.npy_files import NpyFiles
 from structsvm_papk.data.parquet_files import ParquetFiles
 from structsvm_papk.data.ranking_data import RankingData
@@ -71,56 +71,40 @@ def scan_users(source, threshold=None):
         A user whose rows do not stand together, missing labels, labels that are not binary.
     """
     positive = np.empty(source.n_rows, dtype=bool)
-    users, starts, values, last = [], [], set(), None
+    users, starts, values, last = [], [], [], None
     for first, labels, groups in source.lists():
         _check_piece(source, first, labels, groups)
         positive[first : first + labels.size] = labels >= (0.5 if threshold is None else threshold)
-        values.update(np.unique(labels)[:9].tolist())
+        values.append(_some_of(labels))
         new = np.append(True, groups[1:] != groups[:-1])
         new[0] = last is None or groups[0] != last
         last = groups[-1]
         users.append(groups[new])
         starts.append(first + np.flatnonzero(new))
+    limit = validation.relevant_from(np.concatenate(values), threshold, source.name)
     # users may be as many as a third of the rows: no copy lives longer than it must
     indptr = np.full(1 + sum(map(len, starts)), source.n_rows)
     np.concatenate(starts, out=indptr[:-1])
     del starts
     users = np.concatenate(users)
     _refuse_scattered(source, users, indptr)
-    if threshold is None:
-        _check_classes(source, values)
-        threshold = 0.5
-    elif positive.all() or not positive.any():
-        raise InputError(
-            f"{source.name}: at relevance threshold {threshold:g} all labels are of one class"
-        )
-    return UserRows(users, indptr, positive, threshold)
+    return UserRows(users, indptr, positive, limit)
+
+
+def _some_of(labels):
+    """The smallest distinct labels and the largest one: enough to tell their classes."""
+    distinct = np.unique(labels).astype(np.float64)
+    return np.append(distinct[:8], distinct[-1])
 
 
 def _check_piece(source, first, labels, groups):
-    if labels.dtype.kind not in "biuf":
-        raise InputError(f"{source.name}: the labels are {labels.dtype}, not numbers")
-    bad = np.flatnonzero(~np.isfinite(labels))
-    if bad.size:
-        raise InputError(f"{source.name}: the label at row {first + bad[0]} is {labels[bad[0]]}")
-    gone = _validation.missing(groups)
-    if gone.any():
-        raise InputError(
-            f"{source.name}: the user is missing at row {first + np.flatnonzero(gone)[0]}"
-        )
     try:
-        _validation.check_ids(groups, groups.size, "users")
+        validation.check_grades(labels, groups.size)
+        validation.check_ids(groups, groups.size, "users")
     except InputError as error:
-        raise InputError(f"{source.name}, from row {first} on: {error}") from None
-
-
-def _check_classes(source, values):
-    if values not in ({0, 1}, {-1, 1}):
-        shown = ", ".join(f"{value:g}" for value in sorted(values)[:6])
         raise InputError(
-            f"{source.name}: labels are not 0/1 or -1/1 (found {shown}); say from which label on a "
-            "row is relevant with --relevance-threshold (threshold= in Python)"
-        )
+            f"{source.name}: {error}; rows are counted from row {first} of the data"
+        ) from None
 
 
 def _refuse_scattered(source, users, indptr):

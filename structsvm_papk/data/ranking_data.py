@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import _products, validation
@@ -18,7 +16,6 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 
 POLICIES = ("exclude", "raise", "cap")
-_FINITE_CHECK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,7 @@ class RankingData:
         user_weight: str | ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
-        X = _checked_matrix(X)
+        X = validation.check_matrix(X)
         positive = validation.check_labels(y, X.shape[0], name="labels y")
         bounds = validation.check_indptr(indptr, X.shape[0])
         n_users = bounds.size - 1
@@ -160,7 +157,7 @@ class RankingData:
         InputError
             As for the class; also missing (None, NaN) group labels.
         """
-        X = _checked_matrix(X)
+        X = validation.check_matrix(X)
         positive = validation.check_labels(y, X.shape[0], name="labels y")
         users, user_of_row = _encode_groups(groups, X.shape[0])
         rows, indptr, n_pos = _laid_out(positive, user_of_row, users.size)
@@ -437,82 +434,6 @@ def _laid_out(positive: Array, user_of_row: Array, n_users: int) -> tuple[Array,
         np.argsort(2 * user_of_row + ~positive, kind="stable"),
         np.concatenate([[0], np.cumsum(sizes)]),
         np.bincount(user_of_row[positive], minlength=n_users),
-    )
-
-
-def _checked_matrix(X):
-    X = X if sparse.issparse(X) else validation.as_array(X, "X")
-    if X.dtype.kind == "c":
-        raise InputError("X must be numeric and real, but it holds complex numbers")
-    if X.dtype not in (np.float64, np.float32):
-        try:
-            X = X.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"X must be numeric: {error}") from None
-    if X.ndim != 2:
-        raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
-    if X.shape[0] == 0 or X.shape[1] == 0:
-        raise InputError(f"X is empty: shape {X.shape}")
-    if sparse.issparse(X):
-        X = canonical_csr(X)
-    _refuse_non_finite(X)
-    return X
-
-
-def canonical_csr(X: Any) -> Any:
-    """CSR in which every entry is stored once and those of a row in order; X itself where it is.
-
-    What is stored several times is added up in float64, and stays float64.
-
-    Raises
-    ------
-    InputError
-        Indices that lead out of the arrays: SciPy lets them be, our kernels follow them.
-    """
-    csr = X.tocsr()
-    try:
-        csr.check_format(full_check=True)
-    except ValueError as error:
-        raise InputError(f"X is no valid CSR matrix: {error}") from None
-    if _rows_increase(csr.indices, csr.indptr):
-        return csr
-    csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
-    csr.sort_indices()
-    if _rows_increase(csr.indices, csr.indptr):
-        return csr
-    csr = csr.astype(np.float64)
-    csr.sum_duplicates()
-    return csr
-
-
-@njit(cache=True, nogil=True)
-def _rows_increase(indices, indptr):
-    """Whether the indices of every row increase; SciPy's own flag may be older than the arrays."""
-    for row in range(indptr.size - 1):
-        for e in range(indptr[row] + 1, indptr[row + 1]):
-            if indices[e] <= indices[e - 1]:
-                return False
-    return True
-
-
-def _refuse_non_finite(X):
-    if sparse.issparse(X):
-        bad = np.flatnonzero(~np.isfinite(X.data))
-        if bad.size:
-            row = np.searchsorted(X.indptr, bad[0], side="right") - 1
-            _raise_non_finite(X.data[bad[0]], row, X.indices[bad[0]])
-        return
-    for start in range(0, X.shape[0], _FINITE_CHECK_ROWS):
-        finite = np.isfinite(X[start : start + _FINITE_CHECK_ROWS])
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
-            _raise_non_finite(X[start + row, column], start + row, column)
-
-
-def _raise_non_finite(value, row, column):
-    raise InputError(
-        f"X holds {value} at row {row}, column {column} (counted from 0); "
-        "remove or impute missing and infinite values first"
     )
 
 

@@ -14,9 +14,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data import tables
-from structsvm_papk.data import validation as _validation
+from structsvm_papk._types import PathLike
+from structsvm_papk.data import tables, validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 
@@ -79,33 +78,12 @@ class Table:
         """
         if self.labels is None:
             raise InputError(f"{self.source}: no labels in the file")
-        relevance = relevance_from(self.labels, threshold, self.source)
+        relevant_from = validation.relevant_from(self.labels, threshold, self.source)
         if self.groups is None and not one_list:
             raise InputError(_who_are_the_users(self))
         groups = None if one_list else self.groups
-        return RankingData.from_groups(self.X, relevance, groups, feature_names=self.feature_names)
-
-
-def relevance_from(labels: Array, threshold: float | None, source: Any) -> Array:
-    """Relevance of graded labels: ``label >= threshold``, or positive where they are binary."""
-    if threshold is not None:
-        relevance = labels >= threshold
-        if relevance.all() or not relevance.any():
-            raise InputError(
-                f"{source}: at relevance threshold {threshold:g} all labels are of one class "
-                f"(labels run from {labels.min():g} to {labels.max():g})"
-            )
-        return relevance
-    values = np.unique(labels)
-    if values.size == 1:
-        raise InputError(f"{source}: all labels are of one class ({values[0]:g})")
-    if _validation.is_binary(labels):
-        return labels > 0
-    shown = ", ".join(f"{value:g}" for value in values[:6]) + (", ..." if values.size > 6 else "")
-    raise InputError(
-        f"{source}: labels are not 0/1 or -1/1 ({values.size} values: {shown}); say from which "
-        "label on a row is relevant with --relevance-threshold (threshold= in Python)"
-    )
+        relevant = self.labels >= relevant_from
+        return RankingData.from_groups(self.X, relevant, groups, feature_names=self.feature_names)
 
 
 def read_table(
@@ -412,25 +390,17 @@ def _refuse_non_finite(table, format):
     if table.labels is not None and not np.isfinite(table.labels).all():
         row = np.flatnonzero(~np.isfinite(table.labels))[0]
         raise InputError(f"{_place(table, row, format)}: the label is {table.labels[row]}")
-    if sparse.issparse(table.X):
-        bad = np.flatnonzero(~np.isfinite(table.X.data))[:1]
-        if bad.size:
-            row = np.searchsorted(table.X.indptr, bad[0], side="right") - 1
-            index = table.X.indices[bad[0]] + table.first_index
-            raise InputError(
-                f"{_place(table, row, format)}: feature {index} is {table.X.data[bad[0]]}; "
-                "remove or impute such values first"
-            )
-        return
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspect = np.flatnonzero(~np.isfinite(table.X.sum(axis=1, dtype=np.float64)))
-    for row in suspect:  # a sum of finite values may overflow
-        column = np.flatnonzero(~np.isfinite(table.X[row]))
-        if column.size:
-            raise InputError(
-                f"{_place(table, row, format)}: column {table.feature_names[column[0]]!r} is "
-                f"{table.X[row, column[0]]}; remove or impute such values first"
-            )
+    place = validation.first_non_finite(table.X)
+    if place is not None:
+        row, column, value = place
+        name = (
+            f"feature {column + table.first_index}"
+            if table.feature_names is None
+            else f"column {table.feature_names[column]!r}"
+        )
+        raise InputError(
+            f"{_place(table, row, format)}: {name} is {value}; remove or impute such values first"
+        )
 
 
 def _place(table, row, format):

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from structsvm_papk.data import validation as _validation
+from structsvm_papk.data import validation
 from structsvm_papk.errors import InputError
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
@@ -112,9 +112,9 @@ def check_users(scores, labels, groups, k, delta=1.0):
     joint : MarginReport
         A condition holds jointly when it does for every user; its margin is the smallest one.
     """
-    scores = _validation.check_scores(scores)
-    labels = _validation.check_labels(labels, scores.size)
-    names, codes = _validation.encode(_validation.check_ids(groups, scores.size))
+    scores = validation.check_scores(scores)
+    labels = validation.check_labels(labels, scores.size)
+    names, codes = validation.encode(validation.check_ids(groups, scores.size))
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
     users = {}
@@ -148,8 +148,8 @@ def _at_least(values, top, delta):
 
 def _sides(scores, labels, k):
     """Return the positives in decreasing order, and the largest negative."""
-    scores = _validation.check_scores(scores)
-    relevant = _validation.check_labels(labels, scores.size)
+    scores = validation.check_scores(scores)
+    relevant = validation.check_labels(labels, scores.size)
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
         raise InputError(f"the scorer returned {scores[bad[0]]} at row {bad[0]}")

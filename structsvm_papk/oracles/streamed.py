@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 
 from structsvm_papk.data.partitions import cut_users, scan_users
-from structsvm_papk.data.ranking_data import RankingData, _refuse_non_finite
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.validation import refuse_non_finite
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.oracles.empirical_risk import users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
@@ -161,7 +162,7 @@ class _StreamedParts:
         buffer = self._file.buffer(stop - start) if cost <= free else self._buffers[0]
         try:
             data = self._read(np.arange(first, last), buffer)
-            _refuse_non_finite(data.X)
+            refuse_non_finite(data.X)
             data, summary = summarise(data, *needed)
         except (OSError, InputError) as error:
             raise InputError(
