@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from structsvm_papk.data import validation
-from structsvm_papk.data.npy_files import NpyFiles
-from structsvm_papk.data.parquet_files import ParquetFiles
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.sources import NpyFiles, ParquetFiles
 from structsvm_papk.errors import InputError
 
 
