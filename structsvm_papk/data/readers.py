@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import tables
@@ -215,6 +214,8 @@ def _open(path):
 
 
 def _read_svmlight(path, query, like, first_index):
+    from sklearn.datasets import load_svmlight_file  # half a second, and not of every program
+
     try:
         with _open(path) as file:
             X, labels, qid = load_svmlight_file(file, zero_based=True, query_id=True)
