@@ -1,23 +1,17 @@
 """The lists of all users (`RankingData`), what checks them, and what reads them from files.
 
-Small files are read as a whole (`read_table`, `read_ranking_data`); a source (`NpyFiles`,
-`ParquetFiles`, `open_source`) is read in pieces, and `file_partitions` cuts it between users.
+Every door checks ids, labels and scores with `validation`; the two products with the features are
+in `_products`; data larger than memory are sources, cut into partitions. May import `files`, and
+the contract of `solvers`; knows nothing of losses and metrics.
 """
 
-from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
-from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.data.readers import Table, read_ranking_data, read_table
-from structsvm_papk.data.sources import NpyFiles, ParquetFiles
+from structsvm_papk.data.partitions import file_partitions, open_source
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.readers import read_ranking_data
 
 __all__ = [
-    "Exclusions",
-    "NpyFiles",
-    "ParquetFiles",
     "RankingData",
-    "Table",
-    "array_partitions",
     "file_partitions",
     "open_source",
     "read_ranking_data",
-    "read_table",
 ]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.tables import listed
@@ -34,6 +33,8 @@ def read_svmlight(
     InputError
         With the file, the line, and the reason.
     """
+    from sklearn.datasets import load_svmlight_file  # half a second, and not of every program
+
     try:
         with _open(path) as file:
             X, labels, qid = load_svmlight_file(file, zero_based=True, query_id=True)
