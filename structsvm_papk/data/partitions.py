@@ -4,20 +4,24 @@ A partition is a small description with ``load() -> RankingData``: rows of array
 rows of files. Files must hold each user's rows together; which users come first does not matter.
 """
 
+from __future__ import annotations
+
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.sources import NpyFiles, ParquetFiles
+from structsvm_papk.data.sources import NpyFiles, ParquetFiles, Source
 from structsvm_papk.errors import InputError
 
 
-def open_source(path, **columns):
+def open_source(path: PathLike, **columns: Any) -> Source:
     """A source from a path: a directory with `X.npy`, `y.npy` and `groups.npy`, or Parquet."""
     if (Path(path) / "X.npy").exists():
         return NpyFiles.open(path)
@@ -45,13 +49,13 @@ class UserRows:
     relevant_from: float
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes in memory."""
         objects = sum(map(sys.getsizeof, self.users)) if self.users.dtype == object else 0
         return self.users.nbytes + objects + self.indptr.nbytes + self.positive.nbytes
 
 
-def scan_users(source, threshold=None):
+def scan_users(source: Source, threshold: float | None = None) -> UserRows:
     """Read labels and users of a source, a piece at a time.
 
     Parameters
@@ -70,7 +74,8 @@ def scan_users(source, threshold=None):
         A user whose rows do not stand together, missing labels, labels that are not binary.
     """
     positive = np.empty(source.n_rows, dtype=bool)
-    users, starts, values, last = [], [], [], None
+    runs: list[Array] = []  # the user of each run of rows
+    starts, values, last = [], [], None
     for first, labels, groups in source.lists():
         _check_piece(source, first, labels, groups)
         positive[first : first + labels.size] = labels >= (0.5 if threshold is None else threshold)
@@ -78,14 +83,15 @@ def scan_users(source, threshold=None):
         new = np.append(True, groups[1:] != groups[:-1])
         new[0] = last is None or groups[0] != last
         last = groups[-1]
-        users.append(groups[new])
+        runs.append(groups[new])
         starts.append(first + np.flatnonzero(new))
     limit = validation.relevant_from(np.concatenate(values), threshold, source.name)
     # users may be as many as a third of the rows: no copy lives longer than it must
     indptr = np.full(1 + sum(map(len, starts)), source.n_rows)
     np.concatenate(starts, out=indptr[:-1])
     del starts
-    users = np.concatenate(users)
+    users = np.concatenate(runs)
+    del runs
     _refuse_scattered(source, users, indptr)
     return UserRows(users, indptr, positive, limit)
 
@@ -125,7 +131,7 @@ def _refuse_scattered(source, users, indptr):
         )
 
 
-def cut_users(indptr, n_rows):
+def cut_users(indptr: Array, n_rows: int) -> Array:
     """Bounds of runs of users with at most `n_rows` rows each, or of one user with more."""
     bounds = [0]
     while bounds[-1] < indptr.size - 1:
@@ -147,12 +153,12 @@ class FilePartition:
         The smallest label that is relevant.
     """
 
-    source: object
+    source: Source
     start: int
     stop: int
     relevant_from: float
 
-    def load(self):
+    def load(self) -> RankingData:
         """Read and check the rows, as `RankingData`."""
         X, labels, groups = self.source.rows(self.start, self.stop)
         first = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
@@ -165,7 +171,7 @@ class FilePartition:
         except InputError as error:
             raise InputError(f"{self}: {error}") from None
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.source.name}, rows {self.start} to {self.stop - 1}"
 
 
@@ -183,7 +189,7 @@ class ArrayPartition:
     first: int
     last: int
 
-    def load(self):
+    def load(self) -> RankingData:
         """A copy of the rows of these users only."""
         users = np.arange(self.data.n_users)
         part = self.data.subset((users >= self.first) & (users < self.last))
@@ -192,11 +198,13 @@ class ArrayPartition:
             part.users, part.user_weight, part.feature_names,
         )  # fmt: skip
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"users {self.first} to {self.last - 1}"
 
 
-def file_partitions(source, partition_bytes=1 << 27, threshold=None):
+def file_partitions(
+    source: Source, partition_bytes: int = 1 << 27, threshold: float | None = None
+) -> list[FilePartition]:
     """Cut files into partitions with about `partition_bytes` of features each.
 
     Parameters
@@ -223,7 +231,7 @@ def file_partitions(source, partition_bytes=1 << 27, threshold=None):
     ]
 
 
-def array_partitions(data, n_partitions):
+def array_partitions(data: RankingData, n_partitions: int) -> list[ArrayPartition]:
     """Cut data in memory into at most `n_partitions` partitions with about as many rows each."""
     bounds = cut_users(data.indptr, -(-data.rows.size // n_partitions))
     return [ArrayPartition(data, int(first), int(last)) for first, last in pairwise(bounds)]

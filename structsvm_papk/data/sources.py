@@ -4,13 +4,18 @@ A source knows the number of its rows and features without reading them, and rea
 rows. It never holds more than the range that was asked for.
 """
 
+from __future__ import annotations
+
 import shutil
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.parquet import (
     feature_matrix,
     narrow_or_double,
@@ -47,7 +52,7 @@ class NpyFile:
     offset: int
 
     @classmethod
-    def open(cls, path):
+    def open(cls, path: PathLike) -> NpyFile:
         """Read the header, and check that the file is as long as it says.
 
         Raises
@@ -72,11 +77,11 @@ class NpyFile:
         return cls(str(path), array.dtype, array.shape, array.offset)
 
     @property
-    def row_bytes(self):
+    def row_bytes(self) -> int:
         """Bytes of one row."""
         return self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
 
-    def read(self, start, stop):
+    def read(self, start: int, stop: int) -> Array:
         """The rows ``start <= i < stop`` as an array."""
         out = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
         try:
@@ -86,7 +91,7 @@ class NpyFile:
             raise InputError(f"cannot read {self.path}: {error.strerror or error}") from None
         return out
 
-    def read_into(self, file, start, out):
+    def read_into(self, file: Any, start: int, out: Array) -> None:
         """Fill `out` with the rows from `start` on.
 
         Explicit reads into memory of the caller's: pages of a memory map would count as the
@@ -98,7 +103,7 @@ class NpyFile:
             The file ends before the rows do, or cannot be read.
         """
         file.seek(self.offset + start * self.row_bytes)
-        left = memoryview(out).cast("B") if out.size else memoryview(b"")
+        left = memoryview(out.data).cast("B") if out.size else memoryview(b"")
         while left:
             n_read = file.readinto(left)
             if not n_read:
@@ -123,21 +128,23 @@ class NpyFiles:
     first_index = None
 
     @classmethod
-    def open(cls, X, y=None, groups=None):
+    def open(
+        cls, X: PathLike, y: PathLike | None = None, groups: PathLike | None = None
+    ) -> NpyFiles:
         """Open three files, or the files `X.npy`, `y.npy` and `groups.npy` of a directory."""
-        if y is None and groups is None:
+        if y is None or groups is None:
             X, y, groups = (Path(X) / f"{name}.npy" for name in ("X", "y", "groups"))
-        files = cls(*(NpyFile.open(path) for path in (X, y, groups)))
+        files = cls(*map(NpyFile.open, (X, y, groups)))
         files._check()
         return files
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The file of the features, for messages."""
         return self.X.path
 
     @property
-    def columns_used(self):
+    def columns_used(self) -> str:
         """One line that says what was taken for the features, the label and the user."""
         return (
             f"{self.n_features} features ({self.X.path}), label {self.y.path}, "
@@ -145,38 +152,38 @@ class NpyFiles:
         )
 
     @property
-    def n_rows(self):
+    def n_rows(self) -> int:
         """Number of rows."""
         return self.X.shape[0]
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of columns of X."""
         return self.X.shape[1]
 
     @property
-    def row_bytes(self):
+    def row_bytes(self) -> int:
         """Bytes of the features of one row in memory."""
         return self.X.row_bytes
 
-    def lists(self):
+    def lists(self) -> Iterator[tuple[int, Array, Array]]:
         """Labels and users in pieces: yields (first row, labels, groups)."""
         for start in range(0, self.n_rows, _SCAN_ROWS):
             stop = min(start + _SCAN_ROWS, self.n_rows)
             yield start, self.y.read(start, stop), self.groups.read(start, stop)
 
-    def rows(self, start, stop):
+    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
         """X, labels and groups of a range of rows."""
         fresh = NpyFiles.open(self.X.path, self.y.path, self.groups.path)
         if fresh != self:
             raise InputError(f"{self.name}: the file is another one now (other type or shape)")
-        return tuple(file.read(start, stop) for file in (self.X, self.y, self.groups))
+        return self.X.read(start, stop), self.y.read(start, stop), self.groups.read(start, stop)
 
-    def open_features(self, scratch=None):
+    def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
         """The features as an open file that can be read at any row: (`NpyFile`, file)."""
         return self.X, open(self.X.path, "rb", buffering=0)
 
-    def _check(self):
+    def _check(self) -> None:
         if len(self.X.shape) != 2 or not self.X.shape[0] or not self.X.shape[1]:
             raise InputError(f"{self.X.path}: shape {self.X.shape}, expected (rows, features)")
         if self.X.dtype not in (np.float64, np.float32):
@@ -220,7 +227,13 @@ class ParquetFiles:
     first_index = None
 
     @classmethod
-    def open(cls, path, label="label", group=None, ignore=()):
+    def open(
+        cls,
+        path: PathLike,
+        label: str = "label",
+        group: str | None = None,
+        ignore: Sequence[str] = (),
+    ) -> ParquetFiles:
         """Open a file, or the `.parquet` files of a directory in the order of their names.
 
         Raises
@@ -258,31 +271,31 @@ class ParquetFiles:
         )
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The first file, for messages."""
         return self.paths[0]
 
     @property
-    def n_rows(self):
+    def n_rows(self) -> int:
         """Number of rows."""
         return sum(self.n_rows_of)
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of feature columns."""
         return len(self.feature_names)
 
     @property
-    def row_bytes(self):
+    def row_bytes(self) -> int:
         """Bytes of the features of one row in memory."""
         return self.n_features * self.dtype.itemsize
 
-    def lists(self):
+    def lists(self) -> Iterator[tuple[int, Array, Array]]:
         """Labels and users in pieces: yields (first row, labels, groups)."""
         for first, frame in self._frames([self.label, self.group], 0, self.n_rows):
             yield first, *self._labels_and_groups(first, frame)
 
-    def rows(self, start, stop):
+    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
         """X, labels and groups of a range of rows; the other row groups are not read."""
         X = np.empty((stop - start, self.n_features), dtype=self.dtype)
         labels, groups = [], []
@@ -296,7 +309,7 @@ class ParquetFiles:
             groups.append(some_groups)
         return X, np.concatenate(labels), np.concatenate(groups)
 
-    def open_features(self, scratch=None):
+    def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
         """Write the features to a file in the directory `scratch`: (`NpyFile`, file).
 
         One pass, where Parquet would have to be decoded in every pass over the data. The file has
@@ -406,3 +419,6 @@ def _frames_of(path, file, groups, columns):
             pa.default_memory_pool().release_unused()  # it keeps some ten times what is in use
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} is damaged or has changed: {error}") from None
+
+
+Source = NpyFiles | ParquetFiles
