@@ -1,15 +1,27 @@
-"""Certified cutting-plane training and evaluation of rankers for the pAp@k metric."""
+"""Certified cutting-plane training and evaluation of rankers for the pAp@k metric.
+
+The names that most programs need, from their rooms. The estimators are imported on first use, as
+scikit-learn alone takes a second.
+"""
+
+from typing import TYPE_CHECKING
 
 from structsvm_papk._version import __version__
-from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.solvers.branch_and_bound import GlobalRamp
-from structsvm_papk.solvers.cccp import CCCP
-from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.path import alpha_path
-from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.data import RankingData
+from structsvm_papk.oracles import EmpiricalRisk
+from structsvm_papk.solvers import (
+    CCCP,
+    CuttingPlane,
+    GlobalRamp,
+    SolverResult,
+    Status,
+    SubgradientDescent,
+    alpha_path,
+)
 from structsvm_papk.surrogates import make_surrogate
+
+if TYPE_CHECKING:
+    from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
 
 __all__ = [
     "CCCP",
@@ -28,14 +40,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    """Import the estimators on first use: scikit-learn alone takes a second."""
-    if name == "PAPKRanker":
-        from structsvm_papk.rankers.ranker import PAPKRanker
+def __getattr__(name: str) -> object:
+    if name in ("PAPKRanker", "PAPKRankerCV"):
+        from structsvm_papk import rankers
 
-        return PAPKRanker
-    if name == "PAPKRankerCV":
-        from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
-
-        return PAPKRankerCV
+        return getattr(rankers, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

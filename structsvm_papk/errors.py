@@ -3,6 +3,8 @@
 import math
 from numbers import Real
 
+__all__ = ["DegenerateOptimumWarning", "InputError", "OracleFailure"]
+
 
 class InputError(ValueError):
     """Input that cannot be used; the message says what is wrong, where, and what to do."""

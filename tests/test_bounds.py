@@ -16,6 +16,8 @@ from reference_theory import (
 from scipy import integrate, stats
 
 from structsvm_papk import bounds
+from structsvm_papk.bounds import class_bound, intervals
+from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.bounds.population import population_risk
 from structsvm_papk.errors import InputError
 
@@ -32,8 +34,8 @@ def test_growth_functions():
     for p in (1, 4, 30):
         n = np.array([2, 5, 40, 300])
         expected = [log(cover_count(int(m), p)) for m in n]
-        assert np.allclose(bounds.log_cover(n, p), expected, rtol=1e-10)
-        assert np.allclose(bounds.log_sauer(n, p + 1), [log(sauer(int(m), p + 1)) for m in n])
+        assert np.allclose(class_bound.log_cover(n, p), expected, rtol=1e-10)
+        assert np.allclose(class_bound.log_sauer(n, p + 1), [log(sauer(int(m), p + 1)) for m in n])
 
 
 @pytest.mark.parametrize("growth", ["sauer", "cover"])
@@ -160,8 +162,8 @@ def test_paper_gamma_and_small_constants_are_not_guaranteed():
     assert not found.guaranteed and found.gamma_pos == 1.0
     with pytest.warns(bounds.NotGuaranteedWarning, match="below the proven"):
         assert not bounds.uniform(30, 100, 25, n_features=5, form="c2", constant=1).guaranteed
-    assert bounds.shares(30, 100, 25) == (25 / 30, 0.25)
-    assert bounds.shares(50, 100, 25, "paper") == (0.25, 0.25)
+    assert class_bound.shares(30, 100, 25) == (25 / 30, 0.25)
+    assert class_bound.shares(50, 100, 25, "paper") == (0.25, 0.25)
 
 
 def test_theorem_2_counterexamples():
@@ -220,7 +222,7 @@ def test_guaranteed_intervals_cover(method):
 def test_bounded_differences_are_attained_and_never_exceeded():
     rng = np.random.default_rng(0)
     n_pos, n_neg, k = 4, 5, 3
-    by_pos, by_neg = bounds.bounded_differences(n_pos, n_neg, k)
+    by_pos, by_neg = class_bound.bounded_differences(n_pos, n_neg, k)
     seen = [0.0, 0.0]
     for _ in range(3000):
         p, q = rng.integers(0, 4, n_pos).tolist(), rng.integers(0, 4, n_neg).tolist()
@@ -234,11 +236,11 @@ def test_bounded_differences_are_attained_and_never_exceeded():
 def test_kl_inverses():
     for p in (0.0, 0.1, 0.5, 0.97, 1.0):
         for level in (1e-4, 0.05, 2.0):
-            up, down = bounds.kl_inverse_up(p, level), bounds.kl_inverse_down(p, level)
+            up, down = intervals.kl_inverse_up(p, level), intervals.kl_inverse_down(p, level)
             assert down <= p <= up
             assert up == pytest.approx(kl_up(p, level), abs=1e-9)
             assert down == pytest.approx(1 - kl_up(1 - p, level), abs=1e-9)
-    assert bounds.kl_bernoulli(0.2, 0.7) == pytest.approx(kl(0.2, 0.7))
+    assert intervals.kl_bernoulli(0.2, 0.7) == pytest.approx(kl(0.2, 0.7))
 
 
 def test_many_users_formulas():
@@ -315,7 +317,7 @@ def test_how_many_users_put_the_mean_within_a_tenth():
 
 
 def test_plot_draws_no_vacuous_values():
-    axes = bounds.plot_uniform(500, 2000, 100, n_features=5)
+    axes = plot_uniform(500, 2000, 100, n_features=5)
     for line in axes[1].get_lines():
         y = line.get_ydata()
         assert np.nanmax(y) < 1 and np.isnan(y).any()

@@ -16,7 +16,8 @@ from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.surrogates import KINDS, make_surrogate
+from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates.base import KINDS
 
 SURROGATES = ("ramp", "clipped_ramp")
 SCORES = np.eye(24)  # with unit rows w is the vector of scores

@@ -3,6 +3,7 @@ import pytest
 from reference_theory import margins_by_subsets
 
 from structsvm_papk import datasets, margins
+from structsvm_papk.datasets import synthetic
 from structsvm_papk.errors import InputError
 
 IMPLIED = {
@@ -22,7 +23,7 @@ def users(lists, k, delta):
         yield {c for c, v in found.items() if v is not None and v >= delta}
 
 
-@pytest.mark.parametrize("condition", datasets.CONDITIONS)
+@pytest.mark.parametrize("condition", margins.CONDITIONS)
 @pytest.mark.parametrize("exclude", [None, "truth", "any"])
 @pytest.mark.parametrize("n_pos", [6, 7, 9])
 def test_condition_holds_exactly_and_no_other_on_request(condition, exclude, n_pos):
@@ -39,7 +40,7 @@ def test_no_linear_scorer_realises_an_excluded_condition(condition):
     lists = datasets.margin_lists(
         condition, n_pos=8, n_neg=12, n_features=3, k=3, exclude="any", seed=4
     )
-    for other in datasets.CONDITIONS:
+    for other in margins.CONDITIONS:
         found = margins.find_scorer(lists.X, lists.y, 3, other, largest_margin=False)
         assert found.answer == ("yes" if other in IMPLIED[condition] else "no")
         assert found.verify(lists.X, lists.y)
@@ -125,14 +126,14 @@ def test_laws_of_one_user():
     assert np.array_equal(lists.w_true, [0, 0, 1])
     gap = lists.X[lists.y == 1].mean(axis=0) - lists.X[lists.y == 0].mean(axis=0)
     assert np.abs(gap - [0, 0, 2]).max() < 0.12
-    table2 = datasets.paper_table2(1, seed=1)
+    table2 = synthetic.paper_table2(1, seed=1)
     assert np.bincount(table2.y).tolist() == [160, 10]
-    assert np.abs(datasets.paper_table2(2).w_true + 1 / np.sqrt(5)).max() < 1e-12
+    assert np.abs(synthetic.paper_table2(2).w_true + 1 / np.sqrt(5)).max() < 1e-12
 
 
-@pytest.mark.parametrize("condition", datasets.CONDITIONS)
+@pytest.mark.parametrize("condition", margins.CONDITIONS)
 def test_figure_1_data_satisfy_their_condition(condition):
-    lists = datasets.paper_figure1(condition, seed=3)
+    lists = synthetic.paper_figure1(condition, seed=3)
     report = margins.check_scores(lists.X @ lists.w_true, lists.y, 30, delta=1 - 1e-9)
     assert getattr(report, condition)
     assert (lists.y == 0).sum() >= 300
@@ -150,9 +151,9 @@ def test_figure_1_data_satisfy_their_condition(condition):
         lambda: datasets.linear_lists(w_true=[1.0]),
         lambda: datasets.engagement_lists(share_spread=0.9),
         lambda: datasets.engagement_lists(n_users=0),
-        lambda: datasets.paper_table2(3),
-        lambda: datasets.paper_figure1("strong", n_neg=50),
-        lambda: datasets.paper_figure1("none"),
+        lambda: synthetic.paper_table2(3),
+        lambda: synthetic.paper_figure1("strong", n_neg=50),
+        lambda: synthetic.paper_figure1("none"),
     ],
 )
 def test_bad_requests(call):

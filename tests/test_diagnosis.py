@@ -10,14 +10,14 @@ from scipy.optimize import linprog
 
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import degenerate_lists, linear_lists
-from structsvm_papk.diagnosis import (
+from structsvm_papk.diagnosis.min_norm import min_norm_point
+from structsvm_papk.diagnosis.zero_test import (
     SURROGATES,
     Verdict,
     degeneracy_figure,
     diagnose,
     diagnose_over_k,
 )
-from structsvm_papk.diagnosis.min_norm import min_norm_point
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp

@@ -13,9 +13,11 @@ from structsvm_papk import datasets, margins
 from structsvm_papk.cli import theory
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.exact import exact_scores, solve_near
+from structsvm_papk.margins.exact import exact_margins, exact_scores, solve_near
+from structsvm_papk.margins.existence import find_scorers
 from structsvm_papk.margins.many_users import CutSeparator
-from structsvm_papk.margins.subsets import no_choice_avoids
+from structsvm_papk.margins.proofs import no_choice_avoids
+from structsvm_papk.margins.scores import join
 
 
 def lattice_list(rng, n_pos=6, n_neg=5):
@@ -95,7 +97,7 @@ def test_largest_margin_is_between_its_bounds_and_beats_random_directions(condit
     order = 2 if found.norm == "l2" else np.inf
     for w in rng.standard_normal((300, 3)):
         w = found.w + 0.05 * w
-        each = margins.exact_margins(data, w, 2, condition)
+        each = exact_margins(data, w, 2, condition)
         if None not in each:
             assert float(min(each)) / np.linalg.norm(w, order) <= found.margin_bound * (1 + 1e-9)
 
@@ -119,7 +121,7 @@ def test_one_scorer_for_all_users_is_harder_than_one_each():
     for condition in ("strong", "beta", "moderate", "weak"):
         shared = margins.find_scorer(X, y, 2, condition, groups)
         assert shared.answer == "no" and shared.verify(X, y, groups)
-        each = margins.find_scorers(X, y, 2, condition, groups)
+        each = find_scorers(X, y, 2, condition, groups)
         assert {name: found.answer for name, found in each.items()} == {0: "yes", 1: "yes"}
 
 
@@ -210,7 +212,7 @@ def test_choices_that_avoid_all_conflicts():
         (lambda: margins.find_scorer(np.eye(2), [1, 0], 1, "tight"), "not one of"),
         (lambda: margins.find_scorer(np.eye(2), [1, 0], 2, "strong"), "k=2"),
         (lambda: margins.find_scorer(np.eye(2), [1, 0], 1, "weak", time_limit=0), "time_limit"),
-        (lambda: margins.join([]), "no users"),
+        (lambda: join([]), "no users"),
     ],
 )
 def test_bad_input(call, words):

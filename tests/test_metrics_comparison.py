@@ -7,6 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from structsvm_papk import bounds, metrics
 from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import significance
 from structsvm_papk.metrics._resampling import sign_flip_p_value
 
 
@@ -118,13 +119,13 @@ def test_random_permutation_test_agrees_with_the_normal_limit():
 
 def test_corrections():
     p = np.array([0.01, 0.04, 0.03, 0.5])
-    np.testing.assert_array_equal(metrics.adjust(p, "none"), p)
-    np.testing.assert_allclose(metrics.adjust(p, "bh"), [0.04, 0.16 / 3, 0.16 / 3, 0.5])
+    np.testing.assert_array_equal(significance.adjust(p, "none"), p)
+    np.testing.assert_allclose(significance.adjust(p, "bh"), [0.04, 0.16 / 3, 0.16 / 3, 0.5])
     pytest.importorskip("statsmodels")
-    np.testing.assert_allclose(metrics.adjust(p, "bonferroni"), np.minimum(4 * p, 1))
-    np.testing.assert_allclose(metrics.adjust(p, "holm"), [0.04, 0.09, 0.09, 0.5])
+    np.testing.assert_allclose(significance.adjust(p, "bonferroni"), np.minimum(4 * p, 1))
+    np.testing.assert_allclose(significance.adjust(p, "holm"), [0.04, 0.09, 0.09, 0.5])
     with pytest.raises(InputError, match="not known"):
-        metrics.adjust(p, "tukey!")
+        significance.adjust(p, "tukey!")
 
 
 def test_comparison_needs_the_same_users():
@@ -172,7 +173,7 @@ def test_few_users_have_no_bootstrap_interval(n_users):
     assert 0 < found.p_value <= 1
     calls = (
         lambda: metrics.interval(one, "auc"),
-        lambda: metrics.pooled_auc_interval(better, labels, groups, n_resamples=99),
+        lambda: significance.pooled_auc_interval(better, labels, groups, n_resamples=99),
         lambda: bounds.many_users(1 - one["auc"], method="bootstrap"),
     )
     assert metrics.interval(one, "auc", method="kl").upper == pytest.approx(
@@ -180,12 +181,12 @@ def test_few_users_have_no_bootstrap_interval(n_users):
     )
     if n_users >= 10:
         assert found.lower < found.difference < found.upper
-        assert metrics.no_interval(one, "auc") is None
+        assert significance.no_interval(one, "auc") is None
         for call in calls:
             assert call().lower < call().upper
         return
     assert np.isnan([found.lower, found.upper]).all()
-    assert "at least 10 users" in metrics.no_interval(one, "auc")
+    assert "at least 10 users" in significance.no_interval(one, "auc")
     for call in calls:
         with pytest.raises(InputError, match=f"at least 10 users, here there are {n_users}"):
             call()
@@ -207,29 +208,29 @@ def test_delong_variance_and_difference():
     labels = (rng.random(120) < 0.3).astype(int)
     one = np.round(rng.normal(size=120) + labels, 1)
     two = np.round(one + rng.normal(size=120), 1)
-    found = metrics.delong(labels, one)
+    found = significance.delong(labels, one)
     assert found.value == pytest.approx(roc_auc_score(labels, one), abs=1e-12)
     assert found.standard_error == pytest.approx(float(naive_delong(labels, one)) ** 0.5)
     cov = naive_delong(labels, one, two)
-    both = metrics.delong(labels, one, two)
+    both = significance.delong(labels, one, two)
     spread = np.sqrt(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1])
     assert both.standard_error == pytest.approx(spread)
     assert 0 <= both.p_value <= 1
-    assert metrics.delong(labels, one, one).p_value == 1.0
+    assert significance.delong(labels, one, one).p_value == 1.0
     with pytest.raises(InputError, match="two positives"):
-        metrics.delong([1, 0, 0], [1.0, 2.0, 3.0])
+        significance.delong([1, 0, 0], [1.0, 2.0, 3.0])
 
 
 def test_pooled_auc_interval_resamples_users():
     better, _, labels, groups = two_scorers()
-    found = metrics.pooled_auc_interval(better, labels, groups, n_resamples=300)
+    found = significance.pooled_auc_interval(better, labels, groups, n_resamples=300)
     assert found.value == pytest.approx(roc_auc_score(labels, better), abs=1e-12)
     assert found.lower < found.value < found.upper
-    rows = metrics.delong(labels, better)
+    rows = significance.delong(labels, better)
     assert found.standard_error == pytest.approx(rows.standard_error, rel=0.35)
     copies = np.repeat(np.arange(80), 30)
     same = np.tile(better[:30], 80), np.tile(labels[:30], 80)
-    assert metrics.pooled_auc_interval(*same, copies, n_resamples=20).standard_error < 1e-12
+    assert significance.pooled_auc_interval(*same, copies, n_resamples=20).standard_error < 1e-12
 
 
 def test_segments_by_user_and_by_item_column():
@@ -274,8 +275,8 @@ def test_held_out_interval_is_the_bound_turned_into_a_gain():
     rng = np.random.default_rng(2)
     labels = (rng.random(600) < 0.3).astype(int)
     scores = rng.normal(size=600) + 2 * labels
-    found = metrics.held_out_interval(scores, labels, 40)
+    found = significance.held_out_interval(scores, labels, 40)
     assert found.value == pytest.approx(metrics.pap_at_k(scores, labels, 40)[0], abs=1e-12)
     assert found.lower <= found.value <= found.upper
     assert found.guaranteed
-    assert not metrics.held_out_interval(scores, labels, 40, method="asymptotic").guaranteed
+    assert not significance.held_out_interval(scores, labels, 40, method="asymptotic").guaranteed

@@ -18,8 +18,10 @@ from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments.coverage import Coverage, coverage, print_coverage
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.propositions import optimising
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
 from structsvm_papk.propositions.report import render
+from structsvm_papk.propositions.running import run_check
 from structsvm_papk.propositions.search import Effort, Statement, minimise, search
 from structsvm_papk.surrogates import make_surrogate
 
@@ -156,7 +158,7 @@ def test_results_depend_on_the_seed_only():
 
 def test_optimum_of_avg_by_hand():
     # some w has the strong margin on the data found, yet Avg's optimum ranks a positive too low
-    found = propositions.run_check("optimum-avg-strong", seed=0, effort="quick")
+    found = run_check("optimum-avg-strong", seed=0, effort="quick")
     data = found.counterexample["data"]
     w = np.array(data["w"])
     p, q = (np.array(data[side]) @ w for side in ("positives", "negatives"))
@@ -235,7 +237,7 @@ def test_report_is_one_well_formed_file(checks):
 
 
 def test_regimes_lose_the_conditions_in_order():
-    rows = propositions.regimes(seed=1, n_steps=8)
+    rows = optimising.regimes(seed=1, n_steps=8)
     kept = {c: [row["conditions"][c] for row in rows].count("yes") for c in rows[0]["conditions"]}
     assert kept["strong"] <= min(kept["beta"], kept["moderate"]) < kept["weak"] == 8
     for row in rows:

@@ -16,13 +16,13 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import KINDS
 from structsvm_papk.surrogates._kernels import top_k
 from structsvm_papk.surrogates._majorant_kernels import (
     active_of_prefix,
     hinges_of_prefix,
     strictly_below,
 )
+from structsvm_papk.surrogates.base import KINDS
 
 SMALL, LARGE, MOST = 4000, 64000, 100
 

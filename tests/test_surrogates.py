@@ -7,7 +7,8 @@ import pytest
 import reference
 
 from structsvm_papk.errors import InputError
-from structsvm_papk.surrogates import CONVEX, KINDS, SURROGATES, _kernels, make_surrogate
+from structsvm_papk.surrogates import CONVEX, SURROGATES, _kernels, make_surrogate
+from structsvm_papk.surrogates.base import KINDS
 
 
 def one_list(name, k, p, q):

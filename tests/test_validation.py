@@ -7,7 +7,7 @@ from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
-from structsvm_papk.metrics import calibration, curves
+from structsvm_papk.metrics import calibration, curves, significance
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 
 pd = pytest.importorskip("pandas")
@@ -32,8 +32,8 @@ LABEL_DOORS = {
     "evaluate": lambda y: metrics.evaluate(["auc", "ap", "ndcg"], SCORES, y, USERS).values,
     "exponential": lambda y: metrics.ndcg_at_k(SCORES, y, 3, USERS, gains="exponential"),
     "mean_score": lambda y: metrics.mean_score(y, SCORES, groups=USERS, metric="pap@2"),
-    "delong": lambda y: metrics.delong(y, SCORES).value,
-    "held_out_interval": lambda y: metrics.held_out_interval(SCORES, y, 3).upper,
+    "delong": lambda y: significance.delong(y, SCORES).value,
+    "held_out_interval": lambda y: significance.held_out_interval(SCORES, y, 3).upper,
     "bounds.held_out": lambda y: bounds.held_out(SCORES, y, 3).upper,
     "margins": lambda y: margins.check_scores(SCORES, y, 2).delta_weak,
     "curve": lambda y: curves.curve(SCORES, y).auroc(),
@@ -121,7 +121,7 @@ def test_missing_labels_are_not_irrelevant_under_a_threshold():
 
 SCORE_DOORS = {
     "evaluate": lambda s, y: metrics.per_user("auc", s, y)[0],
-    "delong": lambda s, y: metrics.delong(y, s).value,
+    "delong": lambda s, y: significance.delong(y, s).value,
     "curve": lambda s, y: curves.curve(s, y).auroc(),
     "held_out": lambda s, y: 1 - bounds.held_out(s, y, 2).risk,
     "margins": lambda s, y: float(margins.check_scores(s, y, 2).weak),
@@ -170,8 +170,8 @@ def test_infinite_scores_tie_in_every_view_of_the_pooled_auc(sign):
     for value in (
         lambda s: curves.curve(s, labels).auroc(),
         lambda s: curves.curve(s, labels).average_precision(),
-        lambda s: metrics.pooled_auc_interval(s, labels, groups, n_resamples=50).value,
-        lambda s: metrics.delong(labels, s).value,
+        lambda s: significance.pooled_auc_interval(s, labels, groups, n_resamples=50).value,
+        lambda s: significance.delong(labels, s).value,
         lambda s: metrics.evaluate("auc", s, labels, ties="half").mean("auc"),
     ):
         assert value(scores) == value(finite)

@@ -2,7 +2,8 @@
 
 `SVMPAUC`, `SGDAtKAvg`, `GreedyPAPK`, `SelectPAPK`, `Logistic`, `PairwiseLogistic`, and
 `LambdaRank`, which needs LightGBM and whose result scores items with trees. `scores_of` gives the
-scores of any of them.
+scores of any of them. They serve the experiments and are not among the supported names. May import
+`rankers` and below.
 """
 
 from structsvm_papk._types import Array

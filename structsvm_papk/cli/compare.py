@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from structsvm_papk import plots
 from structsvm_papk.cli import console, options, progress
 from structsvm_papk.errors import InputError
+from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.result import Status

@@ -7,9 +7,9 @@ import typer
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from structsvm_papk import plots
 from structsvm_papk.cli import compare, console, options, progress
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.surrogates import CONVEX

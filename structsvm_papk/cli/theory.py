@@ -10,11 +10,15 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from structsvm_papk import bounds, plots
+from structsvm_papk import bounds
+from structsvm_papk.bounds.class_bound import FORMS
+from structsvm_papk.bounds.intervals import MANY_USERS
+from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli import console, options
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model
+from structsvm_papk.plots import convergence as plots
 
 _BOUND = "Which bound"
 _SIZES = "Sizes"
@@ -45,16 +49,16 @@ def verify(
     as_json: options.Json = False,
 ):
     """Search the published claims for counterexamples and print which ones hold."""
-    from structsvm_papk import propositions
+    from structsvm_papk.propositions import optimising, running
 
     options.check_outputs(report)
     if jobs < 0:
         raise InputError(f"jobs = {jobs}: a number of processes, or 0 for one each core")
-    ids = list(check or propositions.ALL_IDS)
+    ids = list(check or running.ALL_IDS)
     start = time.perf_counter()
     with _bar(len(ids)) as advance:
-        checks = propositions.verify(ids, seed, effort, jobs or os.cpu_count() or 1, advance)
-    regimes = [] if check else propositions.regimes(seed)
+        checks = running.verify(ids, seed, effort, jobs or os.cpu_count() or 1, advance)
+    regimes = [] if check else optimising.regimes(seed)
     if report is not None:
         from structsvm_papk.propositions.report import render
 
@@ -259,7 +263,7 @@ def _given_scores(table, model, path):
 
 
 def _search(lists, k, condition, time_limit):
-    from structsvm_papk.margins import find_in_data
+    from structsvm_papk.margins.existence import find_in_data
 
     return find_in_data(lists, k, condition, time_limit)
 
@@ -419,7 +423,7 @@ def _uniform(n_pos, n_neg, k, n_features, vc_dim, rho, form, two_sided, gamma, c
     if gamma == "paper":
         told["counterexamples"] = bounds.theorem2_counterexamples()
     if plot is not None:
-        axes = bounds.plot_uniform(n_pos, n_neg, k, n_features, vc_dim, rho)
+        axes = plot_uniform(n_pos, n_neg, k, n_features, vc_dim, rho)
         plots.save_figure(axes[0].figure, plot)
         console.note(f"plot written to {plot}")
     return told
@@ -450,12 +454,12 @@ def _how_many(target, top_share, pos_per_neg, rho, n_features, vc_dim):
     """Items of one list for the bounds of lists, users for the bounds of means over users."""
     forms = ["dkw"]
     if n_features is not None or vc_dim is not None:
-        forms = [*bounds.FORMS, "dkw"]
+        forms = [*FORMS, "dkw"]
     items = {
         form: bounds.required_items(target, top_share, pos_per_neg, rho, form, n_features, vc_dim)
         for form in forms
     }
-    users = {m: bounds.required_users(target, rho, m) for m in bounds.MANY_USERS[:3]}
+    users = {m: bounds.required_users(target, rho, m) for m in MANY_USERS[:3]}
     return {"kind": "how many", "target": target, "rho": rho, "items": items, "users": users}
 
 

@@ -1,8 +1,17 @@
-"""The lists of all users (`RankingData`), what checks them, and what reads them from files."""
+"""The lists of all users (`RankingData`), what checks them, and what reads them from files.
 
-from structsvm_papk.data.ranking_data import Exclusions, RankingData
+Every door checks ids, labels and scores with `validation`; the two products with the features are
+in `_products`; data larger than memory are sources, cut into partitions. May import `files`, and
+the contract of `solvers`; knows nothing of losses and metrics.
+"""
+
+from structsvm_papk.data.partitions import file_partitions, open_source
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.readers import read_ranking_data
 
 __all__ = [
-    "Exclusions",
     "RankingData",
+    "file_partitions",
+    "open_source",
+    "read_ranking_data",
 ]

@@ -1,21 +1,11 @@
-"""Is the zero vector the optimum, and for which users?"""
+"""Is the zero vector the optimum, and for which users?
 
-from structsvm_papk.diagnosis.zero_test import (
-    SURROGATES,
-    Diagnosis,
-    Verdict,
-    ZeroTest,
-    degeneracy_figure,
-    diagnose,
-    diagnose_over_k,
-)
+Answers with certificates before any training. May import risks, data and surrogates.
+"""
+
+from structsvm_papk.diagnosis.zero_test import Diagnosis, diagnose
 
 __all__ = [
-    "SURROGATES",
     "Diagnosis",
-    "Verdict",
-    "ZeroTest",
-    "degeneracy_figure",
     "diagnose",
-    "diagnose_over_k",
 ]

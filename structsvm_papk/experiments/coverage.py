@@ -13,6 +13,8 @@ import numpy as np
 from scipy import stats
 
 from structsvm_papk import bounds
+from structsvm_papk.bounds.class_bound import FORMS, shares
+from structsvm_papk.bounds.intervals import HELD_OUT, MANY_USERS
 from structsvm_papk.bounds.population import (
     DiscreteLaw,
     Mixture,
@@ -152,20 +154,20 @@ def _fixed_scorer(name, n_neg, k, n_draws, rho, rng):
     """Intervals of each held-out method on the same draws."""
     pos, neg = LAWS[name]
     n_pos = max(1, round(POS_PER_NEG * n_neg))
-    a, b = bounds.shares(n_pos, n_neg, k)
+    a, b = shares(n_pos, n_neg, k)
     risk = population_risk(pos, neg, a, b)
     labels = np.repeat([1, 0], [n_pos, n_neg])
-    ends = {method: np.empty((n_draws, 2)) for method in bounds.HELD_OUT}
+    ends = {method: np.empty((n_draws, 2)) for method in HELD_OUT}
     errors = np.empty(n_draws)
     for i in range(n_draws):
         drawn = (pos.rvs(n_pos, random_state=rng), neg.rvs(n_neg, random_state=rng))
         scores = np.concatenate(drawn)
-        for method in bounds.HELD_OUT:
+        for method in HELD_OUT:
             found = bounds.held_out(scores, labels, k, rho, method)
             ends[method][i] = found.lower, found.upper
         errors[i] = abs(found.risk - risk)
     sizes = {"law": name, "n_pos": n_pos, "n_neg": n_neg, "k": k}
-    return [_row(m, ends[m], risk, errors, rho, m != "asymptotic", sizes) for m in bounds.HELD_OUT]
+    return [_row(m, ends[m], risk, errors, rho, m != "asymptotic", sizes) for m in HELD_OUT]
 
 
 def _row(method, ends, risk, errors, rho, guaranteed, sizes):
@@ -191,18 +193,16 @@ def _many_users(name, n_draws, rho, rng, n_users=200, n_pos=5, n_neg=20, k=4):
     """Mean over users, each with a short list from the same laws; the truth by a long run."""
     pos, neg = LAWS[name]
     truth = _list_risks(pos, neg, 100_000, n_pos, n_neg, k, rng).mean()
-    ends = {method: np.empty((n_draws, 2)) for method in bounds.MANY_USERS}
+    ends = {method: np.empty((n_draws, 2)) for method in MANY_USERS}
     errors = np.empty(n_draws)
     for i in range(n_draws):
         values = _list_risks(pos, neg, n_users, n_pos, n_neg, k, rng)
-        for method in bounds.MANY_USERS:
+        for method in MANY_USERS:
             found = bounds.many_users(values, rho, method, n_resamples=200, seed=i)
             ends[method][i] = found.lower, found.upper
         errors[i] = abs(values.mean() - truth)
     sizes = {"law": f"{n_users} users, {name}", "n_pos": n_pos, "n_neg": n_neg, "k": k}
-    return [
-        _row(m, ends[m], truth, errors, rho, m != "bootstrap", sizes) for m in bounds.MANY_USERS
-    ]
+    return [_row(m, ends[m], truth, errors, rho, m != "bootstrap", sizes) for m in MANY_USERS]
 
 
 def _list_risks(pos, neg, n_users, n_pos, n_neg, k, rng):
@@ -216,7 +216,7 @@ def _list_risks(pos, neg, n_users, n_pos, n_neg, k, rng):
 def _uniform(n_neg, n_draws, n_directions, rho, rng, n_features=3):
     """Worst deviation over many directions at once, against the uniform bounds."""
     n_pos, k = max(1, round(POS_PER_NEG * n_neg)), max(1, round(TOP_SHARE * n_neg))
-    a, b = bounds.shares(n_pos, n_neg, k)
+    a, b = shares(n_pos, n_neg, k)
     shift = np.full(n_features, 0.6)
     eye = np.eye(n_features)
     errors = np.empty(n_draws)
@@ -228,7 +228,7 @@ def _uniform(n_neg, n_draws, n_directions, rho, rng, n_features=3):
         true = [linear_normal_risk(v, shift, eye, 0 * shift, eye, a, b) for v in w]
         errors[i] = np.abs(np.subtract(empirical, true)).max()
     rows = []
-    for form in bounds.FORMS:
+    for form in FORMS:
         found = bounds.uniform(n_pos, n_neg, k, n_features=n_features, rho=rho, form=form)
         covered = float((errors <= found.raw).mean())
         quantile = np.quantile(errors, 1 - rho)

@@ -2,8 +2,8 @@
 
 `evaluate` makes the table users x metrics in one pass; `per_user` gives one column of it. Every
 value is a gain (larger is better, 1 is perfect); `gain=False` gives the risk, 1 - gain.
-Frames: `evaluate_frame`, `evaluate_recommendations`. Further modules: `curves` (AUROC and AUPRC of
-one list), `calibration`, `ndcg_theory`, `discounts`, `hooks` (LightGBM, XGBoost, CatBoost).
+Frames: `evaluate_frame`, `evaluate_recommendations`. How sure a mean or a difference is:
+`interval`, `compare`. May import `bounds`, `data` and below; knows nothing of training.
 """
 
 from structsvm_papk.metrics.conventions import PRESETS, Conventions
@@ -20,48 +20,28 @@ from structsvm_papk.metrics.named import (
     reciprocal_rank,
 )
 from structsvm_papk.metrics.scorers import mean_score
-from structsvm_papk.metrics.segments import Segment
-from structsvm_papk.metrics.significance import (
-    AucTest,
-    Comparison,
-    Estimate,
-    adjust,
-    compare,
-    delong,
-    held_out_interval,
-    interval,
-    no_interval,
-    pooled_auc_interval,
-)
-from structsvm_papk.metrics.table import MetricTable, Summary, evaluate, per_user
+from structsvm_papk.metrics.significance import Comparison, Estimate, compare, interval
+from structsvm_papk.metrics.table import MetricTable, evaluate, per_user
 
 __all__ = [
     "PRESETS",
-    "AucTest",
     "Comparison",
     "Conventions",
     "Estimate",
     "MetricTable",
-    "Segment",
-    "Summary",
-    "adjust",
     "auc",
     "auc_at_k",
     "average_precision",
     "compare",
-    "delong",
     "evaluate",
     "evaluate_frame",
     "evaluate_recommendations",
-    "held_out_interval",
     "interval",
     "mean_score",
     "ndcg_at_k",
-    "no_interval",
     "pap_at_k",
     "pauc_at_k",
     "per_user",
-    "pooled_auc_interval",
     "precision_at_k",
     "recall_at_k",
     "reciprocal_rank",

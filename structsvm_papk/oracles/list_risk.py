@@ -19,7 +19,7 @@ from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.one_list import OneListCuts, terms_of
 from structsvm_papk.oracles.short_lists import short_lists
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Rounding
-from structsvm_papk.surrogates import check_scores
+from structsvm_papk.surrogates.base import check_scores
 
 if TYPE_CHECKING:
     from structsvm_papk.data.ranking_data import RankingData

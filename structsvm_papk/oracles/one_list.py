@@ -29,7 +29,7 @@ from structsvm_papk.data import _products
 from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts
-from structsvm_papk.surrogates import check_scores
+from structsvm_papk.surrogates.base import check_scores
 
 
 def terms_of(risk):

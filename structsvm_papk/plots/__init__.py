@@ -1,11 +1,9 @@
-"""Pictures of rankings and of runs (matplotlib), and the interactive page."""
+"""Pictures of rankings and of runs (matplotlib), and the interactive page.
 
-from structsvm_papk.plots.convergence import (
-    check_plot,
-    convergence_figure,
-    has_matplotlib,
-    save_figure,
-)
+The drawing libraries are extras, imported where they are used. May import `metrics` and below.
+"""
+
+from structsvm_papk.plots.convergence import convergence_figure
 from structsvm_papk.plots.rankings import (
     CurveDisplay,
     PAPDisplay,
@@ -20,8 +18,5 @@ __all__ = [
     "RankStripDisplay",
     "ScoreDisplay",
     "SegmentDisplay",
-    "check_plot",
     "convergence_figure",
-    "has_matplotlib",
-    "save_figure",
 ]

@@ -15,6 +15,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.metrics import curves
 from structsvm_papk.metrics import ranked_lists as lists
+from structsvm_papk.metrics.significance import no_interval
 
 _CURVE_POINTS = 1500
 _BINS = 60
@@ -109,7 +110,7 @@ class Intervals:
         """Lower and upper end for the mean of a metric; None where there is no interval."""
         if self.method == "none" or table.is_pooled or not table.used(metric).any():
             return None
-        if self.method == "bootstrap" and metrics.no_interval(table, metric) is not None:
+        if self.method == "bootstrap" and no_interval(table, metric) is not None:
             return None  # too few users to resample
         made = metrics.interval(
             table, metric, method=self.method, level=self.level,

@@ -1,16 +1,27 @@
-"""Solvers for ``min_w alpha/2 ||w||^2 + R(w)``: they know an oracle for R, nothing of ranking."""
+"""Solvers for ``min_w alpha/2 ||w||^2 + R(w)``: they know an oracle for R, nothing of ranking.
+
+A solver is a frozen set of settings with ``solve(oracle, ..) -> SolverResult``; the state of a run
+lives and dies with it. `oracle` says what may be asked of a risk. May import `solvers/bundle`.
+"""
 
 from structsvm_papk.solvers.branch_and_bound import BranchAndBound, GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Oracle
 from structsvm_papk.solvers.path import alpha_path
+from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 
 __all__ = [
     "CCCP",
+    "BlockOracle",
     "BranchAndBound",
+    "Cuts",
     "CuttingPlane",
     "GlobalRamp",
+    "Oracle",
+    "SolverResult",
+    "Status",
     "SubgradientDescent",
     "alpha_path",
 ]

@@ -7,23 +7,14 @@ They see scores only, never features. Imports nothing of the package but `errors
 from difflib import get_close_matches
 
 from structsvm_papk.errors import InputError
-from structsvm_papk.surrogates.base import KINDS, Surrogate, check_scores
+from structsvm_papk.surrogates.base import Surrogate
 from structsvm_papk.surrogates.convex import PAUC, TS, Avg, Max
 from structsvm_papk.surrogates.ramp import ClippedRamp, Ramp, TSAlg2
 
 __all__ = [
     "CONVEX",
-    "KINDS",
-    "PAUC",
     "SURROGATES",
-    "TS",
-    "Avg",
-    "ClippedRamp",
-    "Max",
-    "Ramp",
     "Surrogate",
-    "TSAlg2",
-    "check_scores",
     "make_surrogate",
 ]
 

@@ -28,6 +28,7 @@ from searching import main
 
 from structsvm_papk import PAPKRanker, RankingData, cli, metrics
 from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import significance
 
 _TOL = 1e-12
 _MOST_ORDERS = 5000
@@ -446,11 +447,11 @@ def _label_readers(table):
     }
     enough = min(table.labels.sum(), (~table.labels).sum()) >= 2
     if enough:
-        readers["delong"] = lambda y: auc_positives(metrics.delong(y, table.scores).value)
+        readers["delong"] = lambda y: auc_positives(significance.delong(y, table.scores).value)
     if enough and users.size >= _RESAMPLED:
         rows = np.arange(users.size)
         readers["pooled_auc_interval"] = lambda y: auc_positives(
-            metrics.pooled_auc_interval(table.scores, y, rows, n_resamples=20).value
+            significance.pooled_auc_interval(table.scores, y, rows, n_resamples=20).value
         )
     return readers
 
@@ -498,13 +499,13 @@ def _calls(table, scores, y, users, what):
     """Everything that has to refuse it."""
     calls = {"evaluate": lambda: metrics.evaluate("rr", scores, y, users)}
     if "user" not in what and table.labels.sum() > 2 and (~table.labels).sum() > 2:
-        calls["delong"] = lambda: metrics.delong(y, scores)
+        calls["delong"] = lambda: significance.delong(y, scores)
     if "user" in what or "label" in what:
         X = np.asarray(table.scores)[:, None]
         calls["RankingData"] = lambda: RankingData.from_groups(X, y, users)
     if table.labels.any() and table.users.size >= _RESAMPLED:
         own = users if "user" in what else np.arange(table.users.size)
-        calls["pooled_auc_interval"] = lambda: metrics.pooled_auc_interval(
+        calls["pooled_auc_interval"] = lambda: significance.pooled_auc_interval(
             scores, y, own, n_resamples=20
         )
     calls["evaluate_frame"] = lambda: metrics.evaluate_frame(
@@ -579,16 +580,18 @@ def one_list(table, rng, report):
     if min(n_pos, table.labels.size - n_pos) < 2:
         return
     right = exact.metric("auc", rows, {"ties": "half", "few_negatives": "exclude"})
-    values = {"delong": metrics.delong(table.labels, table.scores).value}
+    values = {"delong": significance.delong(table.labels, table.scores).value}
     if table.users.size >= _RESAMPLED:
         users = np.arange(table.users.size)
-        resampled = metrics.pooled_auc_interval(table.scores, table.labels, users, n_resamples=20)
+        resampled = significance.pooled_auc_interval(
+            table.scores, table.labels, users, n_resamples=20
+        )
         values["pooled"] = resampled.value
     for name, value in values.items():
         if not same(value, right):
             report.add("wrong value", f"one_list: {name}", f"{value!r}, right: {_shown(right)}")
     k = int(rng.integers(1, table.labels.size - n_pos + 1))
-    value = metrics.held_out_interval(table.scores, table.labels, k).value
+    value = significance.held_out_interval(table.scores, table.labels, k).value
     right = exact.metric(f"pap@{k}", rows, {"ties": "loss", "few_negatives": "exclude"})
     if not same(value, right):
         report.add("wrong value", "one_list: held_out", f"{value!r}, right: {_shown(right)}")

@@ -1,6 +1,6 @@
 """Whether results depend on the number of threads: the same fits in processes of 1, 2 and 4.
 
-    python benchmarks/threads.py --problems 100 --json benchmarks/results/threads.json
+    python tests/stress/threads.py --problems 100 --json tests/stress/results/threads.json
 
 Each process has so many threads for everything: the passes over the data, BLAS, OpenMP and numba.
 Fits are compared by all bits of w, of objective and bound, and of the history but for seconds.

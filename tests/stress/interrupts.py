@@ -1,6 +1,6 @@
 """Ctrl-C at any instruction of a solve, by a timer; resumed, it has to end where it would have.
 
-    python benchmarks/interrupts.py --seconds 120
+    python tests/stress/interrupts.py --seconds 120
 
 Every result has to be true of its own point: the objective is the objective there, and the bound is
 below the optimum. In the end the optimum has to be that of a solve without a break.

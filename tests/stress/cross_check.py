@@ -1,6 +1,6 @@
 """The certified optimum against independent solvers, on seeded small instances.
 
-    python benchmarks/cross_check.py --instances 280 --json benchmarks/results/cross_check.json
+    python tests/stress/cross_check.py --instances 280 --json tests/stress/results/cross_check.json
 
 Each instance is solved by all three methods of the cutting plane, in rational arithmetic
 (`exact_optimum`), by two QP solvers on the problem written in full (every pair of every user,
@@ -24,7 +24,7 @@ from exact_optimum import ExactRisk, minimise, objective
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.surrogates import CONVEX
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from problems import written_in_full
 
 ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e2)

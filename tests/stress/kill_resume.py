@@ -1,6 +1,6 @@
 """Kill runs at random moments (SIGKILL), resume them, and check what is on the disk in between.
 
-    python benchmarks/kill_resume.py --kills 220 --output benchmarks/results/kill_resume.json
+    python tests/stress/kill_resume.py --kills 220 --output tests/stress/results/kill_resume.json
 
 Each scenario is run once without a break. Then it is started with a checkpoint folder, killed after
 a random time, checked, started again, until it ends by itself, and all over again in a new folder.

@@ -1,6 +1,6 @@
 """Mutated files for every reader: each must be parsed or refused with `InputError`, nothing else.
 
-    python benchmarks/fuzz_readers.py --inputs 1000000 --seconds 600
+    python tests/stress/fuzz_readers.py --inputs 1000000 --seconds 600
 
 Workers are processes of their own, with a limit on memory and a clock for each input, so that a
 crash, a hang or an allocation without bound is a result and not the end of the run. The input that
