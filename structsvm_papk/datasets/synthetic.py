@@ -6,7 +6,7 @@ the direction that generated (or realises) the labels. Nothing but numpy is impo
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def linear_lists(
     mislabelled_share: float = 0.8,
     w_true: Array | None = None,
     seed: int = 0,
-) -> Any:
+) -> Lists:
     """Lists of equal length, labelled by a noisy linear score.
 
     ``s = X w*/sqrt(d) + noise * eps``, ``X`` and ``w*`` standard normal, ``eps`` standard normal or
@@ -106,9 +106,9 @@ def engagement_lists(
     noise_law: str = "normal",
     df: float | None = None,
     min_neg: int = 1,
-    w_true: Any = None,
+    w_true: Array | None = None,
     seed: int = 0,
-) -> Any:
+) -> Lists:
     """Users of very different activity: long-tailed list lengths and shares of relevant items.
 
     User u has ``n_u = max(min_neg + 1, floor(mean_items * exp(tail * z_u - tail^2/2)))`` items, z_u
@@ -158,7 +158,7 @@ def degenerate_lists(
     n_features: int = 8,
     noise: float = 1.0,
     seed: int = 0,
-) -> Any:
+) -> Lists:
     """Lists on which ``w = 0`` is an exact minimiser of Avg, TS, pAUC and Max for every alpha.
 
     In each user the positives are moved so that their mean equals the mean of the negatives. Then
@@ -196,7 +196,7 @@ def two_gaussians(
     separation: float,
     direction: Array | None = None,
     seed: int = 0,
-) -> Any:
+) -> Lists:
     """Draw one user: negatives ``N(0, I)``, positives ``N(separation * u, I)`` for a unit vector u.
 
     Parameters
@@ -223,7 +223,7 @@ def two_gaussians(
     return Lists(X, y, np.zeros(len(y), dtype=np.int64), u)
 
 
-def paper_table2(case: int = 1, seed: int = 0) -> Any:
+def paper_table2(case: int = 1, seed: int = 0) -> Lists:
     """The data of Section 7.1 (Table 2) of the paper: positives ``N(-1_5, I)``, negatives ``N(0_5,
     I)``.
 
@@ -254,7 +254,7 @@ def paper_figure1(
     delta: float = 1.0,
     min_neg: int = 300,
     seed: int = 0,
-) -> Any:
+) -> Lists:
     """The data of Section 7.2 (Figure 1): one user, d = 5, filtered to satisfy a margin condition.
 
     Positives ``N(0, I)``, negatives ``N(mean * 1_5, I)``; with ``w = -1_5`` the negatives kept are
@@ -325,9 +325,9 @@ def margin_lists(
     n_features: int = 4,
     k: int = 3,
     delta: float = 1.0,
-    exclude: Any = None,
+    exclude: str | None = None,
     seed: int = 0,
-) -> Any:
+) -> Lists:
     """Lists on which one shared linear w realises a margin condition exactly, and, on request, no
     other.
 
