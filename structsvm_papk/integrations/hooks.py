@@ -115,7 +115,7 @@ class CatBoostMetric:
 
     def is_max_optimal(self) -> bool:
         """Whether larger is better."""
-        return _larger_is_better(self.options)
+        return bool(_larger_is_better(self.options))
 
     def evaluate(
         self, approxes: Sequence[ArrayLike], target: ArrayLike, weight: ArrayLike | None
