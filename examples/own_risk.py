@@ -61,8 +61,8 @@ print(f"bound computed again: {again:.5f}, not above the objective: {again <= re
 
 # %%
 # A plain oracle gives one cut at a time, so this takes more passes, about 80, than the package's
-# own risk, which gives a cut for each block of users. Give your oracle `with_blocks` and `cuts` to
-# have the same; see the page on the design.
+# own risk, which gives a cut for each block of users. Derive your oracle from `BlockOracle` of
+# `structsvm_papk.solvers` and write `blocks` to have the same; see the page on the design.
 
 figure, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 passes = result.curve("data_passes")

@@ -14,9 +14,10 @@ from structsvm_papk.oracles.ties import _Ties, tied_majorants
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import make_surrogate
-from structsvm_papk.surrogates.majorants import KINDS, majorant
+from structsvm_papk.surrogates.base import KINDS
 
 SURROGATES = ("ramp", "clipped_ramp")
 SCORES = np.eye(24)  # with unit rows w is the vector of scores
@@ -54,7 +55,7 @@ def test_majorant_matches_its_definition_and_bounds_the_surrogate(name, kind):
         k = rng.integers(1, n_neg + 1)
         risk = score_risk(name, k, n_pos, n_neg)
         at = draw_scores(rng, n_pos + n_neg)
-        bound = majorant(risk, at, kind)
+        bound = risk.majorant(at, kind)
         assert bound(at)[0] == pytest.approx(risk(at)[0], abs=1e-12)
         for _ in range(3):
             s = draw_scores(rng, n_pos + n_neg) + at * rng.integers(0, 2)
@@ -73,7 +74,7 @@ def test_majorant_is_convex(name, kind):
     for _ in range(150):
         n_pos, n_neg = rng.integers(1, 10, 2)
         risk = score_risk(name, rng.integers(1, n_neg + 1), n_pos, n_neg)
-        bound = majorant(risk, draw_scores(rng, n_pos + n_neg), kind)
+        bound = risk.majorant(draw_scores(rng, n_pos + n_neg), kind)
         s, t = draw_scores(rng, n_pos + n_neg), draw_scores(rng, n_pos + n_neg)
         value, slope = bound(s)
         assert bound(t)[0] >= value + slope @ (t - s) - 1e-9
@@ -87,7 +88,7 @@ def test_freezing_the_positives_is_never_above_linearising(name):
         n_pos, n_neg = rng.integers(2, 9, 2)
         risk = score_risk(name, rng.integers(1, min(n_pos, n_neg) + 1), n_pos, n_neg)
         at, s = draw_scores(rng, n_pos + n_neg), draw_scores(rng, n_pos + n_neg)
-        low, high = majorant(risk, at, "mixed")(s)[0], majorant(risk, at, "linearised")(s)[0]
+        low, high = risk.majorant(at, "mixed")(s)[0], risk.majorant(at, "linearised")(s)[0]
         assert low <= high + 1e-10
         strictly += low < high - 1e-6
     assert strictly > 20
@@ -99,7 +100,7 @@ def test_reused_cuts_are_cuts_of_the_new_majorant(name, kind):
     rng = np.random.default_rng(3)
     risk = small_risk(name).with_blocks(20)
     w = rng.normal(size=6)
-    old, new = (majorant(risk, v, kind) for v in (w, w + 0.1 * rng.normal(size=6)))
+    old, new = (risk.majorant(v, kind) for v in (w, w + 0.1 * rng.normal(size=6)))
     points = rng.normal(size=(3, 6))
     taken = [old.blocks(v) for v in points]
     slopes = np.concatenate([g for _, g in taken])
@@ -151,7 +152,7 @@ def test_descends_to_a_critical_point(name, kind):
     )
     assert result.objective <= min(report.objective for report in result.starts)
     # the certificate, computed anew: nothing is below F(w) on the majorant at w
-    check = CuttingPlane(1e-2, tol=1e-7).solve(majorant(risk, result.w, kind))
+    check = CuttingPlane(1e-2, tol=1e-7).solve(risk.majorant(result.w, kind))
     assert result.objective - check.lower_bound <= 2e-5 * result.objective
 
 
@@ -239,7 +240,7 @@ def test_majorants_do_not_depend_on_the_order_of_users_and_rows_or_on_sparsity(n
     )
     surrogate, (at, w) = make_surrogate(name, 3), rng.normal(size=(2, 4))
     values = [
-        majorant(EmpiricalRisk(surrogate, data), at, kind)(w)
+        EmpiricalRisk(surrogate, data).majorant(at, kind)(w)
         for data in (ranking_data(lists), shuffled)
     ]
     assert values[0][0] == pytest.approx(values[1][0], abs=1e-12)
@@ -270,7 +271,7 @@ def _intercept(scores, y):
     return -middle
 
 
-class TwoValleys:
+class TwoValleys(MajorisedOracle):
     """R(w) = min(|w - 1|, |w + 2| + 1/2) in one dimension: the valley one is in is the majorant."""
 
     n_features = 1
@@ -350,14 +351,14 @@ def test_criticality_is_that_of_the_point_returned(name, stop):
     limits = {"max_iter": {"max_iter": 2}, "time_limit": {"time_limit": 1e-9}}.get(stop, {})
     solver = CCCP(1e-2, tol=1e-7, rescale=False, **limits)
     result = solver.solve(risk, np.arange(6.0), callback=callback)
-    check = CuttingPlane(1e-2, tol=1e-8).solve(majorant(risk, result.w))
+    check = CuttingPlane(1e-2, tol=1e-8).solve(risk.majorant(result.w))
     # the optimum of the majorant at w is between its two bounds
     assert result.criticality >= (result.objective - check.objective) / result.objective - 1e-9
     assert not result.converged
     if stop == "max_iter":
         assert np.isfinite(result.criticality)
         for report in CCCP(1e-2, tol=1e-5, max_iter=1).solve(risk).starts:
-            check = CuttingPlane(1e-2, tol=1e-8).solve(majorant(risk, report.w))
+            check = CuttingPlane(1e-2, tol=1e-8).solve(risk.majorant(report.w))
             bound = (report.objective - check.objective) / report.objective
             assert report.criticality >= bound - 1e-9
 

@@ -11,6 +11,7 @@ from structsvm_papk.files.checkpoint import _FILE, Checkpoint, CheckpointWarning
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
@@ -136,10 +137,10 @@ def states(folder):
 
 def test_checkpoints_of_another_version_are_refused(tmp_path, monkeypatch):
     solver, risk = SOLVERS["bundle"]
-    solver.solve(risk, checkpoint=tmp_path, callback=stop_at(3, lambda: True))
+    solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=stop_at(3, lambda: True))
     monkeypatch.setattr(checkpoint, "package_version", lambda: "9.9")
     with pytest.raises(InputError, match=r"another run: version was '[^9]*', is '9\.9'"):
-        solver.solve(risk, checkpoint=tmp_path)
+        solver.solve(risk, checkpoint=Checkpoint(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["bundle", "descent, best", "cccp"])
@@ -148,13 +149,16 @@ def test_a_folder_in_use_is_refused_until_the_run_has_ended(name, tmp_path):
 
     def another(_):
         with pytest.raises(InputError, match="in use by another run"):
-            solver.solve(risk, checkpoint=tmp_path)
+            solver.solve(risk, checkpoint=Checkpoint(tmp_path))
         return True
 
-    assert solver.solve(risk, checkpoint=tmp_path, callback=another).status is Status.STOPPED
+    assert (
+        solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=another).status
+        is Status.STOPPED
+    )
     with pytest.raises(ZeroDivisionError) as broken:
-        solver.solve(risk, checkpoint=tmp_path, callback=lambda _: 1 / 0)
-    assert solver.solve(risk, checkpoint=tmp_path).n_iter > 1
+        solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=lambda _: 1 / 0)
+    assert solver.solve(risk, checkpoint=Checkpoint(tmp_path)).n_iter > 1
     assert broken.traceback  # the frames of the broken run are still there, and hold nothing
 
 
@@ -164,7 +168,7 @@ def test_where_the_system_has_no_locks_runs_go_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(outputs.fcntl, "flock", unknown)
     solver, risk = SOLVERS["bundle"]
-    assert solver.solve(risk, checkpoint=tmp_path).converged
+    assert solver.solve(risk, checkpoint=Checkpoint(tmp_path)).converged
 
 
 def newest(folder):
@@ -307,14 +311,14 @@ def test_parts_are_folders_with_safe_names(tmp_path):
     assert part.folder == tmp_path / "avg_eta_0.1" and part.interval == 5.0
 
 
-class Failing:
+class Failing(MajorisedOracle, BlockOracle):
     """A risk that is gone after a number of evaluations."""
 
     def __init__(self, risk, left):
-        self.risk, self.left = risk, left
-
-    def __getattr__(self, name):
-        return getattr(self.risk, name)
+        self.risk, self.left, self.n_features = risk, left, risk.n_features
+        self.n_blocks, self.layout = risk.n_blocks, risk.layout
+        self.fingerprint, self.rounding = risk.fingerprint, risk.rounding
+        self.starts, self.tied_majorants = risk.starts, risk.tied_majorants
 
     def with_blocks(self, n_blocks):
         return Failing(self.risk.with_blocks(n_blocks), self.left)
@@ -328,9 +332,16 @@ class Failing:
         self._count()
         return self.risk(w)
 
-    def cuts(self, w, **known):
+    def blocks(self, w):
         self._count()
-        return self.risk.cuts(w, **known)
+        return self.risk.blocks(w)
+
+    def cuts(self, w):
+        self._count()
+        return self.risk.cuts(w)
+
+    def majorant(self, w, kind):
+        return self.risk.majorant(w, kind)
 
 
 @pytest.mark.parametrize(
@@ -465,7 +476,7 @@ def test_an_oracle_without_a_fingerprint_is_told_by_its_subgradient_at_zero():
         with pytest.raises(InputError, match="cuts are of another problem"):
             CuttingPlane(1e-2, n_blocks=1).solve(other, warm_start=result)
     with pytest.raises(InputError, match="fingerprint"):
-        CuttingPlane(1e-2).solve(Plain(make_risk("avg")), checkpoint="somewhere")
+        CuttingPlane(1e-2).solve(Plain(make_risk("avg")), checkpoint=Checkpoint("somewhere"))
 
 
 # --- settings of the wrong type ---------------------------------------------------------------

@@ -16,7 +16,7 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
-from structsvm_papk.surrogates.majorants import KINDS
+from structsvm_papk.surrogates.base import KINDS
 
 SURROGATES = ("ramp", "clipped_ramp")
 

@@ -8,6 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.oracles.one_list import OneListCuts
+from structsvm_papk.surrogates import Surrogate
 
 
 def terms(name, p, q, k):
@@ -66,3 +67,45 @@ def test_cuts_are_below_their_blocks_and_s_lies_between_0_and_the_risk(name):
     assert shared >= 20
     if name != "avg":  # without its scale, s can be far above the risk: a bound from that is false
         assert largest > 0.5
+
+
+class Squares(Surrogate):
+    """Its name is not its own: the sum of squares over the list."""
+
+    name = "max"
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+        for u in range(first, last):
+            own = slice(indptr[u], indptr[u + 1])
+            values[u], coef[own] = scores[own] @ scores[own], 2 * scores[own]
+
+
+def test_a_surrogate_by_a_name_of_ours_does_not_get_our_cuts():
+    data = RankingData.from_groups(np.eye(4), np.array([1, 1, 0, 0]))
+    oracle = EmpiricalRisk(Squares(1), data).with_blocks(2)
+    assert not isinstance(oracle, OneListCuts)
+    cuts = oracle.cuts(np.arange(4.0))
+    assert cuts.value == 14.0
+    np.testing.assert_array_equal(cuts.slopes.sum(axis=0), 2 * np.arange(4.0))
+
+
+def test_the_blocks_add_up_to_the_risk():
+    rng = np.random.default_rng(1)
+    data = RankingData.from_groups(rng.normal(size=(12, 3)), np.arange(12) < 4)
+    for name in ("avg", "max", "ts", "pauc"):
+        risk, w = EmpiricalRisk(make_surrogate(name, 2), data), rng.normal(size=3)
+        oracle = risk.with_blocks(3)
+        assert isinstance(oracle, OneListCuts) and oracle.n_blocks == 3
+        value, slope = oracle(w)
+        assert value == pytest.approx(risk(w)[0])
+        np.testing.assert_allclose(slope, risk(w)[1], atol=1e-12)
+
+
+def test_rounding_counts_the_depth():
+    """A list at k=2 and depth 9 has as many scores in a sum as one at k=9."""
+    X = np.random.default_rng(2).normal(size=(24, 3))
+    data = RankingData.from_groups(X, np.arange(24) < 4)
+    deep, wide = (OneListCuts(EmpiricalRisk(s, data), 2) for s in (
+        make_surrogate("avg", 2, depth=9), make_surrogate("avg", 9)
+    ))  # fmt: skip
+    np.testing.assert_array_equal(deep.rounding().slopes, wide.rounding().slopes)

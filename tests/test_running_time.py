@@ -21,7 +21,7 @@ from structsvm_papk.surrogates._majorant_kernels import (
     hinges_of_prefix,
     strictly_below,
 )
-from structsvm_papk.surrogates.majorants import KINDS, majorant
+from structsvm_papk.surrogates.base import KINDS
 
 SMALL, LARGE, MOST = 4000, 64000, 100
 
@@ -74,7 +74,7 @@ def surrogate_value(make):
 def majorant_of(kind, surrogate):
     def work(scores):
         risk = EmpiricalRisk(make_surrogate(surrogate, scores.size // 4), list_of(scores))
-        return lambda: majorant(risk, np.ones(1), kind)(2 * np.ones(1))
+        return lambda: risk.majorant(np.ones(1), kind)(2 * np.ones(1))
 
     return work
 

@@ -1,11 +1,14 @@
 """Values against the formulas by enumeration; subgradients against their inequality."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 import reference
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import CONVEX, SURROGATES, _kernels, make_surrogate
+from structsvm_papk.surrogates.base import KINDS
 
 
 def one_list(name, k, p, q):
@@ -152,3 +155,35 @@ def test_kernels_never_leave_their_arrays():
     for k in range(1, 7):
         chosen = _kernels.top_k(values, k)
         assert ((chosen >= 0) & (chosen < 6)).all()
+
+
+@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_majorants_are_surrogates_of_the_scores_alone(name, kind):
+    rng = np.random.default_rng(7)
+    surrogate = make_surrogate(name, 2)
+    indptr, n_pos = np.array([0, 9, 16]), np.array([4, 3])
+    at = rng.normal(size=16)
+    bound = surrogate.majorant(at, indptr, n_pos, kind)
+    assert bound.convex and surrogate.majorised
+    tight, _ = bound.value_and_subgradient(at, indptr, n_pos)
+    np.testing.assert_allclose(tight, surrogate.value_and_subgradient(at, indptr, n_pos)[0])
+    for scores in rng.normal(size=(20, 16)):
+        above, _ = bound.value_and_subgradient(scores, indptr, n_pos)
+        below, _ = surrogate.value_and_subgradient(scores, indptr, n_pos)
+        assert (above >= below - 1e-12).all()
+    with pytest.raises(FrozenInstanceError):
+        bound.k = 3
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_what_surrogates_declare_is_what_they_do(name):
+    surrogate, ramps = make_surrogate(name, 2), ("ramp", "clipped_ramp")
+    assert surrogate.majorised == surrogate.boxed == (name in ramps)
+    assert surrogate.clipped == (name == "clipped_ramp")
+    lists = np.zeros(5), np.array([0, 5]), np.array([2])
+    with pytest.raises(InputError, match="unknown majorant 'x'"):
+        surrogate.majorant(*lists, "x")
+    if name not in ramps:
+        with pytest.raises(InputError, match="has no majorant"):
+            surrogate.majorant(*lists)

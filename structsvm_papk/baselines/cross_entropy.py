@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
 
 from structsvm_papk._types import Array
+from structsvm_papk.surrogates.logistic import logistic_loss
 
 
 class CrossEntropy:
@@ -32,9 +32,11 @@ class CrossEntropy:
         """Value and gradient at (w, b)."""
         w, intercept = point[:-1], point[-1]
         margin = self.sign * (self.X @ w + intercept)
-        slope = -self.weights * self.sign * expit(-margin)
-        value = self.weights @ np.logaddexp(0.0, -margin) + self.ridge / 2 * (w @ w)
-        return value, np.append(self.X.T @ slope + self.ridge * w, slope.sum())
+        loss, slope = logistic_loss(margin, self.weights)
+        slope *= self.sign
+        return loss + self.ridge / 2 * (w @ w), np.append(
+            self.X.T @ slope + self.ridge * w, slope.sum()
+        )
 
     def fit(self, start: Any = None, max_iter: int = 100, callback: Any = None) -> Any:
         """Minimise by L-BFGS; returns the point (w, b) and the value there."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.baselines.recording import Recorder
 from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.surrogates.logistic import logistic_loss
 
 if TYPE_CHECKING:
     from structsvm_papk.data.ranking_data import RankingData
@@ -70,12 +70,10 @@ class PairwiseLogistic:
 
         def loss(w: Array) -> tuple[float, Array]:
             scores = data.scores(w)
-            margin = scores[positives] - scores[negatives]
-            slope = -weight * expit(-margin)
+            value, slope = logistic_loss(scores[positives] - scores[negatives], weight)
             coef = np.bincount(positives, slope, scores.size)
             coef -= np.bincount(negatives, slope, scores.size)
-            value = weight @ np.logaddexp(0.0, -margin) + self.alpha / 2 * (w @ w)
-            return value, data.pullback(coef) + self.alpha * w
+            return value + self.alpha / 2 * float(w @ w), data.pullback(coef) + self.alpha * w
 
         def step(intermediate_result):
             if record.add(intermediate_result.fun, len(record.history) + 1):

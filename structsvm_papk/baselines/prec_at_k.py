@@ -7,8 +7,8 @@ import numpy as np
 from numba import njit
 
 from structsvm_papk._sorting import increasing_order
+from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates._kernels import top_k
-from structsvm_papk.surrogates.base import Surrogate
 
 
 @dataclass(frozen=True)

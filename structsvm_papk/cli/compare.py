@@ -11,7 +11,7 @@ from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.surrogates.base import CONVEX, make_surrogate
+from structsvm_papk.surrogates import CONVEX, make_surrogate
 
 Eta = Annotated[
     list[float] | None,

@@ -12,7 +12,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
-from structsvm_papk.surrogates.base import CONVEX
+from structsvm_papk.surrogates import CONVEX
 
 K = 20
 _DEFAULT_PLOT = Path("structsvm-papk-demo.png")

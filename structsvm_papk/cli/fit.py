@@ -10,7 +10,7 @@ from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.rankers.ranker import solver_name
 from structsvm_papk.rankers.solver_race import solve
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.surrogates.base import make_surrogate
+from structsvm_papk.surrogates import make_surrogate
 
 
 def register(app):

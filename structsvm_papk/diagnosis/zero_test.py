@@ -38,7 +38,7 @@ from structsvm_papk.diagnosis.min_norm import min_norm_point
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.starts import logistic_regression
-from structsvm_papk.surrogates.base import make_surrogate
+from structsvm_papk.surrogates import make_surrogate
 
 SURROGATES = ("avg", "pauc", "ts", "max", "ramp", "clipped_ramp")
 _TOL = 1e-8

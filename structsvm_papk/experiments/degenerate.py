@@ -24,7 +24,7 @@ from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent, normal_start
-from structsvm_papk.surrogates.base import make_surrogate
+from structsvm_papk.surrogates import make_surrogate
 
 REGIMES = {
     "gaussian": {"noise": 1.0},

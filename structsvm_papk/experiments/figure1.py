@@ -22,7 +22,7 @@ from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates.base import make_surrogate
+from structsvm_papk.surrogates import make_surrogate
 
 K, ALPHA, STEPS = 30, 1e-3, 151
 SHOWN = ("max", "avg", "ts", "ramp")

@@ -9,27 +9,25 @@ of this package: cuts that another one took are not believed.
 import re
 import time
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.atomic import check_writable, held, remove_leftovers, write_atomically
 from structsvm_papk.files.tensors import TensorFile, package_version
-from structsvm_papk.solvers.result import Progress, Status
+from structsvm_papk.solvers.keeping import CheckpointStore, Keeper
+from structsvm_papk.solvers.result import Progress, SolverResult, Status
 
 _FILE = TensorFile("checkpoint", version=1)
 _NAMES = ("state-0.checkpoint", "state-1.checkpoint")
-_LIMITS = ("tol", "max_iter", "time_limit")  # of a solver: when to stop, not where to go
-_ENDED = frozenset(Status) - {
-    Status.INTERRUPTED,
-    Status.STOPPED,
-    Status.FAILED,
-    Status.INCONSISTENT,
-}
+_CUTS = ("slopes", "intercepts", "blocks")
+_EXTRA = "extra."  # before the names of what only the solver reads
 
 
 class CheckpointWarning(UserWarning):
@@ -37,7 +35,7 @@ class CheckpointWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(CheckpointStore):
     """Where a solver keeps its state, and how often; the argument `checkpoint` of ``solve``.
 
     One solve at a time may use a folder; another is refused.
@@ -55,104 +53,88 @@ class Checkpoint:
 
     folder: Path
     interval: float = 60.0
-    tell: object = field(default=None, repr=False)
+    tell: Callable[[str], object] | None = field(default=None, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "folder", Path(self.folder))
         check_number("the interval of a checkpoint", self.interval, least=0)
 
-    def part(self, name):
+    def part(self, name: str) -> "Checkpoint":
         """The checkpoint of one of several solves: a folder inside this one."""
         safe = re.sub(r"[^\w.+-]+", "_", name).strip("._")
         return Checkpoint(self.folder / safe, self.interval, self.tell)
 
+    @contextmanager
+    def opened(
+        self, identity: Mapping[str, Any], limits: Mapping[str, Any]
+    ) -> Iterator["FolderKeeper"]:
+        """The keeper of one solve, with the folder locked for as long as the context lasts.
 
-@contextmanager
-def opened(checkpoint, solver, oracle, **more):
-    """Begin or go on: the `Keeper` of one solve for as long as the context lasts, or None.
-
-    Parameters
-    ----------
-    checkpoint : Checkpoint, path-like or None
-    solver : dataclass
-        Its fields say what the state belongs to, but for the limits on when to stop.
-    oracle : any with `fingerprint`
-    **more
-        What else the state belongs to.
-
-    Raises
-    ------
-    InputError
-        The folder cannot be written, is in use, or holds the state of another run; or no file in it
-        can be read; or the oracle has no fingerprint.
-    """
-    checkpoint = as_checkpoint(checkpoint)
-    if checkpoint is None:
-        yield None
-        return
-    if not hasattr(oracle, "fingerprint"):
-        raise InputError("a checkpoint needs an oracle with a method fingerprint()")
-    settings = {name: getattr(solver, name) for name in solver.__dataclass_fields__}
-    limits = {name: settings.pop(name, None) for name in _LIMITS}
-    settings.pop("qp_solver", None)
-    identity = {"solver": type(solver).__name__, **settings, **more}
-    identity |= {"problem": oracle.fingerprint(), "version": package_version()}
-    identity = {name: _plain(value) for name, value in identity.items()}
-    with held(checkpoint.folder):
-        yield Keeper(checkpoint, identity, limits)
+        Raises
+        ------
+        InputError
+            The folder cannot be written, is in use, or holds the state of another run; or no file
+            in it can be read.
+        """
+        known = {**identity, "version": package_version()}
+        with held(self.folder):
+            yield FolderKeeper(self, {k: _plain(v) for k, v in known.items()}, limits)
 
 
-def as_checkpoint(given):
+def as_checkpoint(given: "Checkpoint | PathLike | None") -> Checkpoint | None:
     """A `Checkpoint` from one, from a folder, or None."""
-    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
+    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(Path(given))
 
 
-class Keeper:
-    """The checkpoint of one solve: what was found in the folder, and the way to write more.
+class FolderKeeper(Keeper):
+    """The checkpoint of one solve: what is in the folder, and the way to write more."""
 
-    Attributes
-    ----------
-    identity : dict
-        What the state belongs to.
-    state : dict of str to ndarray, or None
-        The state to go on from.
-    status : Status or None
-        How the run ended, where it ended by itself under the same limits: nothing is left to do.
-    notes : list of str
-        What went wrong with files.
-    """
-
-    def __init__(self, checkpoint, identity, limits):
-        self._checkpoint, self.identity, self._limits = checkpoint, identity, limits
+    def __init__(
+        self, checkpoint: Checkpoint, identity: Mapping[str, Any], limits: Mapping[str, Any]
+    ) -> None:
+        super().__init__()
+        self._checkpoint, self._identity, self._limits = checkpoint, identity, dict(limits)
         self._paths = [checkpoint.folder / name for name in _NAMES]
         self._sequence = 0
         self._failed = False
-        self.state, self.status, self.notes = None, None, []
         remove_leftovers(checkpoint.folder)
         for path in self._paths:
             check_writable(path)
         self._load()
         self._written = time.monotonic()
 
-    def due(self):
-        """Whether the interval since the last write has passed."""
-        return time.monotonic() - self._written >= self._checkpoint.interval
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """The body takes what it needs of `kept`; where that fails, the file is at fault.
 
-    def save(self, state, status=None):
-        """Write a state; where that fails, say so once and keep the files that are there.
-
-        Parameters
-        ----------
-        state : dict of str to array-like of numbers
-            Entries that are None are left out.
-        status : Status, optional
-            Where the run has ended.
+        Raises
+        ------
+        InputError
+            An entry is missing, or has another shape, although the checksum is right.
         """
-        arrays = {name: np.asarray(v) for name, v in state.items() if v is not None}
+        try:
+            yield
+        except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            raise InputError(
+                f"{self._checkpoint.folder} holds a state that cannot be one of this run "
+                f"({type(error).__name__}: {error}). Delete the folder to start again"
+            ) from None
+
+    def offer(self, snapshot: Callable[[], SolverResult]) -> None:
+        """Write the result so far where the interval since the last write has passed."""
+        if time.monotonic() - self._written >= self._checkpoint.interval:
+            self.finish(snapshot, Status.INTERRUPTED)
+
+    def finish(self, snapshot: Callable[[], SolverResult], status: Status) -> None:
+        """Write the result so far; where that fails, say so once and keep the files that are there.
+
+        The status says whether the run ended by itself.
+        """
+        arrays = pack(snapshot())
         description = {
-            "identity": self.identity,
+            "identity": self._identity,
             "limits": self._limits,
-            "status": None if status is None else str(status),
+            "status": str(status),
             "sequence": self._sequence + 1,
             "shapes": {name: list(array.shape) for name, array in arrays.items()},
         }
@@ -167,62 +149,48 @@ class Keeper:
             self._sequence += 1
         self._written = time.monotonic()
 
-    @contextmanager
-    def taking(self):
-        """The state, of which the body takes what it needs; where that fails, the file is at fault.
-
-        Raises
-        ------
-        InputError
-            An entry is missing, or has another shape, although the checksum is right.
-        """
-        try:
-            yield self.state
-        except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
-            raise InputError(
-                f"{self._checkpoint.folder} holds a state that cannot be one of this run "
-                f"({type(error).__name__}: {error}). Delete the folder to start again"
-            ) from None
-
-    def _load(self):
+    def _load(self) -> None:
         """Take the newest state that can be read."""
-        read, errors = [], []
+        states, errors = [], []
         for path in filter(Path.exists, self._paths):
             try:
-                read.append(_read(path))
+                states.append(_read(path))
             except InputError as error:
                 errors.append(str(error))
-        if errors and not read:
+        if errors and not states:
             raise InputError(f"{'; '.join(errors)}. Delete the folder to start again")
         if errors:
             self._say(f"{errors[0]}; the checkpoint before it is used.")
-        if not read:
+        if not states:
             return
-        description, self.state = max(read, key=lambda found: found[0]["sequence"])
+        description, arrays = max(states, key=lambda state: state[0]["sequence"])
         self._refuse_other(description["identity"])
         self._sequence = description["sequence"]
-        ended = description["status"] in _ENDED and description["limits"] == self._limits
-        self.status = Status(description["status"]) if ended else None
+        with self.restoring():
+            kept = unpack(arrays, Status(description["status"]))
+        if description["limits"] != self._limits:
+            kept = replace(kept, status=Status.INTERRUPTED)  # other limits: there may be more to do
+        self.kept = kept
         if self._checkpoint.tell is not None:
             self._checkpoint.tell(f"resumed from {self._checkpoint.folder}")
 
-    def _refuse_other(self, found):
-        names = dict.fromkeys([*self.identity, *found])
-        other = [name for name in names if found.get(name) != self.identity.get(name)]
-        if not other:
+    def _refuse_other(self, other: Mapping[str, Any]) -> None:
+        own = self._identity
+        names = [name for name in {**own, **other} if other.get(name) != own.get(name)]
+        if not names:
             return
-        told = [
+        differences = [
             "the data, the surrogate or k differs"
             if name == "problem"
-            else f"{name} was {found.get(name)!r}, is {self.identity.get(name)!r}"
-            for name in other
+            else f"{name} was {other.get(name)!r}, is {own.get(name)!r}"
+            for name in names
         ]
         raise InputError(
-            f"{self._checkpoint.folder} holds the checkpoint of another run: {'; '.join(told)}. "
-            "Choose another folder"
+            f"{self._checkpoint.folder} holds the checkpoint of another run: "
+            f"{'; '.join(differences)}. Choose another folder"
         )
 
-    def _say(self, sentence):
+    def _say(self, sentence: str) -> None:
         self.notes.append(sentence)
         if self._checkpoint.tell is not None:
             self._checkpoint.tell(sentence)
@@ -230,41 +198,45 @@ class Keeper:
             warnings.warn(sentence, CheckpointWarning, stacklevel=2)
 
 
-def take(target, state, entries, **sizes):
-    """Set attributes of an object from the entries of a state.
-
-    Parameters
-    ----------
-    target : object
-    state : dict of str to ndarray
-    entries : dict of str to str
-        What each is: 'number', or a vector whose length is one of the sizes. With a question mark
-        at the end it may be absent, which gives None.
-    **sizes : int
-
-    Raises
-    ------
-    ValueError
-        An entry is absent or of another shape.
-    """
-    for name, kind in entries.items():
-        value, size = state.get(name), sizes.get(kind.rstrip("?"))
-        if value is not None:
-            if value.shape != (() if size is None else (size,)):
-                raise ValueError(f"{name} has shape {value.shape}")
-            value = np.asarray(value, dtype=np.float64) if value.ndim else value.item()
-        elif not kind.endswith("?"):
-            raise ValueError(f"{name} is missing")
-        setattr(target, name, value)
+def pack(result: SolverResult) -> dict[str, Array]:
+    """The numbers of a result by name."""
+    cuts = {} if result.cuts is None else dict(zip(_CUTS, result.cuts, strict=True))
+    extra = {f"{_EXTRA}{name}": value for name, value in result.extra.items()}
+    own = {
+        "w": result.w,
+        "objective": result.objective,
+        "lower_bound": result.lower_bound,
+        "history": pack_history(result.history),
+    }
+    return {name: np.asarray(value) for name, value in {**own, **cuts, **extra}.items()}
 
 
-def pack_history(history):
+def unpack(arrays: Mapping[str, Array], status: Status) -> SolverResult:
+    """A result, back from its numbers; KeyError, ValueError or TypeError where they are wrong."""
+    if arrays["w"].ndim != 1:
+        raise ValueError(f"w has shape {arrays['w'].shape}")
+    return SolverResult(
+        arrays["w"].astype(np.float64),
+        arrays["objective"].item(),
+        arrays["lower_bound"].item(),
+        status,
+        tuple(unpack_history(arrays["history"])),
+        cuts=tuple(arrays[name] for name in _CUTS) if _CUTS[0] in arrays else None,
+        extra={
+            name.removeprefix(_EXTRA): array
+            for name, array in arrays.items()
+            if name.startswith(_EXTRA)
+        },
+    )
+
+
+def pack_history(history: Iterable[Progress]) -> Array:
     """The progress of a run as an array, one row an iteration."""
     rows = [tuple(vars(entry).values()) for entry in history]
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(fields(Progress)))
 
 
-def unpack_history(array):
+def unpack_history(array: Array) -> list[Progress]:
     """The progress of a run, back from its array."""
     types = get_type_hints(Progress).values()
     return [
@@ -276,13 +248,13 @@ def unpack_history(array):
 def _read(path):
     description, arrays = _FILE.read(path)
     shapes = {name: list(array.shape) for name, array in arrays.items()}
-    known = {"identity": dict, "limits": dict, "sequence": int, "shapes": dict}
+    known = {"identity": dict, "limits": dict, "status": str, "sequence": int, "shapes": dict}
     if not all(isinstance(description.get(name), kind) for name, kind in known.items()):
         raise _FILE.damaged(path, "an entry is missing")
     if description["shapes"] != shapes:
         raise _FILE.damaged(path, "the arrays have other shapes than described")
     if any(np.isnan(array).any() for array in arrays.values()):
-        raise _FILE.damaged(path, "it holds numbers that are none (NaN)")
+        raise _FILE.damaged(path, "it holds NaN")
     return description, arrays
 
 

@@ -32,7 +32,6 @@ from scipy import sparse
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles._box_kernels import bound_boxes
-from structsvm_papk.surrogates.base import ClippedRamp, Ramp
 
 MAX_FEATURES = 8
 MAX_WORK = 1_000_000
@@ -54,7 +53,7 @@ class Boxes:
     """
 
     def __init__(self, risk):
-        if not isinstance(risk.surrogate, Ramp | ClippedRamp):
+        if not risk.surrogate.boxed:
             raise InputError(
                 f"no global search for surrogate {risk.surrogate.name!r}: it is for 'ramp' and "
                 "'clipped_ramp'" + ("; CuttingPlane certifies this one" if risk.convex else "")
@@ -95,13 +94,12 @@ class Boxes:
         n = low.shape[0]
         lower, centre, split = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
         data, surrogate = self.risk.data, self.risk.surrogate
-        clipped = isinstance(surrogate, ClippedRamp)
         weight = np.ones(data.n_users) if data.user_weight is None else data.user_weight
 
         def part(lo, hi):
             bound_boxes(
                 self._X, data.indptr, data.n_pos, weight, surrogate.k, surrogate.counted,
-                clipped, alpha,
+                surrogate.clipped, alpha,
                 low[lo:hi], high[lo:hi], lower[lo:hi], centre[lo:hi], split[lo:hi],
             )  # fmt: skip
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 from structsvm_papk._version import __version__
 from structsvm_papk.data.partitions import ArrayPartition
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.oracles.empirical_risk import users_needed
+from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, Summary, summarise
 
 _TIMEOUT = 10.0  # seconds for a scheduler to answer

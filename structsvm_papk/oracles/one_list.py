@@ -28,20 +28,16 @@ import numpy as np
 from structsvm_papk.data import _products
 from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
 from structsvm_papk.files.fingerprint import fingerprint_of
-from structsvm_papk.solvers.oracle import Cuts
-from structsvm_papk.surrogates import _kernels
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts
 from structsvm_papk.surrogates.base import check_scores
 
-_BY_POSITIVES = ("pauc", "max")
-_BY_NEGATIVES = ("ts", "avg")
+
+def terms_of(risk):
+    """The terms of the list of a risk of a single user, or None where none are known."""
+    return risk.surrogate.list_terms(int(risk.data.n_pos[0]), int(risk.data.n_neg[0]))
 
 
-def can_split(surrogate):
-    """Whether a single list of this surrogate has blocks."""
-    return surrogate.name in (*_BY_POSITIVES, *_BY_NEGATIVES)
-
-
-class OneListCuts:
+class OneListCuts(BlockOracle):
     """Oracle of one user's risk with a cut for each block of its pairs.
 
     Parameters
@@ -54,41 +50,30 @@ class OneListCuts:
         Finds the rows that count, instead of scoring all.
     """
 
-    convex = True
-
     def __init__(self, risk, n_blocks, short=None):
         self.risk, self.surrogate, self.data = risk, risk.surrogate, risk.data
         self._short = short
         self.n_features = risk.n_features
         self._n_pos = int(risk.data.n_pos[0])
-        self._n_neg = risk.data.rows.size - self._n_pos
-        self._beta = min(self._n_pos, self.surrogate.k)
-        by_negatives = self.surrogate.name in _BY_NEGATIVES
-        # where every pair counts, blocks on the longer side leave less to share
-        self._depth = int(self.surrogate.negatives_counted([self._n_neg])[0])
-        every_pair = self.surrogate.name == "pauc" and self._depth == self._n_neg
-        self._by_negatives = by_negatives or (every_pair and self._n_neg > self._n_pos)
-        first, size = (self._n_pos, self._n_neg) if self._by_negatives else (0, self._n_pos)
+        self._terms = terms_of(risk)
+        self._longest = self._n_pos + self._terms.depth  # the most scores that a sum has
+        first, size = self._n_pos if self._terms.over_negatives else 0, self._terms.n_terms
         edges = np.linspace(first, first + size, min(n_blocks, size) + 1)
         self._bounds = edges.astype(np.int64)
+        self.n_blocks = self._bounds.size - 1
+        self.layout = fingerprint_of("rows", self._bounds)
 
-    @property
-    def n_blocks(self):
-        """Number of blocks."""
-        return self._bounds.size - 1
-
-    @property
-    def layout(self):
-        """SHA-256 that tells which rows are in which block."""
-        return fingerprint_of("rows", self._bounds)
+    def __str__(self):
+        return str(self.risk)
 
     def fingerprint(self):
         """The fingerprint of the risk."""
         return self.risk.fingerprint()
 
-    def __call__(self, w):
-        """Return ``R(w)`` and a subgradient."""
-        return self.risk(w)
+    def blocks(self, w):
+        """Value and slope of each block at w and the best s."""
+        cuts = self.cuts(w)
+        return cuts.intercepts + cuts.slopes @ cuts.point, cuts.slopes[:, : self.n_features]
 
     @property
     def row_visits(self):
@@ -99,14 +84,14 @@ class OneListCuts:
         """The cuts of an evaluation at w; see `Cuts`."""
         data, bounds, scores = self._list_at(w)
         check_scores(scores)
-        split = self._negative_side if self._by_negatives else self._positive_side
-        values, coef, counted, n_terms, lowest = split(data, bounds, scores)
+        values, *coef, counted, lowest = self._terms.blocks(scores, data.n_pos[0], bounds)
+        coef = _Coefficients(*coef)
         shifted = self.risk.origins() is not None
         slopes = coef.slopes(data, bounds, data.origins() if shifted else None)
         product, size = coef.products(scores, bounds)
         intercepts = values - product
-        errors = (self._n_terms + FEW_ROUNDINGS) * EPS * (np.abs(values) + size)
-        if counted.sum() < n_terms:  # some terms are dropped: s decides which
+        errors = (self._longest + FEW_ROUNDINGS) * EPS * (np.abs(values) + size)
+        if counted.sum() < self._terms.n_terms:  # some terms are dropped: s decides which
             share = -counted / counted.sum()
             share[0] += 1.0
             slopes = np.column_stack([slopes, share])
@@ -118,16 +103,11 @@ class OneListCuts:
         data = self.data
         steepness = self.surrogate.steepness(data.n_pos).mean()
         shifted = self.risk.origins() is not None
-        return rounding_bound(data.spread(), shifted, steepness, self._n_terms)
+        return rounding_bound(data.spread(), shifted, steepness, self._longest)
 
     def column_text(self, f):
         """A column with its mean and spread, for messages."""
         return self.data.column_text(f)
-
-    @property
-    def _n_terms(self):
-        """The most scores that a sum has."""
-        return self._n_pos + self.surrogate.k
 
     def _list_at(self, w):
         """The list, or what counts of it at w; the blocks' bounds in it; its scores."""
@@ -135,43 +115,6 @@ class OneListCuts:
             return self.data, self._bounds, self.risk.scores(w)
         scores = self._short.at(w)
         return self._short.data, np.searchsorted(self._short.positions, self._bounds), scores
-
-    def _positive_side(self, data, bounds, scores):
-        n_pos, m = data.n_pos[0], self._depth
-        n_counted = self._n_pos if self.surrogate.name == "pauc" else self._beta
-        values = np.empty(self.n_blocks)
-        own = np.empty(scores.size, dtype=np.int64)
-        shared = np.empty((self.n_blocks, m), dtype=np.int64)
-        partners, counted, lowest = _kernels.positive_blocks(
-            scores, n_pos, n_counted, m, bounds, values, own, shared
-        )
-        scale = 1.0 / (n_counted * m)
-        coef = _Coefficients(-scale * own, scale * shared, partners)
-        return scale * values, coef, counted, self._n_pos, lowest / m
-
-    def _negative_side(self, data, bounds, scores):
-        n_pos, m = self._n_pos, self._depth
-        thresholds, onto_positives = self._thresholds(scores[:n_pos])
-        values = np.empty(self.n_blocks)
-        own = np.empty(scores.size, dtype=np.int64)
-        rows = np.empty((self.n_blocks, thresholds.size), dtype=np.int64)
-        counted, lowest = _kernels.negative_blocks(
-            scores, n_pos, thresholds, m, bounds, values, own, rows
-        )
-        n_rows = {"ts": self._beta, "avg": 1, "pauc": n_pos}[self.surrogate.name]
-        scale = 1.0 / (n_rows * m)
-        shared = -scale * onto_positives(rows)
-        coef = _Coefficients(scale * own, shared, np.arange(n_pos))
-        return scale * values, coef, counted, self._n_neg, lowest / n_rows
-
-    def _thresholds(self, positives):
-        """Thresholds, and how to hand their counts on to the positives behind them."""
-        if self.surrogate.name == "avg":
-            share = np.full((1, positives.size), 1.0 / positives.size)
-            return np.array([positives.mean() - 1.0]), lambda rows: rows @ share
-        pooled = self.surrogate.name == "ts"
-        thresholds, order = _kernels.threshold_order(positives, pooled, self._beta)
-        return thresholds, lambda rows: rows[:, np.argsort(order)]
 
 
 class _Coefficients(NamedTuple):

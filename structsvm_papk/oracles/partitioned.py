@@ -19,10 +19,10 @@ from structsvm_papk.data.ranking_data import Exclusions, check_policy, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
-from structsvm_papk.oracles.empirical_risk import CHUNK_ROWS, EmpiricalRisk
-from structsvm_papk.solvers.oracle import Cuts, Rounding
-from structsvm_papk.surrogates.base import Avg, Ramp
-from structsvm_papk.surrogates.majorants import check_majorant, majorant
+from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk
+from structsvm_papk.oracles.starts import optimum_nearby
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Rounding
+from structsvm_papk.surrogates.convex import Avg
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def summarise(data, needed, setting="k", user_weight=None):
     return used, Summary(data.n_features, exclusions, first, *lists)
 
 
-class PartitionedRisk:
+class PartitionedRisk(BlockOracle, MajorisedOracle):
     """An oracle like `EmpiricalRisk`, over partitions that someone else holds.
 
     Parameters
@@ -128,7 +128,7 @@ class PartitionedRisk:
         check_policy(policy)
         if n_blocks < 1:
             raise InputError("n_blocks must be at least 1")
-        self.surrogate, self.parts = surrogate, parts
+        self.surrogate, self.convex, self.parts = surrogate, surrogate.convex, parts
         self.exclusions = _joined([each.exclusions for each in parts.summaries])
         if not self.exclusions.n_used:
             raise InputError(f"no user can be used: {self.exclusions}")
@@ -141,10 +141,8 @@ class PartitionedRisk:
         self.n_features = widths.pop()
         self._split(n_blocks)
 
-    @property
-    def convex(self):
-        """Whether the surrogate is convex."""
-        return self.surrogate.convex
+    def __str__(self):
+        return f"surrogate {self.surrogate.name!r}"
 
     @property
     def data(self):
@@ -181,11 +179,6 @@ class PartitionedRisk:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
         parts = (each.fingerprint for each in self._used)
         return fingerprint_of(*self.surrogate.settings(), *parts)
-
-    def __call__(self, w):
-        """Return ``R(w)`` and a subgradient of shape (n_features,)."""
-        values, subgradients = self.blocks(w)
-        return values.sum(), subgradients.sum(axis=0)
 
     def blocks(self, w):
         """Return the value and a subgradient of each block's share of the risk.
@@ -248,7 +241,7 @@ class PartitionedRisk:
         """
         return _PartitionedMajorant(self, self._checked(w), kind)
 
-    def starts(self, alpha, names=("zero", "avg")):
+    def starts(self, alpha, names=None):
         """Starting points by name for solvers of non-convex risks: zero, and Avg's optimum to 1%.
 
         Raises
@@ -260,6 +253,7 @@ class PartitionedRisk:
             "zero": lambda: np.zeros(self.n_features),
             "avg": lambda: self._convex_optimum(alpha),
         }
+        names = tuple(makers) if names is None else names
         unknown = [name for name in names if name not in makers]
         if unknown:
             raise InputError(
@@ -295,11 +289,9 @@ class PartitionedRisk:
         return partial(_blocks, surrogate=self.surrogate, w=w)
 
     def _convex_optimum(self, alpha):
-        from structsvm_papk.solvers.cutting_plane import CuttingPlane
-
         avg = copy.copy(self)
-        avg.surrogate = Avg(self.surrogate.k, self.surrogate.depth)
-        return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
+        avg.surrogate, avg.convex = Avg(self.surrogate.k, self.surrogate.depth), True
+        return optimum_nearby(avg, alpha)
 
     def _checked(self, w):
         w = np.ascontiguousarray(w, dtype=np.float64)
@@ -311,14 +303,14 @@ class PartitionedRisk:
 class _PartitionedMajorant(PartitionedRisk):
     """A convex risk that is nowhere below another one and tight at one point."""
 
-    convex = True
-
     def __init__(self, risk, at, kind):
-        check_majorant(risk.surrogate, kind)
-        vars(self).update(vars(risk))
+        risk.surrogate.check_majorant(kind)
+        super().__init__(risk.surrogate, risk.parts, n_blocks=risk.n_blocks)
+        self._shares, self._block_of = risk._shares, risk._block_of
+        self.convex = True
         self._at, self._kind = at, kind
-        most = max(int(each.positives[0].max()) for each in self._used)
-        self.exact = isinstance(risk.surrogate, Ramp) and most <= risk.surrogate.k
+        n_pos = np.concatenate([each.positives[0] for each in self._used])
+        self.exact = risk.surrogate.is_its_majorant(n_pos)
 
     def fingerprint(self):
         """SHA-256 that tells this majorant from those at other points, and from the risk."""
@@ -335,13 +327,14 @@ class _PartitionedMajorant(PartitionedRisk):
 
 def _blocks(data, n_blocks, n_threads, *, surrogate, w):
     """Values, slopes, intercepts and errors of each block of one partition's risk."""
-    risk = EmpiricalRisk(surrogate, data, "cap", n_blocks, n_threads)
+    risk = ListRisk(surrogate, data, "cap", n_blocks, n_threads)
     return risk.tangents(risk.scores(w))
 
 
 def _majorant_blocks(data, n_blocks, n_threads, *, surrogate, w, at, kind):
     """The same for the majorant at a point."""
-    frozen = majorant(EmpiricalRisk(surrogate, data, "cap", 1, n_threads), at, kind).surrogate
+    scores = ListRisk(surrogate, data, "cap", 1, n_threads).scores(at)
+    frozen = surrogate.majorant(scores, data.indptr, data.n_pos, kind)
     return _blocks(data, n_blocks, n_threads, surrogate=frozen, w=w)
 
 

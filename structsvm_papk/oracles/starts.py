@@ -2,12 +2,12 @@
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
 
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.surrogates.base import Avg
+from structsvm_papk.surrogates.convex import Avg
+from structsvm_papk.surrogates.logistic import logistic_loss
 
 NAMES = ("zero", "avg", "logistic", "centred_logistic")
 _RIDGE = 1e-4
@@ -36,9 +36,12 @@ def warm_starts(risk, alpha, names=NAMES):
     InputError
         Unknown name.
     """
+    avg = Avg(risk.surrogate.k, risk.surrogate.depth)
     makers = {
         "zero": lambda: np.zeros(risk.n_features),
-        "avg": lambda: _convex_optimum(risk, alpha),
+        "avg": lambda: optimum_nearby(
+            ListRisk(avg, risk.data, "cap", n_threads=risk.n_threads), alpha
+        ),
         "logistic": lambda: logistic_regression(risk.data),
         "centred_logistic": lambda: logistic_regression(risk.data, centred=True),
     }
@@ -48,10 +51,9 @@ def warm_starts(risk, alpha, names=NAMES):
     return {name: makers[name]() for name in names}
 
 
-def _convex_optimum(risk, alpha):
-    surrogate = Avg(risk.surrogate.k, risk.surrogate.depth)
-    avg = EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
-    return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
+def optimum_nearby(risk, alpha):
+    """The optimum of a convex risk, to a gap of 1%."""
+    return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(risk).w
 
 
 def logistic_regression(data, centred=False, ridge=_RIDGE, max_iter=_STEPS):
@@ -90,10 +92,10 @@ class _LogisticLoss:
     def __call__(self, point):
         w, intercept = point[:-1], point[-1]
         margin = self.sign * (self._centre(self.data.scores(w)) + intercept)
-        slope = -self.weight * self.sign * expit(-margin)
+        loss, slope = logistic_loss(margin, self.weight)
+        slope *= self.sign
         gradient = self.data.pullback(self._centre(slope)) + self.ridge * w
-        loss = self.weight @ np.logaddexp(0.0, -margin) + self.ridge / 2 * (w @ w)
-        return loss, np.append(gradient, slope.sum())
+        return loss + self.ridge / 2 * (w @ w), np.append(gradient, slope.sum())
 
     def _centre(self, values):
         """Less the user's mean: a symmetric projection, so its own transpose."""

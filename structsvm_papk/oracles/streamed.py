@@ -15,7 +15,7 @@ from numba import njit
 from structsvm_papk.data.partitions import cut_users, scan_users
 from structsvm_papk.data.ranking_data import RankingData, _refuse_non_finite
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.oracles.empirical_risk import users_needed
+from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 
 _PARTS_IN_BUDGET = 12

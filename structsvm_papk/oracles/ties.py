@@ -17,7 +17,7 @@ from itertools import islice
 
 import numpy as np
 
-from structsvm_papk.surrogates.majorants import Majorant, latent
+from structsvm_papk.oracles.majorants import Majorant
 
 _NEAR = 1e-3  # scores that differ by less tie, as w is not exact either; a margin is 1
 _DIRECTIONS = 8  # directions that are looked at, for each majorant that may be tried
@@ -108,4 +108,5 @@ class _Ties:
         return Majorant(self._surrogate(v), self.risk)
 
     def _surrogate(self, v):
-        return latent(self.risk, self._ahead(v)[0])
+        data = self.risk.data
+        return self.risk.surrogate.majorant(self._ahead(v)[0], data.indptr, data.n_pos)

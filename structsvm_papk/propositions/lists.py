@@ -10,7 +10,7 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 
-from structsvm_papk.surrogates.base import make_surrogate
+from structsvm_papk.surrogates import make_surrogate
 
 TOL = 1e-9
 

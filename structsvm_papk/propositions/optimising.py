@@ -15,7 +15,7 @@ from structsvm_papk.datasets.margin_conditions import margin_lists
 from structsvm_papk.margins import CONDITIONS, find_scorer
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.surrogates.base import make_surrogate
+from structsvm_papk.surrogates import make_surrogate
 
 SLACK = 1e-3  # alpha/2 |w_m|^2 as a share of the smallest positive mean risk
 

@@ -26,10 +26,10 @@ from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates.base import make_surrogate
+from structsvm_papk.surrogates import make_surrogate
 
 if TYPE_CHECKING:
-    from structsvm_papk.surrogates.base import Surrogate
+    from structsvm_papk.surrogates import Surrogate
 
 _SOLVERS: dict[str, Any] = {
     "cutting_plane": CuttingPlane,

@@ -21,7 +21,7 @@ from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.ranker import PAPKRanker, Setting, make_solver, refuse_deeper_than_all
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.surrogates.base import SURROGATES
+from structsvm_papk.surrogates import SURROGATES
 
 SELECTIONS = ("best", "1se")
 _ALPHAS = (1e-2, 1e-3, 1e-4)  # for features of unit variance within users

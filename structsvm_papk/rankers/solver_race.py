@@ -11,7 +11,7 @@ from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.ranker import make_solver
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.surrogates.base import make_surrogate
+from structsvm_papk.surrogates import make_surrogate
 
 ETAS = (0.01, 0.1, 1.0)  # which one is best depends on the data: none of them is tuned
 

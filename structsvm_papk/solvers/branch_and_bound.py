@@ -3,25 +3,26 @@
     minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R >= 0, not convex, few features
 
 Where the optimum can be follows from a known value: ``alpha/2 ||w||^2 <= F(w) <= F(w')``. That cube
-is cut into boxes; the oracle answers ``boxes().bounds(alpha, low, high)`` with a lower bound over
-each box, rounding included, its value at the centre and where to cut. A box is dropped when its
-bound shows that nothing in it is better than the best known point by more than the tolerance. The
-smallest bound that remains is a lower bound of F at any time. Better points come from `CCCP`,
-started at the centres.
+is cut into boxes; the oracle answers ``bounds(alpha, low, high)`` with a lower bound over each box,
+rounding included, its value at the centre and where to cut. A box is dropped when its bound shows
+that nothing in it is better than the best known point by more than the tolerance. The smallest
+bound that remains is a lower bound of F at any time. Better points come from `CCCP`, started at the
+centres.
 
-The choice of the positives and of the clipped pairs is never branched on: within a small box it is
-decided, and a box has few choices left long before it is small.
+What the risk chooses, such as which pairs are clipped, is never branched on: within a small box it
+is decided, and a box has few choices left long before it is small.
 """
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
-from structsvm_papk._types import Array, Callback, Oracle
-from structsvm_papk.errors import InputError
+from structsvm_papk._types import Array, Callback
+from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.oracle import BoxedOracle, Oracle
 from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.run import Run
 
 _BATCH = 256
 _SHARE = 8  # at least one of so many open boxes is cut in a round
@@ -30,7 +31,25 @@ _WIDER = 1 + 1e-9  # the cube, for the rounding of the objective that it is made
 
 
 @dataclass(frozen=True)
-class GlobalRamp:
+class BoxProgress(Progress):
+    """One round of branch and bound.
+
+    `data_passes` counts the evaluations of the local searches, and there are no cuts.
+
+    Attributes
+    ----------
+    n_open : int
+        Boxes in which the optimum may be.
+    n_boxes : int
+        Boxes that were bounded so far.
+    """
+
+    n_open: int = 0
+    n_boxes: int = 0
+
+
+@dataclass(frozen=True)
+class BranchAndBound:
     """Certified global minimiser of ``alpha/2 ||w||^2 + R(w)``, for few features.
 
     Parameters
@@ -57,8 +76,7 @@ class GlobalRamp:
 
     def __post_init__(self) -> None:
         CCCP(self.alpha, self.tol, time_limit=self.time_limit)  # checks them
-        if self.max_boxes < 1:
-            raise InputError(f"max_boxes must be at least 1, got {self.max_boxes!r}")
+        check_number("max_boxes", self.max_boxes, least=1)
 
     def solve(
         self,
@@ -71,12 +89,12 @@ class GlobalRamp:
 
         Parameters
         ----------
-        oracle : EmpiricalRisk of Ramp or ClippedRamp, or any with `boxes` and what `CCCP` needs
+        oracle : BoxedOracle
+            Such as the `EmpiricalRisk` of Ramp or ClippedRamp.
         w_init : ndarray or dict of str to ndarray, optional
             Starts for the first local search; by default the oracle's.
         callback : callable, optional
-            Called with a `Progress` after every round (`n_cuts` counts the open boxes,
-            `data_passes` all boxes so far); a true return value stops the solver.
+            Called with a `BoxProgress` after every round; a true return value stops the solver.
         warm_start : SolverResult, optional
             Its point is the start of the local search.
 
@@ -88,36 +106,39 @@ class GlobalRamp:
         Raises
         ------
         InputError
-            The problem is too large, said before anything is solved; or a start does not fit.
+            The risk has no bounds over boxes, or too many features or rows for them, said before
+            anything is solved; or a start does not fit.
         """
-        if not hasattr(oracle, "boxes"):
-            raise InputError("GlobalRamp needs an oracle with bounds over boxes; this has none")
-        boxes = oracle.boxes()
-        run = _Run(self, oracle, boxes, callback)
-        try:
-            status = run.loop(w_init, warm_start)
-        except KeyboardInterrupt:
-            if run.w is None:
-                raise
-            status = Status.INTERRUPTED
-        return run.result(status)
+        if not isinstance(oracle, BoxedOracle):
+            raise InputError("branch and bound needs an oracle with bounds over boxes")
+        origin = np.zeros((1, oracle.n_features))
+        oracle.bounds(self.alpha, origin, origin)  # refuses what is too large
+        return _Run(self, oracle, w_init, warm_start, callback).solve()
 
 
-class _Run:
+GlobalRamp = BranchAndBound  # by the name of what it is for
+
+
+class _Run(Run[SolverResult]):
     """State of one search: the best point, the open boxes, the smallest bound of dropped ones."""
 
-    def __init__(self, config, oracle, boxes, callback):
-        self.config, self.oracle, self.boxes, self.callback = config, oracle, boxes, callback
-        self.started = time.perf_counter()
+    def __init__(self, config, oracle, w_init, warm_start, callback):
+        super().__init__(config, callback)
+        self.oracle, self.w_init, self.warm_start = oracle, w_init, warm_start
         self.w, self.objective, self.dropped = None, np.inf, np.inf
-        self.n_boxes, self.history = 0, []
+        self.bound, self.n_boxes = np.zeros(1), 0  # R >= 0 everywhere
 
-    def loop(self, w_init, warm_start):
+    def has_point(self):
+        return self.w is not None
+
+    def begin(self):
         limit = self.config.time_limit
         # ties are left to the boxes, which look everywhere
         local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4, max_ties=0)
-        self._take(local.solve(self.oracle, w_init, warm_start=warm_start))
+        self._take(local.solve(self.oracle, self.w_init, warm_start=self.warm_start))
         self._open_cube()
+
+    def loop(self):
         next_search = 1
         while True:
             status = self._record_and_judge()
@@ -131,7 +152,7 @@ class _Run:
                 next_search *= 2
             self._drop()
 
-    def result(self, status):
+    def result(self, status, notes):
         if status is Status.CONVERGED and not self.w.any():
             status = Status.DEGENERATE
         return SolverResult(
@@ -141,6 +162,7 @@ class _Run:
             status,
             tuple(self.history),
             self.config.alpha,
+            notes=notes,
         )
 
     def _open_cube(self):
@@ -158,7 +180,7 @@ class _Run:
         middle = (self.low[cut, f] + self.high[cut, f]) / 2
         low, high = np.tile(self.low[cut], (2, 1)), np.tile(self.high[cut], (2, 1))
         high[rows, f], low[n + rows, f] = middle, middle
-        bound, centre, split = self.boxes.bounds(self.config.alpha, low, high)
+        bound, centre, split = self.oracle.bounds(self.config.alpha, low, high)
         bound = np.maximum(bound, np.tile(self.bound[cut], 2))
         self.n_boxes += 2 * n
         self.low, self.high = np.vstack([self.low[rest], low]), np.vstack([self.high[rest], high])
@@ -169,14 +191,14 @@ class _Run:
     def _search_from(self, w, value):
         """Descend from a point that is better than the best, or whose box may be."""
         if value < self.objective:
-            limit, seconds = self.config.time_limit, time.perf_counter() - self.started
-            left = None if limit is None else max(limit - seconds, 1e-3)
+            left = self.seconds_left()
             local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False, max_ties=0)
             self._take(local.solve(self.oracle, w))
 
-    def _take(self, found):
-        if found.objective < self.objective:
-            self.w, self.objective = found.w, found.objective
+    def _take(self, result):
+        self.passes += result.data_passes
+        if result.objective < self.objective:
+            self.w, self.objective = result.w, result.objective
 
     def _drop(self):
         keep = self.bound < self.objective - self.config.tol * max(self.objective, RISK_SCALE)
@@ -189,23 +211,22 @@ class _Run:
         return min(self.dropped, self.objective, self.bound.min(initial=np.inf))
 
     def _record_and_judge(self):
-        config, seconds = self.config, time.perf_counter() - self.started
-        lower = float(self._lower_bound())
-        progress = Progress(
+        config, lower = self.config, float(self._lower_bound())
+        progress = BoxProgress(
             len(self.history) + 1,
-            seconds,
-            self.n_boxes,
+            self.seconds(),
+            self.passes,
             float(self.objective),
             lower,
-            self.bound.size,
+            n_cuts=0,
+            n_open=self.bound.size,
+            n_boxes=self.n_boxes,
         )
-        self.history.append(progress)
-        stop = self.callback is not None and self.callback(progress)
+        stop = self.record(progress)
         if not self.bound.size or relative_gap(self.objective, lower) <= config.tol:
             return Status.CONVERGED
         if stop:
             return Status.STOPPED
         if self.bound.size > config.max_boxes:
             return Status.MAX_ITER
-        late = config.time_limit is not None and seconds >= config.time_limit
-        return Status.TIME_LIMIT if late else None
+        return Status.TIME_LIMIT if self.late() else None

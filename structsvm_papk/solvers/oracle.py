@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
+from structsvm_papk.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ class Oracle(ABC):
     ----------
     n_features : int
         Length of w.
+    n_blocks : int
+        Cuts that one evaluation gives.
     convex : bool
         Whether R is convex. The cuts of a risk that is not are no lower bounds.
     exact : bool
@@ -92,6 +95,7 @@ class Oracle(ABC):
     """
 
     n_features: int
+    n_blocks: int = 1
     convex: bool = True
     exact: bool = False
     notes: tuple[str, ...] = ()
@@ -121,6 +125,10 @@ class Oracle(ABC):
         """The same risk with about `n_blocks` cuts an evaluation; by default a single block."""
         return _OneBlock(self)
 
+    def reuse(self, previous: Any, cuts: tuple[Array, Array, Array]) -> Any:
+        """Of a majorant: the cuts of an earlier one that hold for this one; None for none."""
+        return None
+
 
 class BlockOracle(Oracle):
     """A risk that is the sum of blocks, each with a cut of its own.
@@ -129,12 +137,10 @@ class BlockOracle(Oracle):
 
     Attributes
     ----------
-    n_blocks : int
     layout : str or None
         What tells this division into blocks from others with as many.
     """
 
-    n_blocks: int
     layout: str | None = None
 
     @abstractmethod
@@ -150,10 +156,6 @@ class BlockOracle(Oracle):
         """The cuts of an evaluation at w, one for each block."""
         values, slopes = self.blocks(w)
         return Cuts(float(values.sum()), slopes, values - slopes @ w, w)
-
-    def reuse(self, previous: BlockOracle, cuts: tuple[Array, Array, Array]) -> Any:
-        """Of a majorant: the cuts of an earlier one that hold for this one; None for none."""
-        return None
 
 
 class LineOracle(BlockOracle):
@@ -176,10 +178,10 @@ class MajorisedOracle(Oracle):
     """A risk with convex majorants, for the convex-concave procedure."""
 
     @abstractmethod
-    def majorant(self, w: Array, kind: str) -> BlockOracle:
+    def majorant(self, w: Array, kind: str) -> Oracle:
         """A convex risk that is nowhere below this one and tight at w."""
 
-    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[BlockOracle]:
+    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[Oracle]:
         """Majorants at w with ties broken otherwise, at most `limit`; by default none."""
         return iter(())
 
@@ -199,8 +201,8 @@ class BoxedOracle(MajorisedOracle):
 class _Plain(Oracle):
     """A callable with `n_features`."""
 
-    def __init__(self, function: Any) -> None:
-        self.n_features, self._function = int(function.n_features), function
+    def __init__(self, function: Any, n_features: int) -> None:
+        self._function, self.n_features = function, n_features
 
     def __call__(self, w: Array) -> tuple[float, Array]:
         value, subgradient = self._function(w)
@@ -210,10 +212,9 @@ class _Plain(Oracle):
 class _OneBlock(BlockOracle):
     """A risk seen as one block."""
 
-    n_blocks = 1
-
     def __init__(self, oracle: Oracle) -> None:
-        self._oracle, self.n_features, self.convex = oracle, oracle.n_features, oracle.convex
+        self._oracle, self.n_features = oracle, oracle.n_features
+        self.convex, self.exact = oracle.convex, oracle.exact
 
     def __str__(self) -> str:
         return str(self._oracle)
@@ -227,5 +228,22 @@ class _OneBlock(BlockOracle):
 
 
 def as_oracle(given: Any) -> Oracle:
-    """An `Oracle`, or a plain callable with `n_features` taken as one."""
-    return given if isinstance(given, Oracle) else _Plain(given)
+    """An `Oracle`, or a plain callable with `n_features` taken as one.
+
+    Raises
+    ------
+    InputError
+        It is neither.
+    """
+    if isinstance(given, Oracle):
+        return given
+    try:
+        n_features = int(given.n_features)
+    except (AttributeError, TypeError, ValueError):
+        n_features = -1
+    if n_features < 0 or not callable(given):
+        raise InputError(
+            f"a {type(given).__name__} is no oracle: a solver needs an `Oracle` (see "
+            "structsvm_papk.solvers.oracle) or a callable w -> (value, slope) with `n_features`"
+        )
+    return _Plain(given, n_features)

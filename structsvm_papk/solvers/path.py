@@ -1,23 +1,26 @@
 """Regularisation paths: one problem at many alphas, each solved from what the last one left."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._types import Array, Callback, Oracle
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.keeping import CheckpointStore
+from structsvm_papk.solvers.oracle import Oracle
+from structsvm_papk.solvers.result import SolverResult
 
 
 def alpha_path(
     oracle: Oracle,
     alphas: ArrayLike,
-    solver: Any,
+    solver: CuttingPlane,
     w_init: Array | None = None,
     callback: Callback | None = None,
-    checkpoint: Any | None = None,
-) -> list[Any]:
+    checkpoint: CheckpointStore | None = None,
+) -> list[SolverResult | None]:
     """Solve ``alpha/2 ||w||^2 + R(w)`` for every alpha, from the largest to the smallest.
 
     Cuts are lower bounds of R, so they hold for every alpha: each solve starts with those that
@@ -52,7 +55,8 @@ def alpha_path(
     if not alphas.size:
         raise InputError("alpha_path needs at least one alpha")
     solvers = [replace(solver, alpha=float(alpha)) for alpha in alphas]
-    results, last = [None] * alphas.size, None
+    results: list[SolverResult | None] = [None] * alphas.size
+    last: SolverResult | None = None
     for i in np.argsort(-alphas, kind="stable"):
         start = w_init if last is None else None
         part = checkpoint and checkpoint.part(f"alpha-{solvers[i].alpha!r}")

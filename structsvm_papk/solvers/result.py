@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -36,6 +37,11 @@ class Status(StrEnum):
         """One sentence for people."""
         return _SENTENCES[self]
 
+    @property
+    def is_final(self) -> bool:
+        """Whether the solver ended by itself: under the same limits there is nothing left to do."""
+        return self not in _BROKEN_OFF
+
 
 _SENTENCES = {
     Status.CONVERGED: "Converged: the certified gap is within the tolerance.",
@@ -63,6 +69,8 @@ _SENTENCES = {
     ),
     Status.FINISHED: "Finished the requested number of iterations; the method has no certificate.",
 }
+
+_BROKEN_OFF = frozenset({Status.INTERRUPTED, Status.STOPPED, Status.FAILED, Status.INCONSISTENT})
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,8 @@ class SolverResult:
         ``(n_blocks, layout of the blocks, fingerprint of the risk)``: tells whether `cuts` belong
         to a risk. For an oracle without a fingerprint the last is a subgradient of R at w = 0.
         Without it nothing is checked: whoever hands the cuts over vouches for them.
+    extra : mapping of str to number or ndarray
+        In checkpoints only: what else the solver needs to go on from here, and nobody else reads.
     """
 
     w: np.ndarray
@@ -139,6 +149,7 @@ class SolverResult:
     cuts: tuple | None = field(default=None, repr=False)
     notes: tuple = ()
     problem: tuple | None = field(default=None, repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def gap(self) -> float:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from structsvm_papk._types import Array, Callback, Oracle
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
-from structsvm_papk.files.checkpoint import opened, pack_history, take, unpack_history
-from structsvm_papk.solvers._trace import best_so_far
+from structsvm_papk.solvers.keeping import CheckpointStore, finite_start, numbers, opened, vector
+from structsvm_papk.solvers.oracle import Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
+from structsvm_papk.solvers.run import Run
 
 KEEP = ("best", "last", "average")
 _SEEDS_OF_STARTS = 1 << 20
-_STATE = {"w": "w", "best_w": "w", "total": "w"} | dict.fromkeys(
-    ("best", "n_total", "passes"), "number"
-)
+_NUMBERS = ("n_steps", "n_total", "passes")  # what a checkpoint keeps beside vectors
 
 
 @dataclass(frozen=True)
@@ -84,13 +82,13 @@ class SubgradientDescent:
         w_init: Array | None = None,
         callback: Callback | None = None,
         warm_start: SolverResult | None = None,
-        checkpoint: Any | None = None,
+        checkpoint: CheckpointStore | None = None,
     ) -> SolverResult:
         """Run the steps.
 
         Parameters
         ----------
-        oracle : callable with `n_features`
+        oracle : Oracle, or any callable with `n_features`
             ``oracle(w) -> (value, subgradient)``.
         w_init : ndarray of shape (n_features,), optional
             Start instead of the configured one.
@@ -116,17 +114,15 @@ class SubgradientDescent:
             w_init = warm_start.w
         # an average is over the second half of the steps: another number is another run
         half = {"average_from": self.max_iter // 2} if self.keep == "average" else {}
+        oracle = as_oracle(oracle)
+        w = self._start(oracle.n_features, w_init)
         with opened(checkpoint, self, oracle, **half) as keeper:
-            run = _Run(self, oracle, self._start(oracle.n_features, w_init), callback, keeper)
-            return best_so_far(run)
+            return _Run(self, oracle, w, callback, keeper).solve()
 
     def _start(self, n_features, w_init):
         if w_init is None:
             return self._project(self.start_scale * normal_start(n_features, self.seed))
-        w = np.array(w_init, dtype=np.float64)
-        if w.shape != (n_features,) or not np.isfinite(w).all():
-            raise InputError(f"w_init must be a finite vector of length {n_features}")
-        return self._project(w)
+        return self._project(finite_start(w_init, n_features, "w_init"))
 
     def _project(self, w):
         if self.radius is None:
@@ -143,67 +139,66 @@ def normal_start(n_features: int, seed: int) -> Array:
     return np.random.default_rng(_SEEDS_OF_STARTS + seed).standard_normal(n_features)
 
 
-class _Run:
+class _Run(Run[SolverResult]):
     """State of one descent."""
 
     def __init__(self, config, oracle, w, callback, keeper):
-        self.config, self.oracle, self.w, self.callback = config, oracle, w, callback
-        self.keeper = keeper
-        self.started = time.perf_counter()
+        super().__init__(config, callback, keeper)
+        self.oracle, self.w = oracle, w
         self.best_w, self.best = None, np.inf
         self.total, self.n_total = np.zeros_like(w), 0
-        self.passes = 0
-        self.history = []
-        self.saved = None  # the state after the last whole step
-        if keeper is not None and keeper.state is not None:
-            with keeper.taking() as state:
-                self._go_on(state)
+        self.n_steps = 0
+
+    def has_point(self):
+        return self.best_w is not None
+
+    def begin(self):
+        pass  # the first step evaluates the start
 
     def loop(self):
         config = self.config
-        if self.keeper is not None and self.keeper.status is not None:
-            return self.keeper.status
-        for t in range(len(self.history), config.max_iter):
-            objective, gradient = self._evaluate(self.w)
-            if objective < self.best or (config.keep == "last" and self.best_w is not None):
-                self.best_w, self.best = self.w, objective
-            if t >= config.max_iter // 2:
-                self.total, self.n_total = self.total + self.w, self.n_total + 1
-            status = self._record()
-            self.w = config._project(self.w - config.eta / np.sqrt(t + 1) * gradient)
-            self._keep()
-            if status is not None:
-                return status
+        while self.n_steps < config.max_iter:
+            stop = self._step()
+            if stop:
+                return Status.STOPPED
+            if self.late():
+                return Status.TIME_LIMIT
+            self.keeper.offer(self.snapshot)
         if config.keep == "average":
             w = self.total / self.n_total
             self.best_w, self.best = w, self._evaluate(w)[0]
             self._record()
-            self._keep()
         return Status.FINISHED
 
-    def _keep(self):
-        if self.keeper is None:
-            return
-        self.saved = {name: getattr(self, name) for name in _STATE}
-        self.saved |= {"seconds": self.history[-1].seconds, "n_iter": len(self.history)}
-        if self.keeper.due():
-            self.keeper.save(self._state())
+    def _step(self):
+        config, t = self.config, self.n_steps
+        objective, gradient = self._evaluate(self.w)
+        if objective < self.best or (config.keep == "last" and self.best_w is not None):
+            self.best_w, self.best = self.w, objective
+        total, n_total = self.total, self.n_total
+        if t >= config.max_iter // 2:
+            total, n_total = total + self.w, n_total + 1
+        w = config._project(self.w - config.eta / np.sqrt(t + 1) * gradient)
+        # at once, so that a step that is interrupted is taken again as a whole
+        self.w, self.total, self.n_total, self.n_steps = w, total, n_total, t + 1
+        return self._record()
 
-    def _state(self):
-        history = self.history[: self.saved["n_iter"]]
-        return {**self.saved, "history": pack_history(history)}
+    def snapshot(self):
+        extra = {name: getattr(self, name) for name in ("w", "total", *_NUMBERS)}
+        return replace(self.result(Status.INTERRUPTED, ()), extra=extra)
 
-    def _go_on(self, state):
-        take(self, state, _STATE, w=self.w.size)
-        self.history = unpack_history(state["history"])
-        self.started = time.perf_counter() - float(state["seconds"])
-        self._keep()
+    def resume(self, kept):
+        state, size = numbers(kept.extra, _NUMBERS), self.w.size
+        self.w, self.total = (vector(kept.extra, name, size) for name in ("w", "total"))
+        if kept.w.shape != (size,):
+            raise ValueError(f"the best point has shape {kept.w.shape}")
+        steps = len(self.history)  # and one more where a step was broken off
+        if not 0 <= state["n_total"] <= state["n_steps"] <= steps + 1 <= state["passes"] + 1:
+            raise ValueError("the steps are not those of the history")
+        self.__dict__ |= state
+        self.best_w, self.best = kept.w, kept.objective
 
-    def result(self, status, *notes):
-        if self.keeper is not None:
-            if self.saved is not None and status is not self.keeper.status:
-                self.keeper.save(self._state(), status)
-            notes = (*notes, *self.keeper.notes)
+    def result(self, status, notes):
         return SolverResult(
             self.best_w,
             float(self.best),
@@ -225,12 +220,5 @@ class _Run:
         return alpha / 2 * (w @ w) + value, alpha * w + subgradient
 
     def _record(self):
-        seconds = time.perf_counter() - self.started
-        progress = Progress(
-            len(self.history) + 1, seconds, self.passes, float(self.best), -np.inf, 0
-        )
-        self.history.append(progress)
-        if self.callback is not None and self.callback(progress):
-            return Status.STOPPED
-        limit = self.config.time_limit
-        return Status.TIME_LIMIT if limit is not None and seconds >= limit else None
+        seconds, iteration = self.seconds(), len(self.history) + 1
+        return self.record(Progress(iteration, seconds, self.passes, float(self.best), -np.inf, 0))

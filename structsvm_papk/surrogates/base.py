@@ -1,4 +1,4 @@
-"""The surrogates of the pAp@k risk, as functions of the scores of each user's list.
+"""What a surrogate of the pAp@k risk is: a function of the scores of each user's list.
 
 Notation: one user has positives ``p_(1) >= p_(2) >= ..`` and negatives ``q_(1) >= q_(2) >= ..``
 in decreasing score, ``beta = min(n_pos, k)`` and ``(z)_+ = max(z, 0)``. The training *depth* says
@@ -12,16 +12,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import _kernels
+from structsvm_papk.surrogates.list_terms import ListTerms
 
+if TYPE_CHECKING:
+    from structsvm_papk.surrogates.majorants import MajorantSurrogate
+
+KINDS = ("latent", "mixed", "linearised")  # of majorants
 _ALL = np.inf  # depth of lists of which every negative counts
 
 
@@ -58,6 +62,11 @@ class Surrogate(ABC):
         Whether the value depends on a list's negatives through the m highest only, and on its
         positives through the min(n_pos, k) lowest only: then solvers need not score the others
         (`structsvm_papk.oracles.short_lists`).
+    majorised : bool
+        Whether it has `majorant`: then CCCP solves it.
+    boxed, clipped : bool
+        Whether its risk can be bounded over boxes of w (`structsvm_papk.oracles.boxes`), and
+        whether a pair costs at most 1.
     shift_invariant : bool
         Whether the value stays the same when one number is added to all scores of a user: then
         columns with large offsets are read as differences within the user (`origins`).
@@ -67,6 +76,9 @@ class Surrogate(ABC):
     depth: int | float | None = None
     name: ClassVar[str]
     convex: ClassVar[bool] = True
+    majorised: ClassVar[bool] = False
+    boxed: ClassVar[bool] = False
+    clipped: ClassVar[bool] = False
     top_negatives_only: ClassVar[bool] = False
     low_positives_only: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
@@ -89,6 +101,10 @@ class Surrogate(ABC):
     def negatives_needed(self) -> int:
         """Negatives a user needs so that the depth is not capped: the depth, or k for a share."""
         return self.k if self.depth is None or self.depth < 1 else int(self.depth)
+
+    def depth_of_list(self, n_neg: int) -> int:
+        """Negatives that count in a single list."""
+        return int(self.negatives_counted(np.array([n_neg]))[0])
 
     def on_counted_lists(self) -> Surrogate:
         """The same surrogate for lists that hold the counted negatives only."""
@@ -138,6 +154,52 @@ class Surrogate(ABC):
         """
         return 2.0 * n_pos / np.minimum(n_pos, self.k)
 
+    def list_terms(self, n_pos: int, n_neg: int) -> ListTerms | None:
+        """A single list's loss as a mean of its largest terms; by default none are known.
+
+        A subclass that evaluates something else than its parent has to say this anew.
+        """
+        return None
+
+    def check_majorant(self, kind: str) -> None:
+        """Refuse an unknown kind of majorant, and a surrogate without majorants.
+
+        Raises
+        ------
+        InputError
+        """
+        if kind not in KINDS:
+            raise InputError(f"unknown majorant {kind!r}; choose from {', '.join(KINDS)}")
+        if not self.majorised:
+            raise InputError(
+                f"surrogate {self.name!r} has no majorant here; CCCP is for 'ramp' and "
+                "'clipped_ramp'" + (", CuttingPlane for convex ones" if self.convex else "")
+            )
+
+    def majorant(
+        self, scores: Array, indptr: Array, n_pos: Array, kind: str = "latent"
+    ) -> MajorantSurrogate:
+        """A convex surrogate that is nowhere below this one, and tight at these scores.
+
+        Parameters
+        ----------
+        scores, indptr, n_pos
+            As for `value_and_subgradient`.
+        kind : {'latent', 'mixed', 'linearised'}
+            See `structsvm_papk.surrogates.majorants`.
+
+        Raises
+        ------
+        InputError
+            Unknown kind, or a surrogate without majorants.
+        """
+        self.check_majorant(kind)
+        raise NotImplementedError(f"surrogate {self.name!r} is majorised, and has no majorant")
+
+    def is_its_majorant(self, n_pos: Array) -> bool:
+        """Whether the majorants of lists with so many positives are the surrogate itself."""
+        return False
+
     @abstractmethod
     def evaluate(
         self,
@@ -152,23 +214,23 @@ class Surrogate(ABC):
         """Write values and subgradients of the users ``first <= u < last`` into the outputs."""
 
 
-class _Mean(Surrogate):
+class PairMean(Surrogate):
     """A surrogate in which pairs weigh 1 together: so do positives, and so do negatives."""
 
     shift_invariant = True
 
-    def steepness(self, n_pos: Array) -> Array:
+    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
         return np.full(np.shape(n_pos), 2.0)
 
 
-class _Segments(_Mean):
+class Segments(PairMean):
     """A surrogate that adds hinges over segments of the sorted positives."""
 
     top_negatives_only = True
     parts: ClassVar[np.ndarray]  # rows (which positives, margin)
     mean_over_all: ClassVar[bool] = False
 
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
         _kernels.segments(
             scores,
             indptr,
@@ -182,136 +244,6 @@ class _Segments(_Mean):
             values,
             coef,
         )
-
-
-class Avg(_Mean):
-    """``1/m sum_{j<=m} (1 - mean(p) + q_(j))_+``, equation (10). Convex.
-
-    No upper bound of the risk in general; it is where ``p_(beta) >= mean(p)``.
-    """
-
-    name = "avg"
-    top_negatives_only = True
-
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
-        _kernels.average(scores, indptr, n_pos, self.k, self.counted, first, last, values, coef)
-
-
-class Max(_Segments):
-    """``1/(beta m) sum_{i>n_pos-beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (24). Convex."""
-
-    name = "max"
-    low_positives_only = True
-    parts = np.array([(_kernels.BOTTOM, 1)])
-
-
-class TS(Surrogate):
-    """The tight structural surrogate, equation (14), solved exactly. Convex.
-
-    With ``t_i = p_(i) - 1[i <= beta]`` and ``t~`` its least-squares non-increasing regression,
-
-        TS = 1/(beta m) sum_{i<=n_pos} sum_{j<=m} (q_(j) - t~_i)_+
-
-    The maximising ordering is monotone in the score, and every row of it contributes
-    ``C(r) - r t_i`` with one common concave C; isotonic problems of that form are solved by the
-    least-squares regression. The paper's Algorithm 2 computes something else, see `TSAlg2`.
-    """
-
-    name = "ts"
-    top_negatives_only = True
-    shift_invariant = True
-
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
-        _kernels.tight_structural(
-            scores, indptr, n_pos, self.k, self.counted, first, last, values, coef
-        )
-
-
-class TSAlg2(_Segments):
-    """What the paper's Algorithm 2 computes for TS. Not convex; for comparisons only.
-
-    Its line 11 ranks the positives by the scores instead of by the ordering that is maximised:
-
-        1/(beta m) [ sum_{i<=beta} sum_{j<=m} (1 - p_(i) + q_(j))_+
-                     + sum_{i>beta} sum_{j<=m} (q_(j) - p_(i))_+ ]
-
-    Never below `TS`. With k = 1, one negative at 0 and positives (1, 0) and (0, 1) it is 0 and 0,
-    but 1/2 at the midpoint; cuts made from it are not valid.
-    """
-
-    name = "ts_alg2"
-    convex = False
-    parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
-
-    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
-        return 2.0 * n_pos / np.minimum(n_pos, self.k)
-
-
-class PAUC(_Segments):
-    """``1/(n_pos m) sum_{i<=n_pos} sum_{j<=m} (1 - p_(i) + q_(j))_+``. Convex.
-
-    The structural surrogate of the partial AUC over [0, m/n_neg] (Narasimhan and Agarwal, 2013).
-    """
-
-    name = "pauc"
-    parts = np.array([(_kernels.ALL, 1)])
-    mean_over_all = True
-
-
-class Ramp(_Segments):
-    """``1/(beta m) sum_{i<=beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (8).
-
-    Not convex where n_pos > k; an upper bound of the risk.
-    """
-
-    name = "ramp"
-    convex = False
-    parts = np.array([(_kernels.TOP, 1)])
-
-
-class ClippedRamp(_Mean):
-    """``1/(beta m) sum_{i<=beta} sum_{j<=m} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
-
-    Values in [0, 1], never below the risk, and equal to it once the scores are scaled up far
-    enough, ties included.
-    """
-
-    name = "clipped_ramp"
-    top_negatives_only = True
-    convex = False
-
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
-        _kernels.clipped_ramp(
-            scores, indptr, n_pos, self.k, self.counted, first, last, values, coef
-        )
-
-
-SURROGATES = {cls.name: cls for cls in (Avg, Max, TS, TSAlg2, PAUC, Ramp, ClippedRamp)}
-CONVEX = tuple(name for name, cls in SURROGATES.items() if cls.convex)
-
-
-def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surrogate:
-    """Return the surrogate called `name` at `k` and a training depth.
-
-    Parameters
-    ----------
-    name : {'avg', 'max', 'ts', 'ts_alg2', 'pauc', 'ramp', 'clipped_ramp'}
-    k : int
-        Number of recommended items.
-    depth : int, float or None
-        Negatives that count, see `Surrogate`.
-
-    Raises
-    ------
-    InputError
-        Unknown name, k that is not a whole number of at least 1, or a depth that is neither a
-        whole number of at least k nor a share between 0 and 1.
-    """
-    if name not in SURROGATES:
-        close = get_close_matches(str(name), SURROGATES, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"unknown surrogate {name!r}: choose from {', '.join(SURROGATES)}{hint}")
-    return SURROGATES[name](k, depth)
 
 
 def _checked_depth(depth, k):

@@ -34,193 +34,68 @@ Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006 
 Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 import numpy as np
 
-from structsvm_papk.errors import InputError
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.solvers.oracle import Rounding
+from structsvm_papk._types import Array
 from structsvm_papk.surrogates import _majorant_kernels as kernels
-from structsvm_papk.surrogates.base import ClippedRamp, Ramp, Surrogate
-
-KINDS = ("latent", "mixed", "linearised")
+from structsvm_papk.surrogates.base import Surrogate
 
 
-def majorant(risk, w, kind="latent"):
-    """Return the majorant of a Ramp or ClippedRamp risk at w, tight there.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MajorantSurrogate(Surrogate):
+    """A convex surrogate that holds what was frozen at a point, for these lists only."""
 
-    Parameters
+    shift_invariant = True
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
+
+    def selection(self) -> Array:
+        """What is frozen beside the linear term, by position: one row for each kind of entry."""
+        raise NotImplementedError
+
+    def changed_positions(self, other: MajorantSurrogate) -> Array:
+        """Positions where what is frozen beside the linear term differs, as 0 and 1."""
+        return (self.selection() != other.selection()).any(axis=0).astype(np.int64)
+
+    def linear_term(self) -> LinearTerm | None:
+        """The linear term, which is part of the value; by default none."""
+        return None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FrozenHinges(MajorantSurrogate):
+    """Hinges of marked positives against the m best negatives, plus a linear term. Convex.
+
+    Attributes
     ----------
-    risk : EmpiricalRisk
-    w : ndarray of shape (n_features,)
-    kind : {'latent', 'mixed', 'linearised'}
-
-    Returns
-    -------
-    Majorant
-
-    Raises
-    ------
-    InputError
-        Another surrogate, or an unknown kind.
+    rows : ndarray of bool, shape (n_positions,)
+        The marked positives.
+    linear : ndarray of shape (n_positions,)
+        Coefficients of the linear term in the scores.
+    constants : ndarray of shape (n_users,)
+    rest_at_zero : bool
+        Whether the hinges at margin 0 of all but the beta best positives are added.
     """
-    check_majorant(risk.surrogate, kind)
-    scores = risk.scores(w)
-    if kind == "latent":
-        return Majorant(latent(risk, scores), risk)
-    frozen = _Frozen(risk, scores)
-    make = _linearised if kind == "linearised" else _mixed
-    return Majorant(make(frozen, isinstance(risk.surrogate, ClippedRamp)), risk)
-
-
-def latent(risk, scores):
-    """The surrogate of the latent majorant, frozen at these scores."""
-    frozen = _Frozen(risk, scores)
-    if isinstance(risk.surrogate, ClippedRamp):
-        return FrozenPairs(frozen)
-    return _mixed(frozen, clipped=False)
-
-
-def check_majorant(surrogate, kind):
-    """Refuse surrogates without majorants, and unknown kinds."""
-    if kind not in KINDS:
-        raise InputError(f"unknown majorant {kind!r}; choose from {', '.join(KINDS)}")
-    if not isinstance(surrogate, Ramp | ClippedRamp):
-        raise InputError(
-            f"surrogate {surrogate.name!r} has no majorant here; CCCP is for 'ramp' and "
-            "'clipped_ramp'" + (", CuttingPlane for convex ones" if surrogate.convex else "")
-        )
-
-
-class Majorant(EmpiricalRisk):
-    """A convex risk that is nowhere below another one and tight at one point."""
-
-    def __init__(self, surrogate, risk):
-        super().__init__(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)
-        always = isinstance(risk.surrogate, Ramp) and (risk.data.n_pos <= risk.surrogate.k).all()
-        self.exact = bool(always)  # the majorant is the risk itself
-        self._n_reused = 0  # how often linear terms in cuts were changed
-
-    def rounding(self):
-        """As for the risk; cuts that were carried over had their linear terms changed as often."""
-        bound = super().rounding()
-        return Rounding(bound.scores, (1 + self._n_reused) * bound.slopes)
-
-    def comparable(self, previous):
-        """Whether another majorant is of the same kind, so that its cuts can be of use."""
-        return type(self.surrogate) is type(previous.surrogate)
-
-    def reuse(self, previous, cuts):
-        """The cuts of an earlier majorant that are cuts of this one.
-
-        A block keeps its cuts where what was frozen is the same in all its users; a linear term
-        that differs is moved from one to the other. The other blocks get the cut 0: a majorant of a
-        risk that is nowhere negative.
-
-        Parameters
-        ----------
-        previous : Majorant
-            Of the same risk and kind.
-        cuts : tuple of ndarray
-            ``(slopes, intercepts, blocks)``.
-
-        Returns
-        -------
-        tuple of ndarray
-        """
-        slopes, intercepts, blocks = cuts
-        changed = self.surrogate.changed_positions(previous.surrogate)
-        per_block = np.add.reduceat(changed, self.data.indptr[self._user_bounds[:-1]])
-        keep = per_block[blocks] == 0
-        slopes, intercepts, blocks = slopes[keep], intercepts[keep], blocks[keep]
-        if self.surrogate.linear is not None and keep.any():
-            self._n_reused = previous._n_reused + 1
-            shift, constants = self._linear_term()
-            old_shift, old_constants = previous._linear_term()
-            slopes = slopes + (shift - old_shift)[blocks]
-            intercepts = intercepts + (constants - old_constants)[blocks]
-        empty = np.flatnonzero(per_block)  # these get the cut 0, as the risk is nowhere negative
-        return (
-            np.concatenate([slopes, np.zeros((empty.size, slopes.shape[1]))]),
-            np.concatenate([intercepts, np.zeros(empty.size)]),
-            np.concatenate([blocks, empty]),
-        )
-
-    def _linear_term(self):
-        """Slope and constant of each block's linear term."""
-        term = EmpiricalRisk(
-            _Linear(self.surrogate), self.data, "cap", self.n_blocks, self.n_threads
-        )
-        constants, slopes = term.blocks(np.zeros(self.n_features))
-        return slopes, constants
-
-
-class _Frozen:
-    """What a majorant may freeze, at given scores."""
-
-    def __init__(self, risk, scores):
-        data = risk.data
-        self.k, self.depth = risk.surrogate.k, risk.surrogate.depth
-        self.data, self.scores = data, scores
-        self.chosen = np.zeros(scores.size, dtype=bool)
-        self.order = np.zeros(scores.size, dtype=np.int64)
-        self.rank = np.zeros(scores.size, dtype=np.int64)
-        self.n_free = np.zeros(scores.size, dtype=np.int64)
-        self.linear, self.constants = np.zeros(scores.size), np.zeros(data.n_users)
-        kernels.freeze(
-            scores,
-            data.indptr,
-            data.n_pos,
-            self.k,
-            risk.surrogate.counted,
-            self.chosen,
-            self.order,
-            self.rank,
-            self.n_free,
-        )
-
-    def subtract(self, margin, rest):
-        """Take off the linear minorant of the hinges of the chosen positives or of the rest."""
-        data = self.data
-        kernels.hinge_slopes(
-            self.scores,
-            data.indptr,
-            data.n_pos,
-            self.k,
-            self.chosen,
-            float(margin),
-            rest,
-            self.linear,
-            self.constants,
-            -1.0,
-        )
-
-
-def _mixed(frozen, clipped):
-    if clipped:
-        frozen.subtract(0, rest=False)
-    return FrozenHinges(frozen, frozen.chosen & frozen.data.labels, rest_at_zero=False)
-
-
-def _linearised(frozen, clipped):
-    frozen.subtract(1, rest=True)
-    if clipped:
-        frozen.subtract(0, rest=False)
-        frozen.subtract(0, rest=True)
-    return FrozenHinges(frozen, frozen.data.labels, rest_at_zero=clipped)
-
-
-class FrozenHinges(Surrogate):
-    """Hinges of marked positives against the top-k negatives, plus a linear term. Convex."""
 
     name = "frozen_hinges"
-    shift_invariant = True
+    rows: Array
+    linear: Array
+    constants: Array
+    rest_at_zero: bool = False
 
-    def __init__(self, frozen, rows, rest_at_zero):
-        vars(self).update(k=frozen.k, depth=frozen.depth)
-        vars(self).update(rows=rows, rest_at_zero=rest_at_zero)
-        vars(self).update(linear=frozen.linear, constants=frozen.constants)
-
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+    def evaluate(
+        self,
+        scores: Array,
+        indptr: Array,
+        n_pos: Array,
+        first: int,
+        last: int,
+        values: Array,
+        coef: Array,
+    ) -> None:
         """Value of each user's majorant, and a subgradient."""
         kernels.frozen_hinges(
             scores,
@@ -238,31 +113,46 @@ class FrozenHinges(Surrogate):
             coef,
         )
 
-    def selection(self):
-        """What was selected, by position."""
-        return self.rows
+    def selection(self) -> Array:
+        """The marked positives."""
+        return self.rows[None, :]
 
-    def steepness(self, n_pos):
+    def linear_term(self) -> LinearTerm:
+        """The linear term."""
+        return LinearTerm(self.k, self.depth, linear=self.linear, constants=self.constants)
+
+    def steepness(self, n_pos: Array) -> Array:
         """Of two sums of hinges and of two linear terms."""
         return 4.0 * super().steepness(n_pos)
 
-    def changed_positions(self, other):
-        """Positions where the convex part differs."""
-        return (self.rows != other.rows).astype(np.int64)
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FrozenPairs(MajorantSurrogate):
+    """ClippedRamp with its best positives and its clipped pairs frozen. Convex.
 
-class FrozenPairs(Surrogate):
-    """ClippedRamp with its best positives and its clipped pairs frozen. Convex."""
+    Attributes
+    ----------
+    order, rank : ndarray of int64, shape (n_positions,)
+        Each user's positives by decreasing score, and the inverse.
+    n_free : ndarray of int64, shape (n_positions,)
+        Of each negative, the pairs with chosen positives that are not clipped.
+    """
 
     name = "frozen_pairs"
-    shift_invariant = True
-    linear = None
+    order: Array
+    rank: Array
+    n_free: Array
 
-    def __init__(self, frozen):
-        vars(self).update(k=frozen.k, depth=frozen.depth)
-        vars(self).update(order=frozen.order, rank=frozen.rank, n_free=frozen.n_free)
-
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+    def evaluate(
+        self,
+        scores: Array,
+        indptr: Array,
+        n_pos: Array,
+        first: int,
+        last: int,
+        values: Array,
+        coef: Array,
+    ) -> None:
         """Value of each user's majorant, and a subgradient."""
         kernels.frozen_pairs(
             scores,
@@ -278,29 +168,103 @@ class FrozenPairs(Surrogate):
             coef,
         )
 
-    def selection(self):
-        """What was selected, by position: ranks of positives, counts of unclipped pairs."""
-        return np.concatenate([self.rank, self.n_free])
-
-    def changed_positions(self, other):
-        """Positions where what is frozen differs."""
-        return ((self.n_free != other.n_free) | (self.rank != other.rank)).astype(np.int64)
+    def selection(self) -> Array:
+        """Ranks of positives, and counts of unclipped pairs."""
+        return np.stack([self.rank, self.n_free])
 
 
-class _Linear(Surrogate):
-    """The linear term of a majorant as a surrogate of its own."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearTerm(Surrogate):
+    """``linear . scores + constant`` of each user."""
 
     name = "linear"
     shift_invariant = True
+    linear: Array
+    constants: Array
 
-    def __init__(self, frozen):
-        vars(self).update(k=frozen.k, depth=frozen.depth)
-        vars(self).update(linear=frozen.linear, constants=frozen.constants)
-
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+    def evaluate(
+        self,
+        scores: Array,
+        indptr: Array,
+        n_pos: Array,
+        first: int,
+        last: int,
+        values: Array,
+        coef: Array,
+    ) -> None:
         """The linear term of each user, and its coefficients."""
         rows = slice(indptr[first], indptr[last])
         products = self.linear[rows] * scores[rows]
         values[first:last] = self.constants[first:last]
         values[first:last] += np.add.reduceat(products, indptr[first:last] - indptr[first])
         coef[rows] = self.linear[rows]
+
+
+class Freeze:
+    """What majorants freeze of Ramp or ClippedRamp at given scores.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+        Its k and depth count.
+    scores, indptr, n_pos
+        As for `Surrogate.value_and_subgradient`.
+    """
+
+    def __init__(self, surrogate: Surrogate, scores: Array, indptr: Array, n_pos: Array) -> None:
+        self._k, self._depth = surrogate.k, surrogate.depth
+        self._scores, self._indptr, self._n_pos = scores, indptr, n_pos
+        self._chosen = np.zeros(scores.size, dtype=bool)
+        self._order, self._rank, self._n_free = np.zeros((3, scores.size), dtype=np.int64)
+        kernels.freeze(
+            scores,
+            indptr,
+            n_pos,
+            surrogate.k,
+            surrogate.counted,
+            self._chosen,
+            self._order,
+            self._rank,
+            self._n_free,
+        )
+
+    def pairs(self) -> FrozenPairs:
+        """The latent majorant of ClippedRamp."""
+        frozen = {"order": self._order, "rank": self._rank, "n_free": self._n_free}
+        return FrozenPairs(self._k, self._depth, **frozen)
+
+    def mixed(self, clipped: bool) -> FrozenHinges:
+        """The mixed majorant; without clipping, the latent one as well."""
+        minus = ((0.0, False),) if clipped else ()
+        return self._hinges(self._chosen & self._positive(), minus, rest_at_zero=False)
+
+    def linearised(self, clipped: bool) -> FrozenHinges:
+        """The linearised majorant."""
+        minus = ((1.0, True), (0.0, False), (0.0, True)) if clipped else ((1.0, True),)
+        return self._hinges(self._positive(), minus, rest_at_zero=clipped)
+
+    def _hinges(
+        self, rows: Array, minus: tuple[tuple[float, bool], ...], rest_at_zero: bool
+    ) -> FrozenHinges:
+        """Hinges of some rows, less linear minorants: (margin, whether of the rest)."""
+        linear, constants = np.zeros(self._scores.size), np.zeros(self._n_pos.size)
+        for margin, rest in minus:
+            kernels.hinge_slopes(
+                self._scores,
+                self._indptr,
+                self._n_pos,
+                self._k,
+                self._chosen,
+                margin,
+                rest,
+                linear,
+                constants,
+                -1.0,
+            )
+        terms = {"rows": rows, "linear": linear, "constants": constants}
+        return FrozenHinges(self._k, self._depth, **terms, rest_at_zero=rest_at_zero)
+
+    def _positive(self) -> Array:
+        """Relevance at the list positions."""
+        ends = np.repeat(self._indptr[:-1] + self._n_pos, np.diff(self._indptr))
+        return np.arange(self._scores.size) < ends

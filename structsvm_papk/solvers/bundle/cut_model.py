@@ -58,21 +58,22 @@ class CutModel:
         return self._slopes[slots], self._intercepts[slots], self._block[slots]
 
     def state(self):
-        """Everything that `restored` needs."""
+        """All cuts, as `active_cuts`, and by name what else `restored` needs."""
         parts = ("slopes", "intercepts", "block", "theta", "idle")
-        return {name: getattr(self, f"_{name}")[self.order] for name in parts}
+        *cuts, theta, idle = (getattr(self, f"_{part}")[self.order] for part in parts)
+        return tuple(cuts), {"theta": theta, "idle": idle}
 
     @classmethod
-    def restored(cls, state, n_features, n_blocks, qp_solver):
+    def restored(cls, cuts, weights, n_features, n_blocks, qp_solver):
         """A model from its state; whatever dual weights were kept, they are feasible again."""
-        slopes, block = state["slopes"], state["block"]
-        check_cuts(slopes, state["intercepts"], block, n_features, n_blocks)
-        if np.unique(block).size != n_blocks or state["theta"].shape != block.shape:
+        slopes, intercepts, blocks = cuts
+        check_cuts(slopes, intercepts, blocks, n_features, n_blocks)
+        if np.unique(blocks).size != n_blocks or weights["theta"].shape != blocks.shape:
             raise ValueError("a block has no cut, or there is not one dual weight a cut")
         model = cls(n_features, slopes.shape[1], n_blocks, qp_solver)
-        model.add(slopes, state["intercepts"], block)
-        theta = onto_simplices(state["theta"], model.starts)
-        model._theta[model.order], model._idle[model.order] = theta, state["idle"]
+        model.add(slopes, intercepts, blocks)
+        model._theta[model.order] = onto_simplices(weights["theta"], model.starts)
+        model._idle[model.order] = weights["idle"]
         return model
 
     def add(self, slopes, intercepts, blocks):

@@ -142,7 +142,10 @@ class RestrictedQP:
         """The smallest compiled problem with room, or a new one where that would waste work."""
         room = [p for p in self._problems if p.fits(n_cuts, n_features, n_blocks)]
         if not room:
-            room = [_Problem(_capacity(n_cuts), n_features, _capacity(n_blocks))]
+            # in the span of the cuts there are as many coordinates as cuts: both will grow
+            growing = n_features >= n_cuts
+            n_columns = _capacity(n_features) if growing else n_features
+            room = [_Problem(_capacity(n_cuts), n_columns, _capacity(n_blocks))]
             self._problems += room
         return min(room, key=lambda p: p.shape)
 
@@ -150,7 +153,8 @@ class RestrictedQP:
 class _Problem:
     """The primal form at fixed capacities, compiled once and filled with parameters (DPP).
 
-    Unused cuts read ``0 <= 1``; unused blocks read ``-xi <= 0``.
+    Unused cuts read ``0 <= 1``; unused blocks read ``-xi <= 0``; unused coordinates of v are in the
+    objective only.
     """
 
     def __init__(self, n_cuts, n_features, n_blocks):
@@ -169,13 +173,14 @@ class _Problem:
         """Whether there is room, and at most twice as much as needed."""
         wanted = n_cuts, n_features, n_blocks
         enough = all(have >= want for have, want in zip(self.shape, wanted, strict=True))
-        return enough and n_features == self.shape[1] and self.shape[0] <= 2 * max(n_cuts, 8)
+        pairs = zip(self.shape[:2], wanted[:2], strict=True)
+        return enough and all(have <= 2 * max(want, 8) for have, want in pairs)
 
     def fill(self, slopes, intercepts, blocks):
         n_cuts, n_features, n_blocks = self.shape
         used = blocks.size
         padded = np.zeros((n_cuts + n_blocks, n_features))
-        padded[:used] = slopes
+        padded[:used, : slopes.shape[1]] = slopes
         member = np.zeros((n_cuts + n_blocks, n_blocks))
         member[np.arange(used), blocks] = 1.0
         unused = np.arange(blocks.max() + 1, n_blocks)

@@ -1,0 +1,328 @@
+"""The state of a cutting-plane solve, which the steps of the methods work on.
+
+A method is a step object: `OneSlack`, `LineSearch` or `ProximalBundle`. What they share is here:
+the model and its bound, the best point, and the judgement after every iteration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structsvm_papk._types import Array, Callback
+from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.bundle.cut_model import ROUNDING, CutModel
+from structsvm_papk.solvers.keeping import Keeper, finite_start, numbers
+from structsvm_papk.solvers.oracle import BlockOracle
+from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.run import Run
+
+if TYPE_CHECKING:
+    from structsvm_papk.solvers.cutting_plane import CuttingPlane
+    from structsvm_papk.solvers.one_slack import OneSlack
+
+_INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
+_LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
+_FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
+_ROUNDING = 1e-12  # a decrease below this share of F is rounding
+_CONTRADICTION = 1e-9  # a bound above the objective by this share proves that a cut is wrong
+_TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
+_STALL = 50  # iterations without any progress before the solver gives up
+_EPS = np.finfo(float).eps
+_SAME = 1e-9  # subgradients at zero that differ by less are of one risk
+_NUMBERS = ("predicted", "last_progress", "passes", "prox", "nulls")
+
+
+class CuttingPlaneRun(Run[SolverResult]):
+    """State of one solve. The model's variables are z = (w, s), or z = w; see `Cuts`."""
+
+    def __init__(
+        self,
+        config: CuttingPlane,
+        step: type[OneSlack],
+        oracle: BlockOracle,
+        start: tuple[Array | None, SolverResult | None],
+        callback: Callback | None,
+        keeper: Keeper,
+    ) -> None:
+        super().__init__(config, callback, keeper)
+        self.oracle, self.start = oracle, start
+        self.step, self.qp_solver = step(self), config.qp_solver or step.qp_solver
+        self.best_w: Any = None
+        self.best, self.lower_bound = np.inf, -np.inf
+        self.best_error = 0.0  # how far rounding may have put `best` below the objective there
+        self.centre: Any = None  # z of the best point
+        self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
+        self.slope_at_zero: Any = None  # a subgradient there
+        self.predicted = np.inf  # decrease that the last proposal promised
+        self.visited = -oracle.row_visits  # rows scored before this run do not count
+        self.last_progress = 0
+
+    def has_point(self) -> bool:
+        """Whether a point was evaluated."""
+        return self.best_w is not None
+
+    def begin(self) -> None:
+        """Evaluate the start, and take the cuts of a warm start."""
+        w_init, warm = self.start
+        d = self.oracle.n_features
+        if w_init is None:
+            w_init = np.zeros(d) if warm is None else warm.w
+        w = finite_start(w_init, d, "the start")
+        cuts = self.ask(w)
+        self.model = CutModel(d, cuts.point.size, self.oracle.n_blocks, self.qp_solver)
+        self.add(cuts)
+        if warm is not None and warm.cuts is not None:
+            self._refuse_other(warm.problem)
+            self._take_cuts(warm.cuts, cuts)
+        self.accept(cuts, self.objective(w, cuts.value))
+        self.step.begin(cuts)
+
+    def loop(self) -> Status:
+        """Propose, ask, judge."""
+        while True:
+            w, self.predicted = self._propose(self.predicted)
+            if not self.late():  # else the evaluations so far were long enough
+                self.step.advance(w, self.predicted)
+            self.model.drop_idle(self.step.max_idle)
+            status = self._record_and_judge()
+            if status is not None:
+                return status
+            self.keeper.offer(self.snapshot)
+
+    def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
+        """Gather the outcome; a zero vector that is optimal is said to be degenerate."""
+        if status is not Status.FAILED:
+            self.step.settle()
+        if status is Status.CONVERGED and self._zero_is_optimal():
+            self.best_w, self.best = np.zeros_like(self.best_w), self.at_zero
+            status = Status.DEGENERATE
+        if status in (Status.STALLED, Status.MAX_ITER):
+            notes = (*notes, *self._digits())
+        return SolverResult(
+            self.best_w,
+            float(self.best),
+            float(min(self.lower_bound, self.best)),
+            status,
+            tuple(self.history),
+            self.config.alpha,
+            self.model.active_cuts(),
+            (*self.model.qp.notes, *self.oracle.notes, *notes),
+            self._problem(),
+        )
+
+    def snapshot(self) -> SolverResult:
+        """The result so far, with all cuts of the model and their dual weights."""
+        state = {name: getattr(self, name) for name in ("predicted", "last_progress", "passes")}
+        cuts, weights = self.model.state()
+        return SolverResult(
+            self.best_w,
+            float(self.best),
+            float(self.lower_bound),
+            Status.INTERRUPTED,
+            tuple(self.history),
+            self.config.alpha,
+            cuts,
+            extra={**weights, **state, "prox": self.step.prox, "nulls": self.step.nulls},
+        )
+
+    def resume(self, kept: SolverResult) -> None:
+        """Go on from what was kept: the cuts hold, so the bound does."""
+        d, n_blocks = self.oracle.n_features, self.oracle.n_blocks
+        self.visited += self.history[-1].row_visits if self.history else 0
+        self.model = CutModel.restored(kept.cuts, kept.extra, d, n_blocks, self.qp_solver)
+        state = numbers(kept.extra, _NUMBERS)
+        self.step.prox, self.step.nulls = state["prox"], state["nulls"]
+        self.predicted, self.last_progress = state["predicted"], state["last_progress"]
+        self.passes, self.lower_bound = state["passes"], kept.lower_bound
+        if kept.w.shape != (d,):
+            raise ValueError(f"w has shape {kept.w.shape}")
+        self.best_w, self.best = kept.w, kept.objective
+        self._check_state()
+
+    def _check_state(self):
+        """Ask at zero and at the best point: its objective, and the cuts, have to fit the risk."""
+        self.ask(np.zeros_like(self.best_w))
+        cuts = self.ask(self.best_w)
+        self.centre, self.best_error = cuts.point, self._error(cuts)
+        slopes, intercepts, blocks = self.model.active_cuts()
+        values = cuts.slopes @ cuts.point + cuts.intercepts
+        above = slopes @ cuts.point + intercepts - values[blocks]
+        off = abs(self.objective(self.best_w, cuts.value) - self.best)
+        allowed = _SAME * max(1.0, abs(self.best)) + 2.0 * self._error(cuts)
+        if max(off, above.max(initial=0.0)) > allowed:
+            raise ValueError("the risk has other values at the best point")
+        if not 0.0 <= self.step.prox < np.inf:
+            raise ValueError(f"the proximal term is {self.step.prox}")
+
+    def _problem(self):
+        """What tells this risk and its blocks from others, see `SolverResult.problem`."""
+        risk = self.oracle.fingerprint()
+        if risk is None:
+            risk = self.slope_at_zero
+        return None if risk is None else (self.oracle.n_blocks, self.oracle.layout, risk)
+
+    def _refuse_other(self, problem):
+        """Refuse cuts of another risk, or of other blocks.
+
+        An oracle without a fingerprint shows at zero what it can: its subgradient there.
+        """
+        if problem is None:
+            return
+        if self.oracle.fingerprint() is None and self.slope_at_zero is None:
+            self.ask(np.zeros(self.oracle.n_features))
+        *blocks, risk = problem
+        *own_blocks, own_risk = self._problem()
+        if blocks != own_blocks or not _same_risk(risk, own_risk):
+            raise InputError(
+                "the warm start's cuts are of another problem: data, surrogate, k or blocks differ"
+            )
+
+    def _take_cuts(self, old, new):
+        slopes, intercepts, blocks = old
+        if slopes.shape[1] != new.point.size or blocks.max(initial=0) >= self.oracle.n_blocks:
+            raise InputError("the warm start's cuts are of another problem: shapes differ")
+        values = (new.slopes @ new.point + new.intercepts)[blocks]
+        if (slopes @ new.point + intercepts > values + 1e-9 * np.maximum(1.0, values)).any():
+            raise InputError("the warm start's cuts are of another problem: they exceed this risk")
+        self.model.add(slopes, intercepts, blocks)
+
+    def _propose(self, last_predicted):
+        """Minimise the model (with its proximal term); update the bound."""
+        alpha, d = self.config.alpha, self.best_w.size
+        curvature = np.full(self.centre.size, alpha + self.step.prox, dtype=np.float64)
+        loose = 0.1 * relative_gap(self.best, self.lower_bound)
+        curvature[d:] = np.clip(loose, *_LEVEL_PROX)
+        centre = self.centre.copy()
+        centre[:d] *= self.step.prox / (alpha + self.step.prox)
+        scale = max(abs(self.best), 1e-3)
+        wanted = min(self.best - self.lower_bound, last_predicted)
+        target = np.clip(_INNER * 0.3 * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
+        z, value = self.model.minimise(centre, curvature, target)
+        rounding = self.oracle.rounding()
+        errors = 0.0 if rounding is None else rounding.slopes
+        bound = self.model.lower_bound(alpha, self.best + self.best_error, errors)
+        self.lower_bound = max(self.lower_bound, bound)
+        return z[:d], self.best - self.objective(z[:d], value)
+
+    def _record_and_judge(self):
+        progress = Progress(
+            len(self.history) + 1,
+            self.seconds(),
+            self.passes,
+            float(self.best),
+            float(min(self.lower_bound, self.best)),
+            self.model.size,
+            self.visited + self.oracle.row_visits,
+        )
+        if not self.history or (
+            progress.objective < self.history[-1].objective
+            or progress.lower_bound > self.history[-1].lower_bound
+        ):
+            self.last_progress = len(self.history)
+        stop = self.record(progress)
+        if relative_gap(self.best + self.best_error, self.lower_bound) < -_CONTRADICTION:
+            self.lower_bound = -np.inf
+            return Status.INCONSISTENT
+        if self._is_certified():
+            return Status.CONVERGED
+        if stop:
+            return Status.STOPPED
+        if len(self.history) >= self.config.max_iter:
+            return Status.MAX_ITER
+        if self.late():
+            return Status.TIME_LIMIT
+        return Status.STALLED if self._is_stalled() else None
+
+    def _is_certified(self):
+        """The gap is within the tolerance, with what rounding may have done to the objective."""
+
+        def certified():
+            return relative_gap(self.best + self.best_error, self.lower_bound) <= self.config.tol
+
+        if certified():
+            self.step.settle()
+        return certified()
+
+    def _is_stalled(self):
+        """No better point and no better bound for many iterations, nor at the dual's own point."""
+        idle = len(self.history) - self.last_progress
+        if idle % _TRY_DUAL == 0:
+            self.step.visit(self.model.dual_point(self.config.alpha), 0.0)
+        return idle >= _STALL and self.best >= self.history[-1].objective
+
+    def _zero_is_optimal(self):
+        """No w improves on zero by more than rounding, and the bound agrees within tol."""
+        if self.at_zero is None:
+            self.ask(np.zeros_like(self.best_w))
+        near = relative_gap(self.at_zero, self.lower_bound) <= self.config.tol
+        return near and self.best >= self.at_zero * (1.0 - _ROUNDING)
+
+    def ask(self, w, scores=None):
+        """One evaluation of the oracle; of a `LineOracle` the scores may be known."""
+        cuts = self.oracle.cuts(w) if scores is None else self.oracle.cuts_from_scores(w, scores)
+        self.passes += 1
+        if not (np.isfinite(cuts.value) and np.isfinite(cuts.slopes).all()):
+            raise InputError(
+                f"the risk is not finite at a point of norm {np.linalg.norm(w):.3g}; "
+                "rescale the features"
+            )
+        if not w.any():
+            self.at_zero = float(cuts.value)
+            self.slope_at_zero = cuts.slopes[:, : w.size].sum(axis=0)
+        return cuts
+
+    def add(self, cuts):
+        """Add the cuts of an evaluation to the model, lowered by what rounding may have added.
+
+        The intercept ``R_j(w) - g . w`` is a difference: far out it has few digits left.
+        """
+        errors = cuts.errors
+        if errors is None:
+            size = np.abs(cuts.intercepts) + 2.0 * np.abs(cuts.slopes) @ np.abs(cuts.point)
+            errors = ROUNDING * size
+        intercepts = cuts.intercepts - errors
+        self.model.add(cuts.slopes, intercepts, np.arange(intercepts.size))
+
+    def accept(self, cuts, objective):
+        """Take the point of an evaluation as the best one."""
+        self.centre, self.best_w = cuts.point, cuts.point[: self.oracle.n_features]
+        self.best, self.best_error = objective, self._error(cuts)
+
+    def _error(self, cuts):
+        """How far rounding may have put the objective of an evaluation off."""
+        rounding, w = self.oracle.rounding(), cuts.point[: self.oracle.n_features]
+        if rounding is None or cuts.errors is None:
+            return 0.0
+        square = (w.size + 2) * _EPS * self.config.alpha / 2 * (w @ w)
+        return float(cuts.errors.sum() + rounding.value(w) + square)
+
+    def _digits(self):
+        """Says so where rounding alone is more than the tolerance allows."""
+        rounding = self.oracle.rounding()
+        if rounding is None:
+            return ()
+        sizes = np.maximum(np.abs(self.best_w), np.abs(self.model.dual_point(self.config.alpha)))
+        parts = (rounding.scores + rounding.slopes) * sizes
+        lost = parts.sum() / max(self.best, 1e-3)
+        if lost < 0.5 * self.config.tol:
+            return ()
+        name = self.oracle.column_text(int(parts.argmax()))
+        return (
+            f"The digits of the features do not suffice for tol={self.config.tol:g}: rounding may "
+            f"amount to {lost:.2g} of the objective, most of it in one column: {name}. Rescale it, "
+            "clip its outliers or subtract its offset, or ask for less.",
+        )
+
+    def objective(self, w, risk):
+        """``alpha/2 ||w||^2 + risk``."""
+        return self.config.alpha / 2 * (w @ w) + risk
+
+
+def _same_risk(one, other):
+    """Whether two identifications agree: fingerprints, or subgradients at zero to rounding."""
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and one == other
+    near = _SAME * np.abs(other).max(initial=0.0)
+    return one.shape == other.shape and np.allclose(one, other, rtol=_SAME, atol=near)

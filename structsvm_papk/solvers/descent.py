@@ -1,0 +1,338 @@
+"""One start of the convex-concave procedure: majorant after majorant, see `cccp`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.bundle.cut_model import check_cuts
+from structsvm_papk.solvers.keeping import numbers, vector
+from structsvm_papk.solvers.oracle import as_oracle
+from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
+
+SCOUT = 3e-3  # criticality to which every start is followed, before the best is polished
+_SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
+_ROUNDING = 1e-9
+_CUTS = ("slopes", "intercepts", "blocks")
+# what a checkpoint keeps of a descent, beside points and its last majorant
+_NUMBERS = (
+    *("objective", "initial", "alpha", "stage", "n_steps", "seconds", "passes", "n_iter"),
+    *("lower_bound", "criticality", "reached"),
+)
+_SCALES = 4.0 ** np.arange(-10, 11)
+
+
+@dataclass(frozen=True)
+class StartReport:
+    """One start of `CCCP`.
+
+    Attributes
+    ----------
+    name : str
+    initial : float
+        Objective at the start, after scaling it.
+    objective : float
+        Objective where the start ended.
+    criticality : float
+        As in `CCCPResult`, at that point.
+    n_iter : int
+        Majorants.
+    data_passes : int
+    seconds : float
+    polished : bool
+        Whether it was followed to the tolerance (the best start), or only scouted.
+    w : ndarray
+        Where it ended.
+    """
+
+    name: str
+    initial: float
+    objective: float
+    criticality: float
+    n_iter: int
+    data_passes: int
+    seconds: float
+    polished: bool
+    w: np.ndarray = field(repr=False)
+
+
+class Descent:
+    """One start: majorant after majorant."""
+
+    def __init__(self, search, name):
+        self.search, self.config, self.oracle = search, search.config, search.oracle
+        self.name, self.alpha = name, search.config.alpha
+        self.stage, self.n_steps = 0, 0  # place in the continuation, and majorants there
+        self.reached = np.inf  # tolerance to which this stage was followed to its end
+        self.seconds, self.passes, self.n_iter = 0.0, 0, 0
+        self.lower_bound, self.criticality = -np.inf, np.inf
+        self.inner, self.previous, self.previous_w = None, None, None
+
+    @classmethod
+    def begin(cls, search, name, w):
+        """A start, scaled."""
+        descent = cls(search, name)
+        descent.w = w
+        descent._best_scale()
+        descent.initial = descent.objective
+        return descent
+
+    @classmethod
+    def restored(cls, search, name, state):
+        """A descent from its state."""
+        descent = cls(search, name)
+        size = search.oracle.n_features
+        descent.__dict__ |= numbers(state, _NUMBERS) | {"w": vector(state, "w", size)}
+        if "previous_w" in state:
+            descent.previous_w = vector(state, "previous_w", size)
+        off = abs(descent._evaluate(descent.w) - descent.objective)
+        if off > _ROUNDING * max(1.0, abs(descent.objective)):
+            raise ValueError(f"the risk has another value at the point from {name!r}")
+        if descent.stage not in range(len(search.config.continuation) + 1):
+            raise ValueError(f"stage {descent.stage} of the continuation")
+        if descent.previous_w is not None:
+            cuts = tuple(state[f"cuts_{part}"] for part in _CUTS)
+            inner_w = state["inner_w"]
+            descent.previous = descent._majorant(descent.previous_w)
+            check_cuts(*cuts, inner_w.size, descent.previous.n_blocks)
+            descent.inner = SolverResult(
+                inner_w,
+                float(state["inner_objective"]),
+                -np.inf,
+                Status.STOPPED,
+                alpha=descent.alpha,
+                cuts=cuts,
+            )
+        return descent
+
+    def state(self):
+        """Everything that `restored` needs; the last majorant follows from where it was made."""
+        state = {name: getattr(self, name) for name in ("w", *_NUMBERS)}
+        if self.previous_w is not None:
+            state |= {"previous_w": self.previous_w}
+            state |= {"inner_w": self.inner.w, "inner_objective": self.inner.objective}
+            cuts = zip(_CUTS, self.inner.cuts, strict=True)
+            state |= {f"cuts_{part}": array for part, array in cuts}
+        return state
+
+    def follow(self, tol):
+        """Descend until the criticality is at most `tol`, through the continuation first."""
+        try:
+            while self.stage < len(self.config.continuation):
+                self._set_alpha(self.config.continuation[self.stage] * self.config.alpha)
+                self._loop(max(tol, SCOUT))
+                if self.search.stop is not None:
+                    return self.search.stop
+                self.stage, self.n_steps, self.reached = self.stage + 1, 0, np.inf
+            self._set_alpha(self.config.alpha)
+            return self._loop(tol)
+        finally:
+            self._set_alpha(self.config.alpha)
+
+    def report(self, polished):
+        """How it ended."""
+        return StartReport(
+            self.name,
+            self.initial,
+            self.objective,
+            self.criticality,
+            self.n_iter,
+            self.passes,
+            self.seconds,
+            polished,
+            self.w,
+        )
+
+    def _loop(self, tol):
+        if self.reached <= tol:
+            return Status.CRITICAL if self.criticality <= tol else Status.STALLED
+        while self.n_steps < self.config.max_iter:
+            status = self._timed(self._step, tol)
+            self.n_steps += 1
+            if status in (Status.CRITICAL, Status.STALLED):
+                self.reached = tol
+            if status is not None:
+                return status
+            self.search.keep()
+        if self.criticality == np.inf:  # the last step moved the point
+            self._timed(self._measure, tol)
+        return Status.CRITICAL if self.criticality <= tol else Status.MAX_ITER
+
+    def _timed(self, step, *arguments):
+        """Take a step that counts towards this start's time and passes."""
+        began, passes = self.search.seconds(), self.search.passes
+        try:
+            return step(*arguments)
+        finally:
+            self.seconds += self.search.seconds() - began
+            self.passes += self.search.passes - passes
+
+    def _step(self, tol):
+        """One majorant; returns a status where the descent ends."""
+        majorant = self._majorant(self.w)
+        inner = self._minimise(majorant, tol, self._warm(majorant))
+        self.n_iter += 1
+        exact = self._certify(majorant, inner)
+        objective = self._evaluate(inner.w)
+        contradiction = self._contradiction(inner, objective)
+        if contradiction is not None:
+            return self._give_up(contradiction)
+        critical, before, origin = self.criticality <= tol, self.objective, self.w
+        # the criticality is that of the w at hand: where it suffices, that w is the answer
+        if objective < before and (exact or not critical):
+            self._move(inner.w, objective)
+            if self.config.extrapolate and not exact:
+                self._extrapolate(inner.w - origin)
+        self.inner, self.previous, self.previous_w = inner, majorant, origin
+        self._record(inner)
+        if critical:
+            return Status.CRITICAL
+        if self.search.stop is not None:
+            return self.search.stop
+        return Status.STALLED if self.objective >= before else None
+
+    def _majorant(self, w):
+        return as_oracle(self.oracle.majorant(w, self.config.majorant))
+
+    def _measure(self, tol):
+        """The criticality of a point that no step started from."""
+        majorant = self._majorant(self.w)
+        self._certify(majorant, self._minimise(majorant, tol, self._warm(majorant)))
+
+    @property
+    def may_tie(self):
+        """Whether there can be other majorants at w: not where they are the risk itself."""
+        return self.config.max_ties > 0 and not self.lower_bound > -np.inf
+
+    def leaves_tie(self):
+        """Try the majorants that break ties at w otherwise; whether one led to a lower point.
+
+        At most `max_ties` of them, each to the tolerance, and no more than the time allows.
+        """
+        return self._timed(self._leave_tie, self.config.max_ties)
+
+    def _leave_tie(self, limit):
+        before, tol, worst = self.objective, self.config.tol, self.criticality
+        for majorant in map(as_oracle, self.oracle.tied_majorants(self.w, self.alpha, limit)):
+            inner = self._minimise(majorant, tol, self._warm(majorant))
+            self.n_iter += 1
+            gap = relative_gap(before, inner.lower_bound)
+            objective = self._evaluate(inner.w) if gap > tol else before
+            if objective < before:
+                self._move(inner.w, objective)
+            self._record(inner)
+            if objective < before:
+                self.n_steps, self.reached = self.n_steps + 1, np.inf
+                self.inner, self.previous, self.previous_w = None, None, None
+                return True
+            worst = max(worst, gap)
+            if self.search.stop is not None:
+                break
+        self.criticality = worst
+        return False
+
+    def _certify(self, majorant, inner):
+        """Take the criticality of w, and a bound where the majorant is the risk; whether it is."""
+        self.criticality = relative_gap(self.objective, inner.lower_bound)
+        if majorant.exact and self.alpha == self.config.alpha:
+            self.lower_bound = max(self.lower_bound, inner.lower_bound)
+        return majorant.exact
+
+    def _move(self, w, objective):
+        """Go to a lower point; the criticality was that of the old one.
+
+        It is not known of the new one, unless there is a bound of the risk itself.
+        """
+        self.w, self.objective = w, objective
+        self.criticality = relative_gap(objective, self.lower_bound)
+
+    def _record(self, inner):
+        """Note one majorant; an interruption within it is one of the search."""
+        self.search.note(
+            self.objective if self.alpha == self.config.alpha else np.inf,
+            self.lower_bound,
+            0 if inner.cuts is None else inner.cuts[2].size,
+        )
+        if inner.status is Status.INTERRUPTED:
+            self.search.stop = Status.INTERRUPTED
+
+    def _minimise(self, majorant, tol, warm):
+        """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
+        start = self.objective
+        inner = self.config.inner(self.alpha, majorant.n_blocks, self.search.seconds_left())
+
+        def enough(progress):
+            possible = start - progress.lower_bound
+            settled = possible <= tol * max(start, RISK_SCALE)
+            return settled or start - progress.objective >= _SHARE * possible
+
+        try:
+            result = inner.solve(majorant, self.w, enough, warm)
+        except InputError:
+            if warm is None:
+                raise
+            # far out the cuts that were carried over have lost their digits, and exceed the risk
+            result = inner.solve(majorant, self.w, enough)
+        self.search.passes += result.data_passes
+        return result
+
+    def _warm(self, majorant):
+        if self.inner is None:
+            return None
+        cuts = majorant.reuse(self.previous, self.inner.cuts)
+        if cuts is None or not cuts[2].size:
+            return None
+        # `problem` would tell the last majorant from this one
+        return replace(self.inner, cuts=cuts, problem=None)
+
+    def _contradiction(self, inner, risk):
+        """What shows that the majorant is none; None where it keeps its promises."""
+        if inner.status is Status.INCONSISTENT:
+            return "its own cuts exceed it"
+        slack = _ROUNDING * max(1.0, abs(self.objective))
+        if inner.objective > self.objective + slack:
+            return f"it rose from {self.objective!r} to {inner.objective!r} at its own point"
+        if risk > inner.objective + slack:
+            return f"at {inner.objective!r} it is below the objective {risk!r}"
+        return None
+
+    def _give_up(self, contradiction):
+        self.criticality = np.inf
+        self.search.failure = (f"A majorant contradicts the risk: {contradiction}.",)
+        self.search.stop = Status.INCONSISTENT
+        return Status.INCONSISTENT
+
+    def _extrapolate(self, step):
+        """Double the step while F decreases, and there is time."""
+        while not self.search.late():
+            w = self.w + step
+            objective = self._evaluate(w)
+            if not objective < self.objective:
+                return
+            self.w, self.objective, step = w, objective, 2.0 * step
+
+    def _best_scale(self):
+        """Scale the start."""
+        self.objective = self._evaluate(self.w)
+        if not self.config.rescale:
+            return
+        for scales in (_SCALES, (0.5, 2.0)):
+            if self.search.late():
+                return
+            candidates = [scale * self.w for scale in scales]
+            values = [self._evaluate(w) for w in candidates]
+            best = int(np.argmin(values))
+            if values[best] < self.objective:
+                self.w, self.objective = candidates[best], values[best]
+
+    def _set_alpha(self, alpha):
+        if alpha == self.alpha:
+            return
+        self.objective += float((alpha - self.alpha) / 2 * (self.w @ self.w))
+        self.alpha, self.criticality = alpha, np.inf
+
+    def _evaluate(self, w):
+        self.search.passes += 1
+        return float(self.alpha / 2 * (w @ w) + self.oracle(w)[0])

@@ -1,0 +1,156 @@
+"""What a solver asks of a checkpoint: to keep the result so far, from which another run goes on.
+
+Where and how it is kept is not known here; `structsvm_papk.files.checkpoint` writes it to a folder.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.oracle import Oracle
+from structsvm_papk.solvers.result import SolverResult, Status
+
+_LIMITS = ("tol", "max_iter", "time_limit")  # of a solver: when to stop, not where to go
+
+
+class Keeper:
+    """The checkpoint of one solve; this one keeps nothing.
+
+    Attributes
+    ----------
+    kept : SolverResult or None
+        The result so far of an earlier run, to go on from. Its status is an `Status.is_final` one
+        where that run ended by itself under the same limits: nothing is left to do.
+    notes : list of str
+        What went wrong with files.
+    """
+
+    def __init__(self) -> None:
+        self.kept: SolverResult | None = None
+        self.notes: list[str] = []
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.kept is not None and self.kept.status.is_final
+
+    def restoring(self) -> AbstractContextManager[None]:
+        """The body takes what it needs of `kept`; where that fails, the checkpoint is at fault."""
+        return nullcontext()
+
+    def offer(self, snapshot: Callable[[], SolverResult]) -> None:
+        """Keep the result so far if it is time to; called between iterations."""
+
+    def finish(self, snapshot: Callable[[], SolverResult], status: Status) -> None:
+        """Keep the result of a run that has ended, or was broken off, with that status."""
+
+
+class CheckpointStore(ABC):
+    """Where solvers keep results so far: the argument `checkpoint` of ``solve``."""
+
+    @abstractmethod
+    def opened(
+        self, identity: Mapping[str, Any], limits: Mapping[str, Any]
+    ) -> AbstractContextManager[Keeper]:
+        """The `Keeper` of one solve, for as long as the context lasts.
+
+        Parameters
+        ----------
+        identity : mapping
+            What the result belongs to: solver, settings, problem. Another run is refused.
+        limits : mapping
+            When the solver stops.
+        """
+
+    @abstractmethod
+    def part(self, name: str) -> CheckpointStore:
+        """The store of one of several solves."""
+
+
+@contextmanager
+def opened(
+    checkpoint: CheckpointStore | None, solver: Any, oracle: Oracle, **more: Any
+) -> Iterator[Keeper]:
+    """Begin or go on: the `Keeper` of one solve for as long as the context lasts.
+
+    Parameters
+    ----------
+    checkpoint : CheckpointStore or None
+    solver : dataclass
+        Its fields say what the result belongs to, but for the limits on when to stop.
+    oracle : Oracle
+    **more
+        What else the result belongs to.
+
+    Raises
+    ------
+    InputError
+        This is no checkpoint, or it is of another run; or the oracle has no fingerprint.
+    """
+    if checkpoint is None:
+        yield Keeper()
+        return
+    problem = oracle.fingerprint()
+    if problem is None:
+        raise InputError("a checkpoint needs an oracle with a method fingerprint()")
+    if not isinstance(checkpoint, CheckpointStore):
+        raise InputError(
+            f"checkpoint must be a Checkpoint(folder) of structsvm_papk.files.checkpoint, "
+            f"got {checkpoint!r}"
+        )
+    settings = {field.name: getattr(solver, field.name) for field in fields(solver)}
+    limits = {name: settings.pop(name, None) for name in _LIMITS}
+    settings.pop("qp_solver", None)
+    identity = {"solver": type(solver).__name__, **settings, **more, "problem": problem}
+    with checkpoint.opened(identity, limits) as keeper:
+        yield keeper
+
+
+def numbers(extra: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Entries of `SolverResult.extra` that are single numbers.
+
+    Raises
+    ------
+    ValueError
+        One is absent or an array.
+    """
+    return {name: vector(extra, name, None).item() for name in names}
+
+
+def vector(extra: Mapping[str, Any], name: str, size: int | None) -> Any:
+    """An entry of `SolverResult.extra` as real numbers, of that length; None: a single number.
+
+    Raises
+    ------
+    ValueError
+        It is absent or of another shape.
+    """
+    if name not in extra:
+        raise ValueError(f"{name} is missing")
+    value = np.asarray(extra[name])
+    if value.shape != (() if size is None else (size,)):
+        raise ValueError(f"{name} has shape {value.shape}")
+    return value if size is None else value.astype(np.float64)
+
+
+def finite_start(w: Any, n_features: int, name: str) -> Any:
+    """A starting point of the right length as an array of its own.
+
+    Raises
+    ------
+    InputError
+        It has another shape, or is not finite.
+    """
+    w = np.array(w, dtype=np.float64)
+    if w.shape != (n_features,) or not np.isfinite(w).all():
+        raise InputError(
+            f"{name} must be a finite vector of length {n_features}, got shape {w.shape}"
+        )
+    return w

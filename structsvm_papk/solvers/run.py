@@ -1,0 +1,109 @@
+"""One run of a solver: its clock, limits, history, callback and checkpoint, and how it ends."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+from structsvm_papk._types import Callback
+from structsvm_papk.errors import OracleFailure
+from structsvm_papk.solvers.keeping import Keeper
+from structsvm_papk.solvers.result import Progress, SolverResult, Status
+
+Result = TypeVar("Result", bound=SolverResult)
+
+
+class Run(ABC, Generic[Result]):
+    """State of one solve, which dies with it. A solver's own run says what an iteration is.
+
+    Parameters
+    ----------
+    config : dataclass
+        The solver, with `alpha` and `time_limit`.
+    callback : callable or None
+        Called with the `Progress` of every iteration; a true return value stops the run.
+    keeper : Keeper, optional
+        Its checkpoint.
+    """
+
+    def __init__(self, config: Any, callback: Callback | None, keeper: Keeper | None = None):
+        self.config, self.callback, self.keeper = config, callback, keeper or Keeper()
+        self.started = time.perf_counter()
+        self.passes = 0  # evaluations of the oracle
+        self.history: list[Progress] = []
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Evaluate the start."""
+
+    @abstractmethod
+    def loop(self) -> Status:
+        """Iterate to the end."""
+
+    @abstractmethod
+    def has_point(self) -> bool:
+        """Whether there is something to return, should the run be broken off now."""
+
+    @abstractmethod
+    def result(self, status: Status, notes: tuple[str, ...]) -> Result:
+        """The outcome of a run that ends."""
+
+    def snapshot(self) -> SolverResult:
+        """The result so far, with all that `resume` needs in `extra`; asked by a checkpoint."""
+        raise NotImplementedError
+
+    def resume(self, kept: SolverResult) -> None:
+        """Take over what an earlier run kept; ValueError, KeyError where it does not fit."""
+        raise NotImplementedError
+
+    def solve(self) -> Result:
+        """Run to the end; broken off, the result of the best point, if there is one."""
+        notes: tuple[str, ...] = ()
+        try:
+            status = self._start()
+            status = self.loop() if status is None else status
+        except KeyboardInterrupt:
+            if not self.has_point():
+                raise
+            status = Status.INTERRUPTED
+        except OracleFailure as failure:
+            if not self.has_point():
+                raise
+            status, notes = Status.FAILED, (str(failure),)
+        result = self.result(status, notes)
+        if not self.keeper.has_ended and result.status is not Status.INCONSISTENT:
+            self.keeper.finish(self.snapshot, result.status)
+        return replace(result, notes=(*result.notes, *self.keeper.notes))
+
+    def _start(self) -> Status | None:
+        """Begin or go on; the status of a run that had ended."""
+        kept = self.keeper.kept
+        if kept is None:
+            self.begin()
+            return None
+        with self.keeper.restoring():
+            self.history = list(kept.history)
+            self.started -= kept.seconds
+            self.resume(kept)
+        return kept.status if self.keeper.has_ended else None
+
+    def seconds(self) -> float:
+        """Wall time of the run, and of the one that it goes on from."""
+        return time.perf_counter() - self.started
+
+    def seconds_left(self) -> float | None:
+        """Time that a part of the run may take; None without a limit."""
+        limit = self.config.time_limit
+        return None if limit is None else max(limit - self.seconds(), 1e-3)
+
+    def late(self) -> bool:
+        """Whether the time is over: no evaluation is begun then."""
+        limit = self.config.time_limit
+        return limit is not None and self.seconds() >= limit
+
+    def record(self, progress: Progress) -> bool:
+        """Note an iteration; whether the callback wants the run to stop."""
+        self.history.append(progress)
+        return self.callback is not None and bool(self.callback(progress))

@@ -1,0 +1,133 @@
+"""A single list's loss as a mean of its largest terms, cut into blocks.
+
+With ``f_1, f_2, ..`` convex terms of the scores, one for each positive or one for each negative,
+``c`` the number of terms that count and ``r`` a number,
+
+    loss = 1/(c r) (sum of the c largest f_i) = min_s s + 1/c sum_i (f_i/r - s)_+
+
+so that any partition of the terms gives blocks, each convex in (scores, s). With depth m,
+
+    PositiveTerms   f_i = h_i = sum_{j<=m} (1 - p_i + q_(j))_+     r = m
+    NegativeTerms   f_j = sum_i (q_j - t_i)_+                      c = m
+    MeanThreshold   f_j = (1 - mean(p) + q_j)_+                    c = m, r = 1
+
+A surrogate says by `Surrogate.list_terms` which it is; ``docs/math/one-list.md`` has the proofs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.surrogates import _kernels
+
+
+class TermBlocks(NamedTuple):
+    """Blocks of terms at some scores, at the best s.
+
+    The subgradient of block b in the scores is ``own`` at the positions of its terms, and
+    ``shared[b]`` at the positions ``partners``.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_blocks,)
+    own : ndarray of shape (n_positions,)
+    shared : ndarray of shape (n_blocks, n_partners)
+    partners : ndarray of int
+    counted : ndarray of int, shape (n_blocks,)
+        Terms of each block among the c largest.
+    lowest : float
+        The best s.
+    """
+
+    values: Array
+    own: Array
+    shared: Array
+    partners: Array
+    counted: Array
+    lowest: float
+
+
+@dataclass(frozen=True)
+class ListTerms(ABC):
+    """The terms of a list.
+
+    Attributes
+    ----------
+    n_terms : int
+        One for each positive or negative of the list.
+    depth : int
+        Negatives that count, m.
+    over_negatives : bool
+        Whether there is one for each negative.
+    """
+
+    n_terms: int
+    depth: int
+    over_negatives: ClassVar[bool]
+
+    @abstractmethod
+    def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:
+        """The blocks of the terms at the list positions between each two of the bounds."""
+
+
+@dataclass(frozen=True)
+class PositiveTerms(ListTerms):
+    """The `n_counted` largest over the positives, c, of ``sum_{j<=m} (1 - p_i + q_(j))_+``."""
+
+    n_counted: int
+    over_negatives = False
+
+    def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
+        values = np.empty(bounds.size - 1)
+        own = np.empty(scores.size, dtype=np.int64)
+        shared = np.empty((values.size, self.depth), dtype=np.int64)
+        partners, counted, lowest = _kernels.positive_blocks(
+            scores, n_pos, self.n_counted, self.depth, bounds, values, own, shared
+        )
+        scale = 1.0 / (self.n_counted * self.depth)
+        lowest = lowest / self.depth
+        return TermBlocks(scale * values, -scale * own, scale * shared, partners, counted, lowest)
+
+
+@dataclass(frozen=True)
+class NegativeTerms(ListTerms):
+    """The m largest over the negatives of ``sum_i (q_j - t_i)_+``; r is `n_rows`.
+
+    The thresholds t are ``p_i - 1``, or `pooled` as in `TS`, with ``beta = n_rows``.
+    """
+
+    n_rows: int
+    pooled: bool = False
+    over_negatives = True
+
+    def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
+        thresholds, onto_positives = self._thresholds(scores[:n_pos])
+        values = np.empty(bounds.size - 1)
+        own = np.empty(scores.size, dtype=np.int64)
+        rows = np.empty((values.size, thresholds.size), dtype=np.int64)
+        counted, lowest = _kernels.negative_blocks(
+            scores, n_pos, thresholds, self.depth, bounds, values, own, rows
+        )
+        scale = 1.0 / (self.n_rows * self.depth)
+        shared, partners = -scale * onto_positives(rows), np.arange(n_pos)
+        lowest = lowest / self.n_rows
+        return TermBlocks(scale * values, scale * own, shared, partners, counted, lowest)
+
+    def _thresholds(self, positives):
+        """Thresholds, and how to hand their counts on to the positives behind them."""
+        thresholds, order = _kernels.threshold_order(positives, self.pooled, self.n_rows)
+        return thresholds, lambda rows: rows[:, np.argsort(order)]
+
+
+@dataclass(frozen=True)
+class MeanThreshold(NegativeTerms):
+    """The m largest over the negatives of ``(1 - mean(p) + q_j)_+``."""
+
+    def _thresholds(self, positives):
+        share = np.full((1, positives.size), 1.0 / positives.size)
+        return np.array([positives.mean() - 1.0]), lambda rows: rows @ share

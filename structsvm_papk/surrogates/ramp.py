@@ -1,0 +1,82 @@
+"""The surrogates that are not convex; notation as in `structsvm_papk.surrogates.base`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.surrogates import _kernels
+from structsvm_papk.surrogates.base import PairMean, Segments
+from structsvm_papk.surrogates.majorants import Freeze, MajorantSurrogate
+
+
+class TSAlg2(Segments):
+    """What the paper's Algorithm 2 computes for TS. Not convex; for comparisons only.
+
+    Its line 11 ranks the positives by the scores instead of by the ordering that is maximised:
+
+        1/(beta m) [ sum_{i<=beta} sum_{j<=m} (1 - p_(i) + q_(j))_+
+                     + sum_{i>beta} sum_{j<=m} (q_(j) - p_(i))_+ ]
+
+    Never below `TS`. With k = 1, one negative at 0 and positives (1, 0) and (0, 1) it is 0 and 0,
+    but 1/2 at the midpoint; cuts made from it are not valid.
+    """
+
+    name = "ts_alg2"
+    convex = False
+    parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
+
+    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
+        return 2.0 * n_pos / np.minimum(n_pos, self.k)
+
+
+class Ramp(Segments):
+    """``1/(beta m) sum_{i<=beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (8).
+
+    Not convex where n_pos > k; an upper bound of the risk.
+    """
+
+    name = "ramp"
+    convex = False
+    majorised = boxed = True
+    parts = np.array([(_kernels.TOP, 1)])
+
+    def majorant(
+        self, scores: Array, indptr: Array, n_pos: Array, kind: str = "latent"
+    ) -> MajorantSurrogate:
+        """A convex surrogate that is nowhere below this one, and tight at these scores."""
+        self.check_majorant(kind)
+        frozen = Freeze(self, scores, indptr, n_pos)
+        return frozen.linearised(False) if kind == "linearised" else frozen.mixed(False)
+
+    def is_its_majorant(self, n_pos: Array) -> bool:
+        """Where every user has ``n_pos <= k``: there Ramp is convex."""
+        return bool((np.asarray(n_pos) <= self.k).all())
+
+
+class ClippedRamp(PairMean):
+    """``1/(beta m) sum_{i<=beta} sum_{j<=m} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
+
+    Values in [0, 1], never below the risk, and equal to it once the scores are scaled up far
+    enough, ties included.
+    """
+
+    name = "clipped_ramp"
+    top_negatives_only = clipped = True
+    convex = False
+    majorised = boxed = True
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
+        _kernels.clipped_ramp(
+            scores, indptr, n_pos, self.k, self.counted, first, last, values, coef
+        )
+
+    def majorant(
+        self, scores: Array, indptr: Array, n_pos: Array, kind: str = "latent"
+    ) -> MajorantSurrogate:
+        """A convex surrogate that is nowhere below this one, and tight at these scores."""
+        self.check_majorant(kind)
+        frozen = Freeze(self, scores, indptr, n_pos)
+        if kind == "latent":
+            return frozen.pairs()
+        return frozen.linearised(True) if kind == "linearised" else frozen.mixed(True)
