@@ -1,4 +1,6 @@
 import warnings
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from structsvm_papk.files.checkpoint import _FILE, Checkpoint, CheckpointWarning
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.keeping import CheckpointStore, Keeper
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
@@ -363,6 +366,67 @@ def test_a_failure_before_the_first_point_is_raised():
         solver, risk = SOLVERS[name]
         with pytest.raises(OracleFailure):
             solver.solve(Failing(risk, 0))
+
+
+@pytest.mark.parametrize("left", [1, 4])
+def test_a_line_search_whose_oracle_fails_returns_the_best_so_far(left, monkeypatch):
+    solver, risk = SOLVERS["line_search"]
+    blocks, failing = risk.with_blocks(1), Failing(risk, left)
+
+    def cuts(w, scores):
+        failing._count()
+        return type(blocks).cuts_from_scores(blocks, w, scores)
+
+    monkeypatch.setattr(blocks, "cuts_from_scores", cuts)
+    monkeypatch.setattr(blocks, "cuts", lambda w: cuts(w, blocks.scores(w)))
+    monkeypatch.setattr(risk, "with_blocks", lambda n: blocks)
+    result = solver.solve(risk)
+    assert result.status is Status.FAILED and result.lower_bound <= result.objective
+    value = solver.alpha / 2 * result.w @ result.w + risk(result.w)[0]
+    assert result.objective == pytest.approx(value, rel=1e-9)
+
+
+# --- checkpoints that are no folder -----------------------------------------------------------
+
+
+class Memory(CheckpointStore):
+    """A store that keeps results in this process."""
+
+    def __init__(self):
+        self.kept, self.identity = None, None
+
+    @contextmanager
+    def opened(self, identity, limits):
+        assert self.identity in (None, identity) and "tol" in limits
+        self.identity = identity
+        yield InMemory(self)
+
+    def part(self, name):
+        return Memory()
+
+
+class InMemory(Keeper):
+    def __init__(self, store):
+        super().__init__()
+        self.store, self.kept = store, store.kept
+
+    def offer(self, snapshot):
+        self.finish(snapshot, Status.INTERRUPTED)
+
+    def finish(self, snapshot, status):
+        self.store.kept = replace(snapshot(), status=status)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_solvers_go_on_from_whatever_keeps_their_results(name):
+    solver, risk = SOLVERS[name]
+    whole, store = solver.solve(risk), Memory()
+    solver.solve(risk, callback=stop_at(2, interrupt), checkpoint=store)
+    assert store.kept.extra and not store.kept.status.is_final
+    resumed = solver.solve(risk, checkpoint=store)
+    assert resumed.status is whole.status is store.kept.status
+    assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+    assert not resumed.extra
 
 
 # --- warm starts ------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import problems
 import pytest
 
 from structsvm_papk import (
+    CCCP,
     CuttingPlane,
     EmpiricalRisk,
     RankingData,
@@ -105,6 +106,19 @@ def test_a_failing_qp_solver_is_replaced_and_noted(failure, monkeypatch):
     assert result.converged
     assert "piqp failed" in result.message
     assert "blocks took over" in result.message
+
+
+@pytest.mark.parametrize(("method", "asked"), [("one_slack", True), ("bundle", False)])
+def test_only_the_textbook_method_asks_cvxpy_by_default(method, asked, monkeypatch):
+    original, names = qp._Problem.dual, []
+
+    def dual(self, solver, tol):
+        names.append(solver)
+        return original(self, solver, tol)
+
+    monkeypatch.setattr(qp._Problem, "dual", dual)
+    assert CuttingPlane(0.1, method=method).solve(problems.risk("ts")).converged
+    assert set(names) == ({"PIQP"} if asked else set())
 
 
 def _raise_solver_error(**_):
@@ -234,6 +248,13 @@ def test_a_plain_function_is_an_oracle():
     assert result.objective == pytest.approx(0.25)
     with pytest.raises(InputError, match="scores"):
         CuttingPlane(0.1, method="line_search").solve(Distance())
+
+
+@pytest.mark.parametrize("other", [None, np.zeros(3), lambda w: (0.0, w), "risk"])
+@pytest.mark.parametrize("solver", [CuttingPlane(1.0), SubgradientDescent(1.0), CCCP(1.0)])
+def test_what_is_no_oracle_is_refused_with_a_sentence(solver, other):
+    with pytest.raises(InputError, match="is no oracle: a solver needs"):
+        solver.solve(other)
 
 
 def test_nonconvex_surrogates_are_refused_with_the_way_out():

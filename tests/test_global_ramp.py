@@ -10,7 +10,7 @@ from structsvm_papk.datasets import linear_lists, two_gaussians
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.boxes import Boxes
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.solvers.branch_and_bound import GlobalRamp
+from structsvm_papk.solvers.branch_and_bound import BranchAndBound, GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
@@ -167,7 +167,10 @@ def test_progress_is_monotone_and_stopping_keeps_a_valid_gap():
             raise KeyboardInterrupt
 
     broken = GlobalRamp(1e-2).solve(risk, callback=interrupt)
+    assert GlobalRamp is BranchAndBound
     assert (np.diff(full.curve("objective")) <= 0).all()
+    assert (np.diff(full.curve("n_boxes")) > 0).all() and full.history[0].n_open == 1
+    assert full.data_passes >= CCCP(1e-2, max_ties=0).solve(risk).data_passes
     assert (np.diff(full.curve("lower_bound")) >= -1e-12).all()
     statuses = (Status.TIME_LIMIT, Status.MAX_ITER, Status.STOPPED, Status.INTERRUPTED)
     for result, status in zip((late, few, stopped, broken), statuses, strict=True):
@@ -191,3 +194,5 @@ def test_sizes_are_refused_before_anything_is_solved():
         GlobalRamp(0.0)
     with pytest.raises(InputError, match="max_boxes"):
         GlobalRamp(1.0, max_boxes=0)
+    with pytest.raises(InputError, match="bounds over boxes"):
+        GlobalRamp(1.0).solve(lambda w: (0.0, w))

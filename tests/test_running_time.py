@@ -13,6 +13,7 @@ from structsvm_papk import EmpiricalRisk, RankingData, _sorting, make_surrogate,
 from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates._kernels import top_k
@@ -163,7 +164,7 @@ def test_pairs_in_a_prefix_are_those_of_the_definition(n):
         np.testing.assert_array_equal(above, every.sum(axis=0))
 
 
-class Slow:
+class Slow(MajorisedOracle):
     """A risk whose evaluations take their time; it counts them."""
 
     n_features, calls = 2, 0

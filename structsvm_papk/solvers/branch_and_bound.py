@@ -110,13 +110,13 @@ class BranchAndBound:
             anything is solved; or a start does not fit.
         """
         if not isinstance(oracle, BoxedOracle):
-            raise InputError("branch and bound needs an oracle with bounds over boxes")
+            raise InputError("branch and bound needs bounds over boxes: a `BoxedOracle`")
         origin = np.zeros((1, oracle.n_features))
         oracle.bounds(self.alpha, origin, origin)  # refuses what is too large
         return _Run(self, oracle, w_init, warm_start, callback).solve()
 
 
-GlobalRamp = BranchAndBound  # by the name of what it is for
+GlobalRamp = BranchAndBound  # the name by what it is mostly used for
 
 
 class _Run(Run[SolverResult]):

@@ -152,7 +152,7 @@ class CCCP:
         """
         oracle = as_oracle(oracle)
         if not isinstance(oracle, MajorisedOracle):
-            raise InputError("CCCP needs an oracle with majorants; this one has none")
+            raise InputError("CCCP needs a risk with majorants, a `MajorisedOracle`")
         starts = _starts(self, oracle, w_init, warm_start)
         blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle

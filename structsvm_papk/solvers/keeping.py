@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.result import SolverResult, Status
@@ -97,14 +98,14 @@ def opened(
     if checkpoint is None:
         yield Keeper()
         return
+    if not isinstance(checkpoint, CheckpointStore):
+        raise InputError(
+            "checkpoint must be a Checkpoint(folder) of structsvm_papk.files.checkpoint, "
+            f"got {checkpoint!r}"
+        )
     problem = oracle.fingerprint()
     if problem is None:
         raise InputError("a checkpoint needs an oracle with a method fingerprint()")
-    if not isinstance(checkpoint, CheckpointStore):
-        raise InputError(
-            f"checkpoint must be a Checkpoint(folder) of structsvm_papk.files.checkpoint, "
-            f"got {checkpoint!r}"
-        )
     settings = {field.name: getattr(solver, field.name) for field in fields(solver)}
     limits = {name: settings.pop(name, None) for name in _LIMITS}
     settings.pop("qp_solver", None)
@@ -124,7 +125,7 @@ def numbers(extra: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: vector(extra, name, None).item() for name in names}
 
 
-def vector(extra: Mapping[str, Any], name: str, size: int | None) -> Any:
+def vector(extra: Mapping[str, Any], name: str, size: int | None) -> Array:
     """An entry of `SolverResult.extra` as real numbers, of that length; None: a single number.
 
     Raises
@@ -140,7 +141,7 @@ def vector(extra: Mapping[str, Any], name: str, size: int | None) -> Any:
     return value if size is None else value.astype(np.float64)
 
 
-def finite_start(w: Any, n_features: int, name: str) -> Any:
+def finite_start(w: Any, n_features: int, name: str) -> Array:
     """A starting point of the right length as an array of its own.
 
     Raises

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array
+
 RISK_SCALE = 1e-3  # floor of the denominator of the relative gap; R(0) = 1 sets the scale
 
 
@@ -181,6 +183,6 @@ class SolverResult:
         """The status as a sentence, with the notes."""
         return " ".join([self.status.sentence, *self.notes])
 
-    def curve(self, name: str) -> Any:
+    def curve(self, name: str) -> Array:
         """One column of the history, such as ``'gap'``, as an array."""
         return np.array([getattr(entry, name) for entry in self.history])
