@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.data.npy_files import NpyFiles
+from structsvm_papk.data.sources import NpyFiles
 from structsvm_papk.oracles.streamed import StreamedRisk
 
 N_USERS, N_ITEMS, N_FEATURES = 2000, 100, 50

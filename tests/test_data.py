@@ -178,3 +178,17 @@ def test_odd_arguments_are_refused(changes, reason):
 def test_k_must_be_a_whole_number(k):
     with pytest.raises(InputError, match="whole number"):
         RankingData(X, Y, [0, 3, 6]).exclusions(k)
+
+
+def test_other_weights_share_what_was_computed_of_the_features_but_not_the_fingerprint():
+    data = RankingData.from_groups(X, Y, GROUPS)
+    spread, before = data.spread(), data.fingerprint()
+    other = data.weighted([1.0, 3.0])
+    assert other.spread() is spread and other.rows is data.rows
+    assert other.fingerprint() != before == data.fingerprint()
+
+
+def test_a_subset_computes_its_own_spread():
+    wide = RankingData(np.array([[1.0], [2.0], [5.0], [9.0]]), [1, 0, 1, 0], [0, 2, 4])
+    assert wide.spread().largest[0] == 9.0
+    assert wide.subset(np.array([True, False])).spread().largest[0] == 2.0

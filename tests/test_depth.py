@@ -15,7 +15,7 @@ from structsvm_papk import (
     RankingData,
     make_surrogate,
 )
-from structsvm_papk.data.npy_files import NpyFiles
+from structsvm_papk.data.sources import NpyFiles
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles.streamed import StreamedRisk

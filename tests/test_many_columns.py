@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from structsvm_papk.data import tables
-from structsvm_papk.data.parquet_files import ParquetFiles
 from structsvm_papk.data.readers import read_table
+from structsvm_papk.data.sources import ParquetFiles
 from structsvm_papk.files.model import Model, load_model, save_model
 
 pa = pytest.importorskip("pyarrow")

@@ -16,8 +16,8 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.margins.exact import exact_margins, exact_scores, solve_near
 from structsvm_papk.margins.existence import find_scorers
 from structsvm_papk.margins.many_users import CutSeparator
+from structsvm_papk.margins.proofs import no_choice_avoids
 from structsvm_papk.margins.scores import join
-from structsvm_papk.margins.subsets import no_choice_avoids
 
 
 def lattice_list(rng, n_pos=6, n_neg=5):

@@ -11,7 +11,7 @@ from reference import SURROGATES
 from scipy import sparse
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
-from structsvm_papk.data.npy_files import NpyFiles
+from structsvm_papk.data.sources import NpyFiles
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.oracles.streamed import StreamedRisk

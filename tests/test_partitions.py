@@ -5,9 +5,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from structsvm_papk.data import RankingData, parquet_files
-from structsvm_papk.data.npy_files import NpyFiles
-from structsvm_papk.data.parquet_files import ParquetFiles
+from structsvm_papk.data import RankingData, sources
 from structsvm_papk.data.partitions import (
     UserRows,
     array_partitions,
@@ -16,6 +14,7 @@ from structsvm_papk.data.partitions import (
     open_source,
     scan_users,
 )
+from structsvm_papk.data.sources import NpyFiles, ParquetFiles
 from structsvm_papk.errors import InputError
 
 SIZES = [5, 1, 9, 30, 2, 4, 8]
@@ -113,7 +112,7 @@ def test_arrays_are_cut_without_the_rows_of_others():
 
 @pytest.mark.parametrize("piece", [1, 10, 1 << 16])
 def test_the_scan_does_not_depend_on_the_pieces(tmp_path, monkeypatch, piece):
-    monkeypatch.setattr("structsvm_papk.data.npy_files._SCAN_ROWS", piece)
+    monkeypatch.setattr("structsvm_papk.data.sources._SCAN_ROWS", piece)
     X, y, groups = lists()
     rows = scan_users(npy_source(tmp_path, X, y, groups))
     assert rows.users.tolist() == [4, 2, 9, 0, 7, 1, 3]
@@ -157,9 +156,9 @@ def broken(name):
     [
         ("scattered", r"user 4 do not stand together: rows 0 to 4, and again from row 45 .*sort"),
         ("grades", r"found 0, 1, 2.*--relevance-threshold"),
-        ("one class", "found 1"),
-        ("missing user", "missing at row 30"),
-        ("missing label", "label at row 30 is nan"),
+        ("one class", r"all labels are of one class \(1\)"),
+        ("missing user", "users is missing in row 30.*counted from row 0 of"),
+        ("missing label", "NaN or infinite in row 30"),
     ],
 )
 def test_rows_that_cannot_be_used_are_named(tmp_path, name, message):
@@ -199,7 +198,7 @@ def test_parquet_that_cannot_be_used(tmp_path):
     with pytest.raises(InputError, match="another file now"):
         source.rows(0, 10)
     path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(InputError, match="not a complete Parquet file"):
+    with pytest.raises(InputError, match="not a readable Parquet file"):
         source.rows(0, 10)
     with pytest.raises(InputError, match=r"neither X\.npy nor a \.parquet file"):
         (tmp_path / "empty").mkdir()
@@ -230,7 +229,7 @@ def test_users_that_are_text_count_with_their_characters():
 
 
 def test_batches_beyond_the_range_are_not_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr("structsvm_papk.data.parquet_files._BATCH_ROWS", 5)
+    monkeypatch.setattr("structsvm_papk.data.sources._BATCH_ROWS", 5)
     source = parquet_source(tmp_path, *lists(), rows=1000)
     decoded = []
 
@@ -239,8 +238,8 @@ def test_batches_beyond_the_range_are_not_decoded(tmp_path, monkeypatch):
             decoded.append(start)
             yield start, frame
 
-    frames_of = parquet_files._frames_of
-    monkeypatch.setattr(parquet_files, "_frames_of", counted)
+    frames_of = sources._frames_of
+    monkeypatch.setattr(sources, "_frames_of", counted)
     assert len(source.rows(3, 12)[1]) == 9
     assert max(decoded) <= 15
 

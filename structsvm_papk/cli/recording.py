@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from structsvm_papk.cli import _record as run_record
-from structsvm_papk.data.readers import sidecar
+from structsvm_papk.data.svmlight import sidecar
 from structsvm_papk.files.atomic import check_apart
 
 _SCRATCH = "scratch"  # a folder for temporary files: neither read nor a result

@@ -9,6 +9,7 @@ Data without such a column are read as they are. See ``docs/math/certificate.md`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -113,7 +114,9 @@ def rounding_bound(spread: Spread, shifted: bool, steepness: float, chain: int) 
     )
 
 
-def refuse_unresolved(X: Any, rows: Array, spread: Spread, names: Array | None = None) -> None:
+def refuse_unresolved(
+    X: Any, rows: Array, spread: Spread, names: Sequence[str] | None = None
+) -> None:
     """Refuse a column whose values within a user differ by rounding of their storage only.
 
     Raises
@@ -134,7 +137,9 @@ def refuse_unresolved(X: Any, rows: Array, spread: Spread, names: Array | None =
     )
 
 
-def column_text(X: Any, rows: Array, f: int, spread: Spread, names: Array | None = None) -> str:
+def column_text(
+    X: Any, rows: Array, f: int, spread: Spread, names: Sequence[str] | None = None
+) -> str:
     """A column with its mean and spread, for messages."""
     values = X[:, [f]].toarray()[:, 0] if sparse.issparse(X) else X[:, f]
     mean = values[rows].mean(dtype=np.float64)

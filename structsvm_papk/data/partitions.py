@@ -4,21 +4,24 @@ A partition is a small description with ``load() -> RankingData``: rows of array
 rows of files. Files must hold each user's rows together; which users come first does not matter.
 """
 
+from __future__ import annotations
+
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.npy_files import NpyFiles
-from structsvm_papk.data.parquet_files import ParquetFiles
+from structsvm_papk._types import Array, PathLike
+from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.sources import NpyFiles, ParquetFiles, Source
 from structsvm_papk.errors import InputError
 
 
-def open_source(path, **columns):
+def open_source(path: PathLike, **columns: Any) -> Source:
     """A source from a path: a directory with `X.npy`, `y.npy` and `groups.npy`, or Parquet."""
     if (Path(path) / "X.npy").exists():
         return NpyFiles.open(path)
@@ -46,13 +49,13 @@ class UserRows:
     relevant_from: float
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes in memory."""
         objects = sum(map(sys.getsizeof, self.users)) if self.users.dtype == object else 0
         return self.users.nbytes + objects + self.indptr.nbytes + self.positive.nbytes
 
 
-def scan_users(source, threshold=None):
+def scan_users(source: Source, threshold: float | None = None) -> UserRows:
     """Read labels and users of a source, a piece at a time.
 
     Parameters
@@ -71,56 +74,42 @@ def scan_users(source, threshold=None):
         A user whose rows do not stand together, missing labels, labels that are not binary.
     """
     positive = np.empty(source.n_rows, dtype=bool)
-    users, starts, values, last = [], [], set(), None
+    runs: list[Array] = []  # the user of each run of rows
+    starts, values, last = [], [], None
     for first, labels, groups in source.lists():
         _check_piece(source, first, labels, groups)
         positive[first : first + labels.size] = labels >= (0.5 if threshold is None else threshold)
-        values.update(np.unique(labels)[:9].tolist())
+        values.append(_some_of(labels))
         new = np.append(True, groups[1:] != groups[:-1])
         new[0] = last is None or groups[0] != last
         last = groups[-1]
-        users.append(groups[new])
+        runs.append(groups[new])
         starts.append(first + np.flatnonzero(new))
+    limit = validation.relevant_from(np.concatenate(values), threshold, source.name)
     # users may be as many as a third of the rows: no copy lives longer than it must
     indptr = np.full(1 + sum(map(len, starts)), source.n_rows)
     np.concatenate(starts, out=indptr[:-1])
     del starts
-    users = np.concatenate(users)
+    users = np.concatenate(runs)
+    del runs
     _refuse_scattered(source, users, indptr)
-    if threshold is None:
-        _check_classes(source, values)
-        threshold = 0.5
-    elif positive.all() or not positive.any():
-        raise InputError(
-            f"{source.name}: at relevance threshold {threshold:g} all labels are of one class"
-        )
-    return UserRows(users, indptr, positive, threshold)
+    return UserRows(users, indptr, positive, limit)
+
+
+def _some_of(labels):
+    """The smallest distinct labels and the largest one: enough to tell their classes."""
+    distinct = np.unique(labels).astype(np.float64)
+    return np.append(distinct[:8], distinct[-1])
 
 
 def _check_piece(source, first, labels, groups):
-    if labels.dtype.kind not in "biuf":
-        raise InputError(f"{source.name}: the labels are {labels.dtype}, not numbers")
-    bad = np.flatnonzero(~np.isfinite(labels))
-    if bad.size:
-        raise InputError(f"{source.name}: the label at row {first + bad[0]} is {labels[bad[0]]}")
-    gone = _validation.missing(groups)
-    if gone.any():
-        raise InputError(
-            f"{source.name}: the user is missing at row {first + np.flatnonzero(gone)[0]}"
-        )
     try:
-        _validation.check_ids(groups, groups.size, "users")
+        validation.check_grades(labels, groups.size)
+        validation.check_ids(groups, groups.size, "users")
     except InputError as error:
-        raise InputError(f"{source.name}, from row {first} on: {error}") from None
-
-
-def _check_classes(source, values):
-    if values not in ({0, 1}, {-1, 1}):
-        shown = ", ".join(f"{value:g}" for value in sorted(values)[:6])
         raise InputError(
-            f"{source.name}: labels are not 0/1 or -1/1 (found {shown}); say from which label on a "
-            "row is relevant with --relevance-threshold (threshold= in Python)"
-        )
+            f"{source.name}: {error}; rows are counted from row {first} of the data"
+        ) from None
 
 
 def _refuse_scattered(source, users, indptr):
@@ -142,7 +131,7 @@ def _refuse_scattered(source, users, indptr):
         )
 
 
-def cut_users(indptr, n_rows):
+def cut_users(indptr: Array, n_rows: int) -> Array:
     """Bounds of runs of users with at most `n_rows` rows each, or of one user with more."""
     bounds = [0]
     while bounds[-1] < indptr.size - 1:
@@ -164,24 +153,25 @@ class FilePartition:
         The smallest label that is relevant.
     """
 
-    source: object
+    source: Source
     start: int
     stop: int
     relevant_from: float
 
-    def load(self):
+    def load(self) -> RankingData:
         """Read and check the rows, as `RankingData`."""
         X, labels, groups = self.source.rows(self.start, self.stop)
         first = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
         indptr = np.append(first, groups.size)
         try:
-            data = RankingData(X, labels >= self.relevant_from, indptr, groups[indptr[:-1]])
+            return RankingData(
+                X, labels >= self.relevant_from, indptr, groups[indptr[:-1]],
+                feature_names=self.source.feature_names,
+            )  # fmt: skip
         except InputError as error:
             raise InputError(f"{self}: {error}") from None
-        data.feature_names = self.source.feature_names
-        return data
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.source.name}, rows {self.start} to {self.stop - 1}"
 
 
@@ -199,19 +189,22 @@ class ArrayPartition:
     first: int
     last: int
 
-    def load(self):
+    def load(self) -> RankingData:
         """A copy of the rows of these users only."""
         users = np.arange(self.data.n_users)
         part = self.data.subset((users >= self.first) & (users < self.last))
-        part.X = part.X[part.rows]
-        part.rows = np.arange(part.rows.size)
-        return part
+        return RankingData.from_parts(
+            part.X[part.rows], np.arange(part.rows.size), part.indptr, part.n_pos,
+            part.users, part.user_weight, part.feature_names,
+        )  # fmt: skip
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"users {self.first} to {self.last - 1}"
 
 
-def file_partitions(source, partition_bytes=1 << 27, threshold=None):
+def file_partitions(
+    source: Source, partition_bytes: int = 1 << 27, threshold: float | None = None
+) -> list[FilePartition]:
     """Cut files into partitions with about `partition_bytes` of features each.
 
     Parameters
@@ -238,7 +231,7 @@ def file_partitions(source, partition_bytes=1 << 27, threshold=None):
     ]
 
 
-def array_partitions(data, n_partitions):
+def array_partitions(data: RankingData, n_partitions: int) -> list[ArrayPartition]:
     """Cut data in memory into at most `n_partitions` partitions with about as many rows each."""
     bounds = cut_users(data.indptr, -(-data.rows.size // n_partitions))
     return [ArrayPartition(data, int(first), int(last)) for first, last in pairwise(bounds)]

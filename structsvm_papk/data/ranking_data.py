@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import _products
-from structsvm_papk.data import validation as _validation
+from structsvm_papk.data import _products, validation
 from structsvm_papk.data.origins import Origins, Spread, column_text, refuse_unresolved, spread_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 
 POLICIES = ("exclude", "raise", "cap")
-_FINITE_CHECK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -88,6 +85,8 @@ class RankingData:
     user_weight : {'equal', 'positives'} or array-like of shape (n_users,), optional
         What each user counts in means over users: the same (the paper), its number of positives,
         or numbers above zero. Only their ratios matter.
+    feature_names : sequence of str, optional
+        Names of the columns, for messages.
 
     Attributes
     ----------
@@ -100,8 +99,7 @@ class RankingData:
     users : ndarray of shape (n_users,)
     user_weight : ndarray of float64, shape (n_users,), or None
         None where all users count the same.
-    feature_names : sequence of str, optional
-        Names of the columns, for messages; None until someone sets them.
+    feature_names : sequence of str, or None
 
     Raises
     ------
@@ -109,32 +107,29 @@ class RankingData:
         Empty data, lengths that differ, NaN or infinite features, labels that are not binary.
     """
 
-    feature_names: Any = None
-    _fingerprint: str | None = None
-    _spread: Spread | None = None
-    _origins: Origins | None = None
-    user_weight: Array | None = None
-
     def __init__(
         self,
-        X: Array,
+        X: Any,
         y: ArrayLike,
-        indptr: Array,
-        users: Array | None = None,
+        indptr: ArrayLike,
+        users: ArrayLike | None = None,
         user_weight: str | ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
     ) -> None:
-        X = _checked_matrix(X)
-        positive = _validation.check_labels(y, X.shape[0], name="labels y")
-        indptr = _validation.check_indptr(indptr, X.shape[0])
-        user_of_row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-        users = np.arange(indptr.size - 1) if users is None else _array(users, "users")
-        if users.shape != (indptr.size - 1,):
+        X = validation.check_matrix(X)
+        positive = validation.check_labels(y, X.shape[0], name="labels y")
+        bounds = validation.check_indptr(indptr, X.shape[0])
+        n_users = bounds.size - 1
+        labels = np.arange(n_users) if users is None else validation.as_array(users, "users")
+        if labels.shape != (n_users,):
             raise InputError(
-                f"users has {users.size} labels, but indptr describes {indptr.size - 1} users"
+                f"users has {labels.size} labels, but indptr describes {n_users} users"
             )
-        users = _validation.check_ids(users, users.size, "users")
-        self._assign(X, positive, user_of_row, users)
-        self.user_weight = self._checked_weight(user_weight)
+        labels = validation.check_ids(labels, n_users, "users")
+        user_of_row = np.repeat(np.arange(n_users), np.diff(bounds))
+        rows, bounds, n_pos = _laid_out(positive, user_of_row, n_users)
+        weight = _checked_weight(user_weight, labels, n_pos)
+        self._keep(X, rows, bounds, n_pos, labels, weight, feature_names)
 
     @classmethod
     def from_groups(
@@ -143,12 +138,13 @@ class RankingData:
         y: ArrayLike,
         groups: ArrayLike | None = None,
         user_weight: str | ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
     ) -> RankingData:
         """Build from one group label per row, of any type and in any order.
 
         Parameters
         ----------
-        X, y
+        X, y, feature_names
             As for the class; data frames and series (pandas, polars) are taken as arrays.
         groups : array-like of shape (n_rows,), optional
             User label of each row; without it all rows are one list. Users are kept in sorted
@@ -161,22 +157,56 @@ class RankingData:
         InputError
             As for the class; also missing (None, NaN) group labels.
         """
-        X = _checked_matrix(X)
-        positive = _validation.check_labels(y, X.shape[0], name="labels y")
+        X = validation.check_matrix(X)
+        positive = validation.check_labels(y, X.shape[0], name="labels y")
         users, user_of_row = _encode_groups(groups, X.shape[0])
+        rows, indptr, n_pos = _laid_out(positive, user_of_row, users.size)
+        weight = _checked_weight(user_weight, users, n_pos)
+        return cls.from_parts(X, rows, indptr, n_pos, users, weight, feature_names)
+
+    @classmethod
+    def from_parts(
+        cls,
+        X: Any,
+        rows: Array,
+        indptr: Array,
+        n_pos: Array,
+        users: Array,
+        user_weight: Array | None = None,
+        feature_names: Sequence[str] | None = None,
+        spread: Spread | None = None,
+        origins: Origins | None = None,
+    ) -> RankingData:
+        """Build from the attributes of checked data; nothing is checked again.
+
+        Parameters
+        ----------
+        X, rows, indptr, n_pos, users, user_weight, feature_names
+            The attributes of the class.
+        spread, origins
+            What the methods of these names return, where it is known.
+        """
         data = cls.__new__(cls)
-        data._assign(X, positive, user_of_row, users)
-        data.user_weight = data._checked_weight(user_weight)
+        data._keep(X, rows, indptr, n_pos, users, user_weight, feature_names, spread, origins)
         return data
 
-    def _assign(self, X, positive, user_of_row, users):
-        self.X = X
-        self.users = users
-        # one stable integer sort: by user, positives before negatives
-        self.rows = np.argsort(2 * user_of_row + ~positive, kind="stable")
-        sizes = np.bincount(user_of_row, minlength=users.size)
-        self.indptr = np.concatenate([[0], np.cumsum(sizes)])
-        self.n_pos = np.bincount(user_of_row[positive], minlength=users.size)
+    def _keep(
+        self,
+        X: Any,
+        rows: Array,
+        indptr: Array,
+        n_pos: Array,
+        users: Array,
+        user_weight: Array | None,
+        feature_names: Sequence[str] | None,
+        spread: Spread | None = None,
+        origins: Origins | None = None,
+    ) -> None:
+        """Set every attribute; what is computed once stands in the last three."""
+        self.X, self.rows, self.indptr, self.n_pos = X, rows, indptr, n_pos
+        self.users, self.user_weight, self.feature_names = users, user_weight, feature_names
+        self._spread, self._origins = spread, origins
+        self._fingerprint: str | None = None
 
     @property
     def n_users(self) -> int:
@@ -260,9 +290,11 @@ class RankingData:
 
     def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
         """The same lists with other weights of users; everything else is shared."""
-        other = self.subset(np.ones(self.n_users, dtype=bool))
-        other.user_weight = other._checked_weight(user_weight)
-        return other
+        weight = _checked_weight(user_weight, self.users, self.n_pos)
+        return RankingData.from_parts(
+            self.X, self.rows, self.indptr, self.n_pos, self.users, weight,
+            self.feature_names, self._spread, self._origins,
+        )  # fmt: skip
 
     def exclusions(self, needed: int, setting: str = "k") -> Exclusions:
         """Users that have no positive or fewer negatives than needed, as `Exclusions`."""
@@ -316,42 +348,15 @@ class RankingData:
 
     def subset(self, keep: Array) -> RankingData:
         """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
-        part = RankingData.__new__(RankingData)
-        part.X = self.X
-        part.users, part.feature_names = self.users[keep], self.feature_names
-        part.rows = self.rows[np.repeat(keep, self.sizes)]
-        part.indptr = np.concatenate([[0], np.cumsum(self.sizes[keep])])
-        part.n_pos = self.n_pos[keep]
-        if self.user_weight is not None:
-            part.user_weight = self.user_weight[keep]
-        return part
-
-    def _checked_weight(self, given):
-        """Weights as an array, or None where all users weigh the same."""
-        if given is None or (isinstance(given, str) and given == "equal"):
-            return None
-        if isinstance(given, str):
-            if given != "positives":
-                raise InputError(
-                    f"unknown user_weight {given!r}; choose 'equal', 'positives' or numbers"
-                )
-            return self.n_pos.astype(np.float64)
-        try:
-            weight = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("user_weight must be 'equal', 'positives' or numbers") from None
-        if weight.shape != (self.n_users,):
-            raise InputError(
-                f"user_weight has shape {weight.shape}, but there are {self.n_users} users"
-            )
-        bad = np.flatnonzero(~(np.isfinite(weight) & (weight > 0.0)))
-        if bad.size:
-            user = self.users[bad[:1]].tolist()[0]
-            raise InputError(
-                f"the weight of user {user!r} is {weight[bad[0]]:g}; weights must be finite and "
-                "above zero (leave users out by leaving out their rows)"
-            )
-        return weight
+        return RankingData.from_parts(
+            self.X,
+            self.rows[np.repeat(keep, self.sizes)],
+            np.concatenate([[0], np.cumsum(self.sizes[keep])]),
+            self.n_pos[keep],
+            self.users[keep],
+            None if self.user_weight is None else self.user_weight[keep],
+            self.feature_names,
+        )
 
     def _why_nothing_is_left(self, excluded):
         if excluded.no_positive.size == self.n_users:
@@ -396,94 +401,43 @@ def refusal(first: str, excluded: Exclusions) -> str:
     return f"{first} ({excluded}); use policy='exclude' to go on"
 
 
-def _checked_matrix(X):
-    if hasattr(X, "to_numpy"):
-        X = X.to_numpy()
-    X = X if sparse.issparse(X) else _array(X, "X")
-    if X.dtype.kind == "c":
-        raise InputError("X must be numeric and real, but it holds complex numbers")
-    if X.dtype not in (np.float64, np.float32):
-        try:
-            X = X.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"X must be numeric: {error}") from None
-    if X.ndim != 2:
-        raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
-    if X.shape[0] == 0 or X.shape[1] == 0:
-        raise InputError(f"X is empty: shape {X.shape}")
-    if sparse.issparse(X):
-        X = canonical_csr(X)
-    _refuse_non_finite(X)
-    return X
-
-
-def canonical_csr(X: Any) -> Any:
-    """CSR in which every entry is stored once and those of a row in order; X itself where it is.
-
-    What is stored several times is added up in float64, and stays float64.
-
-    Raises
-    ------
-    InputError
-        Indices that lead out of the arrays: SciPy lets them be, our kernels follow them.
-    """
-    csr = X.tocsr()
+def _checked_weight(given, users, n_pos):
+    """Weights as an array, or None where all users weigh the same."""
+    if given is None or (isinstance(given, str) and given == "equal"):
+        return None
+    if isinstance(given, str):
+        if given != "positives":
+            raise InputError(
+                f"unknown user_weight {given!r}; choose 'equal', 'positives' or numbers"
+            )
+        return n_pos.astype(np.float64)
     try:
-        csr.check_format(full_check=True)
-    except ValueError as error:
-        raise InputError(f"X is no valid CSR matrix: {error}") from None
-    if _rows_increase(csr.indices, csr.indptr):
-        return csr
-    csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
-    csr.sort_indices()
-    if _rows_increase(csr.indices, csr.indptr):
-        return csr
-    csr = csr.astype(np.float64)
-    csr.sum_duplicates()
-    return csr
+        weight = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("user_weight must be 'equal', 'positives' or numbers") from None
+    if weight.shape != (users.size,):
+        raise InputError(f"user_weight has shape {weight.shape}, but there are {users.size} users")
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight > 0.0)))
+    if bad.size:
+        user = users[bad[:1]].tolist()[0]
+        raise InputError(
+            f"the weight of user {user!r} is {weight[bad[0]]:g}; weights must be finite and "
+            "above zero (leave users out by leaving out their rows)"
+        )
+    return weight
 
 
-@njit(cache=True, nogil=True)
-def _rows_increase(indices, indptr):
-    """Whether the indices of every row increase; SciPy's own flag may be older than the arrays."""
-    for row in range(indptr.size - 1):
-        for e in range(indptr[row] + 1, indptr[row + 1]):
-            if indices[e] <= indices[e - 1]:
-                return False
-    return True
-
-
-def _array(values, name):
-    if np.ma.is_masked(values):
-        raise InputError(f"{name} has masked values; remove or impute them first")
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{name} must be a regular array: {error}") from None
-
-
-def _refuse_non_finite(X):
-    if sparse.issparse(X):
-        bad = np.flatnonzero(~np.isfinite(X.data))
-        if bad.size:
-            row = np.searchsorted(X.indptr, bad[0], side="right") - 1
-            _raise_non_finite(X.data[bad[0]], row, X.indices[bad[0]])
-        return
-    for start in range(0, X.shape[0], _FINITE_CHECK_ROWS):
-        finite = np.isfinite(X[start : start + _FINITE_CHECK_ROWS])
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
-            _raise_non_finite(X[start + row, column], start + row, column)
-
-
-def _raise_non_finite(value, row, column):
-    raise InputError(
-        f"X holds {value} at row {row}, column {column} (counted from 0); "
-        "remove or impute missing and infinite values first"
+def _laid_out(positive: Array, user_of_row: Array, n_users: int) -> tuple[Array, Array, Array]:
+    """`rows`, `indptr` and `n_pos`: one stable integer sort by user, positives first."""
+    sizes = np.bincount(user_of_row, minlength=n_users)
+    return (
+        np.argsort(2 * user_of_row + ~positive, kind="stable"),
+        np.concatenate([[0], np.cumsum(sizes)]),
+        np.bincount(user_of_row[positive], minlength=n_users),
     )
 
 
 def _encode_groups(groups, n_rows):
     if groups is None:
         return np.zeros(1, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
-    return _validation.encode(_validation.check_ids(groups, n_rows))
+    return validation.encode(validation.check_ids(groups, n_rows))

@@ -7,7 +7,7 @@ that `007` and `7` are two; in Parquet, whose columns have types, it is what the
 import csv
 import gzip
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import PathLike
+from structsvm_papk.data.parquet import (
+    feature_matrix,
+    numbers,
+    open_parquet,
+    plain_numbers,
+    values_of,
+)
 from structsvm_papk.errors import InputError
 
 USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id")
@@ -184,7 +192,7 @@ def _feature_columns(path, places, roles, group):
 
 
 @contextmanager
-def reading(path: Any) -> Any:
+def reading(path: PathLike) -> Iterator[None]:
     """Turn what the system says of a file into `InputError`."""
     try:
         yield
@@ -203,7 +211,11 @@ def column_names(path: Any, format: str) -> list:
     """
     path = Path(path)
     with reading(path):
-        names = _parquet_names(path) if format == "parquet" else _text_names(path, format)
+        if format == "parquet":
+            with open_parquet(path) as file:
+                names = file.schema_arrow.names
+        else:
+            names = _text_names(path, format)
     _places(path, names)
     return names
 
@@ -409,7 +421,7 @@ def _is_number(convert, text):
     return True
 
 
-def place(path: Any, row: int, format: str) -> str:
+def place_of(path: PathLike, row: int, format: str) -> str:
     """Where a row stands, for a message: its line, or its number where there are no lines."""
     if format == "parquet":
         return f"{path}, row {row} (counted from 0)"
@@ -426,34 +438,7 @@ def place(path: Any, row: int, format: str) -> str:
 # --- Parquet --------------------------------------------------------------------------------
 
 
-def arrow_parquet(path: object) -> tuple[Any, Any]:
-    """The module ``pyarrow.parquet`` and Arrow's exception; refuses the file where it is absent."""
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise InputError(
-            f"reading Parquet ({path}) needs pyarrow: pip install pyarrow (the extra 'frames')"
-        ) from None
-    return parquet, ArrowException
-
-
-@contextmanager
-def _parquet(path):
-    """A Parquet file, to be read without Arrow's threads: they can abort a process as it ends."""
-    parquet, ArrowException = arrow_parquet(path)
-    try:
-        with open(path, "rb") as file:
-            yield parquet.ParquetFile(file, pre_buffer=False)
-    except (ArrowException, UnicodeDecodeError) as error:  # text is decoded as it is taken out
-        raise InputError(f"{path} is not a readable Parquet file: {error}") from None
-
-
-def _parquet_names(path):
-    with _parquet(path) as file:
-        return file.schema_arrow.names
-
-
-def _parquet_frame(path, file, names=None):
+def _frame(path, file, names=None):
     frame = file.read(names, use_threads=False)
     if frame.num_rows == 0:
         raise InputError(f"{path}: the file has no data rows")
@@ -461,8 +446,8 @@ def _parquet_frame(path, file, names=None):
 
 
 def _parquet_features(path, roles):
-    with _parquet(path) as file:
-        frame = _parquet_frame(path, file)
+    with open_parquet(path) as file:
+        frame = _frame(path, file)
         columns = choose_columns(path, frame.column_names, roles)
         return (
             feature_matrix(path, frame, columns.features),
@@ -474,59 +459,13 @@ def _parquet_features(path, roles):
 
 def _parquet_columns(path, kinds):
     take = {Kind.ID: _arrow_ids, Kind.TEXT: _arrow_texts}
-    with _parquet(path) as file:
-        frame = _parquet_frame(path, file, list(kinds))
+    with open_parquet(path) as file:
+        frame = _frame(path, file, list(kinds))
         places = _places(path, frame.column_names)
         return {
-            name: take.get(kind, _plain_numbers)(path, frame, places[name])
+            name: take.get(kind, plain_numbers)(path, frame, places[name])
             for name, kind in kinds.items()
         }
-
-
-def feature_matrix(path: Any, frame: Any, features: Sequence[int]) -> np.ndarray:
-    """Columns of an Arrow table as one matrix: float32 where all of them are, else float64."""
-    narrow = all(str(frame.schema.field(c).type) == "float" for c in features)
-    X = np.empty((frame.num_rows, len(features)), dtype=np.float32 if narrow else np.float64)
-    for position, c in enumerate(features):
-        X[:, position] = numbers(path, frame, c)
-    return X
-
-
-def numbers(path: Any, frame: Any, c: int) -> np.ndarray:
-    """One column of an Arrow table as float64, or float32 where it is."""
-    values = _plain_numbers(path, frame, c)
-    return values if values.dtype == np.float32 else values.astype(np.float64)
-
-
-def _plain_numbers(path, frame, c):
-    """Numbers as the file has them; other types as float64 where they can be."""
-    values = arrow_values(path, frame, c)
-    if values.dtype.kind in "iufb":
-        return values
-    try:
-        if values.dtype.kind in "mM":
-            raise TypeError("a time is no number: its unit would decide the value")
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
-        field = frame.schema.field(c)
-        raise InputError(
-            f"{path}: column {field.name!r} has type {field.type}, not numbers; drop or encode it "
-            "first"
-        ) from None
-
-
-def arrow_values(path: Any, frame: Any, c: int) -> np.ndarray:
-    """One column of an Arrow table as an array; nested and missing values are refused."""
-    column, field = frame.column(c), frame.schema.field(c)
-    if column.type.num_fields and not str(column.type).startswith("dictionary"):
-        raise InputError(
-            f"{path}: column {field.name!r} has type {column.type}: nested values "
-            "are neither features nor users"
-        )
-    if column.null_count:
-        row = np.flatnonzero(column.is_null().to_numpy())[0]
-        raise InputError(f"{path}: column {field.name!r} is missing at row {row} (counted from 0)")
-    return column.to_numpy()
 
 
 def _arrow_texts(path, frame, c):
@@ -539,7 +478,7 @@ def _arrow_texts(path, frame, c):
 
 def _arrow_ids(path, frame, c):
     """Ids of the column's own type; text, and types that numpy does not have, as text."""
-    values = arrow_values(path, frame, c)
+    values = values_of(path, frame, c)
     if values.dtype.kind != "O":
         return values
     texts = (value if isinstance(value, str) else str(value) for value in values)

@@ -1,6 +1,7 @@
-"""Scores, labels and ids: one rule each, for training, evaluation and the hooks alike.
+"""Features, scores, labels and ids: one rule each, for training, evaluation, files and hooks.
 
 ====== =========================================================================================
+X      real and finite numbers, dense or sparse; float32 and float64 stay as they are
 scores numbers without NaN. Refused where rounding to double precision would make two differ no more
 labels booleans, 0/1 or -1/1, of which True or 1 is relevant. With a threshold, any finite numbers
 ids    of users and items: sortable, none missing. Two are the same when they are equal: numbers
@@ -16,6 +17,8 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
+from numba import njit
+from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
@@ -23,6 +26,7 @@ from structsvm_papk.errors import InputError
 _SHOWN = 5
 FEWEST_RESAMPLED = 10
 _EXACT = 2**53  # up to here every whole number is a double
+_AT_ONCE = 1 << 22  # values that are looked at before the next ones
 
 
 def as_array(values: Any, name: str) -> Array:
@@ -94,6 +98,94 @@ def _is_missing(value):
     return bool(value != value)
 
 
+# --- features ---------------------------------------------------------------------------------
+
+
+def check_matrix(X: Any) -> Any:
+    """X as a matrix of finite float64 or float32, dense or canonical CSR; not copied where it is.
+
+    Raises
+    ------
+    InputError
+        Not numeric, complex, of another dimension, empty, masked, NaN or infinite.
+    """
+    X = X if sparse.issparse(X) else as_array(X, "X")
+    if X.dtype.kind == "c":
+        raise InputError("X must be numeric and real, but it holds complex numbers")
+    if X.dtype not in (np.float64, np.float32):
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"X must be numeric: {error}") from None
+    if X.ndim != 2:
+        raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
+    if 0 in X.shape:
+        raise InputError(f"X is empty: shape {X.shape}")
+    X = _canonical_csr(X) if sparse.issparse(X) else X
+    refuse_non_finite(X)
+    return X
+
+
+def _canonical_csr(X):
+    """CSR in which every entry is stored once and those of a row in order; X itself where it is.
+
+    Entries stored several times are added up in float64, and stay float64. Indices that lead out of
+    the arrays are refused: SciPy lets them be, our kernels follow them.
+    """
+    csr = X.tocsr()
+    try:
+        csr.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"X is no valid CSR matrix: {error}") from None
+    if _rows_increase(csr.indices, csr.indptr):
+        return csr
+    csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
+    csr.sort_indices()
+    if _rows_increase(csr.indices, csr.indptr):
+        return csr
+    csr = csr.astype(np.float64)
+    csr.sum_duplicates()
+    return csr
+
+
+@njit(cache=True, nogil=True)
+def _rows_increase(indices, indptr):
+    """Whether the indices of every row increase; SciPy's own flag may be older than the arrays."""
+    for row in range(indptr.size - 1):
+        for e in range(indptr[row] + 1, indptr[row + 1]):
+            if indices[e] <= indices[e - 1]:
+                return False
+    return True
+
+
+def refuse_non_finite(X: Any) -> None:
+    """Raise where a feature is NaN or infinite."""
+    place = first_non_finite(X)
+    if place is not None:
+        row, column, value = place
+        raise InputError(
+            f"X holds {value} at row {row}, column {column} (counted from 0); "
+            "remove or impute missing and infinite values first"
+        )
+
+
+def first_non_finite(X: Any) -> tuple[int, int, float] | None:
+    """Row, column and value of a feature that is NaN or infinite."""
+    if sparse.issparse(X):
+        bad = np.flatnonzero(~np.isfinite(X.data))[:1]
+        if not bad.size:
+            return None
+        row = np.searchsorted(X.indptr, bad[0], side="right") - 1
+        return int(row), int(X.indices[bad[0]]), X.data[bad[0]]
+    step = max(1, _AT_ONCE // X.shape[1])
+    for start in range(0, X.shape[0], step):
+        finite = np.isfinite(X[start : start + step])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0].tolist()
+            return start + row, column, X[start + row, column]
+    return None
+
+
 # --- scores -----------------------------------------------------------------------------------
 
 
@@ -110,17 +202,17 @@ def check_scores(scores: Any, groups: Any = None, name: str = "scores") -> Array
         raise InputError(f"{name} must have one dimension, not shape {values.shape}")
     if values.size == 0:
         raise InputError(f"there are no rows: {name} is empty")
-    found = _doubles(values, name)
-    bad = np.isnan(found)
+    doubles = _doubles(values, name)
+    bad = np.isnan(doubles)
     if bad.any():
         raise InputError(f"{name} contain NaN in {rows_of(bad, groups)}; give every row a score")
-    if _may_round(values) and _n_distinct(values) > np.unique(found).size:
+    if _may_round(values) and _n_distinct(values) > np.unique(doubles).size:
         row = int(np.argmax([float(v) != v for v in values.tolist()]))
         raise InputError(
             f"{name} are more precise than double precision ({values[row]} in row {row}), and "
             "different ones would tie; give their ranks instead"
         )
-    return found
+    return doubles
 
 
 def _doubles(values, name):
@@ -221,6 +313,42 @@ def is_zero_one(grades: Array) -> bool:
     if grades.min() < 0 or grades.max() > 1:
         return False
     return grades.dtype.kind in "iu" or bool(((grades == 0) | (grades == 1)).all())
+
+
+def relevant_from(values: Array, threshold: float | None, source: Any) -> float:
+    """From which label on a row of a file is relevant.
+
+    Parameters
+    ----------
+    values : ndarray
+        The labels of the file, or the distinct ones among them.
+    threshold : float, optional
+        What the caller says; needed unless the labels are 0/1 or -1/1.
+    source : str or path-like
+        The file, for messages.
+
+    Raises
+    ------
+    InputError
+        Labels that are not binary and no threshold, or all of one class.
+    """
+    if threshold is not None:
+        if values.min() >= threshold or not values.max() >= threshold:
+            raise InputError(
+                f"{source}: at relevance threshold {threshold:g} all labels are of one class "
+                f"(labels run from {values.min():g} to {values.max():g})"
+            )
+        return threshold
+    if values.min() == values.max():
+        raise InputError(f"{source}: all labels are of one class ({values[0]:g})")
+    if is_binary(values):
+        return 0.5
+    values = np.unique(values)
+    shown = ", ".join(f"{value:g}" for value in values[:6]) + (", ..." if values.size > 6 else "")
+    raise InputError(
+        f"{source}: labels are not 0/1 or -1/1 (found {shown}); say from which "
+        "label on a row is relevant with --relevance-threshold (threshold= in Python)"
+    )
 
 
 # --- users and items --------------------------------------------------------------------------
@@ -330,11 +458,11 @@ def _fewest_bytes(ids):
     """Objects that are numbers as int64 or uint64 where all of them are such."""
     for exact in (np.int64, np.uint64):
         try:
-            found = ids.astype(exact)
+            whole = ids.astype(exact)
         except (TypeError, ValueError, OverflowError):
             continue
-        if (found.astype(object) == ids).all():
-            return found
+        if (whole.astype(object) == ids).all():
+            return whole
     return ids
 
 

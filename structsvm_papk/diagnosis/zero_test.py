@@ -223,12 +223,9 @@ def diagnose_over_k(data, ks, surrogates=SURROGATES, per_user=True, callback=Non
 
 def _one_user(risk, u):
     data = risk.data
-    keep = np.zeros(data.n_users, dtype=bool)
-    keep[u] = True
     rows = data.rows[data.indptr[u] : data.indptr[u + 1]]
-    part = RankingData.__new__(RankingData)
-    part.X, part.rows, part.users = data.X, rows, data.users[u : u + 1]
-    part.indptr, part.n_pos = np.array([0, rows.size]), data.n_pos[u : u + 1]
+    indptr, users = np.array([0, rows.size]), data.users[u : u + 1]
+    part = RankingData.from_parts(data.X, rows, indptr, data.n_pos[u : u + 1], users)
     return EmpiricalRisk(risk.surrogate, part, "raise")
 
 
@@ -388,10 +385,9 @@ def _positives_outside(risk, tol):
     n_pos = int(data.n_pos[0])
     found = []
     for i in range(n_pos):
-        alone = RankingData.__new__(RankingData)
-        alone.X, alone.users, alone.n_pos = data.X, data.users, np.array([1])
-        alone.rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
-        alone.indptr = np.array([0, alone.rows.size])
+        rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
+        indptr = np.array([0, rows.size])
+        alone = RankingData.from_parts(data.X, rows, indptr, np.array([1]), data.users)
         slopes = _Slopes(EmpiricalRisk(make_surrogate("avg", risk.surrogate.k), alone, "raise"))
         test = _convex_test(slopes, tol)
         if test.verdict != Verdict.DEGENERATE:

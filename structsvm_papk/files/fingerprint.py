@@ -11,7 +11,7 @@ from structsvm_papk._types import PathLike
 _CHUNK_BYTES = 1 << 24
 
 
-def fingerprint_of(*parts: Any) -> Any:
+def fingerprint_of(*parts: Any) -> str:
     """SHA-256 over texts, whole numbers, arrays and CSR matrices, as 64 hexadecimal digits.
 
     Arrays count with dtype, shape and every value; whether they lie in rows or in columns makes no
@@ -42,7 +42,7 @@ def _add(digest, part):
         digest.update(f"{type(part).__name__} {len(text)};".encode() + text)
 
 
-def fingerprint_of_file(path: PathLike) -> Any:
+def fingerprint_of_file(path: PathLike) -> str:
     """SHA-256 of the bytes of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

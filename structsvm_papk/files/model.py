@@ -1,4 +1,4 @@
-"""Model files: one array and a JSON description in the safetensors layout, see `tensor_file`."""
+"""Model files: one array and a JSON description in the safetensors layout, see `tensors`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Model:
         return self.coef.size
 
 
-def certificate_of(result: Any) -> dict[str, Any]:
+def certificate_of(result: Any) -> dict[str, str | bool | int | float | None]:
     """What a `SolverResult` proves, as plain values: infinities become None."""
     return {
         "objective": float(result.objective),
@@ -79,7 +79,7 @@ def _finite_or_none(value):
     return float(value) if math.isfinite(value) else None
 
 
-def save_model(path: PathLike, model: Any) -> None:
+def save_model(path: PathLike, model: Model) -> None:
     """Write a `Model`; an existing file is replaced in one step or kept.
 
     Raises

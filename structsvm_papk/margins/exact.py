@@ -18,11 +18,34 @@ def dense_rows(X, rows):
     return np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
 
 
+def fractions(values):
+    """Floats, or Fractions among them, as Fractions without rounding."""
+    return [v if isinstance(v, Fraction) else Fraction(float(v)) for v in values]
+
+
 def exact_scores(X, w):
     """``w.x`` for each row of a small dense matrix, as Fractions; w holds floats or Fractions."""
-    weights = [(j, v if isinstance(v, Fraction) else Fraction(float(v))) for j, v in enumerate(w)]
-    weights = [(j, v) for j, v in weights if v]
+    weights = [(j, v) for j, v in enumerate(fractions(w)) if v]
     return [sum((Fraction(float(x[j])) * v for j, v in weights), Fraction(0)) for x in X]
+
+
+def exact_linf(w):
+    """Largest absolute entry of w, as a Fraction."""
+    return max(map(abs, fractions(w)))
+
+
+def fill_to_share(weights, share, r):
+    """Exact weights in [0, share/r] that add to `share`, near the floats; None when impossible."""
+    cap = share / r
+    exact = [min(cap, v) for v in fractions(weights)]
+    missing = share - sum(exact)
+    for i in np.argsort(weights)[::-1]:
+        if missing == 0:
+            break
+        change = min(missing, cap - exact[i]) if missing > 0 else max(missing, -exact[i])
+        exact[i] += change
+        missing -= change
+    return exact if missing == 0 else None
 
 
 def score_errors(X, w):
@@ -115,7 +138,7 @@ def solve_near(columns, target, values):
     list of Fraction or None
         None when the chosen columns do not solve the system exactly.
     """
-    x = [Fraction(float(v)) for v in values]
+    x = fractions(values)
     A = np.array([[float(v) for v in column] for column in columns]).T
     _, R, order = linalg.qr(A * np.maximum(np.abs(values), 1e-12), mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(R))

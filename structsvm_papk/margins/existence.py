@@ -8,16 +8,11 @@ import numpy as np
 
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.exact import exact_margins
+from structsvm_papk.margins.exact import exact_linf, exact_margins, fractions
 from structsvm_papk.margins.many_users import separator_for
+from structsvm_papk.margins.proofs import HullProof, SubsetProof
 from structsvm_papk.margins.scores import CONDITIONS
-from structsvm_papk.margins.separation import HullProof
-from structsvm_papk.margins.subsets import (
-    NUMERICAL_ZERO,
-    SubsetProof,
-    SubsetSearch,
-    exact_linf,
-)
+from structsvm_papk.margins.subsets import NUMERICAL_ZERO, SubsetSearch
 
 
 @dataclass(frozen=True)
@@ -260,7 +255,7 @@ def _result(data, k, condition, answer, w, bound, norm, proof, start, note=""):
         exact = min(exact_margins(data, w, k, condition))
         margin = float(exact) / float(size) * (1 - 1e-15)
         direction = rounded / size
-        exact_w = tuple(v if isinstance(v, Fraction) else Fraction(float(v)) for v in w)
+        exact_w = tuple(fractions(w))
     exact_answer = answer == "yes" or (answer == "no" and proof is not None)
     return Existence(
         condition=condition,

@@ -12,12 +12,9 @@ from fractions import Fraction
 import numpy as np
 from scipy import optimize
 
-from structsvm_papk.margins.exact import dense_rows, solve_near
-from structsvm_papk.margins.separation import (
-    HullProof,
-    Separation,
-    Separator,
-)
+from structsvm_papk.margins.exact import dense_rows, fractions, solve_near
+from structsvm_papk.margins.proofs import HullProof
+from structsvm_papk.margins.separation import Separation, Separator
 
 MANY_USERS = 20
 IDLE = 15  # rounds that a cut may be slack before it leaves
@@ -34,10 +31,9 @@ class CutSeparator(Separator):
     deadline : float
     """
 
-    def __init__(self, data, n_lowest, chosen=None, deadline=np.inf):
-        super().__init__(data, n_lowest, chosen, deadline)
+    def _start(self):
         self._cuts = {}  # (positives, negative) -> row
-        self._rows = np.empty((0, data.n_features))
+        self._rows = np.empty((0, self.data.n_features))
         self._keys, self._idle = [], np.empty(0, dtype=int)
         self._grow(np.asarray(self._mean_difference()))
 
@@ -50,8 +46,6 @@ class CutSeparator(Separator):
 
     def _grow(self, w, batch=1):
         """Add the cut of every user at w that is violated there; False when there are none."""
-        if not hasattr(self, "_cuts"):
-            return False
         scores = self.data.scores(w)
         level = (self._rows @ (w / self.scale)).min(initial=np.inf)
         level -= 1e-10 * (1 + abs(level)) if np.isfinite(level) else 0.0
@@ -135,11 +129,8 @@ class CutSeparator(Separator):
     def _exact_difference(self, key):
         pos, neg = key
         values = dense_rows(self.data.X, self.data.rows[[*pos, neg]])
-        return [
-            sum((Fraction(float(v)) for v in column[:-1]), Fraction(0)) / len(pos)
-            - Fraction(float(column[-1]))
-            for column in values.T
-        ]
+        columns = map(fractions, values.T)
+        return [sum(column[:-1], Fraction(0)) / len(pos) - column[-1] for column in columns]
 
     def _rounded_proof(self, duals):
         if duals is None:
@@ -148,7 +139,7 @@ class CutSeparator(Separator):
         live = np.flatnonzero(values > 1e-13 * values.max(initial=0.0))
         if not len(live):
             return None
-        weights = [Fraction(float(values[c])) for c in live]
+        weights = fractions(values[live])
         total = sum(weights)
         return self._proof([keys[c] for c in live], [v / total for v in weights])
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from structsvm_papk.data import validation as _validation
+from structsvm_papk.data import validation
 from structsvm_papk.errors import InputError
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
@@ -73,7 +73,11 @@ def check_scores(scores, labels, k, delta=1.0):
     -----
     Definitions 2-5 of the paper. The comparisons are exact for the floats given.
     """
-    p, top = _sides(scores, labels, k)
+    return _report(*_checked(scores, labels), k, delta)
+
+
+def _report(scores, relevant, k, delta):
+    p, top = _sides(scores, relevant, k)
     beta = min(len(p), k)
     bottom = p[len(p) - beta :]
     ordered = p[-1] >= top
@@ -112,16 +116,15 @@ def check_users(scores, labels, groups, k, delta=1.0):
     joint : MarginReport
         A condition holds jointly when it does for every user; its margin is the smallest one.
     """
-    scores = _validation.check_scores(scores)
-    labels = _validation.check_labels(labels, scores.size)
-    names, codes = _validation.encode(_validation.check_ids(groups, scores.size))
+    scores, relevant = _checked(scores, labels)
+    names, codes = validation.encode(validation.check_ids(groups, scores.size))
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
     users = {}
     for u, name in enumerate(names.tolist()):
         rows = order[bounds[u] : bounds[u + 1]]
         try:
-            users[name] = check_scores(scores[rows], labels[rows], k, delta)
+            users[name] = _report(scores[rows], relevant[rows], k, delta)
         except InputError as problem:
             raise InputError(f"user {name!r}: {problem}") from None
     return users, join(users.values())
@@ -146,13 +149,17 @@ def _at_least(values, top, delta):
     return math.fsum([*values, *[-top] * n, *[-float(delta)] * n]) >= 0
 
 
-def _sides(scores, labels, k):
+def _checked(scores, labels):
+    """Finite scores, and relevance."""
+    scores = validation.check_scores(scores)
+    infinite = ~np.isfinite(scores)
+    if infinite.any():
+        raise InputError(f"scores are infinite in {validation.rows_of(infinite)}")
+    return scores, validation.check_labels(labels, scores.size)
+
+
+def _sides(scores, relevant, k):
     """Return the positives in decreasing order, and the largest negative."""
-    scores = _validation.check_scores(scores)
-    relevant = _validation.check_labels(labels, scores.size)
-    bad = np.flatnonzero(~np.isfinite(scores))
-    if len(bad):
-        raise InputError(f"the scorer returned {scores[bad[0]]} at row {bad[0]}")
     p, q = scores[relevant], scores[~relevant]
     if len(p) == 0:
         raise InputError("no positives: no margin condition is defined")

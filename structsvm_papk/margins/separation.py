@@ -20,80 +20,17 @@ from fractions import Fraction
 import numpy as np
 from scipy import optimize, sparse
 
-from structsvm_papk.margins.exact import ExactLists, dense_rows, solve_near
+from structsvm_papk.margins.exact import (
+    ExactLists,
+    dense_rows,
+    fill_to_share,
+    fractions,
+    solve_near,
+)
+from structsvm_papk.margins.proofs import HullProof
 
 MAX_ROUNDS = 500
 LARGEST_SYSTEM = 300  # equations solved in rational arithmetic: half a minute or so
-
-
-@dataclass(frozen=True)
-class HullProof:
-    """Exact weights for the inequality (*): ``f(w) <= v.w`` for every w.
-
-    Attributes
-    ----------
-    pos_weights, neg_weights : dict of int -> Fraction
-        Row of X to weight; both sides of a user add to the same share, all shares to 1.
-    n_lowest : tuple of int
-        r of each user.
-    """
-
-    pos_weights: dict
-    neg_weights: dict
-    n_lowest: tuple
-
-    def vector(self, data):
-        """Return v, exactly."""
-        v = [Fraction(0)] * data.n_features
-        for sign, weights in ((1, self.pos_weights), (-1, self.neg_weights)):
-            rows = np.fromiter(weights, dtype=np.int64, count=len(weights))
-            for row, values in zip(rows.tolist(), dense_rows(data.X, rows), strict=True):
-                for j in np.flatnonzero(values):
-                    v[j] += sign * weights[row] * Fraction(float(values[j]))
-        return v
-
-    def is_valid(self, data, chosen=None):
-        """Whether the weights satisfy their constraints on this data, checked exactly."""
-        user, positive = _owners(data, chosen)
-        shares = [Fraction(0)] * data.n_users
-        balance = [Fraction(0)] * data.n_users
-        for row, weight in self.neg_weights.items():
-            if weight < 0 or positive.get(row, True):
-                return False
-            balance[user[row]] -= weight
-        for row, weight in self.pos_weights.items():
-            if weight < 0 or not positive.get(row, False):
-                return False
-            balance[user[row]] += weight
-            shares[user[row]] += weight
-        capped = all(
-            weight * self.n_lowest[user[row]] <= shares[user[row]]
-            for row, weight in self.pos_weights.items()
-        )
-        return capped and not any(balance) and sum(shares) == 1
-
-    def bound(self, data, norm):
-        """Upper bound on f over the unit ball of "l2" or "linf"; 0.0 only when v is zero."""
-        v = self.vector(data)
-        if not any(v):
-            return 0.0
-        size = float(sum(abs(x) for x in v)) if norm == "linf" else _root(sum(x * x for x in v))
-        return np.nextafter(size * (1 + 1e-15), np.inf)
-
-
-def _root(value):
-    """Square root of a Fraction that may be far below the range of floats."""
-    shift = max(0, (value.denominator.bit_length() - value.numerator.bit_length()) // 2)
-    return float(value * 4**shift) ** 0.5 * 0.5**shift
-
-
-def _owners(data, chosen):
-    """User of each row, and whether it is an (allowed) positive; other positives are left out."""
-    user = dict(zip(data.rows.tolist(), data.user_of_position.tolist(), strict=True))
-    usable = data.labels if chosen is None else data.labels & chosen
-    known = usable | ~data.labels
-    rows = data.rows[known].tolist()
-    return user, dict(zip(rows, data.labels[known].tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -139,8 +76,11 @@ class Separator:
         self._neg = [np.flatnonzero(~data.labels[a:b]) + a for a, b in self._ranges()]
         self._user = user
         self.scale = _column_scale(data.X)
-        self._in_work = np.zeros(len(data.rows), dtype=bool)
-        self._grow(np.zeros(data.n_features))
+        self._start()
+
+    def _start(self):
+        self._in_work = np.zeros(len(self.data.rows), dtype=bool)
+        self._grow(np.zeros(self.data.n_features))
 
     def _ranges(self):
         return zip(self.data.indptr[:-1], self.data.indptr[1:], strict=True)
@@ -178,16 +118,10 @@ class Separator:
             method="highs",
             options={"time_limit": max(0.1, min(1e6, self.deadline - time.monotonic()))},
         )
-        if result.x is None or result.status not in (0,):
+        if result.x is None or result.status != 0:
             return None, None, None
-        return (
-            result.x[: self.data.n_features] * self.scale,
-            result.x[model.margin],
-            (
-                model,
-                -result.ineqlin.marginals,
-            ),
-        )
+        w = result.x[: self.data.n_features] * self.scale
+        return w, result.x[model.margin], (model, -result.ineqlin.marginals)
 
     def _model(self):
         """Constraints ``z - h_i <= w.p_i``, ``t + m + sum h/r <= z``, ``w.q_j <= t`` per user.
@@ -346,9 +280,7 @@ class Separator:
 
         def column(position, sign, side):
             values = dense_rows(self.data.X, self.data.rows[[position]])[0]
-            entries = [sign * Fraction(float(v)) for v in values] + [Fraction(0)] * (
-                2 * n_users + 1
-            )
+            entries = [sign * v for v in fractions(values)] + [Fraction(0)] * (2 * n_users + 1)
             entries[d + side * n_users + place[int(self._user[position])]] = Fraction(1)
             return entries
 
@@ -387,7 +319,7 @@ class Separator:
         for u in range(self.data.n_users):
             if shares[u]:
                 mine = np.flatnonzero(self._user[model.pos] == u)
-                filled = _fill(weights_pos[mine], shares[u], int(self.n_lowest[u]))
+                filled = fill_to_share(weights_pos[mine], shares[u], int(self.n_lowest[u]))
                 if filled is None:
                     return None
                 for i, value in zip(mine, filled, strict=True):
@@ -438,13 +370,10 @@ class _Model:
         single = np.asarray(n_lowest)[self._user_pos] == 1
         self.bounds = (
             [(-1.0, 1.0)] * n_features
-            + [(0.0, None)]
-            + [(None, None)] * (2 * n_users)
-            + [(0.0, 0.0 if s else None) for s in single]
+            + [(0.0, np.inf)]
+            + [(-np.inf, np.inf)] * (2 * n_users)
+            + [(0.0, 0.0 if s else np.inf) for s in single]
         )
-        self.bounds = [
-            (-np.inf if a is None else a, np.inf if b is None else b) for a, b in self.bounds
-        ]
 
     def split(self, duals):
         """Weights of the positives, of the negatives, and shares of the users, clipped at zero."""
@@ -485,20 +414,6 @@ class _Model:
             return None
         x = result.x
         return np.concatenate([x[:n_pos], x[n_pos + n_neg : n], x[n_pos : n_pos + n_neg]])
-
-
-def _fill(weights, share, r):
-    """Exact weights in [0, share/r] that add to `share`, near the floats; None when impossible."""
-    cap = share / r
-    exact = [min(cap, Fraction(float(v))) for v in weights]
-    missing = share - sum(exact)
-    for i in np.argsort(weights)[::-1]:
-        if missing == 0:
-            break
-        change = min(missing, cap - exact[i]) if missing > 0 else max(missing, -exact[i])
-        exact[i] += change
-        missing -= change
-    return exact if missing == 0 else None
 
 
 def normalised(margin, w):

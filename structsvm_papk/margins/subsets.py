@@ -11,122 +11,24 @@ variables.
 
 import time
 import warnings
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from scipy import optimize, sparse
 
-from structsvm_papk.margins.exact import dense_rows, solve_near
+from structsvm_papk.margins.exact import dense_rows, fractions, solve_near
 from structsvm_papk.margins.many_users import separator_for
-from structsvm_papk.margins.separation import HullProof, Separator
+from structsvm_papk.margins.proofs import (
+    CommonProof,
+    HullProof,
+    SubsetProof,
+    no_choice_avoids,
+    positive_rows,
+)
+from structsvm_papk.margins.separation import Separator
 
 NUMERICAL_ZERO = 1e-6
 MOST_ENTRIES = 5_000_000  # rows times features that the integer programmes take
-
-
-@dataclass(frozen=True)
-class SubsetProof:
-    """Exact proof that no w puts beta positives of each user strictly above its negatives.
-
-    Attributes
-    ----------
-    conflicts : tuple of HullProof
-        Each with v = 0: the positives in it cannot all be strictly above.
-    needed : tuple of int
-        beta of each user.
-    """
-
-    conflicts: tuple
-    needed: tuple
-
-    def is_valid(self, data):
-        """Check every conflict exactly, then that no choice of positives avoids all of them."""
-        proven = [p for p in self.conflicts if p.is_valid(data) and not any(p.vector(data))]
-        row_user = dict(zip(data.rows.tolist(), data.user_of_position.tolist(), strict=True))
-        sets = [frozenset(p.pos_weights) for p in proven]
-        groups = _positive_rows(data)
-        return no_choice_avoids(sets, groups, self.needed, row_user)
-
-
-@dataclass(frozen=True)
-class CommonProof:
-    """Exact proof for moderate: whenever all positives reach ``max q``, those in it tie with it.
-
-    Attributes
-    ----------
-    identity : HullProof
-        With v = 0.
-    needed : tuple of int
-        beta of each user; one user keeps fewer positives than that.
-    """
-
-    identity: HullProof
-    needed: tuple
-
-    def is_valid(self, data):
-        """Check the identity exactly, and count the positives that remain."""
-        if not self.identity.is_valid(data) or any(self.identity.vector(data)):
-            return False
-        stuck = {row for row, weight in self.identity.pos_weights.items() if weight > 0}
-        groups = _positive_rows(data)
-        return any(len(set(g) - stuck) < n for g, n in zip(groups, self.needed, strict=True))
-
-
-def _positive_rows(data):
-    return [
-        data.rows[start : start + n].tolist()
-        for start, n in zip(data.indptr[:-1], data.n_pos, strict=True)
-    ]
-
-
-def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
-    """Whether every choice of ``needed[g]`` elements from each group contains one of the sets.
-
-    Exhaustive search over removals: in each set still complete, some element must go.
-
-    Raises
-    ------
-    TimeoutError
-        After the deadline.
-    """
-    spare = [len(g) - n for g, n in zip(groups, needed, strict=True)]
-    if min(spare) < 0:
-        return True
-    ordered = sorted(set(sets), key=len)
-
-    def dead(kept, removed, spare):
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        complete = next((s for s in ordered if not s & removed), None)
-        if complete is None:
-            return False
-        if _disjoint_excess(ordered, removed, kept, spare, group_of):
-            return True
-        for element in sorted(complete - kept):
-            group = group_of[element]
-            if spare[group] > 0:
-                fewer = list(spare)
-                fewer[group] -= 1
-                if not dead(kept, removed | {element}, fewer):
-                    return False
-            kept = kept | {element}
-        return True
-
-    return dead(frozenset(), frozenset(), spare)
-
-
-def _disjoint_excess(sets, removed, kept, spare, group_of):
-    """More disjoint complete sets than elements that may still go."""
-    used, count = set(), 0
-    for s in sets:
-        free = s - kept
-        if not s & removed and not free & used:
-            if not free:
-                return True
-            used |= free
-            count += 1
-    return count > sum(spare)
 
 
 class SubsetSearch:
@@ -243,7 +145,7 @@ class SubsetSearch:
     def _finish(self, conflicts, sets):
         """Prove that every choice contains a conflict, in whole numbers."""
         row_user = dict(zip(self.data.rows.tolist(), self._user.tolist(), strict=True))
-        groups = _positive_rows(self.data)
+        groups = positive_rows(self.data)
         try:
             closed = no_choice_avoids(sets, groups, self.needed, row_user, self.deadline)
         except TimeoutError:
@@ -305,14 +207,14 @@ class SubsetSearch:
         if w is None:
             return None
         if not len(self._tying):
-            return [Fraction(float(v)) for v in w]
+            return fractions(w)
         d, scores = self.data.n_features, self.data.scores(np.asarray(w, dtype=float))
         size = 1e-6 * np.abs(scores).max()
         tops = np.array([scores[self._neg_at(u)].max() for u in range(self.data.n_users)])
         candidates = np.concatenate([self._tying, np.flatnonzero(~self.data.labels)])
         tied = candidates[np.abs(scores[candidates] - tops[self._user[candidates]]) <= size]
         values = dense_rows(self.data.X, self.data.rows[tied])
-        columns = [[Fraction(float(v)) for v in values[:, j]] for j in range(d)]
+        columns = [fractions(values[:, j]) for j in range(d)]
         for u in range(self.data.n_users):
             columns.append([Fraction(-1 if self._user[p] == u else 0) for p in tied])
         exact = solve_near(columns, [Fraction(0)] * len(tied), np.concatenate([w, tops]))
@@ -386,8 +288,3 @@ def _solve(problem, seconds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         problem.solve(solver=cp.HIGHS, time_limit=float(np.clip(seconds, 0.1, 1e6)))
-
-
-def exact_linf(w):
-    """Largest absolute entry of w, as a Fraction."""
-    return max(abs(Fraction(v) if isinstance(v, Fraction) else Fraction(float(v))) for v in w)

@@ -88,16 +88,17 @@ class ShortLists:
         self._bounds = None
 
     def _lay_out(self, n_pos, n_neg):
-        full, short = self._full, RankingData.__new__(RankingData)
-        short.X, short.users, short.n_pos = full.X, full.users, n_pos
-        short.user_weight = full.user_weight
-        short.indptr = np.concatenate([[0], np.cumsum(n_pos + n_neg)])
-        shifted = full.origins() if self._invariant else None
-        short._spread = full.spread()
-        if shifted is not None:
+        full = self._full
+        origins = full.origins() if self._invariant else None
+        if origins is not None:
             first = np.minimum(full.indptr[:-1], full.rows.size - 1)
-            short._origins = shifted.at(np.repeat(first, n_pos + n_neg))
-        self.data = short
+            origins = origins.at(np.repeat(first, n_pos + n_neg))
+        indptr = np.concatenate([[0], np.cumsum(n_pos + n_neg)])
+        rows = np.empty(indptr[-1], dtype=np.int64)
+        self.data = RankingData.from_parts(
+            full.X, rows, indptr, n_pos, full.users, full.user_weight,
+            full.feature_names, full.spread(), origins,
+        )  # fmt: skip
 
     def _start_at_the_origin(self):
         """Every list's first rows: at w = 0 all rows tie."""

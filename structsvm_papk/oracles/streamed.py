@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 
 from structsvm_papk.data.partitions import cut_users, scan_users
-from structsvm_papk.data.ranking_data import RankingData, _refuse_non_finite
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.validation import refuse_non_finite
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
@@ -161,7 +162,7 @@ class _StreamedParts:
         buffer = self._file.buffer(stop - start) if cost <= free else self._buffers[0]
         try:
             data = self._read(np.arange(first, last), buffer)
-            _refuse_non_finite(data.X)
+            refuse_non_finite(data.X)
             data, summary = summarise(data, *needed)
         except (OSError, InputError) as error:
             raise InputError(
@@ -186,22 +187,21 @@ class _StreamedParts:
         self._file.check()
         if i in self._kept:
             return self._kept[i]
-        data = self._read(self._users[i], self._buffers[i % 2])
-        data._spread = self._spreads[i]
-        return data
+        return self._read(self._users[i], self._buffers[i % 2], self._spreads[i])
 
-    def _read(self, users, buffer):
+    def _read(self, users, buffer, spread=None):
         """The lists of some users of a partition, with their rows in the buffer."""
         lists = self._lists
         start, stop = lists.indptr[users[0]], lists.indptr[users[-1] + 1]
         starts, sizes = lists.indptr[users], lists.indptr[users + 1] - lists.indptr[users]
-        data = RankingData.__new__(RankingData)
-        data.X = buffer[: stop - start]
-        data.users, data.feature_names = lists.users[users], self._names
-        data.indptr = np.concatenate([[0], np.cumsum(sizes)])
-        data.rows, data.n_pos = np.empty(data.indptr[-1], dtype=np.int64), np.empty_like(sizes)
-        _positives_first(lists.positive, starts, start, data.indptr, data.rows, data.n_pos)
-        self._file.read(start, data.X)
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        rows, n_pos = np.empty(indptr[-1], dtype=np.int64), np.empty_like(sizes)
+        _positives_first(lists.positive, starts, start, indptr, rows, n_pos)
+        X = buffer[: stop - start]
+        self._file.read(start, X)
+        data = RankingData.from_parts(
+            X, rows, indptr, n_pos, lists.users[users], None, self._names, spread
+        )
         given = self._user_weight
         return data.weighted(given if isinstance(given, str) else given[users])
 

@@ -315,8 +315,8 @@ class PAPKRanker(BaseEstimator):
         X, y = validate_data(self, X, y, **_MATRIX)
         y = _validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
-        data = RankingData.from_groups(X, self._relevance(y), groups)
-        data.feature_names = getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", None)
+        data = RankingData.from_groups(X, self._relevance(y), groups, feature_names=names)
         if sample_weight is not None:
             data = data.weighted(user_weights(data, sample_weight))
         return self._fit_data(data)

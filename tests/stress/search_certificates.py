@@ -27,8 +27,7 @@ from ranking_problems import CONVEX, draw
 from searching import main
 
 from structsvm_papk import CCCP, CuttingPlane, GlobalRamp, PAPKRanker, alpha_path
-from structsvm_papk.data.npy_files import NpyFiles
-from structsvm_papk.data.parquet_files import ParquetFiles
+from structsvm_papk.data.sources import NpyFiles, ParquetFiles
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.oracles.streamed import StreamedRisk

@@ -1,21 +1,201 @@
-"""Data sets in Parquet files that are read in pieces."""
+"""Sources: data sets in files that are read in pieces, `NpyFiles` and `ParquetFiles`.
 
-import os
+A source knows the number of its rows and features without reading them, and reads any range of
+rows. It never holds more than the range that was asked for.
+"""
+
+from __future__ import annotations
+
 import shutil
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from structsvm_papk.data import tables
-from structsvm_papk.data.npy_files import NpyFile
+from structsvm_papk._types import Array, PathLike
+from structsvm_papk.data.parquet import (
+    feature_matrix,
+    narrow_or_double,
+    numbers,
+    open_parquet,
+    values_of,
+)
+from structsvm_papk.data.tables import USER_COLUMNS, Roles, choose_columns
 from structsvm_papk.errors import InputError
 
+_SCAN_ROWS = 1 << 16
 _BATCH_ROWS = 1 << 14
 _PIECE_BYTES = 1 << 23
 _COLUMNS = 8  # decoded at a time
 _BUFFER_BYTES = 1 << 16  # of a column chunk that is read at a time
+
+
+@dataclass(frozen=True)
+class NpyFile:
+    """A `.npy` file of one or two dimensions, stored by rows.
+
+    Attributes
+    ----------
+    path : str
+    dtype : dtype
+    shape : tuple of int
+    offset : int
+        Where the values begin, in bytes.
+    """
+
+    path: str
+    dtype: np.dtype
+    shape: tuple
+    offset: int
+
+    @classmethod
+    def open(cls, path: PathLike) -> NpyFile:
+        """Read the header, and check that the file is as long as it says.
+
+        Raises
+        ------
+        InputError
+            No file, not a `.npy` file, truncated, Python objects, stored by columns.
+        """
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        except (ValueError, EOFError) as error:
+            raise InputError(
+                f"{path} is not a complete .npy file of numbers ({error}); it may be truncated"
+            ) from None
+        if not isinstance(array, np.memmap):
+            raise InputError(f"{path} is no .npy file; give one file for each array")
+        if not array.flags.c_contiguous:
+            raise InputError(
+                f"{path} is stored by columns; save it with np.save(path, np.ascontiguousarray(X))"
+            )
+        return cls(str(path), array.dtype, array.shape, array.offset)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
+
+    def read(self, start: int, stop: int) -> Array:
+        """The rows ``start <= i < stop`` as an array."""
+        out = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                self.read_into(file, start, out)
+        except OSError as error:
+            raise InputError(f"cannot read {self.path}: {error.strerror or error}") from None
+        return out
+
+    def read_into(self, file: Any, start: int, out: Array) -> None:
+        """Fill `out` with the rows from `start` on.
+
+        Explicit reads into memory of the caller's: pages of a memory map would count as the
+        process's own for as long as the system likes.
+
+        Raises
+        ------
+        OSError
+            The file ends before the rows do, or cannot be read.
+        """
+        file.seek(self.offset + start * self.row_bytes)
+        left = memoryview(out.data).cast("B") if out.size else memoryview(b"")
+        while left:
+            n_read = file.readinto(left)
+            if not n_read:
+                raise OSError(f"{self.path} ends early: it has been truncated")
+            left = left[n_read:]
+
+
+@dataclass(frozen=True)
+class NpyFiles:
+    """Features, labels and users in three `.npy` files of the same number of rows.
+
+    Attributes
+    ----------
+    X, y, groups : NpyFile
+    """
+
+    X: NpyFile
+    y: NpyFile
+    groups: NpyFile
+
+    feature_names = None
+    first_index = None
+
+    @classmethod
+    def open(
+        cls, X: PathLike, y: PathLike | None = None, groups: PathLike | None = None
+    ) -> NpyFiles:
+        """Open three files, or the files `X.npy`, `y.npy` and `groups.npy` of a directory."""
+        if y is None or groups is None:
+            X, y, groups = (Path(X) / f"{name}.npy" for name in ("X", "y", "groups"))
+        files = cls(*map(NpyFile.open, (X, y, groups)))
+        files._check()
+        return files
+
+    @property
+    def name(self) -> str:
+        """The file of the features, for messages."""
+        return self.X.path
+
+    @property
+    def columns_used(self) -> str:
+        """One line that says what was taken for the features, the label and the user."""
+        return (
+            f"{self.n_features} features ({self.X.path}), label {self.y.path}, "
+            f"user {self.groups.path}"
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return self.X.shape[1]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the features of one row in memory."""
+        return self.X.row_bytes
+
+    def lists(self) -> Iterator[tuple[int, Array, Array]]:
+        """Labels and users in pieces: yields (first row, labels, groups)."""
+        for start in range(0, self.n_rows, _SCAN_ROWS):
+            stop = min(start + _SCAN_ROWS, self.n_rows)
+            yield start, self.y.read(start, stop), self.groups.read(start, stop)
+
+    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
+        """X, labels and groups of a range of rows."""
+        fresh = NpyFiles.open(self.X.path, self.y.path, self.groups.path)
+        if fresh != self:
+            raise InputError(f"{self.name}: the file is another one now (other type or shape)")
+        return self.X.read(start, stop), self.y.read(start, stop), self.groups.read(start, stop)
+
+    def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
+        """The features as an open file that can be read at any row: (`NpyFile`, file)."""
+        return self.X, open(self.X.path, "rb", buffering=0)
+
+    def _check(self) -> None:
+        if len(self.X.shape) != 2 or not self.X.shape[0] or not self.X.shape[1]:
+            raise InputError(f"{self.X.path}: shape {self.X.shape}, expected (rows, features)")
+        if self.X.dtype not in (np.float64, np.float32):
+            raise InputError(
+                f"{self.X.path} holds {self.X.dtype}; features must be float64 or float32 in the "
+                "byte order of this machine"
+            )
+        for file in (self.y, self.groups):
+            if file.shape != (self.n_rows,):
+                raise InputError(
+                    f"{file.path} has shape {file.shape}, but {self.X.path} has {self.n_rows} rows"
+                )
 
 
 @dataclass(frozen=True)
@@ -47,7 +227,13 @@ class ParquetFiles:
     first_index = None
 
     @classmethod
-    def open(cls, path, label="label", group=None, ignore=()):
+    def open(
+        cls,
+        path: PathLike,
+        label: str = "label",
+        group: str | None = None,
+        ignore: Sequence[str] = (),
+    ) -> ParquetFiles:
         """Open a file, or the `.parquet` files of a directory in the order of their names.
 
         Raises
@@ -58,59 +244,58 @@ class ParquetFiles:
         paths = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
         if not paths:
             raise InputError(f"{path}: neither X.npy nor a .parquet file in this directory")
-        roles = tables.Roles(label, group, tuple(ignore))
+        roles = Roles(label, group, tuple(ignore))
         schemas, counts = [], []
         for each in paths:
-            with _parquet(each) as file:
+            with open_parquet(each, _BUFFER_BYTES) as file:
                 schemas.append(file.schema_arrow)
                 counts.append(file.metadata.num_rows)
             if not schemas[-1].equals(schemas[0]):
                 raise InputError(f"{each}: other columns or types than {paths[0]}")
         names = schemas[0].names
-        columns = tables.choose_columns(paths[0], names, roles)
+        columns = choose_columns(paths[0], names, roles)
         if columns.group is None:
             raise InputError(
-                f"{path}: no user column ({', '.join(tables.USER_COLUMNS)}); name it with --group"
+                f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group"
             )
         if not sum(counts):
             raise InputError(f"{path}: no data rows")
-        narrow = all(str(schemas[0].field(c).type) == "float" for c in columns.features)
         return cls(
             tuple(map(str, paths)),
             tuple(counts),
             columns.feature_names,
             label,
             names[columns.group],
-            np.dtype(np.float32 if narrow else np.float64),
+            narrow_or_double(schemas[0], columns.features),
             columns.used(),
         )
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The first file, for messages."""
         return self.paths[0]
 
     @property
-    def n_rows(self):
+    def n_rows(self) -> int:
         """Number of rows."""
         return sum(self.n_rows_of)
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of feature columns."""
         return len(self.feature_names)
 
     @property
-    def row_bytes(self):
+    def row_bytes(self) -> int:
         """Bytes of the features of one row in memory."""
         return self.n_features * self.dtype.itemsize
 
-    def lists(self):
+    def lists(self) -> Iterator[tuple[int, Array, Array]]:
         """Labels and users in pieces: yields (first row, labels, groups)."""
         for first, frame in self._frames([self.label, self.group], 0, self.n_rows):
             yield first, *self._labels_and_groups(first, frame)
 
-    def rows(self, start, stop):
+    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
         """X, labels and groups of a range of rows; the other row groups are not read."""
         X = np.empty((stop - start, self.n_features), dtype=self.dtype)
         labels, groups = [], []
@@ -119,11 +304,12 @@ class ParquetFiles:
             X[first - start : first - start + frame.num_rows] = self._features(
                 first, frame, self.feature_names
             )
-            for found, values in zip((labels, groups), self._labels_and_groups(first, frame)):  # noqa: B905
-                found.append(values)
+            some_labels, some_groups = self._labels_and_groups(first, frame)
+            labels.append(some_labels)
+            groups.append(some_groups)
         return X, np.concatenate(labels), np.concatenate(groups)
 
-    def open_features(self, scratch=None):
+    def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
         """Write the features to a file in the directory `scratch`: (`NpyFile`, file).
 
         One pass, where Parquet would have to be decoded in every pass over the data. The file has
@@ -153,7 +339,7 @@ class ParquetFiles:
         of every column that it reads, more than many columns leave room for.
         """
         width, step = self.dtype.itemsize, max(1, _PIECE_BYTES // self.row_bytes)
-        with _parquet(path) as file:
+        with open_parquet(path, _BUFFER_BYTES) as file:
             for g in range(file.num_row_groups):
                 n_rows = file.metadata.row_group(g).num_rows
                 for c in range(0, self.n_features, _COLUMNS):
@@ -181,7 +367,7 @@ class ParquetFiles:
         for path, expected in zip(self.paths, self.n_rows_of, strict=True):
             lo, hi = max(start - offset, 0), min(stop - offset, expected)
             if lo < hi:
-                with _parquet(path) as file:
+                with open_parquet(path, _BUFFER_BYTES) as file:
                     if file.metadata.num_rows != expected:
                         raise InputError(f"{path} is another file now: its number of rows differs")
                     for first, frame in _range_of(path, file, columns, lo, hi):
@@ -191,15 +377,13 @@ class ParquetFiles:
     def _features(self, first, frame, names):
         places = {name: c for c, name in enumerate(frame.column_names)}
         positions = [places[name] for name in names]
-        return self._placed(first, tables.feature_matrix, frame, positions).astype(
-            self.dtype, copy=False
-        )
+        return self._placed(first, feature_matrix, frame, positions).astype(self.dtype, copy=False)
 
     def _labels_and_groups(self, first, frame):
         names = frame.column_names
         label, group = names.index(self.label), names.index(self.group)
-        labels = self._placed(first, tables.numbers, frame, label)
-        return labels, self._placed(first, tables.arrow_values, frame, group)
+        labels = self._placed(first, numbers, frame, label)
+        return labels, self._placed(first, values_of, frame, group)
 
     def _placed(self, first, convert, frame, columns):
         try:
@@ -237,13 +421,4 @@ def _frames_of(path, file, groups, columns):
         raise InputError(f"{path} is damaged or has changed: {error}") from None
 
 
-def _parquet(path):
-    parquet, ArrowException = tables.arrow_parquet(path)
-    try:
-        # buffered: a column chunk is read in pieces, not as a whole
-        return parquet.ParquetFile(os.fspath(path), buffer_size=_BUFFER_BYTES, pre_buffer=False)
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else error  # Arrow's own text is longer
-        raise InputError(f"cannot read {path}: {why}") from None
-    except ArrowException as error:
-        raise InputError(f"{path} is not a complete Parquet file: {error}") from None
+Source = NpyFiles | ParquetFiles

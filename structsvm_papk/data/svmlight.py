@@ -1,0 +1,225 @@
+"""svmlight files; users stand in ``qid:`` or in a ``.query`` file beside them.
+
+They are parsed by scikit-learn's compiled parser; only a file that it refuses is read again, line
+by line, to say where and why.
+"""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._types import Array, PathLike
+from structsvm_papk.data.tables import listed
+from structsvm_papk.errors import InputError
+
+_LARGEST_INDEX = 2**31 - 2
+
+
+def read_svmlight(
+    path: Path, query: PathLike | None = None, like: Any = None, first_index: int | None = None
+) -> tuple[Any, Array, Array | None, int, str, tuple]:
+    """Read a file; the parameters are those of `readers.read_table`.
+
+    Returns
+    -------
+    X, labels, groups, first_index, columns_used, remarks
+        As the attributes of `readers.Table`.
+
+    Raises
+    ------
+    InputError
+        With the file, the line, and the reason.
+    """
+    from sklearn.datasets import load_svmlight_file  # half a second, and not of every program
+
+    try:
+        with _open(path) as file:
+            X, labels, qid = load_svmlight_file(file, zero_based=True, query_id=True)
+    except (ValueError, OverflowError) as error:
+        raise InputError(_first_bad_line(path) or f"{path}: {error}") from None
+    if labels.size == 0:
+        raise InputError(f"{path}: the file has no data rows")
+    base, remarks = _index_base(path, X, like, first_index)
+    X = _shift_columns(path, X, base, None if like is None else like.n_features)
+    counts = sidecar(path) if query is None else Path(query)
+    groups = _groups(path, qid, labels.size, counts)
+    user = "qid" if qid.size else "none" if counts is None else repr(counts.name)
+    used = (
+        f"{path}: {X.shape[1]} features (indices {base} to {base + X.shape[1] - 1}, counted from "
+        f"{base}), label the first number, user {user}"
+    )
+    return X, labels, groups, base, used, remarks
+
+
+def _index_base(path, X, like, first_index):
+    """From where the file counts its features, and what to say where it may be otherwise."""
+    smallest = int(X.indices.min()) if X.nnz else 1
+    largest = int(X.indices.max()) if X.nnz else 0
+    if largest > _LARGEST_INDEX:
+        raise InputError(_first_bad_line(path))
+    own = getattr(like, "first_index", None)
+    base = first_index if first_index is not None else own
+    if base is None:
+        base = 0 if smallest == 0 else 1
+    if smallest < base:
+        raise InputError(
+            f"{path}: feature index 0, but the features are counted from 1 (--first-index 0 where "
+            "this file counts them from 0)"
+        )
+    sure = like is None or first_index is not None or not X.nnz
+    return base, () if sure else _assumed_indices(path, like, base, smallest, largest)
+
+
+def _assumed_indices(path, like, base, smallest, largest):
+    """What to say where the indices of a file could be matched with a model's otherwise."""
+    say = f"they are taken as counted from {base} (--first-index says otherwise)"
+    if like.feature_names is not None:
+        return (
+            f"{path}: the model names its features, this file numbers them: they are taken in the "
+            f"order {listed(like.feature_names)}; {say}",
+        )
+    if like.first_index is None:
+        return (f"{path}: the model does not say from where features are counted: {say}",)
+    if smallest >= 1 and largest < like.n_features:
+        return (
+            f"{path}: feature indices run from {smallest} to {largest}, where {like.n_features} "
+            f"features may be counted from 0 or from 1: {say}",
+        )
+    return ()
+
+
+def _shift_columns(path, X, base, n_expected):
+    """Make column 0 the first feature, without copying the values."""
+    largest = int(X.indices.max()) if X.nnz else 0
+    shown = largest + 1 - base
+    n_features = shown if n_expected is None else n_expected
+    if shown > n_features:
+        raise InputError(
+            f"{path}: {shown} features (largest index {largest}), but {n_features} are expected"
+        )
+    if n_features == 0:
+        raise InputError(f"{path}: no row has a feature")
+    X.indices -= base
+    arrays = (X.data, X.indices, X.indptr)
+    return sparse.csr_matrix(arrays, shape=(X.shape[0], n_features))
+
+
+def sidecar(path: Path) -> Path | None:
+    """The file beside an svmlight file that counts the rows of each user; None without one."""
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    candidates = [Path(f"{path}.query"), Path(f"{plain}.query"), Path(f"{plain}.query.gz")]
+    return next((candidate for candidate in candidates if candidate.exists()), None)
+
+
+def _groups(path, qid, n_rows, counted):
+    if qid.size not in (0, n_rows):
+        line = _first_line_without_qid(path)
+        raise InputError(f"{path}, line {line}: no qid, though other rows have one")
+    if counted is None:
+        return qid if qid.size else None
+    counts = _read_counts(counted)
+    if sum(counts) != n_rows:  # of Python's integers: a sum in int64 could wrap around
+        raise InputError(
+            f"{counted}: its {len(counts)} counts add up to {sum(counts)}, "
+            f"but {path} has {n_rows} rows"
+        )
+    groups = np.repeat(np.arange(len(counts)), counts)
+    if qid.size and not _same_partition(groups, qid):
+        raise InputError(
+            f"{path} names its users by qid, and {counted} divides the rows differently; "
+            "remove the one that is wrong"
+        )
+    return qid if qid.size else groups
+
+
+def _same_partition(first, second):
+    pairs = np.unique(np.column_stack([first, second]), axis=0).shape[0]
+    return pairs == np.unique(first).size == np.unique(second).size
+
+
+def _read_counts(path):
+    counts = []
+    with _open(path) as file:
+        for number, line in enumerate(file, start=1):
+            text = line.strip()
+            if not text:
+                continue
+            if not text.isdigit() or len(text) > 18:
+                shown = text[:40].decode(errors="replace")
+                raise InputError(f"{path}, line {number}: expected a number of rows, got {shown!r}")
+            counts.append(int(text))
+    return counts
+
+
+def _data_lines(path):
+    """Numbered lines of an svmlight file that hold data, without their comments, split."""
+    with _open(path) as file:
+        for number, line in enumerate(file, start=1):
+            parts = line.split(b"#", 1)[0].split()
+            if parts:
+                yield number, parts
+
+
+def _first_bad_line(path):
+    for number, parts in _data_lines(path):
+        reason = _what_is_wrong(parts)
+        if reason:
+            return f"{path}, line {number}: {reason}"
+    return None
+
+
+def _what_is_wrong(parts):
+    """Why these parts are no svmlight row, or None."""
+    if not _is_a(float, parts[0]):
+        return f"the label {_shown(parts[0])} is not a number"
+    features = parts[1:]
+    if features and features[0].startswith(b"qid:"):
+        if not _is_a(np.int64, features[0][4:]):
+            return f"the query {_shown(features[0])} is not a whole number"
+        features = features[1:]
+    previous = -1
+    for feature in features:
+        index, colon, value = feature.partition(b":")
+        if not colon or not _is_a(np.int64, index) or not _is_a(float, value):
+            return f"expected 'index:value', got {_shown(feature)}"
+        if int(index) < 0:
+            return f"negative feature index {int(index)}"
+        if int(index) <= previous:
+            return f"feature index {int(index)} after {previous}: indices must rise"
+        if int(index) > _LARGEST_INDEX:
+            return f"feature index {int(index)} is above the limit {_LARGEST_INDEX}"
+        previous = int(index)
+    return None
+
+
+def _is_a(number_type, text):
+    try:
+        number_type(text)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _shown(text):
+    return repr(text[:40].decode(errors="replace"))
+
+
+def _first_line_without_qid(path):
+    return next(
+        number
+        for number, parts in _data_lines(path)
+        if len(parts) < 2 or not parts[1].startswith(b"qid:")
+    )
+
+
+def line_of(path: Path, row: int) -> str:
+    """The line of a row, for a message."""
+    lines = (number for number, _ in _data_lines(path))
+    return f"{path}, line {next((line for n, line in enumerate(lines) if n == row), '?')}"
+
+
+def _open(path):
+    return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
