@@ -11,7 +11,7 @@ PATHS = listed()
 PARTIAL = {
     f"structsvm_papk{room}"
     for room in (
-        *("", ".bounds", ".data", ".diagnosis", ".margins", ".metrics", ".oracles"),
+        *("", ".bounds", ".diagnosis", ".margins", ".metrics", ".oracles"),
         *(".plots", ".propositions", ".rankers", ".solvers"),
     )
 }
