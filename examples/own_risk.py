@@ -60,9 +60,9 @@ again = b @ theta - np.sum((A.T @ theta) ** 2) / (2 * alpha)
 print(f"bound computed again: {again:.5f}, not above the objective: {again <= result.objective}")
 
 # %%
-# A plain oracle gives one cut at a time, so this takes more passes than the package's own risk,
-# which gives a cut for each block of users. Derive your oracle from `BlockOracle` of
-# `structsvm_papk.solvers.oracle` and write `blocks` to have the same; see the page on the design.
+# A plain oracle gives one cut at a time, so this takes more passes, about 80, than the package's
+# own risk, which gives a cut for each block of users. Derive your oracle from `BlockOracle` of
+# `structsvm_papk.solvers` and write `blocks` to have the same; see the page on the design.
 
 figure, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 passes = result.curve("data_passes")

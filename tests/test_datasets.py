@@ -3,7 +3,7 @@ import pytest
 from reference_theory import margins_by_subsets
 
 from structsvm_papk import datasets, margins
-from structsvm_papk.datasets import synthetic
+from structsvm_papk.datasets import margin_conditions, synthetic
 from structsvm_papk.errors import InputError
 
 IMPLIED = {
@@ -133,7 +133,7 @@ def test_laws_of_one_user():
 
 @pytest.mark.parametrize("condition", margins.CONDITIONS)
 def test_figure_1_data_satisfy_their_condition(condition):
-    lists = synthetic.paper_figure1(condition, seed=3)
+    lists = margin_conditions.paper_figure1(condition, seed=3)
     report = margins.check_scores(lists.X @ lists.w_true, lists.y, 30, delta=1 - 1e-9)
     assert getattr(report, condition)
     assert (lists.y == 0).sum() >= 300
@@ -152,8 +152,8 @@ def test_figure_1_data_satisfy_their_condition(condition):
         lambda: datasets.engagement_lists(share_spread=0.9),
         lambda: datasets.engagement_lists(n_users=0),
         lambda: synthetic.paper_table2(3),
-        lambda: synthetic.paper_figure1("strong", n_neg=50),
-        lambda: synthetic.paper_figure1("none"),
+        lambda: margin_conditions.paper_figure1("strong", n_neg=50),
+        lambda: margin_conditions.paper_figure1("none"),
     ],
 )
 def test_bad_requests(call):

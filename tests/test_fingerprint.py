@@ -5,7 +5,7 @@ from scipy import sparse
 from structsvm_papk.data import RankingData
 from structsvm_papk.files.fingerprint import fingerprint_of, fingerprint_of_file
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.surrogates import Avg, Max
+from structsvm_papk.surrogates.convex import Avg, Max
 
 
 def make(change=None, order="C", dtype=np.float64):

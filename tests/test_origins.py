@@ -16,7 +16,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.solvers.result import RISK_SCALE
-from structsvm_papk.surrogates import Avg
+from structsvm_papk.surrogates.convex import Avg
 
 WIDE = np.longdouble
 METHODS = ("bundle", "line_search", "one_slack")

@@ -16,7 +16,7 @@ from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import Avg
+from structsvm_papk.surrogates.convex import Avg
 
 
 def run_json(capsys, *arguments):

@@ -24,6 +24,12 @@ def listed():
     return {path: re.findall(r"`(\w+)`", names) for path, names in rows}
 
 
+def supported(path):
+    """Supported classes, functions and constants of one import path, by name."""
+    module = import_module(path)
+    return {name: getattr(module, name) for name in listed()[path]}
+
+
 def exporting():
     """Rooms and modules of the package's top that export names."""
     folder = ROOT / PACKAGE
@@ -42,9 +48,7 @@ def test_the_page_lists_what_the_rooms_export():
 
 @pytest.mark.parametrize("path", listed())
 def test_listed_names_can_be_imported_and_are_described(path):
-    module = import_module(path)
-    for name in listed()[path]:
-        value = getattr(module, name)
+    for name, value in supported(path).items():
         assert not (inspect.isclass(value) or inspect.isfunction(value)) or value.__doc__, name
 
 

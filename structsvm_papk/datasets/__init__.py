@@ -5,11 +5,11 @@ and `_types` only.
 """
 
 from structsvm_papk.datasets.digits import digit_queries
+from structsvm_papk.datasets.margin_conditions import margin_lists
 from structsvm_papk.datasets.synthetic import (
     degenerate_lists,
     engagement_lists,
     linear_lists,
-    margin_lists,
     two_gaussians,
 )
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 
 _N_TRAIN = 900  # of the 1,797 images
@@ -11,7 +12,13 @@ _FEATURES = {
 }
 
 
-def digit_queries(part="train", n_queries=200, n_shown=60, features="difference", seed=0):
+def digit_queries(
+    part: str = "train",
+    n_queries: int = 200,
+    n_shown: int = 60,
+    features: str = "difference",
+    seed: int = 0,
+) -> tuple[Array, Array, Array]:
     """Lists of images, to be ranked by likeness to a query image.
 
     Every user holds up one image and is shown `n_shown` others; those of the same digit are

@@ -1,4 +1,4 @@
-"""Seeded synthetic data: the paper's, recommender-like, and with an exact margin condition.
+"""Seeded synthetic data: the paper's, and recommender-like.
 
 Every generator returns `Lists(X, y, groups, w_true)`: rows, 0/1 labels, the user of each row and
 the direction that generated (or realises) the labels. Nothing but numpy is imported.
@@ -6,15 +6,12 @@ the direction that generated (or realises) the labels. Nothing but numpy is impo
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-
-CONDITIONS = ("weak", "beta", "moderate", "strong")
-GRID = 2.0**-10  # feature grid of `margin_lists`: sums of products on it are exact in float64
 
 
 class Lists(NamedTuple):
@@ -49,7 +46,7 @@ def linear_lists(
     mislabelled_share: float = 0.8,
     w_true: Array | None = None,
     seed: int = 0,
-) -> Any:
+) -> Lists:
     """Lists of equal length, labelled by a noisy linear score.
 
     ``s = X w*/sqrt(d) + noise * eps``, ``X`` and ``w*`` standard normal, ``eps`` standard normal or
@@ -80,7 +77,7 @@ def linear_lists(
     Lists
         ``w_true`` is ``w*`` (not divided by ``sqrt(d)``).
     """
-    _check_sizes(n_users=n_users, n_items=n_items, n_features=n_features)
+    check_sizes(n_users=n_users, n_items=n_items, n_features=n_features)
     if n_items < 2:
         raise InputError(f"n_items = {n_items}: a list needs a positive and a negative, so >= 2")
     rng = np.random.default_rng(seed)
@@ -106,9 +103,9 @@ def engagement_lists(
     noise_law: str = "normal",
     df: float | None = None,
     min_neg: int = 1,
-    w_true: Any = None,
+    w_true: Array | None = None,
     seed: int = 0,
-) -> Any:
+) -> Lists:
     """Users of very different activity: long-tailed list lengths and shares of relevant items.
 
     User u has ``n_u = max(min_neg + 1, floor(mean_items * exp(tail * z_u - tail^2/2)))`` items, z_u
@@ -134,7 +131,7 @@ def engagement_lists(
     -------
     Lists
     """
-    _check_sizes(n_users=n_users, n_features=n_features, min_neg=min_neg)
+    check_sizes(n_users=n_users, n_features=n_features, min_neg=min_neg)
     rng = np.random.default_rng(seed)
     w_true = _direction(w_true, n_features, rng)
     lengths = mean_items * np.exp(tail * rng.standard_normal(n_users) - tail**2 / 2)
@@ -158,7 +155,7 @@ def degenerate_lists(
     n_features: int = 8,
     noise: float = 1.0,
     seed: int = 0,
-) -> Any:
+) -> Lists:
     """Lists on which ``w = 0`` is an exact minimiser of Avg, TS, pAUC and Max for every alpha.
 
     In each user the positives are moved so that their mean equals the mean of the negatives. Then
@@ -178,12 +175,12 @@ def degenerate_lists(
     Lists
         ``w_true`` is the zero vector.
     """
-    _check_sizes(n_users=n_users, n_pos=n_pos, n_neg=n_neg, n_features=n_features)
+    check_sizes(n_users=n_users, n_pos=n_pos, n_neg=n_neg, n_features=n_features)
     rng = np.random.default_rng(seed)
     neg = rng.standard_normal((n_users, n_neg, n_features))
     pos = noise * rng.standard_normal((n_users, n_pos, n_features))
     pos += (neg.mean(axis=1) - pos.mean(axis=1))[:, None, :]
-    return _stack(pos, neg, np.zeros(n_features))
+    return stacked(pos, neg, np.zeros(n_features))
 
 
 # ----------------------------------------------------------------- one user
@@ -196,7 +193,7 @@ def two_gaussians(
     separation: float,
     direction: Array | None = None,
     seed: int = 0,
-) -> Any:
+) -> Lists:
     """Draw one user: negatives ``N(0, I)``, positives ``N(separation * u, I)`` for a unit vector u.
 
     Parameters
@@ -213,7 +210,7 @@ def two_gaussians(
     Lists
         ``w_true = u``.
     """
-    _check_sizes(n_pos=n_pos, n_neg=n_neg, n_features=n_features)
+    check_sizes(n_pos=n_pos, n_neg=n_neg, n_features=n_features)
     rng = np.random.default_rng(seed)
     u = _direction(direction, n_features, rng)
     u = u / np.linalg.norm(u)
@@ -223,7 +220,7 @@ def two_gaussians(
     return Lists(X, y, np.zeros(len(y), dtype=np.int64), u)
 
 
-def paper_table2(case: int = 1, seed: int = 0) -> Any:
+def paper_table2(case: int = 1, seed: int = 0) -> Lists:
     """The data of Section 7.1 (Table 2) of the paper: positives ``N(-1_5, I)``, negatives ``N(0_5,
     I)``.
 
@@ -245,263 +242,7 @@ def paper_table2(case: int = 1, seed: int = 0) -> Any:
     return two_gaussians(*sizes[case], 5, np.sqrt(5.0), direction=-np.ones(5), seed=seed)
 
 
-def paper_figure1(
-    condition: str,
-    k: int = 30,
-    n_pos: int = 250,
-    n_neg: int = 2000,
-    mean: float = 0.5,
-    delta: float = 1.0,
-    min_neg: int = 300,
-    seed: int = 0,
-) -> Any:
-    """The data of Section 7.2 (Figure 1): one user, d = 5, filtered to satisfy a margin condition.
-
-    Positives ``N(0, I)``, negatives ``N(mean * 1_5, I)``; with ``w = -1_5`` the negatives kept are
-    those with ``w.x <= tau``, tau the largest threshold for which the condition holds with margin
-    `delta` (`largest_negative`). While fewer than `min_neg` remain, the lowest positive is dropped.
-
-    Parameters
-    ----------
-    condition : {"weak", "beta", "moderate", "strong"}
-    k, n_pos, n_neg : int
-        Sizes before filtering.
-    mean : float
-        0.5 in the paper; 0.4 in the authors' code.
-    delta : float
-        Margin.
-    min_neg : int
-        At least this many negatives are kept.
-    seed : int
-
-    Returns
-    -------
-    Lists
-        ``w_true = -1_5``.
-    """
-    rng = np.random.default_rng(seed)
-    w_true = -np.ones(5)
-    pos = rng.standard_normal((n_pos, 5))
-    neg = rng.standard_normal((n_neg, 5)) + mean
-    pos = pos[np.argsort(-(pos @ w_true), kind="stable")]
-    for n_kept in range(n_pos, 0, -1):
-        p = pos[:n_kept] @ w_true
-        keep = neg @ w_true <= largest_negative(p, min(n_kept, k), condition, delta)
-        if keep.sum() >= min_neg:
-            return _stack(pos[None, :n_kept], neg[keep][None], w_true)
-    raise InputError(
-        f"even with one positive only {keep.sum()} of {n_neg} negatives satisfy the {condition} "
-        f"condition with margin {delta}, fewer than min_neg = {min_neg}: raise n_neg or mean, or "
-        "lower delta or min_neg"
-    )
-
-
-def largest_negative(pos_scores: Array, beta: int, condition: str, delta: float) -> float:
-    """Largest value that ``max q`` may take for a margin condition to hold (Defs. 2-5).
-
-    ``weak: p_(beta) - delta; beta: mean of the beta smallest - delta; strong: p_(n_pos) - delta;``
-    ``moderate: min(p_(n_pos), p_(beta) - delta)``.
-    """
-    p = np.sort(np.asarray(pos_scores, dtype=float))[::-1]
-    limits = {
-        "weak": p[beta - 1] - delta,
-        "beta": p[len(p) - beta :].mean() - delta,
-        "moderate": min(p[-1], p[beta - 1] - delta),
-        "strong": p[-1] - delta,
-    }
-    if condition not in limits:
-        raise InputError(f"condition {condition!r} is not one of {', '.join(limits)}")
-    return limits[condition]
-
-
-# ----------------------------------------------------------------- exact margin conditions
-
-
-def margin_lists(
-    condition: str,
-    n_users: int = 1,
-    n_pos: int = 8,
-    n_neg: int = 20,
-    n_features: int = 4,
-    k: int = 3,
-    delta: float = 1.0,
-    exclude: Any = None,
-    seed: int = 0,
-) -> Any:
-    """Lists on which one shared linear w realises a margin condition exactly, and, on request, no
-    other.
-
-    `w_true` has small integer entries and the features lie on a grid of 2^-10, so that ``X @
-    w_true`` is exact in float64: the condition holds with margin `delta` (rounded up to the grid)
-    without any rounding.
-
-    Parameters
-    ----------
-    condition : {"weak", "beta", "moderate", "strong"}
-    n_users, n_pos, n_neg, n_features, k : int
-        Sizes of every user; ``1 <= k <= n_neg``, ``beta = min(n_pos, k)``.
-    delta : float
-        Margin, > 0.
-    exclude : None, "truth" or "any"
-        None: stronger conditions may hold too. "truth": with `w_true` and `delta`, only
-        `condition` and those that it implies hold. "any": no linear w realises, with any positive
-        margin, a condition that `condition` does not imply. Implied: strong => all; moderate =>
-        weak; beta => weak when ``n_pos >= 2 beta - 1``.
-    seed : int
-
-    Returns
-    -------
-    Lists
-
-    Raises
-    ------
-    InputError
-        When the request contradicts itself; the message says which condition contradicts which.
-    """
-    _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, n_features)
-    _check_sizes(n_users=n_users, n_features=n_features)
-    rng = np.random.default_rng(seed)
-    delta = np.ceil(delta / GRID) * GRID
-    w_true = _integer_direction(n_features, rng)
-    users = [
-        _margin_user(condition, n_pos, n_neg, k, delta, exclude, w_true, rng)
-        for _ in range(n_users)
-    ]
-    pos, neg = (np.stack(side) for side in zip(*users, strict=True))
-    return _stack(pos, neg, w_true)
-
-
-def _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, d):
-    """Refuse requests that no data can satisfy."""
-    if condition not in CONDITIONS:
-        raise InputError(f"condition {condition!r} is not one of {', '.join(CONDITIONS)}")
-    if exclude not in (None, "truth", "any"):
-        raise InputError(f"exclude = {exclude!r}: use None, 'truth' or 'any'")
-    if not (1 <= k <= n_neg and n_pos >= 1):
-        raise InputError(f"need n_pos >= 1 and 1 <= k <= n_neg, got {n_pos}, k={k}, {n_neg}")
-    if not delta > 0 or not np.isfinite(delta):
-        raise InputError(f"delta = {delta}: a margin is a positive number")
-    if exclude is None or condition == "strong":
-        return
-    beta = min(n_pos, k)
-    problem = None
-    if condition in ("weak", "moderate") and n_pos <= k:
-        problem = f"with n_pos = {n_pos} <= k = {k} the {condition} condition is the strong one"
-    elif condition == "beta" and beta == 1:
-        problem = "with beta = 1 the beta condition is the strong one"
-    elif condition == "moderate" and exclude == "any" and n_pos < 2 * beta:
-        problem = (
-            f"with n_pos = {n_pos} < 2 beta = {2 * beta} every set of beta positives meets the "
-            "best beta: a w that realises the moderate condition realises the beta condition too "
-            "(with a smaller margin); use exclude='truth'"
-        )
-    elif condition in ("weak", "beta") and exclude == "any" and n_neg < d + 2:
-        problem = (
-            "excluding the moderate condition for every w needs a positive inside a full simplex "
-            f"of negatives and one more negative: n_neg >= n_features + 2 = {d + 2}, got {n_neg}"
-        )
-    if problem:
-        raise InputError(f"{condition} with exclude={exclude!r} is impossible: {problem}")
-
-
-def _margin_user(condition, n_pos, n_neg, k, delta, exclude, w, rng):
-    """Draw one user's positives and negatives: scores first, then features with those scores."""
-    beta = min(n_pos, k)
-    neg = _on_grid(rng.standard_normal((n_neg, len(w))))
-    top = (neg @ w).max()
-    spread = lambda size: _on_grid(rng.exponential(1.0, size))  # noqa: E731
-    high = _with_scores(top + delta + spread(n_pos), w, rng)
-    if exclude is None or condition == "strong":
-        return _relaxed_positives(high, condition, beta, top, w, rng), neg
-    if condition == "moderate":
-        return _moderate_only(high, neg, beta, delta, top, w, rng), neg
-    inside, neg = _surrounded_point(neg, w, rng, tight=exclude == "any")
-    gap = top + delta - inside @ w
-    if condition == "beta":
-        n_low = 1 if n_pos >= 2 * beta - 1 else n_pos - beta + 1
-        lift = np.ceil(n_low * gap / (beta - n_low) / GRID) * GRID
-        high = _with_scores(top + delta + lift + spread(n_pos), w, rng)
-        high[-n_low:] = inside
-        return high, neg
-    high[-1] = beta * inside - high[: beta - 1].sum(axis=0) if beta > 1 else inside
-    if n_pos > beta + 1:
-        high[beta:-1] = inside
-    return high, neg
-
-
-def _relaxed_positives(high, condition, beta, top, w, rng):
-    """Lower the positives that the condition leaves free; the others stay strong."""
-    n_free = len(high) - beta if condition in ("weak", "moderate") else 0
-    if n_free:
-        shift = _on_grid(rng.exponential(1.0, n_free))
-        high[-n_free:] = _with_scores(top + (shift if condition == "moderate" else -shift), w, rng)
-    return high
-
-
-def _moderate_only(high, neg, beta, delta, top, w, rng):
-    """All positives at or above max q, yet beta and strong fail: the free ones copy the best
-    negative.
-
-    With n_pos < 2 beta the copies and the lowest of the best beta must still have a mean below
-    ``max q + delta``: those are put at exactly ``max q + delta``.
-    """
-    n_pos = len(high)
-    high[beta:] = neg[np.argmax(neg @ w)]
-    n_shared = max(0, 2 * beta - n_pos)
-    if n_shared:
-        high[beta - n_shared : beta] = _with_scores(np.full(n_shared, top + delta), w, rng)
-    return high
-
-
-def _surrounded_point(neg, w, rng, tight):
-    """Return a point that scores below max q for w; with `tight`, for every w that is not zero.
-
-    Tight: ``d + 1`` negatives (not the best one) become the corners of a simplex around the
-    point, ``c + h e_i`` and ``c - h (1, .., 1)``, so that c is their mean without rounding.
-    """
-    best = int(np.argmax(neg @ w))
-    low = neg[np.argsort(neg @ w)[: max(1, len(neg) // 2)]]
-    centre = low[rng.integers(len(low))].copy()
-    centre[_unit_entry(w)] -= w[_unit_entry(w)] * 1.0
-    if not tight:
-        return centre, neg
-    step = np.vstack([np.eye(len(w)), -np.ones(len(w))])
-    room = (neg @ w).max() - centre @ w
-    h = GRID * max(1.0, np.floor(min(1.0, room / (2 * np.abs(w).sum())) / GRID))
-    others = [i for i in np.argsort(neg @ w) if i != best][: len(step)]
-    neg = neg.copy()
-    neg[others] = centre + h * step
-    return centre, neg
-
-
-def _integer_direction(n_features, rng):
-    """Draw a direction with entries in -3..3, one of them +-1: scores can then be set exactly."""
-    w = rng.integers(-3, 4, n_features).astype(float)
-    w[rng.integers(n_features)] = rng.choice([-1.0, 1.0])
-    return w
-
-
-def _unit_entry(w):
-    return int(np.flatnonzero(np.abs(w) == 1.0)[0])
-
-
-def _with_scores(scores, w, rng):
-    """Draw rows on the grid with ``rows @ w`` equal to the given scores (on the grid), exactly."""
-    rows = _on_grid(rng.standard_normal((len(scores), len(w))))
-    j = _unit_entry(w)
-    rows[:, j] = 0.0
-    rows[:, j] = (scores - rows @ w) * w[j]
-    return rows
-
-
-def _on_grid(values):
-    return np.rint(values / GRID) * GRID
-
-
-# ----------------------------------------------------------------- pieces
-
-
-def _stack(pos, neg, w_true):
+def stacked(pos: Array, neg: Array, w_true: Array) -> Lists:
     """Lists from arrays (n_users, n_pos, d) and (n_users, n_neg, d)."""
     n_users, n_pos, d = pos.shape
     n_neg = neg.shape[1]
@@ -574,7 +315,8 @@ def _direction(w, n_features, rng):
     return w
 
 
-def _check_sizes(**sizes):
+def check_sizes(**sizes: float) -> None:
+    """Refuse what is not a positive whole number."""
     for name, value in sizes.items():
         if int(value) != value or value < 1:
             raise InputError(f"{name} = {value}: a whole number >= 1")

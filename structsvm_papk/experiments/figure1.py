@@ -14,7 +14,7 @@ import numpy as np
 
 from structsvm_papk import metrics
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.datasets.synthetic import paper_figure1
+from structsvm_papk.datasets.margin_conditions import paper_figure1
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments._cells import Cells
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk

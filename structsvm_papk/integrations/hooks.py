@@ -12,8 +12,13 @@ CatBoost     `CatBoostMetric` for `CatBoostRanker(eval_metric=..)`
 ============ =====================================================================================
 """
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.validation import check_ids, encode
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics.table import evaluate
@@ -28,7 +33,7 @@ def _larger_is_better(options):
     return options.get("gain", True)
 
 
-def lightgbm_eval_metric(name, **options):
+def lightgbm_eval_metric(name: str, **options: Any) -> Callback:
     """Callable (y_true, y_pred, weight, group) -> (name, value, is_higher_better)."""
 
     def eval_metric(y_true, y_pred, weight, group):
@@ -39,7 +44,7 @@ def lightgbm_eval_metric(name, **options):
     return eval_metric
 
 
-def lightgbm_feval(name, **options):
+def lightgbm_feval(name: str, **options: Any) -> Callback:
     """Callable (preds, eval_data) -> (name, value, is_higher_better)."""
 
     def feval(preds, eval_data):
@@ -52,7 +57,7 @@ def lightgbm_feval(name, **options):
     return feval
 
 
-def xgboost_custom_metric(name, **options):
+def xgboost_custom_metric(name: str, **options: Any) -> Callback:
     """Callable (predt, dmatrix) -> (name, value) for `xgboost.train`."""
 
     def custom_metric(predt, dmatrix):
@@ -64,7 +69,7 @@ def xgboost_custom_metric(name, **options):
     return custom_metric
 
 
-def xgboost_eval_metric(name, **options):
+def xgboost_eval_metric(name: str, **options: Any) -> Callback:
     """Callable (y_true, y_score) -> value of one user, for `XGBRanker`, which averages itself.
 
     A user that the rules leave out counts 0 here: the library's mean is the mean over the used
@@ -96,24 +101,32 @@ class CatBoostMetric:
 
     no_jit = True
 
-    def __init__(self, name, groups, labels=None, **options):
+    def __init__(
+        self,
+        name: str,
+        groups: Sequence[Array | Sequence[Any]],
+        labels: Sequence[ArrayLike] | None = None,
+        **options: Any,
+    ) -> None:
         self.name = name
         self.options = options
         self.bounds = [_adjacent(check_ids(g, len(g))) for g in groups]
         self.labels = None if labels is None else [np.asarray(y, dtype=float) for y in labels]
 
-    def is_max_optimal(self):
+    def is_max_optimal(self) -> bool:
         """Whether larger is better."""
-        return _larger_is_better(self.options)
+        return bool(_larger_is_better(self.options))
 
-    def evaluate(self, approxes, target, weight):
+    def evaluate(
+        self, approxes: Sequence[ArrayLike], target: ArrayLike, weight: ArrayLike | None
+    ) -> tuple[float, float]:
         """(value, 1) of one pool."""
         sizes = np.diff(self._bounds_of(np.asarray(target)))
         return _mean(
             self.name, np.asarray(approxes[0]), np.asarray(target), sizes, self.options
         ), 1.0
 
-    def get_final_error(self, error, weight):
+    def get_final_error(self, error: float, weight: float) -> float:
         """The value."""
         return error / weight
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.datasets.synthetic import margin_lists
+from structsvm_papk.datasets.margin_conditions import margin_lists
 from structsvm_papk.margins import CONDITIONS, find_scorer
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane

@@ -4,7 +4,7 @@ A solver is a frozen set of settings with ``solve(oracle, ..) -> SolverResult``;
 lives and dies with it. `oracle` says what may be asked of a risk. May import `solvers/bundle`.
 """
 
-from structsvm_papk.solvers.branch_and_bound import BranchAndBound, GlobalRamp
+from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Oracle

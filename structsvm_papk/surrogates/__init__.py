@@ -1,7 +1,7 @@
 """Losses of a user's scores that stand in for the pAp@k risk, and their convex majorants.
 
-They see scores only, never features. Imports nothing of the package but `errors`, `_types` and
-`_sorting`.
+They see scores only, never features: kernels over list positions, classes that declare what may be
+relied on. May import `errors`, `_types` and `_sorting`.
 """
 
 from difflib import get_close_matches

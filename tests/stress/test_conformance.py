@@ -1,24 +1,10 @@
-import importlib.util
-import sys
-from pathlib import Path
+"""The rules named on the page of conformance give each library's number."""
 
+import conformance
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "conformance.py"
 UNREPRODUCED = ("auc (ranking)",)
-
-
-@pytest.fixture(scope="module")
-def conformance():
-    if not SCRIPT.exists():
-        pytest.skip("the benchmarks are not beside the tests")
-    spec = importlib.util.spec_from_file_location("conformance", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["conformance"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["conformance"]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -26,7 +12,7 @@ def conformance():
     "library",
     ["scikit-learn", "rectools", "ranx", "torchmetrics", "xgboost", "lightgbm", "catboost"],
 )
-def test_the_named_rules_give_the_librarys_number(conformance, library):
+def test_the_named_rules_give_the_librarys_number(library):
     data = conformance.ranking(ties=False)
     rows, missing = conformance.collected(data, [library])
     if missing:
@@ -39,7 +25,7 @@ def test_the_named_rules_give_the_librarys_number(conformance, library):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_xgboosts_ranking_auc_depends_on_the_order_of_rows(conformance):
+def test_xgboosts_ranking_auc_depends_on_the_order_of_rows():
     pytest.importorskip("xgboost")
     rows, _ = conformance.collected(conformance.ranking(ties=False), ["xgboost"])
     one, two = (row.value for row in rows if row.call.startswith("auc"))
@@ -47,7 +33,7 @@ def test_xgboosts_ranking_auc_depends_on_the_order_of_rows(conformance):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_page_names_missing_libraries(conformance, monkeypatch):
+def test_page_names_missing_libraries(monkeypatch):
     def absent(_):
         raise ImportError
 

@@ -1,19 +1,28 @@
 """The searches of this folder, kept alive: a few problems of each, and proof that they can find.
 
-The searches themselves are run by hand, `python tests/stress/search_certificates.py`.
+The searches themselves are run by hand, `python tests/stress/search_certificates.py` and others;
+`docs/trust.md` says how.
 """
 
 import json
+import random
+import signal
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
+import cross_check
 import exact_metrics
+import fuzz_readers
+import interrupts
+import kill_resume
 import numpy as np
 import pytest
 import ranking_problems
 import search_certificates
 import search_evaluation
 import searching
+import threads
 from exact_risk import ExactRisk
 
 from structsvm_papk import metrics
@@ -112,3 +121,66 @@ def test_the_command_line_writes_what_it_found(tmp_path, monkeypatch, capsys):
     assert "--seed 6 --problems 1" in capsys.readouterr().out
     answer = json.loads(file.read_text())
     assert answer["problems"] == 3 and [v["seed"] for v in answer["violations"]] == [6]
+
+
+@pytest.mark.parametrize("kind", fuzz_readers.KINDS)
+def test_damaged_files_are_parsed_or_refused(kind, tmp_path):
+    pytest.importorskip("pyarrow")
+    counts = fuzz_readers.run_batch(kind, 1, 60, tmp_path)
+    assert counts["failed"] == 0, (tmp_path / "failures").iterdir()
+    assert counts["parsed"] + counts["refused"] == 60 and counts["refused"] > 0
+
+
+def test_a_file_that_breaks_a_reader_is_kept(tmp_path, monkeypatch, capsys):
+    def broken(self, rng, path):
+        raise KeyError("no reader says this")
+
+    monkeypatch.setattr(fuzz_readers.Svmlight, "read", broken)
+    monkeypatch.setattr(fuzz_readers.resource, "setrlimit", lambda *limits: None)
+    (tmp_path / "work").mkdir()
+    fuzz_readers.work("svmlight", 0, 2, tmp_path / "work")
+    assert json.loads(capsys.readouterr().out)["failed"] == 2
+    reasons = [f.read_text() for f in (tmp_path / "failures").glob("*/reason.txt")]
+    assert len(reasons) == 2 and "no reader says this" in reasons[0]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_optimum_is_the_exact_one(number):
+    name, family = cross_check.CONVEX[number], cross_check.FAMILIES[number]
+    deviations, solved, notes = cross_check.check(name, family, number, 1e-1, 300)
+    assert notes == []
+    assert deviations["bundle"] < 1e-8 and all(result.converged for result in solved.values())
+
+
+def test_a_bound_above_the_exact_optimum_is_noticed():
+    data, k = cross_check.instance("normal", 0)
+    risk = cross_check.ExactRisk("ts", k, data)
+    result = cross_check.CuttingPlane(0.1).solve(
+        cross_check.EmpiricalRisk(cross_check.make_surrogate("ts", k), data)
+    )
+    _, optimum, _ = cross_check.minimise(risk, 0.1, result.w)
+    wrong = replace(result, lower_bound=float(optimum) + 1e-9)
+    notes = list(cross_check.faults("bundle", wrong, risk, 0.1, optimum, np.inf))
+    assert len(notes) == 1 and "bound above the exact optimum" in notes[0]
+
+
+def test_interrupted_solves_end_where_they_would_have(tmp_path):
+    counts, before = Counter(), signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for number in range(3):
+            rng = np.random.default_rng(number)
+            interrupts.one_run(rng, tmp_path / str(number), counts)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert counts["runs"] == 3
+
+
+def test_a_killed_fit_ends_where_it_would_have(tmp_path):
+    pytest.importorskip("pyarrow")
+    scenario = next(s for s in kill_resume.scenarios(tmp_path) if s.name == "fit ts")
+    row = kill_resume.run(scenario, 2, random.Random(0), tmp_path, kill_resume.started)
+    assert row["kills"] >= 2
+
+
+def test_fits_do_not_depend_on_the_number_of_threads():
+    assert threads.fits(1, 1) == threads.fits(1, 2)

@@ -1,0 +1,265 @@
+"""Lists on which a margin condition holds: the paper's, and ones that are exact by construction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.datasets.synthetic import Lists, check_sizes, stacked
+from structsvm_papk.errors import InputError
+
+CONDITIONS = ("weak", "beta", "moderate", "strong")
+GRID = 2.0**-10  # feature grid of `margin_lists`: sums of products on it are exact in float64
+
+
+def paper_figure1(
+    condition: str,
+    k: int = 30,
+    n_pos: int = 250,
+    n_neg: int = 2000,
+    mean: float = 0.5,
+    delta: float = 1.0,
+    min_neg: int = 300,
+    seed: int = 0,
+) -> Lists:
+    """The data of Section 7.2 (Figure 1): one user, d = 5, filtered to satisfy a margin condition.
+
+    Positives ``N(0, I)``, negatives ``N(mean * 1_5, I)``; with ``w = -1_5`` the negatives kept are
+    those with ``w.x <= tau``, tau the largest threshold for which the condition holds with margin
+    `delta` (`largest_negative`). While fewer than `min_neg` remain, the lowest positive is dropped.
+
+    Parameters
+    ----------
+    condition : {"weak", "beta", "moderate", "strong"}
+    k, n_pos, n_neg : int
+        Sizes before filtering.
+    mean : float
+        0.5 in the paper; 0.4 in the authors' code.
+    delta : float
+        Margin.
+    min_neg : int
+        At least this many negatives are kept.
+    seed : int
+
+    Returns
+    -------
+    Lists
+        ``w_true = -1_5``.
+    """
+    rng = np.random.default_rng(seed)
+    w_true = -np.ones(5)
+    pos = rng.standard_normal((n_pos, 5))
+    neg = rng.standard_normal((n_neg, 5)) + mean
+    pos = pos[np.argsort(-(pos @ w_true), kind="stable")]
+    for n_kept in range(n_pos, 0, -1):
+        p = pos[:n_kept] @ w_true
+        keep = neg @ w_true <= largest_negative(p, min(n_kept, k), condition, delta)
+        if keep.sum() >= min_neg:
+            return stacked(pos[None, :n_kept], neg[keep][None], w_true)
+    raise InputError(
+        f"even with one positive only {keep.sum()} of {n_neg} negatives satisfy the {condition} "
+        f"condition with margin {delta}, fewer than min_neg = {min_neg}: raise n_neg or mean, or "
+        "lower delta or min_neg"
+    )
+
+
+def largest_negative(pos_scores: Array, beta: int, condition: str, delta: float) -> float:
+    """Largest value that ``max q`` may take for a margin condition to hold (Defs. 2-5).
+
+    ``weak: p_(beta) - delta; beta: mean of the beta smallest - delta; strong: p_(n_pos) - delta;``
+    ``moderate: min(p_(n_pos), p_(beta) - delta)``.
+    """
+    p = np.sort(np.asarray(pos_scores, dtype=float))[::-1]
+    limits = {
+        "weak": p[beta - 1] - delta,
+        "beta": p[len(p) - beta :].mean() - delta,
+        "moderate": min(p[-1], p[beta - 1] - delta),
+        "strong": p[-1] - delta,
+    }
+    if condition not in limits:
+        raise InputError(f"condition {condition!r} is not one of {', '.join(limits)}")
+    return float(limits[condition])
+
+
+def margin_lists(
+    condition: str,
+    n_users: int = 1,
+    n_pos: int = 8,
+    n_neg: int = 20,
+    n_features: int = 4,
+    k: int = 3,
+    delta: float = 1.0,
+    exclude: str | None = None,
+    seed: int = 0,
+) -> Lists:
+    """Lists on which one shared linear w realises a margin condition exactly, and, on request, no
+    other.
+
+    `w_true` has small integer entries and the features lie on a grid of 2^-10, so that ``X @
+    w_true`` is exact in float64: the condition holds with margin `delta` (rounded up to the grid)
+    without any rounding.
+
+    Parameters
+    ----------
+    condition : {"weak", "beta", "moderate", "strong"}
+    n_users, n_pos, n_neg, n_features, k : int
+        Sizes of every user; ``1 <= k <= n_neg``, ``beta = min(n_pos, k)``.
+    delta : float
+        Margin, > 0.
+    exclude : None, "truth" or "any"
+        None: stronger conditions may hold too. "truth": with `w_true` and `delta`, only
+        `condition` and those that it implies hold. "any": no linear w realises, with any positive
+        margin, a condition that `condition` does not imply. Implied: strong => all; moderate =>
+        weak; beta => weak when ``n_pos >= 2 beta - 1``.
+    seed : int
+
+    Returns
+    -------
+    Lists
+
+    Raises
+    ------
+    InputError
+        When the request contradicts itself; the message says which condition contradicts which.
+    """
+    _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, n_features)
+    check_sizes(n_users=n_users, n_features=n_features)
+    rng = np.random.default_rng(seed)
+    delta = np.ceil(delta / GRID) * GRID
+    w_true = _integer_direction(n_features, rng)
+    users = [
+        _margin_user(condition, n_pos, n_neg, k, delta, exclude, w_true, rng)
+        for _ in range(n_users)
+    ]
+    pos, neg = (np.stack(side) for side in zip(*users, strict=True))
+    return stacked(pos, neg, w_true)
+
+
+def _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, d):
+    """Refuse requests that no data can satisfy."""
+    if condition not in CONDITIONS:
+        raise InputError(f"condition {condition!r} is not one of {', '.join(CONDITIONS)}")
+    if exclude not in (None, "truth", "any"):
+        raise InputError(f"exclude = {exclude!r}: use None, 'truth' or 'any'")
+    if not (1 <= k <= n_neg and n_pos >= 1):
+        raise InputError(f"need n_pos >= 1 and 1 <= k <= n_neg, got {n_pos}, k={k}, {n_neg}")
+    if not delta > 0 or not np.isfinite(delta):
+        raise InputError(f"delta = {delta}: a margin is a positive number")
+    if exclude is None or condition == "strong":
+        return
+    beta = min(n_pos, k)
+    problem = None
+    if condition in ("weak", "moderate") and n_pos <= k:
+        problem = f"with n_pos = {n_pos} <= k = {k} the {condition} condition is the strong one"
+    elif condition == "beta" and beta == 1:
+        problem = "with beta = 1 the beta condition is the strong one"
+    elif condition == "moderate" and exclude == "any" and n_pos < 2 * beta:
+        problem = (
+            f"with n_pos = {n_pos} < 2 beta = {2 * beta} every set of beta positives meets the "
+            "best beta: a w that realises the moderate condition realises the beta condition too "
+            "(with a smaller margin); use exclude='truth'"
+        )
+    elif condition in ("weak", "beta") and exclude == "any" and n_neg < d + 2:
+        problem = (
+            "excluding the moderate condition for every w needs a positive inside a full simplex "
+            f"of negatives and one more negative: n_neg >= n_features + 2 = {d + 2}, got {n_neg}"
+        )
+    if problem:
+        raise InputError(f"{condition} with exclude={exclude!r} is impossible: {problem}")
+
+
+def _margin_user(condition, n_pos, n_neg, k, delta, exclude, w, rng):
+    """Draw one user's positives and negatives: scores first, then features with those scores."""
+    beta = min(n_pos, k)
+    neg = _on_grid(rng.standard_normal((n_neg, len(w))))
+    top = (neg @ w).max()
+    spread = lambda size: _on_grid(rng.exponential(1.0, size))  # noqa: E731
+    high = _with_scores(top + delta + spread(n_pos), w, rng)
+    if exclude is None or condition == "strong":
+        return _relaxed_positives(high, condition, beta, top, w, rng), neg
+    if condition == "moderate":
+        return _moderate_only(high, neg, beta, delta, top, w, rng), neg
+    inside, neg = _surrounded_point(neg, w, rng, tight=exclude == "any")
+    gap = top + delta - inside @ w
+    if condition == "beta":
+        n_low = 1 if n_pos >= 2 * beta - 1 else n_pos - beta + 1
+        lift = np.ceil(n_low * gap / (beta - n_low) / GRID) * GRID
+        high = _with_scores(top + delta + lift + spread(n_pos), w, rng)
+        high[-n_low:] = inside
+        return high, neg
+    high[-1] = beta * inside - high[: beta - 1].sum(axis=0) if beta > 1 else inside
+    if n_pos > beta + 1:
+        high[beta:-1] = inside
+    return high, neg
+
+
+def _relaxed_positives(high, condition, beta, top, w, rng):
+    """Lower the positives that the condition leaves free; the others stay strong."""
+    n_free = len(high) - beta if condition in ("weak", "moderate") else 0
+    if n_free:
+        shift = _on_grid(rng.exponential(1.0, n_free))
+        high[-n_free:] = _with_scores(top + (shift if condition == "moderate" else -shift), w, rng)
+    return high
+
+
+def _moderate_only(high, neg, beta, delta, top, w, rng):
+    """All positives at or above max q, yet beta and strong fail: the free ones copy the best
+    negative.
+
+    With n_pos < 2 beta the copies and the lowest of the best beta must still have a mean below
+    ``max q + delta``: those are put at exactly ``max q + delta``.
+    """
+    n_pos = len(high)
+    high[beta:] = neg[np.argmax(neg @ w)]
+    n_shared = max(0, 2 * beta - n_pos)
+    if n_shared:
+        high[beta - n_shared : beta] = _with_scores(np.full(n_shared, top + delta), w, rng)
+    return high
+
+
+def _surrounded_point(neg, w, rng, tight):
+    """Return a point that scores below max q for w; with `tight`, for every w that is not zero.
+
+    Tight: ``d + 1`` negatives (not the best one) become the corners of a simplex around the
+    point, ``c + h e_i`` and ``c - h (1, .., 1)``, so that c is their mean without rounding.
+    """
+    best = int(np.argmax(neg @ w))
+    low = neg[np.argsort(neg @ w)[: max(1, len(neg) // 2)]]
+    centre = low[rng.integers(len(low))].copy()
+    centre[_unit_entry(w)] -= w[_unit_entry(w)] * 1.0
+    if not tight:
+        return centre, neg
+    step = np.vstack([np.eye(len(w)), -np.ones(len(w))])
+    room = (neg @ w).max() - centre @ w
+    h = GRID * max(1.0, np.floor(min(1.0, room / (2 * np.abs(w).sum())) / GRID))
+    others = [i for i in np.argsort(neg @ w) if i != best][: len(step)]
+    neg = neg.copy()
+    neg[others] = centre + h * step
+    return centre, neg
+
+
+def _integer_direction(n_features, rng):
+    """Draw a direction with entries in -3..3, one of them +-1: scores can then be set exactly."""
+    w = rng.integers(-3, 4, n_features).astype(float)
+    w[rng.integers(n_features)] = rng.choice([-1.0, 1.0])
+    return w
+
+
+def _unit_entry(w):
+    return int(np.flatnonzero(np.abs(w) == 1.0)[0])
+
+
+def _with_scores(scores, w, rng):
+    """Draw rows on the grid with ``rows @ w`` equal to the given scores (on the grid), exactly."""
+    rows = _on_grid(rng.standard_normal((len(scores), len(w))))
+    j = _unit_entry(w)
+    rows[:, j] = 0.0
+    rows[:, j] = (scores - rows @ w) * w[j]
+    return rows
+
+
+def _on_grid(values):
+    return np.rint(values / GRID) * GRID
+
+
+# ----------------------------------------------------------------- pieces
