@@ -79,8 +79,8 @@ class Comparison:
     difference : float
         first - second.
     lower, upper : float
-        Paired bootstrap interval of the difference; NaN for fewer than 10 users, whom resampling
-        says too little about. The test is exact there.
+        Paired bootstrap interval of the difference; NaN for fewer than 10 users of positive weight,
+        whom resampling says too little about. The test is exact there.
     p_value : float
         Paired permutation test, two-sided: each user's difference may change sign.
     p_adjusted : float
@@ -157,11 +157,23 @@ def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> s
         return f"no user has a value of {metric}; there is nothing to make an interval of"
     if np.isnan(values).any():
         return f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
+    weights = table.weights()[table.used(metric)]
+    if not weights.any():
+        return _without_weight(metric, table)
     if method == "bootstrap":
-        return too_few_to_resample(values.size)
+        return too_few_to_resample(np.count_nonzero(weights))
     if table.conventions.mean != "user":
         return f"method={method!r} needs mean='user', not {table.conventions.mean!r}"
     return None
+
+
+def _without_weight(metric, table):
+    mean = table.conventions.mean
+    return (
+        f"the mean of {metric} is not defined: with mean={mean!r} each of the "
+        f"{int(table.used(metric).sum())} users that have a value has weight 0; "
+        "choose another mean, for example mean='user'"
+    )
 
 
 def _guaranteed(values, method, level, table):
@@ -203,6 +215,8 @@ def held_out_interval(
 
 
 def _bootstrap(values, weights, level, n_resamples, seed):
+    """Percentiles of the weighted mean of resampled users; users of weight 0 are not drawn."""
+    values, weights = values[weights > 0], weights[weights > 0]
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
     from scipy import stats  # half of the package's import time
@@ -276,8 +290,10 @@ def _paired(first, second, metric, level, n_resamples, seed):
         raise InputError(
             f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
         )
+    if not weights.any():
+        raise InputError(_without_weight(metric, first))
     lower, upper = float("nan"), float("nan")
-    if too_few_to_resample(a.size) is None:
+    if too_few_to_resample(np.count_nonzero(weights)) is None:
         lower, upper = _bootstrap(a - b, weights, level, n_resamples, seed)
     return {
         "metric": metric,
