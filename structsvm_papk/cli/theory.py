@@ -15,6 +15,7 @@ from structsvm_papk.cli import console, options
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model
+from structsvm_papk.files.pages import check_templates
 
 _BOUND = "Which bound"
 _SIZES = "Sizes"
@@ -48,6 +49,8 @@ def verify(
     from structsvm_papk import propositions
 
     options.check_outputs(report)
+    if report is not None:
+        check_templates()
     if jobs < 0:
         raise InputError(f"jobs = {jobs}: a number of processes, or 0 for one each core")
     ids = list(check or propositions.ALL_IDS)

@@ -6,13 +6,13 @@ page only picks among them. plotly.js is embedded, nothing is loaded from elsewh
 
 import json
 from dataclasses import dataclass
-from importlib.resources import files
 
 import numpy as np
 
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.pages import filled
 from structsvm_papk.metrics import curves
 from structsvm_papk.metrics import ranked_lists as lists
 
@@ -147,11 +147,9 @@ def _check_k(k, largest_k):
 
 def _filled(payload):
     """The template with data and library put in; `</` cannot end the data's script element."""
-    template = files("structsvm_papk").joinpath("report_page.html").read_text(encoding="utf-8")
     text = json.dumps(payload, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
-    head, rest = template.split("__PAYLOAD__")
-    middle, tail = rest.split("__PLOTLY__")
-    return "".join([head, text, middle, plotly_js(), tail])
+    values = {"title": payload["title"], "payload": text, "plotly_js": plotly_js()}
+    return filled("plots/page.html", values)
 
 
 def _plain(value):
