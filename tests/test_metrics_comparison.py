@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from structsvm_papk import bounds, metrics
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics._resampling import sign_flip_p_value
+from structsvm_papk.metrics._sign_flips import sign_flip_p_value
 
 
 def two_scorers(n_users=80, n=30, seed=0, shift=0.8):

@@ -4,7 +4,7 @@ import warnings
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy import special, stats
+import scipy  # its parts load when they are first used: half of the import time
 
 from structsvm_papk.bounds.checks import check_choice, check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
@@ -66,7 +66,7 @@ class UniformBound:
             1 - self.rho,
             f"uniform-{self.form}",
             self.guaranteed,
-            self.note,
+            note=self.note,
         )
 
     def as_dict(self):
@@ -235,11 +235,11 @@ def log_cover(n, n_features):
     top = n[:, None] - 1
     inside = i <= top
     terms = (
-        special.gammaln(top + 1)
-        - special.gammaln(i + 1)
-        - special.gammaln(np.where(inside, top - i, 0.0) + 1)
+        scipy.special.gammaln(top + 1)
+        - scipy.special.gammaln(i + 1)
+        - scipy.special.gammaln(np.where(inside, top - i, 0.0) + 1)
     )
-    return np.log(2.0) + special.logsumexp(np.where(inside, terms, -np.inf), axis=1)
+    return np.log(2.0) + scipy.special.logsumexp(np.where(inside, terms, -np.inf), axis=1)
 
 
 def theorem2_counterexamples():
@@ -252,7 +252,7 @@ def theorem2_counterexamples():
         almost sure limit) and ``why``.
     """
     tied = DiscreteLaw.of([0.0])
-    pos, neg = stats.norm(1, 1), stats.norm(0, 1)
+    pos, neg = scipy.stats.norm(1, 1), scipy.stats.norm(0, 1)
     n_pos, n_neg, k = 30, 100, 25
     true_a, b = shares(n_pos, n_neg, k)
     paper_a, _ = shares(n_pos, n_neg, k, "paper")

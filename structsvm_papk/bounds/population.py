@@ -17,7 +17,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import integrate, optimize, stats
+import scipy  # its parts load when they are first used: half of the import time
 
 from structsvm_papk.data.validation import as_array
 from structsvm_papk.errors import InputError
@@ -155,7 +155,7 @@ def normal_risk(mean_pos, std_pos, mean_neg, std_neg, a, b):
     _check_shares(a, b)
     if not (std_pos > 0 and std_neg > 0):
         raise InputError(f"standard deviations {std_pos}, {std_neg} must be above 0")
-    pos, neg = stats.norm(mean_pos, std_pos), stats.norm(mean_neg, std_neg)
+    pos, neg = scipy.stats.norm(mean_pos, std_pos), scipy.stats.norm(mean_neg, std_neg)
     low, high = pos.isf(a), neg.isf(b)
     below = b * max(0.0, pos.cdf(high) - pos.cdf(low)) if high > low else 0.0
     return float(np.clip((below + _both_above(pos, neg, max(low, high))) / (a * b), 0.0, 1.0))
@@ -166,10 +166,10 @@ def _both_above(pos, neg, c):
     m1, s1, m0, s0 = pos.mean(), pos.std(), neg.mean(), neg.std()
     spread = np.hypot(s1, s0)
     if np.isneginf(c):
-        return stats.norm.sf(0.0, m0 - m1, spread)
+        return scipy.stats.norm.sf(0.0, m0 - m1, spread)
     corr = -s1 / spread
     point = [(m1 - c) / s1, (m0 - m1) / spread]
-    return stats.multivariate_normal.cdf(point, cov=[[1.0, corr], [corr, 1.0]])
+    return scipy.stats.multivariate_normal.cdf(point, cov=[[1.0, corr], [corr, 1.0]])
 
 
 def linear_normal_risk(w, mean_pos, cov_pos, mean_neg, cov_neg, a, b):
@@ -230,10 +230,12 @@ def _quadrature(pos, neg, a, b):
     for value in _atoms(pos) + _atoms(neg):
         cuts |= {float(pos.sf(value)), float(at_least(pos, value))}
     if height(a) >= b > height(a * 1e-15):
-        cuts.add(optimize.bisect(lambda u: height(u) - b * (1 - 1e-12), a * 1e-15, a, xtol=1e-15))
+        cuts.add(
+            scipy.optimize.bisect(lambda u: height(u) - b * (1 - 1e-12), a * 1e-15, a, xtol=1e-15)
+        )
     cuts = sorted(c for c in cuts if 0 <= c <= a)
     parts = [
-        integrate.quad(height, low, high, epsabs=1e-11, epsrel=1e-10, limit=200)[0]
+        scipy.integrate.quad(height, low, high, epsabs=1e-11, epsrel=1e-10, limit=200)[0]
         for low, high in itertools.pairwise(cuts)
         if high > low
     ]

@@ -442,11 +442,15 @@ def _held_out(data, k, rho, method, model, scores, policy, reading):
     options.say_columns(table)
     given = given[lists.rows]
     if lists.n_users == 1:
-        found = bounds.held_out(given, lists.labels.astype(int), k, rho, method or "shift")
-        return {"kind": "one list", "n_users": 1, **found.as_dict()}
-    values = list_risks(lists, given, k)
-    found = bounds.many_users(values, rho, method or "kl")
-    return {"kind": "mean over users", "n_users": lists.n_users, **found.as_dict()}
+        kind = "one list"
+        risk = bounds.held_out(given, lists.labels.astype(int), k, rho, method or "shift")
+    else:
+        kind = "mean over users"
+        risk = bounds.many_users(list_risks(lists, given, k), rho, method or "kl")
+    fields = risk.as_dict()
+    return {
+        "kind": kind, "n_users": fields.pop("n_users"), "risk": fields.pop("value"), **fields,
+    }  # fmt: skip
 
 
 def _how_many(target, top_share, pos_per_neg, rho, n_features, vc_dim):

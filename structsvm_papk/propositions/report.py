@@ -3,7 +3,7 @@
 Counterexamples are drawn as ranked lists and as points on a line; everything is inline.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf, isfinite, log10
 from typing import Any
 
@@ -38,7 +38,7 @@ def render(
         "title": "pAp@k: which claims hold", "checks": checks, "seed": seed, "effort": effort,
         "regimes": regimes, "rounding": TOL,
     }  # fmt: skip
-    filters = {
+    filters: dict[str, Callable[..., object]] = {
         "short": _short, "violation": _violation, "percent": _percent, "points": _points,
         "line": _line, "ranked_items": _ranked_items,
     }  # fmt: skip
