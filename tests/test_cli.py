@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import structsvm_papk
-from structsvm_papk import cli, plots
-from structsvm_papk.cli import console, progress
+from structsvm_papk import cli
+from structsvm_papk.cli._shared import console, progress
 from structsvm_papk.files.model import load_model
 from structsvm_papk.solvers.result import Progress
 
@@ -176,7 +176,7 @@ def test_without_matplotlib_demo_runs_and_a_plot_request_is_explained(
     files, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(plots, "has_matplotlib", lambda: False)
+    monkeypatch.setattr("structsvm_papk.plots.convergence.find_spec", lambda name: None)
     assert run("demo", "--tol", "1e-3") == 0
     assert "pip install matplotlib" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
