@@ -21,7 +21,7 @@ def shares(scores: Array, relevant: Array) -> tuple[Array, Array]:
 
 
 @njit(cache=True, nogil=True)
-def weighted_area(blocks, relevant, weights):
+def weighted_area(blocks: Array, relevant: Array, weights: Array) -> float:
     """AUC with row weights; `blocks` numbers equal scores, rows sorted by decreasing score."""
     won = 0.0
     pos_above = 0.0

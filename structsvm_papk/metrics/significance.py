@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -137,7 +137,7 @@ def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> s
     return None
 
 
-def _without_weight(metric, table):
+def _without_weight(metric: str, table: MetricTable) -> str:
     mean = table.conventions.mean
     return (
         f"the mean of {metric} is not defined: with mean={mean!r} each of the "
@@ -146,7 +146,9 @@ def _without_weight(metric, table):
     )
 
 
-def _guaranteed(values, method, level, table):
+def _guaranteed(
+    values: Array, method: str, level: float, table: MetricTable
+) -> tuple[float, float]:
     risk = many_users(1.0 - values if table.gain else values, rho=1.0 - level, method=method)
     return (1.0 - risk.upper, 1.0 - risk.lower) if table.gain else (risk.lower, risk.upper)
 
@@ -221,7 +223,9 @@ def compare(
     ]
 
 
-def _paired(first, second, metric, level, n_resamples, seed):
+def _paired(
+    first: MetricTable, second: MetricTable, metric: str, level: float, n_resamples: int, seed: int
+) -> dict[str, Any]:
     both = first.used(metric) & second.used(metric)
     if not both.any():
         raise InputError(f"no user has a value of {metric} from both scorers")
@@ -255,7 +259,7 @@ def adjust(p_values: ArrayLike, correction: str = "bh") -> Array:
     if correction in ("bh", "by"):
         from scipy import stats
 
-        return stats.false_discovery_control(p_values, method=correction)  # type: ignore[arg-type]
+        return stats.false_discovery_control(p_values, method=correction)
     try:
         from statsmodels.stats.multitest import multipletests
     except ImportError:
@@ -269,7 +273,7 @@ def adjust(p_values: ArrayLike, correction: str = "bh") -> Array:
         raise InputError(f"correction={correction!r} is not known: {error}") from None
 
 
-def _check_comparable(first, second):
+def _check_comparable(first: MetricTable, second: MetricTable) -> None:
     for table in (first, second):
         table.refuse_pooled("a comparison user by user")
     if first.gain != second.gain:
@@ -279,7 +283,7 @@ def _check_comparable(first, second):
         raise InputError(f"the tables have different means, {means[0]!r} and {means[1]!r}")
 
 
-def _same_users(first, second):
+def _same_users(first: MetricTable, second: MetricTable) -> None:
     if not same_kind(first.users, second.users):
         raise InputError("users are numbers in one table and text in the other")
     n = first.users.size
@@ -300,7 +304,7 @@ def _same_users(first, second):
     raise InputError("the tables hold the same users in different order; sort both by user")
 
 
-def _check_level(level):
+def _check_level(level: float) -> None:
     if not 0 < level < 1:
         raise InputError(f"level={level} must lie between 0 and 1, for example 0.95")
 
