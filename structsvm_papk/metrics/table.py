@@ -17,6 +17,7 @@ from structsvm_papk.metrics import _kernels, conventions, discounts
 from structsvm_papk.metrics import parsing as names
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import segments as segmenting
+from structsvm_papk.metrics._rules import apply_rules, check_truncation
 from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.discounts import Discount
 from structsvm_papk.metrics.parsing import Metric
@@ -26,8 +27,6 @@ from structsvm_papk.metrics.segments import Segment
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -380,13 +379,13 @@ def evaluate_lists(
 ) -> MetricTable:
     """`evaluate` for parsed metrics on checked rows."""
     values, counts = run_kernels(parsed, rows, rules, discount, n_threads)
-    _check_truncation(parsed, rows, rules, counts)
-    touched, left_out = _apply_rules(parsed, rules, rows, values, counts)
+    check_truncation(parsed, rows, rules, counts)
+    touched, left_out = apply_rules(parsed, rules, rows, values, counts)
     pooled = {}
     if rules.mean == "pooled":
         one = rows.pooled()
         whole, sizes = run_kernels(parsed, one, rules, discount, n_threads)
-        _apply_rules(parsed, rules, one, whole, sizes)
+        apply_rules(parsed, rules, one, whole, sizes)
         pooled = dict(zip([m.name for m in parsed], _oriented(whole[0], gain), strict=True))
     return MetricTable(
         users=rows.users,
@@ -481,93 +480,3 @@ def _warn_of_no_limit(discount: Discount) -> None:
 
     if ndcg_theory.sum_is_bounded(discount):
         warnings.warn(ndcg_theory.NO_LIMIT, ndcg_theory.NoLimitWarning, stacklevel=5)
-
-
-def _check_truncation(
-    parsed: Sequence[Metric], rows: RankedLists, rules: Conventions, counts: Array
-) -> None:
-    if not rows.lengths.size:
-        return
-    for metric in parsed:
-        if metric.code == _kernels.AUC:
-            raise InputError("auc needs complete lists, but list_length was given; use auc@k")
-    tied = counts[:, _kernels.CUT_TIED] > 0
-    if rules.ties in ("half", "threshold") and tied.any():
-        raise InputError(
-            f"list_length cuts through equal scores of {_named(rows.users[tied])}; "
-            "give ranks, or choose ties='loss' or ties='win'"
-        )
-
-
-def _named(users: Array) -> str:
-    shown = ", ".join(map(str, users[:_SHOWN]))
-    if users.size == 1:
-        return f"user {shown}"
-    return f"{users.size} users ({shown}{', ..' if users.size > _SHOWN else ''})"
-
-
-def _touched(metric: Metric, rows: RankedLists, counts: Array, raw: Array) -> dict[str, Array]:
-    """Masks of the users that each rule touches for one metric."""
-    no_positives = counts[:, _kernels.N_POS] == 0
-    if metric.code == _kernels.NDCG and rows.gains is not None:
-        no_positives = np.isnan(raw)
-    masks = {"no_positives": no_positives, "ties": counts[:, _kernels.TIED] > 0}
-    n_neg = counts[:, _kernels.N_NEG]
-    if metric.needs_negatives:
-        masks["few_negatives"] = ~no_positives & (n_neg < metric.k)
-    if metric.code == _kernels.AUC:
-        masks["no_negatives"] = ~no_positives & (n_neg == 0)
-    if metric.needs_negatives and rows.lengths.size:
-        masks["insufficient"] = ~no_positives & _insufficient(metric, counts)
-    return masks
-
-
-def _insufficient(metric: Metric, counts: Array) -> Array:
-    """Lists cut before k negatives and before every positive were shown.
-
-    RecTools' rule for both metrics. For pAp@k it is cautious: min(n_pos, k) shown positives would
-    decide the value.
-    """
-    short = counts[:, _kernels.LISTED_NEG] < metric.k
-    return short & (counts[:, _kernels.LISTED_POS] < counts[:, _kernels.N_POS])
-
-
-def _apply_rules(
-    parsed: Sequence[Metric], rules: Conventions, rows: RankedLists, values: Array, counts: Array
-) -> tuple[dict[str, dict[str, Array]], Array]:
-    """Put every value and membership in place; what each rule touched, and who is left out."""
-    touched, left_out = {}, np.zeros(values.shape, dtype=bool)
-    for column, metric in enumerate(parsed):
-        masks = _touched(metric, rows, counts, values[:, column])
-        _apply_rules_to(metric, rules, rows, masks, values[:, column], left_out[:, column])
-        touched[metric.name] = masks
-    return touched, left_out
-
-
-def _apply_rules_to(
-    metric: Metric,
-    rules: Conventions,
-    rows: RankedLists,
-    masks: dict[str, Array],
-    values: Array,
-    left_out: Array,
-) -> None:
-    """Put each touched user's value and membership in place."""
-    few, short = masks.get("few_negatives"), masks.get("insufficient")
-    rule = rules.auc_no_positives if metric.is_auc else rules.no_positives
-    empty = masks["no_positives"]
-    if rule == "raise" and empty.any():
-        raise InputError(f"{metric.name}: {_named(rows.users[empty])} without positives")
-    if few is not None and rules.few_negatives == "raise" and few.any():
-        raise InputError(
-            f"{metric.name}: {_named(rows.users[few])} with fewer than {metric.k} negatives; "
-            "choose another rule few_negatives or a smaller k"
-        )
-    if short is not None and rules.insufficient_handling == "raise" and short.any():
-        raise InputError(f"{metric.name}: lists too short to decide, {_named(rows.users[short])}")
-    if short is not None and rules.insufficient_handling == "exclude":
-        values[short] = np.nan
-    values[empty] = {"zero": 0.0, "one": 1.0}.get(rule, np.nan)
-    left_out[:] = np.isnan(values)
-    if rule == "nan":
-        left_out[empty] = False
