@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import structsvm_papk
-from structsvm_papk import cli
+from structsvm_papk import cli, plots
 from structsvm_papk.cli._shared import console, progress
 from structsvm_papk.files.model import load_model
 from structsvm_papk.solvers.result import Progress

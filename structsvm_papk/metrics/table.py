@@ -445,10 +445,8 @@ def _discounts(parsed, rows, rules, discount):
 def _warn_of_no_limit(discount):
     if discount == "log":
         return
-    from structsvm_papk.metrics import ndcg_theory
-
-    if ndcg_theory.sum_is_bounded(discount):
-        warnings.warn(ndcg_theory.NO_LIMIT, ndcg_theory.NoLimitWarning, stacklevel=5)
+    if discounts.sum_is_bounded(discount):
+        warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=5)
 
 
 def _check_truncation(parsed, rows, rules, counts):
