@@ -3,7 +3,7 @@
 `evaluate` makes the table users x metrics in one pass; `per_user` gives one column of it. Every
 value is a gain (larger is better, 1 is perfect); `gain=False` gives the risk, 1 - gain.
 Frames: `evaluate_frame`, `evaluate_recommendations`. Further modules: `curves` (AUROC and AUPRC of
-one list), `calibration`, `ndcg_theory`, `discounts`, `hooks` (LightGBM, XGBoost, CatBoost).
+one list), `calibration`, `discounts`, `hooks` (LightGBM, XGBoost, CatBoost).
 """
 
 from structsvm_papk.metrics.conventions import PRESETS, Conventions

@@ -476,7 +476,5 @@ def _discounts(
 def _warn_of_no_limit(discount: Discount) -> None:
     if discount == "log":
         return
-    from structsvm_papk.metrics import ndcg_theory
-
-    if ndcg_theory.sum_is_bounded(discount):
-        warnings.warn(ndcg_theory.NO_LIMIT, ndcg_theory.NoLimitWarning, stacklevel=5)
+    if discounts.sum_is_bounded(discount):
+        warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=5)
