@@ -45,22 +45,22 @@ def render(
     return filled("propositions/report.html", values, filters)
 
 
-def _percent(violation, low=-17.0, high=5.0):
+def _percent(violation: float, low: float = -17.0, high: float = 5.0) -> str:
     """Place on the logarithmic track; zero and less at the left end."""
     power = log10(violation) if 0 < violation < inf else low
     return f"{100 * (min(max(power, low), high) - low) / (high - low):.1f}%"
 
 
-def _points(rows, digits="%g"):
+def _points(rows: Sequence[Sequence[float]], digits: str = "%g") -> str:
     return ", ".join("(" + ", ".join(digits % v for v in row) + ")" for row in rows)
 
 
-def _ranked_items(one, k):
+def _ranked_items(one: dict[str, list[float]], k: int) -> list[dict[str, Any]]:
     """Items from the highest score down; ties put the negative first, since they are errors.
 
     Items keep the number they have in their list: the lists of a pair have the same items.
     """
-    items = [
+    items: list[dict[str, Any]] = [
         {"score": score, "side": side, "number": number}
         for side, name in (("neg", "negatives"), ("pos", "positives"))
         for number, score in enumerate(one[name], start=1)
@@ -73,7 +73,7 @@ def _ranked_items(one, k):
     return items
 
 
-def _line(one):
+def _line(one: dict[str, list[float]]) -> dict[str, Any]:
     """Scores on a line: positives above it, negatives below, equal scores stacked."""
     scores = one["positives"] + one["negatives"]
     low, high = min(scores), max(scores)
@@ -89,7 +89,7 @@ def _line(one):
     return {"dots": dots, "lowest": low, "highest": high}
 
 
-def _short(value):
+def _short(value: float | list[float]) -> str:
     if isinstance(value, list):
         return ", ".join(map(_short, value))
     if not isfinite(value):
@@ -97,7 +97,7 @@ def _short(value):
     return f"{value:.4g}".replace("-", "−")
 
 
-def _violation(value):
+def _violation(value: float) -> str:
     if not isfinite(value):
         return "–"
     return f"{value:.1e}" if 0 < abs(value) < 1e-3 or abs(value) >= 1e4 else f"{value:.4g}"
