@@ -87,7 +87,7 @@ def _rank_above(n: int, share: float, prob: float) -> int:
 
 
 def _rank_below(n: int, share: float, prob: float) -> int:
-    """Largest j with ``P(Bin(n, share) <= j) <= prob``; n when share is 1, -1 if there is none."""
+    """Largest j with ``P(Bin(n, share) <= j) <= prob``; n when share is 1, -1 without such a j."""
     if share == 1:
         return n
     j = int(scipy.stats.binom.ppf(prob, n, share))  # smallest j with cdf >= prob

@@ -148,13 +148,13 @@ def curve(
     ordered, relevant = rows.scores[order], rows.relevant[order].astype(np.int64)
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), ordered.size - 1)
     tp = np.cumsum(relevant)[ends]
-    found = Curve(np.append(np.inf, ordered[ends]), np.append(0, tp), np.append(0, ends + 1 - tp))
-    if min(found.n_pos, found.n_neg) == 0:
+    counts = Curve(np.append(np.inf, ordered[ends]), np.append(0, tp), np.append(0, ends + 1 - tp))
+    if min(counts.n_pos, counts.n_neg) == 0:
         raise InputError(
-            f"there are {found.n_pos} positives and {found.n_neg} negatives; "
+            f"there are {counts.n_pos} positives and {counts.n_neg} negatives; "
             "AUROC and AUPRC need both"
         )
-    return found
+    return counts
 
 
 def five_views(scores: ArrayLike, labels: ArrayLike) -> dict[str, float]:
@@ -169,19 +169,19 @@ def five_views(scores: ArrayLike, labels: ArrayLike) -> dict[str, float]:
         `distributions`: Pr(S+ > S-) + Pr(S+ = S-)/2 from the two score distributions.
         `rank_sum`: Mann-Whitney U / (n_pos n_neg) of scipy.
     """
-    found = curve(scores, labels)
-    points = found.tp, found.fp
+    roc = curve(scores, labels)
+    points = roc.tp, roc.fp
     rows = lists.build(scores, labels)
     scores, relevant = rows.scores, rows.relevant.astype(bool)
     negatives = np.sort(scores[~relevant])
     wins = np.searchsorted(negatives, scores[relevant], side="left")
     wins_and_ties = np.searchsorted(negatives, scores[relevant], side="right")
     _, tpr_at_negatives = _auc.shares(scores, relevant)
-    pos_at, neg_at = np.diff(points[0]) / found.n_pos, np.diff(points[1]) / found.n_neg
+    pos_at, neg_at = np.diff(points[0]) / roc.n_pos, np.diff(points[1]) / roc.n_neg
     below = 1.0 - np.cumsum(neg_at)
     return {
-        "sweep": found.auroc(),
-        "concordance": float((wins + wins_and_ties).sum() / (2 * found.n_pos * found.n_neg)),
+        "sweep": roc.auroc(),
+        "concordance": float((wins + wins_and_ties).sum() / (2 * roc.n_pos * roc.n_neg)),
         "integral": float(tpr_at_negatives.mean()),
         "distributions": float(np.dot(pos_at, below + 0.5 * neg_at)),
         "rank_sum": rank_sum(scores, relevant)[0],
@@ -191,8 +191,8 @@ def five_views(scores: ArrayLike, labels: ArrayLike) -> dict[str, float]:
 def rank_sum(scores: Array, relevant: Array) -> tuple[float, float]:
     """Mann-Whitney U / (n_pos n_neg) and its two-sided p-value (normal, tie-corrected)."""
     pos, neg = scores[relevant], scores[~relevant]
-    found = stats.mannwhitneyu(pos, neg, method="asymptotic")
-    return float(found.statistic / (pos.size * neg.size)), float(found.pvalue)
+    test = stats.mannwhitneyu(pos, neg, method="asymptotic")
+    return float(test.statistic / (pos.size * neg.size)), float(test.pvalue)
 
 
 @dataclass(frozen=True)
@@ -236,16 +236,16 @@ def report(
     scores: ArrayLike, labels: ArrayLike, *, relevance_threshold: float | None = None
 ) -> RankingReport:
     """RankingReport of all rows as one list."""
-    found = curve(scores, labels, relevance_threshold=relevance_threshold)
+    roc = curve(scores, labels, relevance_threshold=relevance_threshold)
     rows = lists.build(scores, labels, relevance_threshold=relevance_threshold)
-    auroc, ap = found.auroc(), found.average_precision()
+    auroc, ap = roc.auroc(), roc.average_precision()
     return RankingReport(
-        n_pos=found.n_pos,
-        n_neg=found.n_neg,
-        positive_rate=found.positive_rate,
+        n_pos=roc.n_pos,
+        n_neg=roc.n_neg,
+        positive_rate=roc.positive_rate,
         auroc=auroc,
         average_precision=ap,
-        lift=ap / found.positive_rate,
+        lift=ap / roc.positive_rate,
         p_value=rank_sum(rows.scores, rows.relevant.astype(bool))[1],
         warnings=tuple(_warnings(auroc)),
     )
@@ -269,9 +269,9 @@ def segment_reports(
     """
     rows = lists.build(scores, labels)
     names, codes = segments.levels(as_vector(values, "segments", rows.scores.size))
-    found = {}
+    reports = {}
     for code, value in enumerate(names):
         mask = codes == code
         both = np.unique(rows.relevant[mask]).size == 2
-        found[value] = report(rows.scores[mask], rows.relevant[mask]) if both else None
-    return found
+        reports[value] = report(rows.scores[mask], rows.relevant[mask]) if both else None
+    return reports

@@ -67,8 +67,10 @@ def evaluate_frame(
     scores = column(frame, score) if rank is None else _scores_from_ranks(frame, rank, user)
     columns = [by] if isinstance(by, str) else list(by)
     segments = {name: column(frame, name) for name in columns}
-    found = table.evaluate(metrics, scores, labels, groups, segments=segments or None, **options)
-    return found if users is None else _renamed(found, users)
+    evaluated = table.evaluate(
+        metrics, scores, labels, groups, segments=segments or None, **options
+    )
+    return evaluated if users is None else _renamed(evaluated, users)
 
 
 def evaluate_recommendations(
@@ -125,10 +127,10 @@ def evaluate_recommendations(
     )  # fmt: skip
     _raise_match_error(error, users, items, user, item)
     scores, labels, bounds = _joined(shown.bounds, shown.taken(ranks), relevant, liked.sizes - hits)
-    found = table.evaluate(
+    evaluated = table.evaluate(
         metrics, scores, labels, indptr=bounds, preset=preset, list_length=shown.sizes, **options
     )
-    return _renamed(found, users)
+    return _renamed(evaluated, users)
 
 
 def column(frame: Any, name: str) -> Array:
@@ -178,14 +180,14 @@ def _text_codes(name: str, frames: Sequence[Any], values: Array) -> tuple[Array,
     return codes, users
 
 
-def _renamed(found: MetricTable, users: Array) -> MetricTable:
+def _renamed(evaluated: MetricTable, users: Array) -> MetricTable:
     """The table with the frame's own user labels."""
     from dataclasses import replace
 
     segments = tuple(
-        replace(s, table=replace(s.table, users=users[s.table.users])) for s in found.segments
+        replace(s, table=replace(s.table, users=users[s.table.users])) for s in evaluated.segments
     )
-    return replace(found, users=users[found.users], segments=segments)
+    return replace(evaluated, users=users[evaluated.users], segments=segments)
 
 
 class _Grouped:
@@ -337,11 +339,11 @@ def _match(
                 return relevant, hits, (_TWICE, u, liked_items[row])
             liked_by[liked_items[row]] = u
         for row in range(shown_bounds[u], shown_bounds[u + 1]):
-            found = shown_items[row]
-            if shown_to[found] == u:
-                return relevant, hits, (_TWICE, u, found)
-            shown_to[found] = u
-            relevant[row] = liked_by[found] == u
+            item = shown_items[row]
+            if shown_to[item] == u:
+                return relevant, hits, (_TWICE, u, item)
+            shown_to[item] = u
+            relevant[row] = liked_by[item] == u
             hits[u] += relevant[row]
     return relevant, hits, (_NO_ERROR, np.int64(0), np.int64(0))
 

@@ -115,22 +115,22 @@ def build(
 
 def _graded_gains(labels: Array, relevant: Array, gains: Gains | None) -> Array | None:
     if gains is None or gains == "linear":
-        found = labels
+        graded = labels
     elif gains == "exponential":
-        found = np.exp2(labels.astype(np.float64)) - 1.0
+        graded = np.exp2(labels.astype(np.float64)) - 1.0
     elif callable(gains):
-        found = np.asarray(gains(labels), dtype=np.float64)
+        graded = np.asarray(gains(labels), dtype=np.float64)
     else:
         raise InputError(f"gains={gains!r} is not known; choose linear, exponential or a function")
-    if np.array_equal(found, relevant):
+    if np.array_equal(graded, relevant):
         return None
-    found = found.astype(np.float64, copy=False)
-    bad = ~(np.isfinite(found) & (found >= 0))
-    if found.shape != labels.shape or bad.any():
+    graded = graded.astype(np.float64, copy=False)
+    bad = ~(np.isfinite(graded) & (graded >= 0))
+    if graded.shape != labels.shape or bad.any():
         raise InputError(
             f"NDCG gains must be finite and at least 0; they are not in {rows_of(bad)}"
         )
-    return np.ascontiguousarray(found)
+    return np.ascontiguousarray(graded)
 
 
 def group_rows(

@@ -69,7 +69,7 @@ def split(
     values = _as_rows(column, as_array(values, column), codes, whole.users.size)
     names, inverse = levels(values, column)
     kind = "user" if _constant_within(inverse, codes, whole.users.size) else "item"
-    found = []
+    parts = []
     for level, name in enumerate(names):
         mask = inverse == level
         if kind == "user" and not whole.is_pooled:
@@ -78,8 +78,8 @@ def split(
             table = whole.take(chosen)
         else:
             table = restricted(mask)
-        found.append(Segment(column, name, kind, int(mask.sum()), int(relevant[mask].sum()), table))
-    return found
+        parts.append(Segment(column, name, kind, int(mask.sum()), int(relevant[mask].sum()), table))
+    return parts
 
 
 def _as_rows(column: str, values: Array, codes: Array, n_users: int) -> Array:

@@ -346,12 +346,12 @@ def _with_segments(
         part = lists.build(arrays[0][mask], arrays[1][mask], users[codes[mask]], **shape)
         return evaluate_lists(parsed, part, rules, **how)
 
-    found = [
+    parts = [
         segment
         for column, values in columns.items()
         for segment in segmenting.split(column, values, codes, relevant, table, restricted)
     ]
-    return replace(table, segments=tuple(found))
+    return replace(table, segments=tuple(parts))
 
 
 def per_user(

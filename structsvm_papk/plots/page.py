@@ -232,38 +232,38 @@ def _comparison(comparisons: Sequence[Comparison] | None) -> dict[str, Any] | No
 
 def _pooled(rows: RankedLists) -> dict[str, Any]:
     """Curve, histogram, positive rates and warnings of all rows as one list."""
-    found = curves.curve(rows.scores, rows.relevant)
+    roc = curves.curve(rows.scores, rows.relevant)
     report = curves.report(rows.scores, rows.relevant)
     return {
-        "n_pos": found.n_pos,
-        "n_neg": found.n_neg,
+        "n_pos": roc.n_pos,
+        "n_neg": roc.n_neg,
         "auroc": report.auroc,
         "ap": report.average_precision,
         "warnings": list(report.warnings),
-        "curve": _thinned(found),
-        "rates": _rates(found),
+        "curve": _thinned(roc),
+        "rates": _rates(roc),
         "histogram": _histogram(rows),
     }
 
 
-def _thinned(found: curves.Curve) -> dict[str, Any]:
+def _thinned(roc: curves.Curve) -> dict[str, Any]:
     """At most so many points, evenly along the ROC curve, with their exact counts."""
-    along = found.tpr + found.fpr
+    along = roc.tpr + roc.fpr
     wanted = np.searchsorted(along, np.linspace(0, 2, _CURVE_POINTS))
     kept = np.unique(np.append(np.minimum(wanted, along.size - 1), along.size - 1))
     return {
-        "thresholds": [_plain(t) for t in found.thresholds[kept]],
-        "tp": found.tp[kept].tolist(),
-        "fp": found.fp[kept].tolist(),
+        "thresholds": [_plain(t) for t in roc.thresholds[kept]],
+        "tp": roc.tp[kept].tolist(),
+        "fp": roc.fp[kept].tolist(),
     }
 
 
-def _rates(found: curves.Curve) -> list[dict[str, Any]]:
+def _rates(roc: curves.Curve) -> list[dict[str, Any]]:
     """AUPRC at a grid of positive rates, that of the data among them."""
-    own = found.positive_rate
+    own = roc.positive_rate
     grid = np.unique(np.append(np.geomspace(1e-3, 0.5, 41), own))
     return [
-        {"rate": float(r), "ap": found.average_precision(float(r)), "own": bool(r == own)}
+        {"rate": float(r), "ap": roc.average_precision(float(r)), "own": bool(r == own)}
         for r in grid
     ]
 

@@ -149,8 +149,8 @@ def _estimate(
         return np.nan, np.nan, np.nan, 0
     if no_interval(table, metric) is not None:
         return table.mean(metric), np.nan, np.nan, int(table.used(metric).sum())
-    found = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
-    return found.value, found.lower, found.upper, int(table.used(metric).sum())
+    interval = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
+    return interval.value, interval.lower, interval.upper, int(table.used(metric).sum())
 
 
 @dataclass
@@ -211,15 +211,15 @@ class CurveDisplay(_Display):
         ax.legend(frameon=False, fontsize=8, loc="lower right" if self.kind == "roc" else "best")
         return self._drawn(ax)
 
-    def _plot_one(self, ax: Axes, name: str, found: Curve, color: str) -> None:
-        support = f"{found.n_pos} of {found.n_pos + found.n_neg} positive"
+    def _plot_one(self, ax: Axes, name: str, roc: Curve, color: str) -> None:
+        support = f"{roc.n_pos} of {roc.n_pos + roc.n_neg} positive"
         if self.kind == "roc":
-            label = f"{name}: AUROC {found.auroc():.3f} ({support})"
-            ax.plot(found.fpr, found.tpr, color=color, label=label, lw=1.6)
+            label = f"{name}: AUROC {roc.auroc():.3f} ({support})"
+            ax.plot(roc.fpr, roc.tpr, color=color, label=label, lw=1.6)
             return
-        ap, rate = found.average_precision(), found.positive_rate
+        ap, rate = roc.average_precision(), roc.positive_rate
         label = f"{name}: AP {ap:.3f}, {ap / rate:.1f}x random ({support})"
-        ax.step(found.tpr, found.precision, where="pre", color=color, label=label, lw=1.6)
+        ax.step(roc.tpr, roc.precision, where="pre", color=color, label=label, lw=1.6)
         ax.axhline(rate, color=color, lw=0.9, ls=":")
 
 

@@ -134,11 +134,11 @@ def search_optima(
     rng = np.random.default_rng(seed)
     for _ in range(n_small):
         X, y, k = _small_data(rng)
-        found = find_scorer(X, y, k, condition, time_limit=5, largest_margin=False)
-        stronger = condition == "weak" and found.answer == "yes" and _more_than_weak(X, y, k)
-        if found.answer == "yes" and not stronger:
+        scorer = find_scorer(X, y, k, condition, time_limit=5, largest_margin=False)
+        stronger = condition == "weak" and scorer.answer == "yes" and _more_than_weak(X, y, k)
+        if scorer.answer == "yes" and not stronger:
             data = RankingData.from_groups(X, y)
-            _record(data, found.w / found.margin, surrogate, k, outcome)
+            _record(data, scorer.w / scorer.margin, surrogate, k, outcome)
     return outcome
 
 

@@ -160,17 +160,17 @@ def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
 
 def _run_claim(name: str, seeds: list[int], effort: str) -> dict[str, Any]:
     claim, level = CLAIMS[name], EFFORTS[effort][0]
-    found = search(claim.statement, seeds[0], level)
+    outcome = search(claim.statement, seeds[0], level)
     control = search(claim.control, seeds[1], level)
-    drawn = found.drawn
+    drawn = outcome.drawn
     return _words(claim) | {
-        "verdict": _verdict(found),
-        "instances": found.instances,
+        "verdict": _verdict(outcome),
+        "instances": outcome.instances,
         "drawn": f"{drawn['random']} random lists, {drawn['lattice']} on tie-rich lattices, "
         f"{drawn['climbing']} by climbing towards a violation; "
         f"{sum(map(level.allows, claim.statement.shapes))} shapes, with n_pos = 1 and k = n_neg",
-        "worst": found.worst,
-        "counterexample": _described(found.example, claim.quantities),
+        "worst": outcome.worst,
+        "counterexample": _described(outcome.example, claim.quantities),
         "control": claim.control_words,
         "control_verdict": _verdict(control),
         "control_counterexample": _described(control.example, claim.quantities),
@@ -179,17 +179,17 @@ def _run_claim(name: str, seeds: list[int], effort: str) -> dict[str, Any]:
 
 def _run_optimum(name: str, seeds: list[int], effort: str) -> dict[str, Any]:
     claim, (n_large, n_small) = OPTIMUM_CLAIMS[name], EFFORTS[effort][1]
-    found = search_optima(claim.surrogate, claim.condition, seeds[0] % 10**6, n_large, n_small)
+    outcome = search_optima(claim.surrogate, claim.condition, seeds[0] % 10**6, n_large, n_small)
     control = search_optima(
         claim.control_surrogate, claim.control_condition, seeds[1] % 10**6, n_large, n_small
     )
     return _words(claim) | {
-        "verdict": _verdict(found),
-        "instances": found.instances,
-        "drawn": f"{found.instances} data sets solved to a certified optimum, "
-        f"{max(0, found.n_bad)} with positive risk",
-        "worst": found.worst,
-        "counterexample": _plain(found.example),
+        "verdict": _verdict(outcome),
+        "instances": outcome.instances,
+        "drawn": f"{outcome.instances} data sets solved to a certified optimum, "
+        f"{max(0, outcome.n_bad)} with positive risk",
+        "worst": outcome.worst,
+        "counterexample": _plain(outcome.example),
         "control": claim.control_words,
         "control_verdict": _verdict(control),
         "control_counterexample": _plain(control.example),
@@ -218,8 +218,10 @@ def _described(example: Batch | None, quantities: Sequence[str]) -> dict[str, An
     margins = {f"delta_{name}": v for name, v in example.margins().items()}
     values = {}
     for name in quantities:
-        found = margins[name] if name in margins else _value(example, name)
-        values[name] = [float(v) for v in found[0]] if found.shape[1] > 1 else float(found[0, 0])
+        measured = margins[name] if name in margins else _value(example, name)
+        values[name] = (
+            [float(v) for v in measured[0]] if measured.shape[1] > 1 else float(measured[0, 0])
+        )
     if example.shape.n_lists > 1:
         middle = type(example)(
             example.p.mean(axis=1, keepdims=True),

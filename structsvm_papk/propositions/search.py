@@ -181,11 +181,11 @@ def minimise(
     for shape in statement.shapes:
         if shape.size > example.shape.size:
             break
-        found = _simplest_on_lattice(statement, shape, rng)
-        if found is None and shape.size < example.shape.size:
-            found = _hunt(statement, shape, rng, effort)
-        if found is not None:
-            return found
+        smallest = _simplest_on_lattice(statement, shape, rng)
+        if smallest is None and shape.size < example.shape.size:
+            smallest = _hunt(statement, shape, rng, effort)
+        if smallest is not None:
+            return smallest
     return _rounded(statement, example)
 
 
