@@ -1,4 +1,5 @@
 import contextlib
+import inspect
 import json
 import os
 import re
@@ -10,9 +11,11 @@ import pytest
 
 import structsvm_papk
 from structsvm_papk import cli
-from structsvm_papk.cli import console, progress
+from structsvm_papk.cli import reproduce
+from structsvm_papk.cli._shared import console, progress
 from structsvm_papk.files.model import load_model
 from structsvm_papk.plots import convergence as plots
+from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers.result import Progress
 
 
@@ -121,6 +124,55 @@ def test_model_remembers_what_prediction_needs(files, tmp_path):
     assert (model.solver, model.relevance_threshold) == ("cutting_plane", 2)
 
 
+def test_depth_and_weights_of_users_are_those_of_the_estimator(files, tmp_path, capsys):
+    weighting = ["--surrogate", "ts", "--depth", "0.9", "--user-weight", "positives"]
+    fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, *weighting, "--policy", "cap"]
+    status, fitted = run_json(capsys, *fit, "-o", tmp_path / "m")
+    assert status == 0 and fitted["converged"]
+    table = np.loadtxt(files / "rows.csv", delimiter=",", skiprows=1)
+    ranker = PAPKRanker(
+        k=3, surrogate="ts", alpha=0.01, depth=0.9, user_weight="positives", policy="cap"
+    ).fit(table[:, 2:], table[:, 0] >= 2, groups=table[:, 1])
+    model = load_model(tmp_path / "m")
+    np.testing.assert_allclose(model.coef, ranker.coef_, rtol=1e-9)
+    assert (model.depth, model.user_weight) == (0.9, "positives")
+    compare = ["compare", files / "rows.csv", *PROBLEM, *CSV, *weighting, "--eta", "0.1"]
+    _, compared = run_json(capsys, *compare)
+    assert compared["runs"][0]["objective"] == pytest.approx(fitted["objective"], rel=1e-6)
+    diagnose = ["diagnose", files / "noise.txt", "--k", "2", "--surrogate", "avg"]
+    _, shallow = run_json(capsys, *diagnose, "--no-users")
+    _, deep = run_json(capsys, *diagnose, "--no-users", "--depth", "4")
+    assert shallow["diagnoses"][0]["zero_is_optimal"] and deep["diagnoses"][0]["n_users"] == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--depth", "2"], "depth must be at least k=3"),
+        (["--depth", "4.5"], "depth must be a whole number"),
+        (["--depth", "nan"], "--depth nan must be positive and finite"),
+        (["--depth", "inf"], "--depth inf must be positive and finite"),
+        (["--depth", "-1"], "--depth -1 must be positive"),
+        (["--depth", "21"], "depth=21 is above every list"),
+        (["--depth", "deep"], "Invalid value for '--depth'"),
+        (["--user-weight", "rows"], "--user-weight 'rows' must be equal or positives"),
+    ],
+)
+def test_depths_and_weights_that_cannot_be_are_one_line(files, tmp_path, capsys, options, message):
+    fit = ["fit", "-o", tmp_path / "m"]
+    for command in (fit, ["compare", "--surrogate", "avg"], ["diagnose", "--no-users"]):
+        said = refused(capsys, *command, files / "qid.txt", *PROBLEM, *options)
+        assert message in said and said.count("\n") == 1
+
+
+def test_every_command_function_takes_few_parameters():
+    groups = cli.app, reproduce.app
+    commands = [c.callback for app in groups for c in app.registered_commands]
+    assert len(commands) > 15
+    for command in commands:
+        assert len(inspect.signature(inspect.unwrap(command)).parameters) <= 12, command
+
+
 def test_predict_to_standard_output(files, tmp_path, capsys):
     assert run("fit", files / "qid.txt", *PROBLEM, "-o", tmp_path / "m") == 0
     capsys.readouterr()
@@ -177,7 +229,7 @@ def test_without_matplotlib_demo_runs_and_a_plot_request_is_explained(
     files, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(plots, "has_matplotlib", lambda: False)
+    monkeypatch.setattr("structsvm_papk.plots.convergence.find_spec", lambda name: None)
     assert run("demo", "--tol", "1e-3") == 0
     assert "pip install matplotlib" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

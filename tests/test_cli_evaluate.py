@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from structsvm_papk import metrics
-from structsvm_papk.cli import evaluate, main
+from structsvm_papk.cli import _score_rows, main
 from structsvm_papk.files.model import Model, save_model
 
 N_USERS, N = 12, 15
@@ -184,10 +184,10 @@ def test_scores_beyond_double_precision_do_not_tie(tmp_path, capsys):
     """Nanoseconds as scores: read as floats, a positive and a negative would tie."""
     path = tmp_path / "a.csv"
     path.write_text(f"user,label,score\n1,1,{2**60 + 1}\n1,0,{2**60}\n")
-    where = evaluate._Where("label", None, None, "score", None, (), False, None, None, None)
-    assert evaluate._from_table(path, where).frame["score"].tolist() == [2**60 + 1, 2**60]
+    columns = _score_rows.Columns()
+    assert _score_rows._of_scores(path, columns).frame["score"].tolist() == [2**60 + 1, 2**60]
     path.write_text(f"user,label,score\n1,1,{2**60 + 1}\n1,0,0.5\n")
-    assert evaluate._from_table(path, where).frame["score"].dtype == float
+    assert _score_rows._of_scores(path, columns).frame["score"].dtype == float
 
 
 def test_missing_values_of_a_column_to_split_by(tmp_path, capsys):

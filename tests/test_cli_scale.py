@@ -62,6 +62,18 @@ def test_a_budget_gives_the_certificate_of_the_fit_in_memory(place, tmp_path, ca
     np.testing.assert_allclose(coef, load_model(tmp_path / "memory").coef, rtol=0, atol=2e-3)
 
 
+def test_depth_and_weights_of_users_in_pieces_and_on_a_cluster(place, tmp_path, capsys, cluster):
+    weighting = ["--depth", "0.9", "--user-weight", "positives", "--policy", "cap"]
+    fit = ["fit", place / "part0.parquet", *FIT, *weighting]
+    _, expected = run_json(capsys, *fit, "-o", tmp_path / "memory")
+    for options in (["--memory-budget", "200kB"], ["--dask", cluster, "--partitions", "3"]):
+        status, found = run_json(capsys, *fit, *options, "-o", tmp_path / "model")
+        assert status == 0
+        assert abs(found["objective"] - expected["objective"]) < 1e-7
+        model = load_model(tmp_path / "model")
+        assert (model.depth, model.user_weight) == (0.9, "positives")
+
+
 def test_the_model_of_a_fit_in_pieces_knows_its_features(place, tmp_path, capsys):
     data, model = place / "part0.parquet", tmp_path / "model"
     assert run("fit", data, *FIT, "--memory-budget", "200kB", "-o", model) == 0
@@ -126,6 +138,8 @@ BUDGET = ["--memory-budget", "1MB"]
         ("", ["--dask", ""], "no Dask scheduler answers at '': give tcp://host:port"),
         ("", ["--dask", "http://localhost:8787"], "give tcp://host:port"),
         ("nowhere.parquet", BUDGET, "cannot read .*nowhere.parquet: No such file"),
+        ("", [*BUDGET, "--depth", "3"], "depth must be at least k=4"),
+        ("", [*BUDGET, "--user-weight", "rows"], "must be equal or positives"),
     ],
 )
 def test_wrong_input_is_one_line(place, tmp_path, capsys, data, options, message):

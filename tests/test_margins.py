@@ -10,7 +10,8 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from structsvm_papk import datasets, margins
-from structsvm_papk.cli import theory
+from structsvm_papk.cli import bound as bound_command
+from structsvm_papk.cli import margins as margins_command
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.margins.exact import exact_margins, exact_scores, solve_near
@@ -226,7 +227,8 @@ def test_bad_input(call, words):
 @pytest.fixture
 def run():
     app = typer.Typer()
-    theory.register(app)
+    bound_command.register(app)
+    margins_command.register(app)
     return lambda *args: CliRunner().invoke(app, [str(a) for a in args])
 
 

@@ -82,7 +82,7 @@ def test_table_1_same_precision_different_pap(labels, papk):
     assert metrics.pap_at_k(-np.arange(11.0), y, 6)[0] == pytest.approx(papk, abs=1e-15)
 
 
-@pytest.mark.filterwarnings("ignore::structsvm_papk.metrics.ndcg_theory.NoLimitWarning")
+@pytest.mark.filterwarnings("ignore::structsvm_papk.metrics.discounts.NoLimitWarning")
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("discount", ["log", "zipf", "r^-0.5", "exp"])
 def test_graded_ndcg_agrees_with_brute_force(ties, discount):
@@ -99,7 +99,7 @@ def test_graded_ndcg_agrees_with_brute_force(ties, discount):
         np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
-@pytest.mark.filterwarnings("ignore::structsvm_papk.metrics.ndcg_theory.NoLimitWarning")
+@pytest.mark.filterwarnings("ignore::structsvm_papk.metrics.discounts.NoLimitWarning")
 def test_exponential_gains_and_custom_gain_and_discount():
     rng = np.random.default_rng(6)
     scores, labels = rng.permutation(8.0 * np.arange(6)), np.array([3, 0, 1, 2, 0, 4])

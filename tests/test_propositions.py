@@ -11,12 +11,12 @@ from reference import avg, clipped_ramp, maximum, pauc, ramp, risk, ts, ts_alg2
 from typer.testing import CliRunner
 
 from structsvm_papk import propositions
-from structsvm_papk.cli import coverage as coverage_command
-from structsvm_papk.cli import theory
+from structsvm_papk.cli import verify as verify_command
+from structsvm_papk.cli.reproduce import coverage as coverage_command
 from structsvm_papk.data import RankingData
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError
-from structsvm_papk.experiments.coverage import Coverage, coverage, print_coverage
+from structsvm_papk.experiments.coverage import Coverage, coverage
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions import optimising
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
@@ -173,7 +173,8 @@ def test_optimum_of_avg_by_hand():
 @pytest.fixture
 def run():
     app = typer.Typer()
-    theory.register(app)
+    app.callback()(lambda: None)
+    verify_command.register(app)
     return lambda *args: CliRunner().invoke(app, ["verify", *map(str, args)])
 
 
@@ -204,6 +205,13 @@ def test_verify_refuses(run, tmp_path):
     assert isinstance(run("--jobs", -1).exception, InputError)
     missing = tmp_path / "missing" / "out.html"
     assert isinstance(run(*QUICK, "--report", missing).exception, InputError)
+
+
+def test_a_report_without_jinja2_is_refused_before_the_search(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("structsvm_papk.files.pages.find_spec", lambda name: None)
+    monkeypatch.setattr("structsvm_papk.propositions.verify", lambda *args: pytest.fail("searched"))
+    error = run(*QUICK, "--report", tmp_path / "out.html").exception
+    assert isinstance(error, InputError) and "pip install 'structsvm-papk[report]'" in str(error)
 
 
 class _Tags(HTMLParser):
@@ -257,7 +265,7 @@ def test_report_escapes_text(checks):
 # ----------------------------------------------------------------- coverage study
 
 
-def test_coverage_study_in_small(capsys):
+def test_coverage_study_in_small():
     rows = coverage(n_draws=60, sizes=(200,), laws=["normal", "all tied"], n_directions=5, seed=1)
     by_method = {(row.method, row.law): row for row in rows}
     assert all(not row.violated for row in rows)
@@ -266,8 +274,6 @@ def test_coverage_study_in_small(capsys):
     assert by_method["dkw", "normal"].vacuous == 1.0
     assert not by_method["asymptotic", "normal"].guaranteed
     assert by_method["uniform auto", "5 directions"].vacuous == 1.0
-    print_coverage(rows)
-    assert "No guaranteed bound failed" in capsys.readouterr().out
 
 
 def test_a_broken_guarantee_is_noticed():
@@ -293,6 +299,7 @@ def test_coverage_command():
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)["rows"]
     assert {row["method"] for row in rows} >= {"shift", "dkw", "asymptotic", "kl", "uniform auto"}
+    assert "No guaranteed bound failed" in CliRunner().invoke(app, how).stdout
     assert isinstance(CliRunner().invoke(app, [*how, "--law", "x"]).exception, InputError)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from structsvm_papk import cli
-from structsvm_papk.cli import _record as run_record
+from structsvm_papk.cli._shared import _record as run_record
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from structsvm_papk import PAPKRanker, PAPKRankerCV, cli
-from structsvm_papk.cli import progress
+from structsvm_papk.cli._shared import progress
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import coverage, degenerate, distinguishability, figure1, table2
@@ -257,7 +257,7 @@ def test_an_end_before_there_is_a_result_leaves_nothing(how, file, tmp_path, cap
 def test_wrong_folders_and_intervals_are_refused_before_the_data_are_read(
     tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("structsvm_papk.cli.options.read_table", pytest.fail)
+    monkeypatch.setattr("structsvm_papk.cli._shared.options.read_table", pytest.fail)
     (tmp_path / "taken").write_text("x")
     fit = ("fit", tmp_path / "rows.csv", "-o", tmp_path / "m", "--k", 3, "--checkpoint")
     status, _, told = run(capsys, *fit, tmp_path / "taken")

@@ -16,18 +16,19 @@ import typer
 
 from structsvm_papk._version import __version__
 from structsvm_papk.cli import (
+    bound,
     compare,
-    console,
     demo,
+    diagnose,
     evaluate,
     fit,
-    nonconvex,
+    margins,
     predict,
-    recording,
     reproduce,
     rerun,
-    theory,
+    verify,
 )
+from structsvm_papk.cli._shared import console, recording
 from structsvm_papk.errors import InputError
 
 NOT_CONVERGED, WRONG_INPUT, OWN_ERROR, INTERRUPTED = 1, 2, 3, 130
@@ -40,8 +41,11 @@ app = recording.App(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for group in (demo, compare, fit, predict, evaluate, nonconvex, theory, reproduce, rerun):
-    group.register(app)
+for _module in (
+    *(demo, fit, predict, evaluate, compare, diagnose, verify, margins, bound),
+    *(reproduce, rerun),
+):
+    _module.register(app)
 
 
 def _print_version(wanted: bool):

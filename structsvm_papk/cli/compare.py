@@ -1,11 +1,12 @@
 """``compare``: the cutting plane against subgradient descent on one file."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from structsvm_papk.cli import console, options, progress
+from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.solver_race import ETAS
@@ -19,7 +20,7 @@ Eta = Annotated[
         "--eta",
         help="Step size eta/sqrt(t+1) of subgradient descent; repeat for more runs. "
         "By default 0.01, 0.1 and 1.",
-        rich_help_panel="Stopping",
+        rich_help_panel=options.STOPPING,
     ),
 ]
 
@@ -29,32 +30,37 @@ def register(app):
     app.command()(options.grouped(compare))
 
 
-def compare(
-    data: options.DataFile,
-    reading: options.Reading,
-    saving: options.Saving,
-    k: options.K,
+@dataclass(frozen=True)
+class Problem:
+    """What is minimised."""
+
+    k: options.K
     surrogate: Annotated[
         list[str] | None,
         typer.Option(
             help="avg, max, ts or pauc; repeat for more, or all. By default all.",
-            rich_help_panel="Problem",
+            rich_help_panel=options.PROBLEM,
         ),
-    ] = None,
-    alpha: options.Alpha = 1e-2,
+    ] = None
+    alpha: options.Alpha = 1e-2
+
+
+def compare(
+    data: options.DataFile,
+    problem: Problem,
+    weighting: options.Weighting,
+    reading: options.Reading,
+    stopping: options.Stopping,
+    saving: options.Saving,
     test: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Report pAp@k on this file as well.",
-            rich_help_panel="Reading the data",
+            rich_help_panel=options.READING,
         ),
     ] = None,
     eta: Eta = None,
-    tol: options.Tol = 1e-6,
-    max_iter: options.MaxIter = None,
-    time_limit: options.TimeLimit = None,
-    threads: options.Threads = 1,
     plot: options.Plot = None,
     as_json: options.Json = False,
 ):
@@ -62,25 +68,27 @@ def compare(
 
     Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run.
     """
-    names = convex_names(surrogate or ["all"], k)
-    check_plot(plot)
+    k, alpha = problem.k, problem.alpha
+    names = convex_names(problem.surrogate or ["all"], k)
+    any_surrogate = weighting.surrogate(names[0], k)
+    options.check_plot(plot)
     table = reading.table(data)
     second = reading.second_table(test, table)
     train, held_out = (None if t is None else reading.lists(t) for t in (table, second))
-    checkpoint = saving.open("compare", train)
-    limits = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
+    train = weighting.lists(train, any_surrogate)
     with progress.live() as watch:
         runs = run_all(
             train,
             names,
             k,
             alpha,
+            depth=weighting.depth,
             etas=eta or ETAS,
             test=held_out,
             watch=watch,
-            n_threads=threads,
-            checkpoint=checkpoint,
-            **limits,
+            n_threads=stopping.threads,
+            checkpoint=saving.open("compare", train),
+            **stopping.limits(),
         )
     for used in (table, second):
         if used is not None:
@@ -104,13 +112,6 @@ def convex_names(names, k):
                 f"{', '.join(CONVEX)}"
             )
     return list(dict.fromkeys(chosen))
-
-
-def check_plot(plot):
-    """Refuse a plot that cannot be drawn or written, before any work starts."""
-    if plot is not None:
-        plots.check_plot(plot)
-        options.check_outputs(plot)
 
 
 def finish(runs, title, plot, as_json):

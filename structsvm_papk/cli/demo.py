@@ -7,7 +7,8 @@ import typer
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from structsvm_papk.cli import compare, console, options, progress
+from structsvm_papk.cli import compare
+from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.solver_race import ETAS
@@ -33,7 +34,7 @@ def demo(
             metavar="FILE",
             help="Where to save the convergence plot; the default only where the extra 'plot' is "
             "installed.",
-            rich_help_panel="Output",
+            rich_help_panel=options.OUTPUT,
         ),
     ] = _DEFAULT_PLOT,
     as_json: options.Json = False,
@@ -45,7 +46,7 @@ def demo(
     """
     wanted = plot.name != _DEFAULT_PLOT.name or plots.has_matplotlib()
     picture = plot if wanted else None
-    compare.check_plot(picture)
+    options.check_plot(picture)
     with progress.live() as watch:
         runs = run_all(_data(), CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
     if picture is None:

@@ -1,16 +1,17 @@
 """``fit``: train a ranker on a file and write a model file."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from structsvm_papk.cli import console, options, progress, scale
+from structsvm_papk.cli import scale
+from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.rankers.ranker import solver_name
 from structsvm_papk.rankers.solver_race import solve
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.surrogates import make_surrogate
 
 
 def register(app):
@@ -18,55 +19,70 @@ def register(app):
     app.command()(options.grouped(fit))
 
 
-def fit(
-    data: options.DataFile,
-    reading: options.Reading,
-    saving: options.Saving,
-    where: scale.Scale,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Model file to write.", rich_help_panel="Output"
-        ),
-    ],
-    k: options.K,
+@dataclass(frozen=True)
+class Problem:
+    """What is minimised."""
+
+    k: options.K
     surrogate: Annotated[
         str,
         typer.Option(
-            help="avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp.", rich_help_panel="Problem"
+            help="avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp.",
+            rich_help_panel=options.PROBLEM,
         ),
-    ] = "avg",
-    alpha: options.Alpha = 1e-2,
+    ] = "avg"
+    alpha: options.Alpha = 1e-2
+
+
+@dataclass(frozen=True)
+class Solver:
+    """What minimises it."""
+
     solver: Annotated[
         str,
-        typer.Option(help="auto, cutting_plane, cccp or subgradient.", rich_help_panel="Stopping"),
-    ] = "auto",
+        typer.Option(
+            help="auto, cutting_plane, cccp or subgradient.", rich_help_panel=options.STOPPING
+        ),
+    ] = "auto"
     eta: Annotated[
         float | None,
-        typer.Option(help="Step size of subgradient descent.", rich_help_panel="Stopping"),
-    ] = None,
-    tol: options.Tol = 1e-6,
-    max_iter: options.MaxIter = None,
-    time_limit: options.TimeLimit = None,
-    threads: options.Threads = 1,
+        typer.Option(help="Step size of subgradient descent.", rich_help_panel=options.STOPPING),
+    ] = None
+
+
+def fit(
+    data: options.DataFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Model file to write.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ],
+    problem: Problem,
+    weighting: options.Weighting,
+    reading: options.Reading,
+    solver: Solver,
+    stopping: options.Stopping,
+    where: scale.Scale,
+    saving: options.Saving,
     policy: options.Policy = "exclude",
     as_json: options.Json = False,
-):
+):  # fmt: skip
     """Train a ranker and write a model file. Ctrl-C keeps the best model so far."""
-    loss = make_surrogate(surrogate, k)
-    solver = solver_name(solver, loss)
+    loss = weighting.surrogate(problem.surrogate, problem.k)
+    name = solver_name(solver.solver, loss)
     options.check_outputs(output)
-    settings = {"tol": tol, "max_iter": max_iter, "time_limit": time_limit}
-    if eta is not None:
-        settings["eta"] = eta
-    with where.problem(data, reading, loss, policy, threads, saving.checkpoint) as problem:
-        checkpoint = saving.open("fit", problem.lists)
-        problem.remember(saving.checkpoint)
+    settings = stopping.limits() | ({} if solver.eta is None else {"eta": solver.eta})
+    users = scale.Users(policy, weighting)
+    with where.risk(data, reading, loss, users, stopping.threads, saving.checkpoint) as loaded:
+        checkpoint = saving.open("fit", loaded.lists)
+        loaded.remember(saving.checkpoint)
         with progress.live() as watch:
-            callback = watch(solver, surrogate)
-            run = solve(solver, problem.risk, alpha, None, callback, checkpoint, **settings)
-    save_model(output, _model(run, problem.table, reading.relevance_threshold))
-    options.say_columns(problem.table)
+            callback = watch(name, problem.surrogate)
+            run = solve(name, loaded.risk, problem.alpha, None, callback, checkpoint, **settings)
+    save_model(output, _model(run, loaded, weighting.user_weight, reading.relevance_threshold))
+    options.say_columns(loaded.table)
     _report(run, output, as_json)
     if run.result.status == Status.FAILED:
         console.note(_how_to_go_on(saving.checkpoint), style="yellow")
@@ -74,7 +90,7 @@ def fit(
         raise typer.Exit(1)
 
 
-def _model(run, table, threshold):
+def _model(run, loaded, user_weight, threshold):
     return Model(
         coef=run.result.w,
         k=run.k,
@@ -82,9 +98,11 @@ def _model(run, table, threshold):
         alpha=run.alpha,
         solver=run.solver,
         certificate=certificate_of(run.result),
-        feature_names=table.feature_names,
-        first_index=table.first_index,
+        feature_names=loaded.table.feature_names,
+        first_index=loaded.table.first_index,
         relevance_threshold=threshold,
+        depth=loaded.risk.surrogate.depth,
+        user_weight=user_weight,
     )
 
 

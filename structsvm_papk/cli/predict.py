@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from structsvm_papk.cli import console, options
+from structsvm_papk.cli._shared import console, options
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model
 
@@ -25,7 +25,7 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            rich_help_panel="Output",
+            rich_help_panel=options.OUTPUT,
             help="Where to write the scores; by default standard output.",
         ),
     ] = None,

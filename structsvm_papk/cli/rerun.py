@@ -8,10 +8,9 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from structsvm_papk.cli import console, options, recording
-from structsvm_papk.cli._record import check_inputs, differences, load_result, versions
+from structsvm_papk.cli._shared import console, options, recording
+from structsvm_papk.cli._shared._record import check_inputs, differences, load_result, versions
 from structsvm_papk.errors import InputError
 
 _SHOWN = 50
@@ -87,17 +86,13 @@ def _show(found, same, tol):
     if not found:
         print("identical: every number is the same to the bit")
         return
-    table = Table(title="What differs", title_justify="left", header_style="bold")
-    table.add_column("entry", no_wrap=True)
-    for name in ("before", "now"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+    rows = []
     for difference in sorted(found, key=lambda d: not d.matters)[:_SHOWN]:
         words = "different"
         if not difference.matters:
             words = "effort" if difference.effort else f"within {tol:g}"
-        table.add_row(difference.place, str(difference.before), str(difference.now), words)
-    console.print_table(table)
+        rows.append((difference.place, str(difference.before), str(difference.now), words))
+    console.print_table("What differs", ("entry", ">before", ">now", ""), rows)
     if len(found) > _SHOWN:
         console.note(f"and {len(found) - _SHOWN} more")
     print(f"the same within {tol:g}" if same else "different")

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from structsvm_papk.cli import console
+from structsvm_papk.cli._shared import console
+from structsvm_papk.cli._shared.options import Weighting
 from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.atomic import write_atomically
@@ -64,7 +65,15 @@ Partitions = Annotated[
 
 
 @dataclass(frozen=True)
-class Problem:
+class Users:
+    """Which users take part in training, and what each counts."""
+
+    policy: str
+    weighting: Weighting
+
+
+@dataclass(frozen=True)
+class Loaded:
     """A risk, the lists that it is of (for their fingerprint), and the features' names.
 
     `cut` says what the partitions depend on: a run can go on with the same ones only.
@@ -91,8 +100,8 @@ class Scale:
     partitions: Partitions = None
 
     @contextmanager
-    def problem(self, data, reading, surrogate, policy, threads, folder=None):
-        """The `Problem` of a data file, for as long as the context lasts.
+    def risk(self, data, reading, surrogate, users, threads, folder=None):
+        """The risk of a data file as `Loaded`, for as long as the context lasts.
 
         `folder` is where a checkpoint is, if there is one: partitions are cut as they were.
 
@@ -104,17 +113,13 @@ class Scale:
         self._check(threads)
         try:
             if self.memory_budget is not None:
-                yield self._streamed(data, reading, surrogate, policy, threads, folder)
+                yield self._streamed(data, reading, surrogate, users, threads, folder)
             elif self.dask is not None:
                 with connect(self.dask) as client:
                     _quieten()
-                    yield self._on_cluster(data, reading, surrogate, policy, client, folder)
+                    yield self._on_cluster(data, reading, surrogate, users, client, folder)
             else:
-                if Path(data).is_dir():
-                    raise InputError(f"{data} is a directory: give --memory-budget or --dask")
-                table = reading.table(data)
-                risk = EmpiricalRisk(surrogate, reading.lists(table), policy, n_threads=threads)
-                yield Problem(risk, risk.data, table)
+                yield _in_memory(data, reading, surrogate, users, threads)
         except OracleFailure as failure:
             raise InputError(str(failure)) from None
 
@@ -128,7 +133,7 @@ class Scale:
         if self.dask is not None and threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")
 
-    def _streamed(self, data, reading, surrogate, policy, threads, folder):
+    def _streamed(self, data, reading, surrogate, users, threads, folder):
         if not _in_pieces(data, reading):
             raise InputError(
                 f"--memory-budget cannot read {data} in pieces: it needs Parquet, or a directory "
@@ -137,11 +142,14 @@ class Scale:
         budget, threshold = size_in_bytes(self.memory_budget), reading.relevance_threshold
         cut = _as_begun(folder, "memory_budget", budget)
         source = _source(data, reading)
-        risk = StreamedRisk(surrogate, source, budget, threshold, policy, threads, self.scratch)
+        risk = StreamedRisk(
+            surrogate, source, budget, threshold, users.policy, threads, self.scratch,
+            users.weighting.user_weight,
+        )  # fmt: skip
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
-        return Problem(risk, risk, source, cut)
+        return Loaded(risk, risk, source, cut)
 
-    def _on_cluster(self, data, reading, surrogate, policy, client, folder):
+    def _on_cluster(self, data, reading, surrogate, users, client, folder):
         self._wait_for_workers(client)
         cut = _as_begun(folder, "partitions", self.partitions)
         if cut["partitions"] is None:
@@ -154,10 +162,12 @@ class Scale:
             table = source
         else:
             table = reading.table(data)
-            partitions = array_partitions(reading.lists(table), n)
-        risk = DaskRisk(surrogate, partitions, client, policy)
+            lists = users.weighting.lists(reading.lists(table), surrogate)
+            partitions = array_partitions(lists, n)
+        weight = users.weighting.user_weight
+        risk = DaskRisk(surrogate, partitions, client, users.policy, user_weight=weight)
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
-        return Problem(risk, risk, table, cut)
+        return Loaded(risk, risk, table, cut)
 
     def _wait_for_workers(self, client):
         if client.nthreads():
@@ -167,6 +177,15 @@ class Scale:
             client.wait_for_workers(1, timeout=_PATIENCE)
         except TimeoutError:
             raise InputError(f"no worker came to {self.dask} within {_PATIENCE} s") from None
+
+
+def _in_memory(data, reading, surrogate, users, threads):
+    if Path(data).is_dir():
+        raise InputError(f"{data} is a directory: give --memory-budget or --dask")
+    table = reading.table(data)
+    lists = users.weighting.lists(reading.lists(table), surrogate)
+    risk = EmpiricalRisk(surrogate, lists, users.policy, n_threads=threads)
+    return Loaded(risk, risk.data, table)
 
 
 def size_in_bytes(text):

@@ -194,7 +194,7 @@ def diagnose(risk, per_user=True, tol=_TOL):
     return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users)
 
 
-def diagnose_over_k(data, ks, surrogates=SURROGATES, per_user=True, callback=None):
+def diagnose_over_k(data, ks, surrogates=SURROGATES, per_user=True, callback=None, depth=None):
     """Diagnose several surrogates at several k.
 
     Parameters
@@ -205,6 +205,8 @@ def diagnose_over_k(data, ks, surrogates=SURROGATES, per_user=True, callback=Non
     per_user : bool
     callback : callable, optional
         Called with each `Diagnosis`.
+    depth : int, float, optional
+        Training depth, see `Surrogate`.
 
     Returns
     -------
@@ -214,7 +216,7 @@ def diagnose_over_k(data, ks, surrogates=SURROGATES, per_user=True, callback=Non
     found = []
     for k in ks:
         for name in surrogates:
-            risk = EmpiricalRisk(make_surrogate(name, k), data)
+            risk = EmpiricalRisk(make_surrogate(name, k, depth), data)
             found.append(diagnose(risk, per_user))
             if callback is not None:
                 callback(found[-1])
@@ -381,14 +383,18 @@ def _freeze_and_test(risk, w, tol):
 
 def _positives_outside(risk, tol):
     """For each positive of a single user outside K_N, a direction that separates it from K_N."""
-    data = risk.data
+    data, avg = risk.data, make_surrogate("avg", risk.surrogate.k, risk.surrogate.depth)
     n_pos = int(data.n_pos[0])
     found = []
     for i in range(n_pos):
         rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
         indptr = np.array([0, rows.size])
         alone = RankingData.from_parts(data.X, rows, indptr, np.array([1]), data.users)
-        slopes = _Slopes(EmpiricalRisk(make_surrogate("avg", risk.surrogate.k), alone, "raise"))
+        slopes = _Slopes(
+            EmpiricalRisk(
+                make_surrogate("avg", risk.surrogate.k, risk.surrogate.depth), alone, "cap"
+            )
+        )
         test = _convex_test(slopes, tol)
         if test.verdict != Verdict.DEGENERATE:
             found.append(test.direction)
@@ -396,7 +402,7 @@ def _positives_outside(risk, tol):
 
 
 def _same_data(risk, name):
-    surrogate = make_surrogate(name, risk.surrogate.k)
+    surrogate = make_surrogate(name, risk.surrogate.k, risk.surrogate.depth)
     return EmpiricalRisk(surrogate, risk.data, "raise", risk.n_blocks, risk.n_threads)
 
 

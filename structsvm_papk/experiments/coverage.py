@@ -165,7 +165,7 @@ def _fixed_scorer(name, n_neg, k, n_draws, rho, rng):
         for method in HELD_OUT:
             found = bounds.held_out(scores, labels, k, rho, method)
             ends[method][i] = found.lower, found.upper
-        errors[i] = abs(found.risk - risk)
+        errors[i] = abs(found.value - risk)
     sizes = {"law": name, "n_pos": n_pos, "n_neg": n_neg, "k": k}
     return [_row(m, ends[m], risk, errors, rho, m != "asymptotic", sizes) for m in HELD_OUT]
 
@@ -257,43 +257,3 @@ def _top_risk(pos_scores, neg_scores, k):
     p = np.sort(pos_scores)[::-1][: min(len(pos_scores), k)]
     q = np.sort(neg_scores)[::-1][:k]
     return 1 - np.searchsorted(q[::-1], p, side="left").mean() / k
-
-
-def print_coverage(rows):
-    """Print the study as one table on standard output."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(
-        title=f"Coverage at level {rows[0].nominal:g}", title_justify="left", header_style="bold"
-    )
-    left = ("method", "law", "guaranteed")
-    names = ("n_pos", "n_neg", "k", "draws", "R", "covered", "half-width", "ratio", "vacuous")
-    for name in left[:2] + names + left[2:]:
-        table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
-    for row in rows:
-        covered = f"{row.covered:.3f}"
-        known = "-" if np.isnan(row.risk) else f"{row.risk:.3f}"
-        table.add_row(
-            row.method,
-            row.law,
-            str(row.n_pos),
-            str(row.n_neg),
-            str(row.k),
-            str(row.n_draws),
-            known,
-            f"[red]{covered}[/red]" if row.violated else covered,
-            f"{row.half_width:.3f}",
-            "-" if np.isnan(row.ratio) else f"{row.ratio:.1f}",
-            f"{row.vacuous:.2f}",
-            "yes" if row.guaranteed else "no",
-        )
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(highlight=False, width=160)
-    console.print(table)
-    broken = [f"{row.method} ({row.law}, n_neg = {row.n_neg})" for row in rows if row.violated]
-    console.print(
-        "Violated guarantees: " + "; ".join(broken)
-        if broken
-        else "No guaranteed bound failed more often than its level."
-    )

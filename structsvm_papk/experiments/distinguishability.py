@@ -15,7 +15,7 @@ import numpy as np
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments._cells import Cells
-from structsvm_papk.metrics import ndcg_theory
+from structsvm_papk.metrics.discounts import NoLimitWarning
 
 NDCG_VARIANTS = {
     "NDCG log": ("ndcg", "log"),
@@ -190,7 +190,7 @@ def _values(metric, scores, labels, indptr, n_items, n_threads):
     base, _, part = name.partition("@n/")
     name = f"{base}@{max(n_items // int(part), 1)}" if part else name
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ndcg_theory.NoLimitWarning)
+        warnings.simplefilter("ignore", NoLimitWarning)
         return metrics.per_user(
             name, scores, labels, indptr=indptr, discount=discount, n_threads=n_threads
         )

@@ -20,14 +20,13 @@ from structsvm_papk.metrics.named import (
     reciprocal_rank,
 )
 from structsvm_papk.metrics.scorers import mean_score
-from structsvm_papk.metrics.significance import Comparison, Estimate, compare, interval
+from structsvm_papk.metrics.significance import Comparison, compare, interval
 from structsvm_papk.metrics.table import MetricTable, evaluate, per_user
 
 __all__ = [
     "PRESETS",
     "Comparison",
     "Conventions",
-    "Estimate",
     "MetricTable",
     "auc",
     "auc_at_k",

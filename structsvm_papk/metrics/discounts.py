@@ -2,11 +2,31 @@
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
+
+Discount: TypeAlias = str | ArrayLike | Callable[[Array], ArrayLike]
+
+NO_LIMIT = (
+    "the discounts sum to a finite number (they fall too fast, or k is fixed): as lists grow NDCG "
+    "has no limit, and no two scorers are consistently told apart, unless the relevance of the "
+    "items at the very top is certain (T6); use a slower discount or a cut-off that grows with "
+    "the list"
+)
+_FIRST_RANKS = 1000  # ranks at which a discount is looked at one by one
+_FLAT = 1e-5  # slope of Raabe's test below which its exponent counts as 1
+
+
+class NoLimitWarning(UserWarning):
+    """The discounts sum to a finite number: NDCG has no limit, unless relevance at the top is
+    certain (T6)."""
 
 
 @dataclass(frozen=True)
@@ -21,31 +41,35 @@ class Power:
 
     b: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (math.isfinite(self.b) and self.b >= 0):
             raise InputError(
                 f"the exponent b of the discount r^-b must be at least 0, not {self.b}"
             )
 
-    def __call__(self, ranks):
+    def __call__(self, ranks: ArrayLike) -> Array:
         """Values at the ranks."""
         return np.asarray(ranks, dtype=float) ** -self.b
 
 
-def logarithmic(ranks):
+def logarithmic(ranks: ArrayLike) -> Array:
     """D(r) = 1 / log2(1 + r), the usual discount."""
     return 1.0 / np.log2(1.0 + np.asarray(ranks, dtype=float))
 
 
-def exponential(ranks):
+def exponential(ranks: ArrayLike) -> Array:
     """D(r) = 2^-r; its sum is finite, so NDCG has no limit in general (T6 of Wang et al. 2013)."""
     return np.exp2(-np.asarray(ranks, dtype=float))
 
 
-_NAMED = {"log": logarithmic, "zipf": Power(1.0), "exp": exponential}
+_NAMED: dict[str, Callable[[Array], Array]] = {
+    "log": logarithmic,
+    "zipf": Power(1.0),
+    "exp": exponential,
+}
 
 
-def resolve(discount):
+def resolve(discount: Discount) -> Callable[[Array], ArrayLike] | ArrayLike:
     """Discount function or array of a name (`log`, `zipf`, `exp`, `r^-0.5`), callable or array."""
     if not isinstance(discount, str):
         return discount
@@ -60,31 +84,82 @@ def resolve(discount):
     return Power(float(match[1]))
 
 
-def values(discount, n):
+def values(discount: Discount, n: int) -> Array:
     """D(1), .., D(n) as float64, checked: finite, not negative, the first one positive."""
     discount = resolve(discount)
     if callable(discount):
-        found = np.asarray(discount(np.arange(1, n + 1, dtype=float)), dtype=np.float64)
-        if found.shape != (n,):
-            raise InputError(f"the discount gave shape {found.shape} for {n} ranks; give one each")
-    else:
-        found = np.asarray(discount, dtype=np.float64)
-        if found.ndim != 1 or found.size < n:
+        discounts = np.asarray(discount(np.arange(1, n + 1, dtype=float)), dtype=np.float64)
+        if discounts.shape != (n,):
             raise InputError(
-                f"the discount array has shape {found.shape}, but the longest list has {n} "
+                f"the discount gave shape {discounts.shape} for {n} ranks; give one each"
+            )
+    else:
+        discounts = np.asarray(discount, dtype=np.float64)
+        if discounts.ndim != 1 or discounts.size < n:
+            raise InputError(
+                f"the discount array has shape {discounts.shape}, but the longest list has {n} "
                 "places; append zeros for ranks that shall not count"
             )
-        found = found[:n]
-    _check(found)
-    return found
+        discounts = discounts[:n]
+    _check(discounts)
+    return discounts
 
 
-def _check(found):
-    bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+def _check(discounts: Array) -> None:
+    bad = np.flatnonzero(~(np.isfinite(discounts) & (discounts >= 0)))
     if bad.size:
         raise InputError(
-            f"the discount is {found[bad[0]]} at rank {bad[0] + 1} ({bad.size} such ranks); "
+            f"the discount is {discounts[bad[0]]} at rank {bad[0] + 1} ({bad.size} such ranks); "
             "every value must be finite and at least 0"
         )
-    if found.size and found[0] == 0:
+    if discounts.size and discounts[0] == 0:
         raise InputError("the discount is 0 at rank 1; NDCG is then not defined")
+
+
+def sum_is_bounded(discount: Discount) -> bool:
+    """Whether sum_r D(r) is known to be finite, for a D that never increases.
+
+    An array ends, so its sum does; r^-b has a finite sum for b > 1. For other functions Cauchy's
+    condensation, ``t_j = 2^j D(2^j)``, and Raabe's test, ``j (t_j/t_{j+1} - 1)``: for
+    ``D(r) = 1/(r^a log^p r)`` that is nearly ``p + j (2^(a-1) - 1)``, a line in j whose slope and
+    height tell a and p. The sum is finite for a > 1, and for a = 1 and p > 1. A function that
+    cannot be evaluated at 2^501, or that increases somewhere, is taken for unbounded.
+    """
+    weight = resolve(discount)
+    if not callable(weight):
+        return True
+    if isinstance(weight, Power):
+        return weight.b > 1
+    if not never_increases(weight):
+        return False
+    j = np.array([250.0, 251.0, 500.0, 501.0])
+    values = _values_at(weight, 2.0**j)
+    if values is None or not np.isfinite(values).all():
+        return False
+    if values[-1] == 0:
+        return True
+    terms = 2.0**j * values
+    early, late = j[::2] * (terms[::2] / terms[1::2] - 1)
+    slope = (late - early) / (j[2] - j[0])
+    height = early - slope * j[0]
+    return bool(slope > _FLAT or (slope > -_FLAT and height > 1 + 1e-3))
+
+
+def never_increases(weight: Callable[[Array], ArrayLike]) -> bool:
+    """Whether D is finite, at least 0 and never increases, at ranks 1 to 1000 and 2^10 to 2^60."""
+    powers = 2.0 ** np.arange(10, 61)
+    far = np.unique(np.concatenate([powers - 1, powers, powers + 1]))
+    values = _values_at(weight, np.concatenate([np.arange(1.0, _FIRST_RANKS + 1), far]))
+    if values is None or not (np.isfinite(values) & (values >= 0)).all():
+        return False
+    return bool((np.diff(values) <= 1e-12 * values[:-1]).all())
+
+
+def _values_at(weight: Callable[[Array], ArrayLike], ranks: Array) -> Array | None:
+    """D at the ranks; None where a user's function cannot say, as a table that ends."""
+    try:
+        with np.errstate(all="ignore"):
+            values = np.asarray(weight(ranks), dtype=float)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+    return values if values.shape == ranks.shape else None

@@ -4,10 +4,14 @@ Each claim has a control, a variant of the statement whose verdict must be the o
 that holds fails once its hypothesis is dropped, a claim that fails holds once it is repaired.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from structsvm_papk.propositions.lists import Shape
 from structsvm_papk.propositions.search import Statement
 from structsvm_papk.propositions.statements import (
     ENOUGH,
@@ -64,7 +68,7 @@ class Claim:
     statement: Statement
     control: Statement
     control_words: str
-    quantities: tuple = ("risk",)
+    quantities: tuple[str, ...] = ("risk",)
 
 
 _EVERYTHING = ("risk", "clipped_ramp", "ramp", "avg", "max", "ts", "ts_alg2", "pauc")
@@ -331,7 +335,7 @@ _CONVEX = (  # name, and for the control: a relative with the opposite answer
 )
 
 
-def _order(first, second, where, words):
+def _order(first: str, second: str, where: list[Shape], words: str) -> Claim:
     return Claim(
         id=f"order-{first}-{second}",
         title=f"{first} <= {second}",
@@ -346,7 +350,7 @@ def _order(first, second, where, words):
     )
 
 
-def _convexity(name, relative, words):
+def _convexity(name: str, relative: str, words: str) -> Claim:
     return Claim(
         id=f"convex-{name}",
         title=f"{name} is convex" + "?" * (name in ("ramp", "ts_alg2", "clipped_ramp")),
@@ -364,7 +368,7 @@ def _convexity(name, relative, words):
 # ----------------------------------------------------------------- margin conditions
 
 
-def _margin_lattice():
+def _margin_lattice() -> Iterator[Claim]:
     rows = (
         ("strong", "beta", EVERY, None, "the converse"),
         ("strong", "moderate", EVERY, None, "the converse"),
@@ -394,7 +398,14 @@ def _margin_lattice():
         yield _implication(premise, conclusion, EVERY, control, words)
 
 
-def _implication(premise, conclusion, where, control, words, suffix=""):
+def _implication(
+    premise: str,
+    conclusion: str,
+    where: list[Shape],
+    control: Statement,
+    words: str,
+    suffix: str = "",
+) -> Claim:
     enough = " and n_pos >= 2 beta - 1" if where is ENOUGH else ""
     return Claim(
         id=f"margin-{premise}-{conclusion}{suffix}",

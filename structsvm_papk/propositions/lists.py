@@ -4,12 +4,17 @@ An instance is one or more lists (claims on convexity need two); arrays carry th
 then the lists of an instance, then the items: p has shape (n, m, n_pos), q (n, m, n_neg).
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, permutations, product
+from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.surrogates import make_surrogate
 
 TOL = 1e-9
@@ -25,12 +30,12 @@ class Shape:
     n_lists: int = 1
 
     @property
-    def beta(self):
+    def beta(self) -> int:
         """``min(n_pos, k)``."""
         return min(self.n_pos, self.k)
 
     @property
-    def size(self):
+    def size(self) -> tuple[int, int, int]:
         """Items of one list, then k: the order in which counterexamples are preferred."""
         return (self.n_pos + self.n_neg, self.k, self.n_pos)
 
@@ -43,33 +48,33 @@ class Batch:
     q: np.ndarray
     shape: Shape
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.p)
 
-    def take(self, rows):
+    def take(self, rows: Array | list[int]) -> Batch:
         """Return the chosen instances."""
         return Batch(self.p[rows], self.q[rows], self.shape)
 
-    def with_scores(self, p, q):
+    def with_scores(self, p: Array, q: Array) -> Batch:
         """Return other scores of the same shape."""
         return Batch(p, q, self.shape)
 
     @property
-    def scale(self):
+    def scale(self) -> Array:
         """Largest absolute score of each instance, plus one: the size of rounding errors."""
         return 1 + np.maximum(np.abs(self.p).max(axis=(1, 2)), np.abs(self.q).max(axis=(1, 2)))
 
     @property
-    def best(self):
+    def best(self) -> Array:
         """Positives in decreasing order."""
         return -np.sort(-self.p, axis=-1)
 
     @property
-    def top(self):
+    def top(self) -> Array:
         """Largest negative of each list."""
         return self.q.max(axis=-1)
 
-    def surrogate(self, name):
+    def surrogate(self, name: str) -> Array:
         """Values (n, m) of a surrogate, by the package's kernels."""
         n, m = self.p.shape[:2]
         scores = np.concatenate([self.p, self.q], axis=-1).reshape(n * m, -1)
@@ -79,13 +84,13 @@ class Batch:
         values, _ = loss.value_and_subgradient(scores.ravel(), indptr, n_pos)
         return values.reshape(n, m)
 
-    def risk(self):
+    def risk(self) -> Array:
         """Definition 1, in numpy: the share of pairs (best beta) x (top k) with ``p <= q``."""
         p = self.best[..., : self.shape.beta]
         q = -np.sort(-self.q, axis=-1)[..., : self.shape.k]
         return (p[..., :, None] <= q[..., None, :]).mean(axis=(-2, -1))
 
-    def margins(self):
+    def margins(self) -> dict[str, Array]:
         """Largest delta of each margin condition, as in `structsvm_papk.margins.check_scores`."""
         p, beta = self.best, self.shape.beta
         weak = p[..., beta - 1] - self.top
@@ -96,21 +101,21 @@ class Batch:
             "strong": p[..., -1] - self.top,
         }
 
-    def minimax_auc_risk(self):
+    def minimax_auc_risk(self) -> Array:
         """``max over k negatives of min over beta positives`` of the AUC risk, by enumeration."""
         wrong = (self.p[..., :, None] <= self.q[..., None, :]).astype(float)
         pos = _subsets(self.shape.n_pos, self.shape.beta)
         neg = _subsets(self.shape.n_neg, self.shape.k)
         return (pos @ wrong @ neg.T).min(axis=-2).max(axis=-1) / (self.shape.beta * self.shape.k)
 
-    def maximin_auc_risk(self):
+    def maximin_auc_risk(self) -> Array:
         """Return the same with min and max exchanged in rank: the easiest negatives instead."""
         wrong = (self.p[..., :, None] <= self.q[..., None, :]).astype(float)
         pos = _subsets(self.shape.n_pos, self.shape.beta)
         neg = _subsets(self.shape.n_neg, self.shape.k)
         return (pos @ wrong @ neg.T).min(axis=(-2, -1)) / (self.shape.beta * self.shape.k)
 
-    def ts_by_enumeration(self):
+    def ts_by_enumeration(self) -> Array:
         """Equation (14) word by word: all subsets of k negatives, all orderings of the items.
 
         An ordering is an order of the negatives and, for each positive, how many of them it has
@@ -129,7 +134,7 @@ class Batch:
                 best = np.maximum(best, value.max(axis=1))
         return best / (shape.beta * shape.k)
 
-    def as_dict(self, row=0):
+    def as_dict(self, row: int = 0) -> dict[str, Any]:
         """One instance as plain lists, items in decreasing order where it is a single list."""
         p, q = self.p[row], self.q[row]
         if len(p) == 1:
@@ -141,7 +146,7 @@ class Batch:
 
 
 @lru_cache(maxsize=256)
-def _subsets(n, size):
+def _subsets(n: int, size: int) -> Array:
     """Indicator rows of all subsets of `size` out of n."""
     chosen = list(combinations(range(n), size))
     rows = np.zeros((len(chosen), n))
@@ -151,14 +156,18 @@ def _subsets(n, size):
 
 
 @lru_cache(maxsize=256)
-def _orderings(n_pos, k, beta):
+def _orderings(n_pos: int, k: int, beta: int) -> tuple[Array, Array]:
     """All matrices pi with rows 1..1 0..0, and the first sum of (14) of each."""
     counts = np.array(list(product(range(k + 1), repeat=n_pos)))
     above = (np.arange(k) < counts[:, :, None]).astype(float)
     return above, np.sort(counts, axis=1)[:, :beta].sum(axis=1).astype(float)
 
 
-def shapes(largest=6, extra=((12, 20, 10), (30, 50, 5), (3, 40, 40)), n_lists=1):
+def shapes(
+    largest: int = 6,
+    extra: Sequence[tuple[int, int, int]] = ((12, 20, 10), (30, 50, 5), (3, 40, 40)),
+    n_lists: int = 1,
+) -> list[Shape]:
     """All shapes with up to `largest` positives and negatives by size, then larger ones."""
     small = [
         Shape(n_pos, n_neg, k, n_lists)

@@ -6,15 +6,21 @@ bound of the risk the two agree: ``risk <= R(w) <= F(w)``, and F at the optimum 
 positive risk ``1/(n_users beta k)``. For Avg, which is no upper bound, they need not agree.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.datasets.margin_conditions import margin_lists
 from structsvm_papk.margins import CONDITIONS, find_scorer
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.surrogates import make_surrogate
 
 SLACK = 1e-3  # alpha/2 |w_m|^2 as a share of the smallest positive mean risk
@@ -46,7 +52,7 @@ class OptimumClaim:
     control_words: str
 
 
-def _claims():
+def _claims() -> Iterator[OptimumClaim]:
     for surrogate, condition, proposition in (
         ("max", "strong", "Proposition 6"),
         ("ts", "moderate", "Proposition 4"),
@@ -92,15 +98,17 @@ class OptimumOutcome:
     instances: int = 0
     worst: float = -np.inf
     n_bad: int = 0
-    example: dict | None = None
+    example: dict[str, Any] | None = None
 
     @property
-    def violated(self):
+    def violated(self) -> bool:
         """True when some certified optimum has positive risk."""
         return self.example is not None
 
 
-def search_optima(surrogate, condition, seed, n_large=4, n_small=120):
+def search_optima(
+    surrogate: str, condition: str, seed: int, n_large: int = 4, n_small: int = 120
+) -> OptimumOutcome:
     """Solve data sets that realise the condition, and look at the risk of the optimum.
 
     Parameters
@@ -126,22 +134,22 @@ def search_optima(surrogate, condition, seed, n_large=4, n_small=120):
     rng = np.random.default_rng(seed)
     for _ in range(n_small):
         X, y, k = _small_data(rng)
-        found = find_scorer(X, y, k, condition, time_limit=5, largest_margin=False)
-        stronger = condition == "weak" and found.answer == "yes" and _more_than_weak(X, y, k)
-        if found.answer == "yes" and not stronger:
+        scorer = find_scorer(X, y, k, condition, time_limit=5, largest_margin=False)
+        stronger = condition == "weak" and scorer.answer == "yes" and _more_than_weak(X, y, k)
+        if scorer.answer == "yes" and not stronger:
             data = RankingData.from_groups(X, y)
-            _record(data, found.w / found.margin, surrogate, k, outcome)
+            _record(data, scorer.w / scorer.margin, surrogate, k, outcome)
     return outcome
 
 
-def _more_than_weak(X, y, k):
+def _more_than_weak(X: Array, y: Array, k: int) -> bool:
     others = ("beta", "moderate", "strong")
     return any(
         find_scorer(X, y, k, c, time_limit=5, largest_margin=False).answer != "no" for c in others
     )
 
 
-def _small_data(rng):
+def _small_data(rng: np.random.Generator) -> tuple[Array, Array, int]:
     """Draw one user with a few whole-number points in the plane, one positive sometimes far off."""
     n_pos, n_neg, k = 3, int(rng.integers(2, 4)), 2
     X = rng.integers(-3, 4, (n_pos + n_neg, 2)).astype(float)
@@ -151,7 +159,9 @@ def _small_data(rng):
     return X, np.repeat([1, 0], [n_pos, n_neg]), k
 
 
-def _record(data, w_margin, surrogate, k, outcome):
+def _record(
+    data: RankingData, w_margin: Array, surrogate: str, k: int, outcome: OptimumOutcome
+) -> None:
     """Solve with an alpha so small that alpha/2 |w_m|^2 cannot hide a positive risk."""
     beta = int(np.minimum(data.n_pos, k).max())
     alpha = 2 * SLACK / (data.n_users * beta * k) / float(w_margin @ w_margin)
@@ -170,7 +180,9 @@ def _record(data, w_margin, surrogate, k, outcome):
         outcome.example = example
 
 
-def regimes(seed=0, n_steps=10, k=3, alpha=1e-4):
+def regimes(
+    seed: int = 0, n_steps: int = 10, k: int = 3, alpha: float = 1e-4
+) -> list[dict[str, Any]]:
     """Move the negatives up, step by step: which conditions survive, and who still has zero risk?
 
     One user whose scores along ``w*`` are spread out; in step i all negatives move by ``i/2`` along
@@ -200,7 +212,7 @@ def regimes(seed=0, n_steps=10, k=3, alpha=1e-4):
     ]
 
 
-def _regime(X, y, k, alpha):
+def _regime(X: Array, y: Array, k: int, alpha: float) -> dict[str, Any]:
     data = RankingData.from_groups(X, y)
     conditions = {
         c: find_scorer(X, y, k, c, time_limit=10, largest_margin=False).answer for c in CONDITIONS
@@ -213,7 +225,7 @@ def _regime(X, y, k, alpha):
     return {"conditions": conditions, "risk": risk}
 
 
-def list_risks(data, scores, k):
+def list_risks(data: RankingData, scores: Array, k: int) -> Array:
     """Definition 1 for each user, from the scores at the list positions."""
     risks = np.empty(data.n_users)
     for u, (start, n, stop) in enumerate(
@@ -225,7 +237,9 @@ def list_risks(data, scores, k):
     return risks
 
 
-def _example(data, result, k, surrogate, user, risk):
+def _example(
+    data: RankingData, result: SolverResult, k: int, surrogate: str, user: int, risk: float
+) -> dict[str, Any]:
     """One user at the optimum, as ranked lists, with the data when they are few."""
     start, n, stop = data.indptr[user], data.n_pos[user], data.indptr[user + 1]
     scores = data.scores(result.w)
@@ -250,6 +264,6 @@ def _example(data, result, k, surrogate, user, risk):
     }
 
 
-def _has_tie(lists):
+def _has_tie(lists: dict[str, list[float]]) -> bool:
     p, q = np.array(lists["positives"]), np.array(lists["negatives"])
     return bool((np.abs(p[:, None] - q) < 1e-6).any())

@@ -1,17 +1,28 @@
 """Run the checks, in parallel and seeded, and describe what was found."""
 
+from __future__ import annotations
+
 import time
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk._workers import workers
 from structsvm_papk.errors import InputError
-from structsvm_papk.propositions.claims import CLAIMS
-from structsvm_papk.propositions.optimising import OPTIMUM_CLAIMS, search_optima
-from structsvm_papk.propositions.search import Effort, search
+from structsvm_papk.propositions.claims import CLAIMS, Claim
+from structsvm_papk.propositions.lists import Batch
+from structsvm_papk.propositions.optimising import (
+    OPTIMUM_CLAIMS,
+    OptimumClaim,
+    OptimumOutcome,
+    search_optima,
+)
+from structsvm_papk.propositions.search import Effort, Outcome, search
 
 ALL_IDS = (*CLAIMS, *OPTIMUM_CLAIMS)
 EFFORTS = {
@@ -54,23 +65,29 @@ class Check:
     instances: int
     drawn: str
     worst: float
-    counterexample: dict | None
+    counterexample: dict[str, Any] | None
     control: str
     control_verdict: str
-    control_counterexample: dict | None
+    control_counterexample: dict[str, Any] | None
     seconds: float
 
     @property
-    def control_works(self):
+    def control_works(self) -> bool:
         """True when the control has the opposite verdict."""
         return self.control_verdict != self.verdict
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain Python values."""
         return asdict(self) | {"control_works": self.control_works}
 
 
-def verify(ids=None, seed=0, effort="normal", n_jobs=1, progress=None):
+def verify(
+    ids: Iterable[str] | None = None,
+    seed: int = 0,
+    effort: str = "normal",
+    n_jobs: int = 1,
+    progress: Callable[[Check], object] | None = None,
+) -> list[Check]:
     """Run checks.
 
     Parameters
@@ -110,7 +127,7 @@ def verify(ids=None, seed=0, effort="normal", n_jobs=1, progress=None):
     return [done[name] for name in ids]
 
 
-def _results(ids, seed, effort, n_jobs):
+def _results(ids: list[str], seed: int, effort: str, n_jobs: int) -> Iterator[Check]:
     if n_jobs == 1 or len(ids) < 2:
         yield from (run_check(name, seed, effort) for name in ids)
         return
@@ -121,7 +138,7 @@ def _results(ids, seed, effort, n_jobs):
             yield future.result()
 
 
-def run_check(name, seed=0, effort="normal"):
+def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
     """Run one check.
 
     Parameters
@@ -141,68 +158,70 @@ def run_check(name, seed=0, effort="normal"):
     return Check(id=name, seconds=time.perf_counter() - start, **fields)
 
 
-def _run_claim(name, seeds, effort):
+def _run_claim(name: str, seeds: list[int], effort: str) -> dict[str, Any]:
     claim, level = CLAIMS[name], EFFORTS[effort][0]
-    found = search(claim.statement, seeds[0], level)
+    outcome = search(claim.statement, seeds[0], level)
     control = search(claim.control, seeds[1], level)
-    drawn = found.drawn
+    drawn = outcome.drawn
     return _words(claim) | {
-        "verdict": _verdict(found),
-        "instances": found.instances,
+        "verdict": _verdict(outcome),
+        "instances": outcome.instances,
         "drawn": f"{drawn['random']} random lists, {drawn['lattice']} on tie-rich lattices, "
         f"{drawn['climbing']} by climbing towards a violation; "
         f"{sum(map(level.allows, claim.statement.shapes))} shapes, with n_pos = 1 and k = n_neg",
-        "worst": found.worst,
-        "counterexample": _described(found.example, claim.quantities),
+        "worst": outcome.worst,
+        "counterexample": _described(outcome.example, claim.quantities),
         "control": claim.control_words,
         "control_verdict": _verdict(control),
         "control_counterexample": _described(control.example, claim.quantities),
     }
 
 
-def _run_optimum(name, seeds, effort):
+def _run_optimum(name: str, seeds: list[int], effort: str) -> dict[str, Any]:
     claim, (n_large, n_small) = OPTIMUM_CLAIMS[name], EFFORTS[effort][1]
-    found = search_optima(claim.surrogate, claim.condition, seeds[0] % 10**6, n_large, n_small)
+    outcome = search_optima(claim.surrogate, claim.condition, seeds[0] % 10**6, n_large, n_small)
     control = search_optima(
         claim.control_surrogate, claim.control_condition, seeds[1] % 10**6, n_large, n_small
     )
     return _words(claim) | {
-        "verdict": _verdict(found),
-        "instances": found.instances,
-        "drawn": f"{found.instances} data sets solved to a certified optimum, "
-        f"{max(0, found.n_bad)} with positive risk",
-        "worst": found.worst,
-        "counterexample": _plain(found.example),
+        "verdict": _verdict(outcome),
+        "instances": outcome.instances,
+        "drawn": f"{outcome.instances} data sets solved to a certified optimum, "
+        f"{max(0, outcome.n_bad)} with positive risk",
+        "worst": outcome.worst,
+        "counterexample": _plain(outcome.example),
         "control": claim.control_words,
         "control_verdict": _verdict(control),
         "control_counterexample": _plain(control.example),
     }
 
 
-def _words(claim):
+def _words(claim: Claim | OptimumClaim) -> dict[str, str]:
     return {
         field: getattr(claim, field)
         for field in ("title", "claim", "formula", "source", "hypothesis")
     }
 
 
-def _verdict(outcome):
+def _verdict(outcome: Outcome | OptimumOutcome) -> str:
     return "counterexample" if outcome.violated else "holds"
 
 
-def _plain(example):
+def _plain(example: dict[str, Any] | None) -> dict[str, Any] | None:
     return None if example is None else {k: v for k, v in example.items() if k != "size"}
 
 
-def _described(example, quantities):
+def _described(example: Batch | None, quantities: Sequence[str]) -> dict[str, Any] | None:
     """One instance with the values that the claim is about, one per list."""
     if example is None:
         return None
     margins = {f"delta_{name}": v for name, v in example.margins().items()}
     values = {}
     for name in quantities:
-        found = margins[name] if name in margins else _value(example, name)
-        values[name] = [float(v) for v in found[0]] if found.shape[1] > 1 else float(found[0, 0])
+        measured = margins[name] if name in margins else _value(example, name)
+        values[name] = (
+            [float(v) for v in measured[0]] if measured.shape[1] > 1 else float(measured[0, 0])
+        )
     if example.shape.n_lists > 1:
         middle = type(example)(
             example.p.mean(axis=1, keepdims=True),
@@ -214,5 +233,5 @@ def _described(example, quantities):
     return example.as_dict() | {"values": values}
 
 
-def _value(batch, name):
+def _value(batch: Batch, name: str) -> Array:
     return batch.risk() if name == "risk" else batch.surrogate(name)

@@ -5,11 +5,15 @@ its hypothesis does. `prepare(batch)` moves random scores into the hypothesis. V
 ``TOL * scale`` are rounding.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, product
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
 
 GRIDS = (np.arange(-3, 4.0), np.arange(-4, 4.5) / 2, np.arange(-8, 9) / 4)
@@ -25,7 +29,7 @@ class Effort:
     n_climbers: int = 24
     largest: int = 100
 
-    def allows(self, shape):
+    def allows(self, shape: Shape) -> bool:
         """Whether lists of this shape are tried: no side is longer than `largest`."""
         return max(shape.n_pos, shape.n_neg) <= self.largest
 
@@ -48,16 +52,18 @@ class Outcome:
 
     instances: int = 0
     worst: float = -np.inf
-    drawn: dict = field(default_factory=lambda: {"random": 0, "lattice": 0, "climbing": 0})
+    drawn: dict[str, int] = field(
+        default_factory=lambda: {"random": 0, "lattice": 0, "climbing": 0}
+    )
     example: Batch | None = None
 
     @property
-    def violated(self):
+    def violated(self) -> bool:
         """True when a counterexample was found."""
         return self.example is not None
 
 
-def search(statement, seed, effort):
+def search(statement: Statement, seed: int, effort: Effort) -> Outcome:
     """Try all shapes of the statement; then make the counterexample, if any, small.
 
     Parameters
@@ -78,12 +84,12 @@ def search(statement, seed, effort):
         lattice = _keep(statement, _lattice_sample(shape, effort.n_random, rng))
         _record(statement, lattice, "lattice", outcome)
         _climb(statement, drawn, rng, effort, outcome)
-    if outcome.violated:
+    if outcome.example is not None:
         outcome.example = minimise(statement, outcome.example, rng, effort)
     return outcome
 
 
-def _record(statement, batch, source, outcome):
+def _record(statement: Statement, batch: Batch, source: str, outcome: Outcome) -> Array:
     """Evaluate, count, and keep the worst instance."""
     if len(batch) == 0:
         return np.zeros(0)
@@ -92,21 +98,20 @@ def _record(statement, batch, source, outcome):
     outcome.drawn[source] += len(batch)
     outcome.worst = max(outcome.worst, float(violation.max()))
     worst = int(np.argmax(violation / batch.scale))
-    if violation[worst] > TOL * batch.scale[worst]:
-        smaller = not outcome.violated or batch.shape.size < outcome.example.shape.size
-        if smaller:
-            outcome.example = batch.take([worst])
+    smaller = outcome.example is None or batch.shape.size < outcome.example.shape.size
+    if smaller and violation[worst] > TOL * batch.scale[worst]:
+        outcome.example = batch.take([worst])
     return violation
 
 
-def _keep(statement, batch, prepare=False):
+def _keep(statement: Statement, batch: Batch, prepare: bool = False) -> Batch:
     """Return the instances that satisfy the hypothesis, moved into it first on request."""
     if prepare and statement.prepare is not None:
         batch = statement.prepare(batch)
     return batch.take(np.flatnonzero(statement.holds(batch)))
 
 
-def _random(shape, n, rng):
+def _random(shape: Shape, n: int, rng: np.random.Generator) -> Batch:
     """Scores from normal and heavy-tailed laws, of several sizes and separations."""
     size_p, size_q = (n, shape.n_lists, shape.n_pos), (n, shape.n_lists, shape.n_neg)
     heavy = rng.random((n, 1, 1)) < 0.3
@@ -119,14 +124,16 @@ def _random(shape, n, rng):
     return Batch(np.where(ranked, np.rint(p), p), np.where(ranked, np.rint(q), q), shape)
 
 
-def _lattice_sample(shape, n, rng):
+def _lattice_sample(shape: Shape, n: int, rng: np.random.Generator) -> Batch:
     """Random points of a lattice of few values, so that ties are the rule."""
     grid = GRIDS[rng.integers(len(GRIDS))]
     p = rng.choice(grid, (n, shape.n_lists, shape.n_pos))
     return Batch(p, rng.choice(grid, (n, shape.n_lists, shape.n_neg)), shape)
 
 
-def _climb(statement, start, rng, effort, outcome):
+def _climb(
+    statement: Statement, start: Batch, rng: np.random.Generator, effort: Effort, outcome: Outcome
+) -> None:
     """Hill climbing from the instances closest to a violation."""
     if len(start) == 0:
         return
@@ -148,7 +155,7 @@ def _climb(statement, start, rng, effort, outcome):
         height = np.where(better, values, height)
 
 
-def _perturb(batch, rng):
+def _perturb(batch: Batch, rng: np.random.Generator) -> Batch:
     """Move a random part of the scores by steps of random size."""
     n = len(batch)
     step = 10 ** rng.uniform(-2, 0.7, (n, 1, 1))
@@ -162,7 +169,9 @@ def _perturb(batch, rng):
 # ----------------------------------------------------------------- making counterexamples small
 
 
-def minimise(statement, example, rng, effort):
+def minimise(
+    statement: Statement, example: Batch, rng: np.random.Generator, effort: Effort
+) -> Batch:
     """Return the counterexample with the fewest items and the simplest scores.
 
     Shapes are tried from the smallest up to that of `example`: every point of the lattices where
@@ -172,15 +181,17 @@ def minimise(statement, example, rng, effort):
     for shape in statement.shapes:
         if shape.size > example.shape.size:
             break
-        found = _simplest_on_lattice(statement, shape, rng)
-        if found is None and shape.size < example.shape.size:
-            found = _hunt(statement, shape, rng, effort)
-        if found is not None:
-            return found
+        smallest = _simplest_on_lattice(statement, shape, rng)
+        if smallest is None and shape.size < example.shape.size:
+            smallest = _hunt(statement, shape, rng, effort)
+        if smallest is not None:
+            return smallest
     return _rounded(statement, example)
 
 
-def _simplest_on_lattice(statement, shape, rng):
+def _simplest_on_lattice(
+    statement: Statement, shape: Shape, rng: np.random.Generator
+) -> Batch | None:
     for grid in GRIDS:
         points = _lattice(shape, grid, rng)
         points = _keep(statement, points)
@@ -193,7 +204,7 @@ def _simplest_on_lattice(statement, shape, rng):
     return None
 
 
-def _simplest(batch, violation):
+def _simplest(batch: Batch, violation: Array) -> int:
     """Index of the instance to show: no positive ties a negative, small scores, few values."""
     tied = (batch.p[..., :, None] == batch.q[..., None, :]).any(axis=(1, 2, 3))
     size = np.abs(batch.p).sum(axis=(1, 2)) + np.abs(batch.q).sum(axis=(1, 2))
@@ -201,11 +212,11 @@ def _simplest(batch, violation):
     return int(np.lexsort((-violation, distinct, size, tied))[0])
 
 
-def _pairs(batch):
+def _pairs(batch: Batch) -> Iterable[tuple[Array, Array]]:
     return zip(batch.p, batch.q, strict=True)
 
 
-def _lattice(shape, grid, rng):
+def _lattice(shape: Shape, grid: Array, rng: np.random.Generator) -> Batch:
     """All lists on a grid (sorted, for single lists), or a sample when there are too many."""
     if shape.n_lists == 1:
         p = _multisets(grid, shape.n_pos)
@@ -222,28 +233,30 @@ def _lattice(shape, grid, rng):
     return Batch(every[..., : shape.n_pos], every[..., shape.n_pos :], shape)
 
 
-def _lattice_sample_of(shape, grid, rng):
+def _lattice_sample_of(shape: Shape, grid: Array, rng: np.random.Generator) -> Batch:
     n = MOST_LATTICE // 3
     p = rng.choice(grid, (n, shape.n_lists, shape.n_pos))
     return Batch(p, rng.choice(grid, (n, shape.n_lists, shape.n_neg)), shape)
 
 
-def _multisets(grid, n):
+def _multisets(grid: Array, n: int) -> Array | None:
     if np.prod(len(grid) + np.arange(n)) / np.prod(1.0 + np.arange(n)) > MOST_LATTICE:
         return None
     return np.array(list(combinations_with_replacement(grid[::-1], n)))
 
 
-def _hunt(statement, shape, rng, effort):
+def _hunt(
+    statement: Statement, shape: Shape, rng: np.random.Generator, effort: Effort
+) -> Batch | None:
     """Random draws and climbing in one shape; a rounded counterexample, or None."""
     outcome = Outcome()
     drawn = _keep(statement, _random(shape, 4 * effort.n_random, rng), prepare=True)
     _record(statement, drawn, "random", outcome)
     _climb(statement, drawn, rng, effort, outcome)
-    return _rounded(statement, outcome.example) if outcome.violated else None
+    return None if outcome.example is None else _rounded(statement, outcome.example)
 
 
-def _rounded(statement, example):
+def _rounded(statement: Statement, example: Batch) -> Batch:
     """Round the scores as coarsely as the violation survives."""
     for digits in range(6):
         rounded = example.with_scores(np.round(example.p, digits), np.round(example.q, digits))
@@ -268,10 +281,10 @@ class Statement:
         Moves random scores into the hypothesis.
     """
 
-    violation: object
-    shapes: list
-    holds: object = lambda batch: np.ones(len(batch), dtype=bool)
-    prepare: object = None
+    violation: Callable[[Batch], Array]
+    shapes: list[Shape]
+    holds: Callable[[Batch], Array] = lambda batch: np.ones(len(batch), dtype=bool)
+    prepare: Callable[[Batch], Batch] | None = None
 
 
 __all__ = ["Batch", "Effort", "Outcome", "Shape", "Statement", "minimise", "search"]

@@ -5,54 +5,60 @@ hypothesis tells on which instances it is claimed.
 """
 
 import itertools
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from structsvm_papk.propositions.lists import Batch, shapes
+from structsvm_papk._types import Array
+from structsvm_papk.propositions.lists import Batch, Shape, shapes
+
+Measure: TypeAlias = Callable[[Batch], Array]
+Move: TypeAlias = Callable[[Batch], Batch]
 
 DELTA = 1.0
 _ROUNDING = 1e-12
 
 
-def value(batch, name):
+def value(batch: Batch, name: str) -> Array:
     """Value (n, m) of the risk or of a surrogate."""
     return batch.risk() if name == "risk" else batch.surrogate(name)
 
 
-def below(*names):
+def below(*names: str) -> Measure:
     """Violation of ``names[0] <= names[1] <= ..``."""
 
-    def violation(batch):
+    def violation(batch: Batch) -> Array:
         values = [value(batch, name)[:, 0] for name in names]
         return np.max([a - b for a, b in itertools.pairwise(values)], axis=0)
 
     return violation
 
 
-def vanish(*names):
+def vanish(*names: str) -> Measure:
     """Violation of: all these values are zero."""
     return lambda batch: np.max([np.abs(value(batch, name)[:, 0]) for name in names], axis=0)
 
 
-def both(*violations):
+def both(*violations: Measure) -> Measure:
     """Violation of several statements at once."""
     return lambda batch: np.max([v(batch) for v in violations], axis=0)
 
 
-def equal(*names):
+def equal(*names: str) -> Measure:
     """Violation of: all these values agree."""
 
-    def violation(batch):
+    def violation(batch: Batch) -> Array:
         values = np.array([value(batch, name)[:, 0] for name in names])
         return values.max(axis=0) - values.min(axis=0)
 
     return violation
 
 
-def convex(name):
+def convex(name: str) -> Measure:
     """Violation of midpoint convexity along the two lists of an instance."""
 
-    def violation(batch):
+    def violation(batch: Batch) -> Array:
         middle = Batch(
             batch.p.mean(axis=1, keepdims=True), batch.q.mean(axis=1, keepdims=True), batch.shape
         )
@@ -61,15 +67,15 @@ def convex(name):
     return violation
 
 
-def realises(condition, delta=DELTA):
+def realises(condition: str, delta: float = DELTA) -> Measure:
     """Return the hypothesis: the margin condition holds with margin delta."""
-    return lambda batch: (batch.margins()[condition] >= delta - _ROUNDING).all(axis=1)
+    return lambda batch: np.all(batch.margins()[condition] >= delta - _ROUNDING, axis=1)
 
 
-def move_into(condition, delta=DELTA):
+def move_into(condition: str, delta: float = DELTA) -> Move:
     """Shift the negatives so that the largest one is as high as the condition allows."""
 
-    def prepare(batch):
+    def prepare(batch: Batch) -> Batch:
         p, beta = batch.best, batch.shape.beta
         limits = {
             "weak": p[..., beta - 1] - delta,
@@ -83,15 +89,15 @@ def move_into(condition, delta=DELTA):
     return prepare
 
 
-def _at_most(q, limit):
+def _at_most(q: Array, limit: Array) -> Array:
     """Rounding must not lift a negative above the limit."""
     return np.minimum(q, limit[..., None])
 
 
-def margin_implies(premise, conclusion):
+def margin_implies(premise: str, conclusion: str) -> Measure:
     """Violation of: the premise with margin delta gives the conclusion with margin delta."""
 
-    def violation(batch):
+    def violation(batch: Batch) -> Array:
         margins = batch.margins()
         gap = np.minimum(DELTA, margins[premise]) - margins[conclusion]
         return np.where(np.isfinite(gap), gap, DELTA)[:, 0]
@@ -99,7 +105,7 @@ def margin_implies(premise, conclusion):
     return violation
 
 
-def _where(shape_ok, n_lists=1, **how):
+def _where(shape_ok: Callable[[Shape], bool], n_lists: int = 1, **how: Any) -> list[Shape]:
     return [s for s in shapes(n_lists=n_lists, **how) if shape_ok(s)]
 
 
@@ -113,26 +119,26 @@ PAIRS = shapes(largest=4, extra=((8, 10, 5),), n_lists=2)
 PAIRS_LOW = [s for s in PAIRS if s.n_pos <= s.k]
 
 
-def p_beta_above_mean(batch):
+def p_beta_above_mean(batch: Batch) -> Array:
     """Whether the beta-th best positive is at least the mean positive."""
     p = batch.best[:, 0]
     return p[:, batch.shape.beta - 1] >= p.mean(axis=1) - _ROUNDING
 
 
-def without_hinge_margin(name):
+def without_hinge_margin(name: str) -> Measure:
     """Violation of risk <= surrogate whose hinge has margin 0 instead of 1."""
 
-    def violation(batch):
+    def violation(batch: Batch) -> Array:
         lowered = batch.with_scores(batch.p + 1.0, batch.q)
         return batch.risk()[:, 0] - value(lowered, name)[:, 0]
 
     return violation
 
 
-def clipped_limit(factor):
+def clipped_limit(factor: float) -> Measure:
     """Violation of ``ClippedRamp(c s) = risk(s)`` at c = factor / (smallest winning gap)."""
 
-    def violation(batch):
+    def violation(batch: Batch) -> Array:
         gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
         smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
         c = factor / np.where(np.isfinite(smallest), smallest, 1.0)
@@ -145,14 +151,14 @@ def clipped_limit(factor):
     return violation
 
 
-def separated_gaps(batch):
+def separated_gaps(batch: Batch) -> Array:
     """Whether gaps of winning pairs are not tiny against the scores (scaling meets rounding)."""
     gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
     smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
     return smallest > 1e-6 * batch.scale
 
 
-def tie_some(batch):
+def tie_some(batch: Batch) -> Batch:
     """Move the negatives so that one of them ties the best positive."""
     shift = batch.p[:, 0].max(axis=1) - batch.q[:, 0, 0]
     q = batch.q + shift[:, None, None]
@@ -160,17 +166,17 @@ def tie_some(batch):
     return batch.with_scores(batch.p, q)
 
 
-def or_free(always, under, condition):
+def or_free(always: Measure, under: Measure, condition: Measure) -> Measure:
     """One statement of two parts: `always` everywhere, `under` where the condition holds."""
     return lambda batch: np.maximum(
         always(batch), np.where(condition(batch), under(batch), -np.inf)
     )
 
 
-def half(prepare):
+def half(prepare: Move) -> Move:
     """Move every second instance only."""
 
-    def mixed(batch):
+    def mixed(batch: Batch) -> Batch:
         moved = prepare(batch)
         p, q = batch.p.copy(), batch.q.copy()
         p[::2], q[::2] = moved.p[::2], moved.q[::2]

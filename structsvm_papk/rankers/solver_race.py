@@ -129,6 +129,7 @@ def compare(
     watch=None,
     n_threads=1,
     checkpoint=None,
+    depth=None,
     **limits,
 ):
     """Cutting plane against subgradient descent, surrogate by surrogate.
@@ -151,6 +152,8 @@ def compare(
     n_threads : int
     checkpoint : Checkpoint, optional
         Every run keeps its state in a part of it; those that had ended are not done again.
+    depth : int, float, optional
+        Training depth, see `Surrogate`.
     **limits
         ``tol``, ``max_iter``, ``time_limit`` of the cutting plane.
 
@@ -163,10 +166,11 @@ def compare(
         raise InputError(
             f"the test data has {test.n_features} features, the training data {data.n_features}"
         )
-    _warm_up(data, surrogates, k, alpha)
+    losses = [make_surrogate(name, k, depth) for name in surrogates]
+    _warm_up(data, losses, alpha)
     runs = []
-    for name in surrogates:
-        risk = EmpiricalRisk(make_surrogate(name, k), data, n_threads=n_threads)
+    for loss in losses:
+        risk = EmpiricalRisk(loss, data, n_threads=n_threads)
         for run in _solver_by_solver(risk, alpha, etas, test, watch, checkpoint, limits):
             runs.append(run)
             if run.result.status == Status.INTERRUPTED:
@@ -187,11 +191,10 @@ def _solver_by_solver(risk, alpha, etas, test, watch, checkpoint, limits):
         yield run("subgradient", f"eta-{eta!r}", settings)
 
 
-def _warm_up(data, surrogates, k, alpha):
+def _warm_up(data, losses, alpha):
     """Load compiled code and libraries on two users, so that their time is counted for no run."""
-    usable = data.usable(k)
-    few = usable.subset(np.arange(usable.n_users) < 2)
-    for name in surrogates:
-        risk = EmpiricalRisk(make_surrogate(name, k), few)
+    for loss in losses:
+        usable = data.usable(loss.negatives_needed())
+        risk = EmpiricalRisk(loss, usable.subset(np.arange(usable.n_users) < 2))
         solve("cutting_plane", risk, alpha, max_iter=2)
         solve("subgradient", risk, alpha, max_iter=2)

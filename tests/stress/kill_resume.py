@@ -32,7 +32,7 @@ import pyarrow
 from pyarrow import parquet
 
 from structsvm_papk import PAPKRankerCV, cli
-from structsvm_papk.cli._record import differences
+from structsvm_papk.cli._shared._record import differences
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.experiments.movielens import write_synthetic
 from structsvm_papk.files.atomic import write_atomically

@@ -8,7 +8,7 @@ from typing import get_args, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from structsvm_papk.cli import _record as run_record
+from structsvm_papk.cli._shared import _record as run_record
 from structsvm_papk.data.svmlight import sidecar
 from structsvm_papk.files.atomic import check_apart
 

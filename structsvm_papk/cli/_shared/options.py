@@ -6,24 +6,29 @@ Options that belong together are the fields of a dataclass such as `Reading`; a 
 
 import functools
 import inspect
-from dataclasses import dataclass, fields, is_dataclass, replace
+import math
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, get_type_hints
 
 import typer
 
 from structsvm_papk._version import __version__
-from structsvm_papk.cli import console
+from structsvm_papk.cli._shared import console
 from structsvm_papk.data.readers import read_table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS
+from structsvm_papk.errors import InputError
 from structsvm_papk.experiments._cells import Cells, check_folder, claim
 from structsvm_papk.files.atomic import check_writable
 from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.plots import convergence as plots
+from structsvm_papk.rankers.ranker import refuse_deeper_than_all
+from structsvm_papk.surrogates import make_surrogate
 
-_DATA = "Reading the data"
-_PROBLEM = "Problem"
-_STOP = "Stopping"
-_OUTPUT = "Output"
+READING = "Reading the data"
+PROBLEM = "Problem"
+STOPPING = "Stopping"
+OUTPUT = "Output"
 
 DataFile = Annotated[
     Path,
@@ -37,16 +42,18 @@ Threshold = Annotated[
         "--relevance-threshold",
         metavar="LABEL",
         help="Rows with at least this label are relevant; needed for graded labels.",
-        rich_help_panel=_DATA,
+        rich_help_panel=READING,
     ),
 ]
-Label = Annotated[str, typer.Option(metavar="COLUMN", help="Label column.", rich_help_panel=_DATA)]
+Label = Annotated[
+    str, typer.Option(metavar="COLUMN", help="Label column.", rich_help_panel=READING)
+]
 Group = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
         help=f"User column; by default the first of {', '.join(USER_COLUMNS)}.",
-        rich_help_panel=_DATA,
+        rich_help_panel=READING,
     ),
 ]
 Ignore = Annotated[
@@ -55,7 +62,7 @@ Ignore = Annotated[
         metavar="COLUMN",
         help="A column that is no feature; repeat for more. "
         f"{', '.join((*USER_COLUMNS, *ITEM_COLUMNS))} never are.",
-        rich_help_panel=_DATA,
+        rich_help_panel=READING,
     ),
 ]
 FirstIndex = Annotated[
@@ -66,7 +73,7 @@ FirstIndex = Annotated[
         max=1,
         help="From where an svmlight file counts features: 0 or 1; by default as the model does, "
         "and without one from 0 if the file uses index 0.",
-        rich_help_panel=_DATA,
+        rich_help_panel=READING,
     ),
 ]
 Query = Annotated[
@@ -74,7 +81,7 @@ Query = Annotated[
     typer.Option(
         metavar="FILE",
         help="Number of rows of each user, one per line; by default FILE.query if it exists.",
-        rich_help_panel=_DATA,
+        rich_help_panel=READING,
     ),
 ]
 Format = Annotated[
@@ -83,49 +90,69 @@ Format = Annotated[
         "--format",
         metavar="FORMAT",
         help="svmlight, csv, tsv or parquet; by default told from the file name.",
-        rich_help_panel=_DATA,
+        rich_help_panel=READING,
     ),
 ]
 OneList = Annotated[
     bool,
-    typer.Option("--one-list", help="All rows are one ranked list.", rich_help_panel=_DATA),
+    typer.Option("--one-list", help="All rows are one ranked list.", rich_help_panel=READING),
 ]
 Policy = Annotated[
     str,
     typer.Option(
         metavar="POLICY",
-        help="Users without a positive or with fewer than k negatives: exclude or raise.",
-        rich_help_panel=_DATA,
+        help="Users without a positive or with too few negatives: exclude or raise; cap, in fit: "
+        "few negatives count as they are.",
+        rich_help_panel=READING,
     ),
 ]
 K = Annotated[
     int,
-    typer.Option("--k", help="Number of items that a user is shown.", rich_help_panel=_PROBLEM),
+    typer.Option("--k", help="Number of items that a user is shown.", rich_help_panel=PROBLEM),
 ]
 Alpha = Annotated[
     float,
-    typer.Option(help="Regularisation strength: alpha/2 ||w||^2 + risk.", rich_help_panel=_PROBLEM),
+    typer.Option(help="Regularisation strength: alpha/2 ||w||^2 + risk.", rich_help_panel=PROBLEM),
+]
+Depth = Annotated[
+    float | None,
+    typer.Option(
+        metavar="DEPTH",
+        help="Negatives of a user that count: a number of at least k, or a share below 1 (0.9); by "
+        "default k, as in the paper. More keep w = 0 from being the optimum.",
+        rich_help_panel=PROBLEM,
+    ),
+]
+UserWeight = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What users count: equal, or positives (as many as they have).",
+        rich_help_panel=PROBLEM,
+    ),
 ]
 Tol = Annotated[
-    float, typer.Option(help="Relative certified gap to stop at.", rich_help_panel=_STOP)
+    float, typer.Option(help="Relative certified gap to stop at.", rich_help_panel=STOPPING)
 ]
 MaxIter = Annotated[
-    int | None, typer.Option(help="Largest number of iterations.", rich_help_panel=_STOP)
+    int | None, typer.Option(help="Largest number of iterations.", rich_help_panel=STOPPING)
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="Stop a run after this long.", rich_help_panel=_STOP),
+    typer.Option(metavar="SECONDS", help="Stop a run after this long.", rich_help_panel=STOPPING),
 ]
 Threads = Annotated[
     int,
-    typer.Option("--threads", help="Threads for each pass over the data.", rich_help_panel=_STOP),
+    typer.Option(
+        "--threads", help="Threads for each pass over the data.", rich_help_panel=STOPPING
+    ),
 ]
 Json = Annotated[
     bool,
     typer.Option(
         "--json",
         help="Print one JSON object on standard output and nothing else there.",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=OUTPUT,
     ),
 ]
 CheckpointFolder = Annotated[
@@ -134,7 +161,7 @@ CheckpointFolder = Annotated[
         "--checkpoint",
         metavar="DIR",
         help="Keep what is done in this folder; the same command goes on from there.",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=OUTPUT,
     ),
 ]
 CheckpointInterval = Annotated[
@@ -143,7 +170,7 @@ CheckpointInterval = Annotated[
         "--checkpoint-interval",
         metavar="SECONDS",
         help="How often the state of a solver is written.",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=OUTPUT,
     ),
 ]
 Plot = Annotated[
@@ -151,7 +178,7 @@ Plot = Annotated[
     typer.Option(
         metavar="FILE",
         help="Save the convergence plot here (.png, .svg or .pdf); needs the extra 'plot'.",
-        rich_help_panel=_OUTPUT,
+        rich_help_panel=OUTPUT,
     ),
 ]
 
@@ -161,6 +188,13 @@ def check_outputs(*paths):
     for path in paths:
         if path is not None:
             check_writable(path)
+
+
+def check_plot(path):
+    """Refuse a plot that cannot be drawn or written, before any work starts."""
+    if path is not None:
+        plots.check_plot(path)
+        check_writable(path)
 
 
 def cells(folder, experiment):
@@ -175,6 +209,43 @@ def say_columns(table):
     console.note(table.columns_used)
     for remark in getattr(table, "remarks", ()):
         console.note(remark, style="yellow")
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """What counts in training, and how much: negatives and users."""
+
+    depth: Depth = None
+    user_weight: UserWeight = "equal"
+
+    def __post_init__(self):
+        if self.depth is not None and not 0 < self.depth < math.inf:
+            raise InputError(f"--depth {self.depth:g} must be positive and finite")
+        if self.user_weight not in ("equal", "positives"):
+            raise InputError(f"--user-weight {self.user_weight!r} must be equal or positives")
+
+    def surrogate(self, name, k):
+        """The surrogate called `name` at this depth."""
+        return make_surrogate(name, k, self.depth)
+
+    def lists(self, lists, surrogate):
+        """The lists with the weights of their users, where the surrogate's depth suits them."""
+        refuse_deeper_than_all(surrogate, lists)
+        return lists if self.user_weight == "equal" else lists.weighted(self.user_weight)
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When a solver stops, and with how many threads it works."""
+
+    tol: Tol = 1e-6
+    max_iter: MaxIter = None
+    time_limit: TimeLimit = None
+    threads: Threads = 1
+
+    def limits(self):
+        """The settings of a solver."""
+        return {"tol": self.tol, "max_iter": self.max_iter, "time_limit": self.time_limit}
 
 
 @dataclass(frozen=True)
@@ -273,7 +344,6 @@ def grouped(command):
 
 def _parameters(group):
     kind, hints = inspect.Parameter.KEYWORD_ONLY, get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
-        for field in fields(group)
-    ]
+    for field in fields(group):
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        yield inspect.Parameter(field.name, kind, default=default, annotation=hints[field.name])

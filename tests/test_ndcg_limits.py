@@ -5,10 +5,12 @@ import pytest
 
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import discounts, ndcg_theory
-from structsvm_papk.metrics.ndcg_theory import NoLimitWarning, RelevanceLaw, finite_n, limit
+from structsvm_papk.experiments import ndcg_limits
+from structsvm_papk.experiments.ndcg_limits import RelevanceLaw, finite_n, limit
+from structsvm_papk.metrics import discounts
+from structsvm_papk.metrics.discounts import NoLimitWarning
 
-BINARY = ndcg_theory.binary(lambda s: 0.1 + 0.5 * s)
+BINARY = ndcg_limits.binary(lambda s: 0.1 + 0.5 * s)
 GRADED = RelevanceLaw((3.0, 1.0), (lambda s: 0.05 + 0.3 * s**2, lambda s: 0.25 + 0 * s))
 
 
@@ -81,8 +83,8 @@ def test_no_limit_is_said(discount, cutoff):
     assert found.theorem == "T6"
 
 
-CERTAIN = ndcg_theory.binary(lambda s: np.clip(4 * s - 2, 0, 1))
-HOPELESS = ndcg_theory.binary(lambda s: np.clip(2 - 4 * s, 0, 1))
+CERTAIN = ndcg_limits.binary(lambda s: np.clip(4 * s - 2, 0, 1))
+HOPELESS = ndcg_limits.binary(lambda s: np.clip(2 - 4 * s, 0, 1))
 MIDDLE = RelevanceLaw(
     (3.0, 1.0), (lambda s: np.clip(0.6 - s, 0, 1), lambda s: np.clip(5 * s - 3.5, 0, 1))
 )
@@ -91,7 +93,7 @@ MIDDLE = RelevanceLaw(
 @pytest.mark.parametrize(("law", "value"), [(CERTAIN, 1.0), (HOPELESS, 0.0), (MIDDLE, 1 / 3)])
 @pytest.mark.parametrize(("discount", "cutoff"), [("log", 5), ("exp", None), ("r^-2", None)])
 def test_certain_relevance_at_the_top_has_a_limit(law, value, discount, cutoff):
-    assert limit(law, discount, cutoff) == ndcg_theory.Limit(pytest.approx(value), "certain")
+    assert limit(law, discount, cutoff) == ndcg_limits.Limit(pytest.approx(value), "certain")
     name = "ndcg" if cutoff is None else f"ndcg@{cutoff}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoLimitWarning)
@@ -109,21 +111,21 @@ def test_certain_relevance_at_the_top_has_a_limit(law, value, discount, cutoff):
 
 def test_empty_levels_do_not_count():
     law = RelevanceLaw((2.0, 1.0), (lambda s: 0 * s, lambda s: 0.2 + 0.8 * s))
-    alone = ndcg_theory.binary(law.probabilities[1])
+    alone = ndcg_limits.binary(law.probabilities[1])
     for how in (("zipf", None), ("log", "sublinear"), ("r^-0.5", None), ("log", 0.3), ("exp", 3)):
         assert limit(law, *how).value == pytest.approx(limit(alone, *how).value)
     assert limit(law, "log", "sublinear").value == 1.0
 
 
 def test_a_law_that_jumps_at_the_top_is_refused():
-    jump = ndcg_theory.binary(lambda s: np.where(np.asarray(s) < 1, 0.3, 0.9))
+    jump = ndcg_limits.binary(lambda s: np.where(np.asarray(s) < 1, 0.3, 0.9))
     for how in (("zipf", None), ("log", "sublinear"), ("log", 5)):
         with pytest.raises(InputError, match=r"jumps at s = 1: 0.9 there, 0.3 just below"):
             limit(jump, *how)
     assert limit(jump, "log", 0.5).value == pytest.approx(
         0.5
     )  # one point is nothing to an integral
-    steep = ndcg_theory.binary(lambda s: 1 - 0.5 * (1 - s) ** 0.01)
+    steep = ndcg_limits.binary(lambda s: 1 - 0.5 * (1 - s) ** 0.01)
     assert limit(steep, "zipf").value == 1.0
 
 
@@ -137,7 +139,7 @@ def test_sums_told_apart():
         "r^-1.01",
         "exp",
     ):
-        assert ndcg_theory.sum_is_bounded(bounded)
+        assert discounts.sum_is_bounded(bounded)
     for unbounded in (
         lambda r: 1 / (5 + r),
         lambda r: 1 / (r * np.log2(1 + r)),
@@ -148,7 +150,7 @@ def test_sums_told_apart():
         "zipf",
         discounts.Power(0.0),
     ):
-        assert not ndcg_theory.sum_is_bounded(unbounded)
+        assert not discounts.sum_is_bounded(unbounded)
 
 
 def test_evaluation_warns_of_a_discount_that_never_converges():
@@ -178,11 +180,11 @@ def test_bad_laws_and_sizes():
     with pytest.raises(InputError, match="one probability"):
         RelevanceLaw((1.0,), ())
     with pytest.raises(InputError, match=r"Pr\[Y = 1 \| s\] is 3 at s = 0: not a probability"):
-        ndcg_theory.binary(lambda s: 3 + 0 * s)
+        ndcg_limits.binary(lambda s: 3 + 0 * s)
     with pytest.raises(InputError, match=r"Pr\[Y > 0 \| s\] is 1.2"):
         RelevanceLaw((2.0, 1.0), (lambda s: 0.6, lambda s: 0.6))
     with pytest.raises(InputError, match="no item is relevant"):
-        ndcg_theory.binary(lambda s: 0 * s)
+        ndcg_limits.binary(lambda s: 0 * s)
     with pytest.raises(InputError, match="n >= 2"):
         finite_n(BINARY, 1)
     with pytest.raises(InputError, match="not an array"):

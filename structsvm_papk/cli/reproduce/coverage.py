@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
+import numpy as np
 import typer
-from rich.progress import Progress
 
-from structsvm_papk.cli import console, options
+from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.experiments import coverage as study
 
 
 def register(app):
@@ -31,11 +32,7 @@ def coverage(
     as_json: options.Json = False,
 ):
     """Coverage and width of every interval on laws whose risk is known; minutes at 1,000 draws."""
-    from structsvm_papk.experiments import coverage as study
-
-    screen = console.notes()
-    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("drawing", total=None)
+    with progress.bar("drawing") as update:
         rows = study.coverage(
             draws,
             sizes or study.SIZES,
@@ -43,12 +40,41 @@ def coverage(
             rho,
             directions,
             seed,
-            progress=lambda row: bar.update(task, description=f"{row.law}, {row.method}"),
+            progress=lambda row: update(description=f"{row.law}, {row.method}"),
             cells=options.cells(checkpoint, "coverage"),
         )
     if as_json:
         console.print_json({"rows": [row.as_dict() for row in rows]})
     else:
-        study.print_coverage(rows)
+        _print(rows)
     if any(row.violated for row in rows):
         raise typer.Exit(1)
+
+
+def _print(rows):
+    lines = []
+    for row in rows:
+        covered = f"{row.covered:.3f}"
+        sizes = (str(n) for n in (row.n_pos, row.n_neg, row.k, row.n_draws))
+        lines.append(
+            (
+                row.method,
+                row.law,
+                *sizes,
+                "-" if np.isnan(row.risk) else f"{row.risk:.3f}",
+                f"[red]{covered}[/red]" if row.violated else covered,
+                f"{row.half_width:.3f}",
+                "-" if np.isnan(row.ratio) else f"{row.ratio:.1f}",
+                f"{row.vacuous:.2f}",
+                "yes" if row.guaranteed else "no",
+            )
+        )
+    columns = ("method", "law", ">n_pos", ">n_neg", ">k", ">draws", ">R", ">covered")
+    columns = (*columns, ">half-width", ">ratio", ">vacuous", "guaranteed")
+    console.print_table(f"Coverage at level {rows[0].nominal:g}", columns, lines)
+    broken = [f"{row.method} ({row.law}, n_neg = {row.n_neg})" for row in rows if row.violated]
+    print(
+        f"Violated guarantees: {'; '.join(broken)}"
+        if broken
+        else "No guaranteed bound failed more often than its level."
+    )

@@ -5,11 +5,10 @@ import math
 import sys
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from structsvm_papk.cli.recording import add_record
+from structsvm_papk.cli._shared.recording import add_record
 from structsvm_papk.solvers.result import Status
 
 
@@ -45,8 +44,35 @@ def _plain(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def print_table(table):
-    """Print a table on standard output, never narrower than what it holds."""
+def print_table(title, columns, rows):
+    """Print a table on standard output, never narrower than what it holds.
+
+    Parameters
+    ----------
+    title : str
+    columns : sequence of str
+        Names; those of right-aligned columns begin with ``>``, as in format strings.
+    rows : iterable of sequence of str
+        Cells, which may hold markup; None is a line between rows.
+    """
+    _print(table_of(title, columns, rows))
+
+
+def table_of(title, columns, rows, **style):
+    """The table that `print_table` prints."""
+    table = Table(title=title, title_justify="left", **style)
+    for name in columns:
+        justify = "right" if name.startswith(">") else "left"
+        table.add_column(name.removeprefix(">"), justify=justify, no_wrap=True)
+    for row in rows:
+        if row is None:
+            table.add_section()
+        else:
+            table.add_row(*row)
+    return table
+
+
+def _print(table):
     console = Console(highlight=False)
     console.width = max(console.width, _needed_width(console, table))
     console.print(table)
@@ -61,7 +87,7 @@ def print_runs(runs, title):
     table, console = table_of_runs(runs, title), Console()
     if console.is_terminal and _needed_width(console, table) > console.width:
         table = table_of_runs(runs, title, compact=True)
-    print_table(table)
+    _print(table)
 
 
 def table_of_runs(runs, title, compact=False):
@@ -70,27 +96,20 @@ def table_of_runs(runs, title, compact=False):
     The compact form fits 80 columns: fewer digits, no status.
     """
     places = [place for place in ("train", "test") if place in runs[0].pap_at_k]
-    table = Table(
-        title=title,
-        title_justify="left",
-        header_style="bold",
-        box=None if compact else box.HEAVY_HEAD,
-        padding=(0, 1, 0, 0) if compact else (0, 1),
-    )
-    names = ["objective", "lower bound", "gap", "passes", "seconds"]
-    names += [f"pAp@{runs[0].k} {place}" for place in places]
     if compact:
-        names = ["objective", "bound", "gap", "passes", "s", *places]
-    for name in ("surrogate", "solver"):
-        table.add_column(name, no_wrap=True)
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
-    if not compact:
-        table.add_column("status", no_wrap=True)
-    for position, run in enumerate(runs):
-        last = position + 1 == len(runs) or runs[position + 1].surrogate != run.surrogate
-        table.add_row(*_row(run, places, compact), end_section=last and not compact)
-    return table
+        numbers, end = ["objective", "bound", "gap", "passes", "s", *places], []
+        style = {"box": None, "padding": (0, 1, 0, 0)}
+    else:
+        numbers = ["objective", "lower bound", "gap", "passes", "seconds"]
+        numbers += [f"pAp@{runs[0].k} {place}" for place in places]
+        end, style = ["status"], {}
+    rows = []
+    for before, run in zip([None, *runs], runs, strict=False):
+        if before and before.surrogate != run.surrogate and not compact:
+            rows.append(None)
+        rows.append(_row(run, places, compact))
+    columns = ["surrogate", "solver", *(f">{name}" for name in numbers), *end]
+    return table_of(title, columns, rows, **style)
 
 
 def _row(run, places, compact):

@@ -1,16 +1,14 @@
 """``reproduce distinguishability``: from how few users a metric tells two close rankers apart."""
 
-import io
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from structsvm_papk.cli import console, options
+from structsvm_papk.cli._shared import console, options
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.plots.convergence import check_plot
+from structsvm_papk.experiments import distinguishability as study
+from structsvm_papk.plots.convergence import save_figure
 
 
 def register(app):
@@ -49,13 +47,9 @@ def distinguish(
     Consistent distinguishability, Def. 3 of Wang et al. (2013), for NDCG with several discounts
     and for pAp@k, precision@k, AUC and AP.
     """
-    from structsvm_papk.experiments import distinguishability
-
     _check(replicates, items, positive_rate)
-    options.check_outputs(plot)
-    if plot is not None:
-        check_plot(plot)
-    found = distinguishability.run(
+    options.check_plot(plot)
+    result = study.run(
         by,
         n_replicates=replicates,
         largest=largest,
@@ -67,14 +61,11 @@ def distinguish(
         cells=options.cells(checkpoint, "distinguishability"),
     )
     if plot is not None:
-        picture = io.BytesIO()
-        figure = distinguishability.plot(found).figure
-        figure.savefig(picture, format=plot.suffix[1:].lower(), bbox_inches="tight", dpi=130)
-        write_atomically(plot, picture.getvalue())
+        save_figure(study.plot(result).figure, plot)
     if as_json:
-        console.print_json(found.as_dict())
+        console.print_json(result.as_dict())
     else:
-        console.print_table(_table(found))
+        _print(result)
 
 
 def _check(replicates, items, positive_rate):
@@ -86,20 +77,17 @@ def _check(replicates, items, positive_rate):
         raise InputError(f"--positive-rate {positive_rate:g} must lie between 0 and 1")
 
 
-def _table(found):
+def _print(result):
     """Metrics that need the fewest first."""
-    shown = sorted({0, *(round(part * (found.sizes.size - 2)) for part in (0.25, 0.5, 0.75, 1))})
-    table = Table(
-        title=f"Better ranker ahead from N {found.by} on ({found.description}, "
-        f"{found.n_replicates} replicates)",
-        title_justify="left",
-    )
-    table.add_column("metric")
-    table.add_column("N for 95%", justify="right")
-    for i in shown:
-        table.add_column(f"N = {found.sizes[i]}", justify="right")
-    needed = found.needed()
+    last = result.sizes.size - 2
+    shown = sorted({0, *(round(part * last) for part in (0.25, 0.5, 0.75, 1))})
+    needed, rows = result.needed(), []
     for name in sorted(needed, key=lambda name: (needed[name] or float("inf"), name)):
-        shares = (f"{found.share[name][i]:.2f}" for i in shown)
-        table.add_row(name, str(needed[name] or "-"), *shares)
-    return table
+        shares = (f"{result.share[name][i]:.2f}" for i in shown)
+        rows.append((name, str(needed[name] or "-"), *shares))
+    title = (
+        f"Better ranker ahead from N {result.by} on ({result.description}, {result.n_replicates} "
+        "replicates)"
+    )
+    sizes = (f">N = {result.sizes[i]}" for i in shown)
+    console.print_table(title, ("metric", ">N for 95%", *sizes), rows)

@@ -16,12 +16,6 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import discounts
 
 _ROUNDING = 1e-9  # of a probability
-_FIRST_RANKS = 1000  # ranks at which a discount is looked at one by one
-
-
-class NoLimitWarning(UserWarning):
-    """The discounts sum to a finite number: NDCG has no limit, unless relevance at the top is
-    certain (T6)."""
 
 
 @dataclass(frozen=True)
@@ -156,14 +150,6 @@ def limit(law, discount="log", cutoff=None):
     return Limit(value, "T9" if is_binary else "T13")
 
 
-NO_LIMIT = (
-    "the discounts sum to a finite number (they fall too fast, or k is fixed): as lists grow NDCG "
-    "has no limit, and no two scorers are consistently told apart, unless the relevance of the "
-    "items at the very top is certain (T6); use a slower discount or a cut-off that grows with "
-    "the list"
-)
-
-
 def _limit_of_bounded_sum(law):
     """T6, or the constant that NDCG tends to where relevance is certain at s = 1."""
     at_top = [
@@ -173,7 +159,7 @@ def _limit_of_bounded_sum(law):
     certain = np.flatnonzero(chances > 1.0 - _ROUNDING)
     if certain.size:
         return Limit(float([*law.levels, 0.0][certain[0]] / law.best_level()), "certain")
-    warnings.warn(NO_LIMIT, NoLimitWarning, stacklevel=3)
+    warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=3)
     return Limit(float("nan"), "T6")
 
 
@@ -239,68 +225,16 @@ def _check_cutoff(cutoff):
 
 
 def _sum_is_bounded(discount):
-    """`sum_is_bounded` of a discount that does not increase; refuse others."""
+    """`discounts.sum_is_bounded` of a discount that does not increase; refuse others."""
     weight = discounts.resolve(discount)
     if not callable(weight):
         discounts.values(weight, len(weight))
-    elif not _never_increases(weight):
+    elif not discounts.never_increases(weight):
         raise InputError(
             "limits are known for discounts that never increase, finite and at least 0 at every "
             "rank; this one is not"
         )
-    return sum_is_bounded(weight)
-
-
-def sum_is_bounded(discount):
-    """Whether sum_r D(r) is known to be finite, for a D that never increases.
-
-    An array ends, so its sum does; r^-b has a finite sum for b > 1. For other functions Cauchy's
-    condensation, ``t_j = 2^j D(2^j)``, and Raabe's test, ``j (t_j/t_{j+1} - 1)``: for
-    ``D(r) = 1/(r^a log^p r)`` that is nearly ``p + j (2^(a-1) - 1)``, a line in j whose slope and
-    height tell a and p. The sum is finite for a > 1, and for a = 1 and p > 1. A function that
-    cannot be evaluated at 2^501, or that increases somewhere, is taken for unbounded.
-    """
-    weight = discounts.resolve(discount)
-    if not callable(weight):
-        return True
-    if isinstance(weight, discounts.Power):
-        return weight.b > 1
-    if not _never_increases(weight):
-        return False
-    j = np.array([250.0, 251.0, 500.0, 501.0])
-    values = _values_at(weight, 2.0**j)
-    if values is None or not np.isfinite(values).all():
-        return False
-    if values[-1] == 0:
-        return True
-    terms = 2.0**j * values
-    early, late = j[::2] * (terms[::2] / terms[1::2] - 1)
-    slope = (late - early) / (j[2] - j[0])
-    height = early - slope * j[0]
-    return bool(slope > _FLAT or (slope > -_FLAT and height > 1 + 1e-3))
-
-
-_FLAT = 1e-5  # slope of Raabe's test below which a counts as 1
-
-
-def _never_increases(weight):
-    """Whether D is finite, at least 0 and never increases, at ranks 1 to 1000 and 2^10 to 2^60."""
-    powers = 2.0 ** np.arange(10, 61)
-    far = np.unique(np.concatenate([powers - 1, powers, powers + 1]))
-    values = _values_at(weight, np.concatenate([np.arange(1.0, _FIRST_RANKS + 1), far]))
-    if values is None or not (np.isfinite(values) & (values >= 0)).all():
-        return False
-    return bool((np.diff(values) <= 1e-12 * values[:-1]).all())
-
-
-def _values_at(weight, ranks):
-    """D at the ranks; None where a user's function cannot say, as a table that ends."""
-    try:
-        with np.errstate(all="ignore"):
-            values = np.asarray(weight(ranks), dtype=float)
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        return None
-    return values if values.shape == ranks.shape else None
+    return discounts.sum_is_bounded(weight)
 
 
 def finite_n(law, n, discount="log", k=None):

@@ -1,8 +1,30 @@
-"""Two live lines while a solver works; silent where standard error is no terminal."""
+"""What moves on standard error while a command works; silent where that is no terminal."""
 
 from contextlib import contextmanager
+from functools import partial
 
-from structsvm_papk.cli import console
+from rich.progress import Progress
+
+from structsvm_papk.cli._shared import console
+
+
+@contextmanager
+def bar(description, total=None):
+    """Yield ``update(advance=.., completed=.., total=.., description=..)`` of a progress bar."""
+    screen = console.notes()
+    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as shown:
+        yield partial(shown.update, shown.add_task(description, total=total))
+
+
+@contextmanager
+def line(title):
+    """Yield ``say(text)``, which shows one live line."""
+    screen = console.notes()
+    if not screen.is_terminal:
+        yield lambda text: None
+        return
+    with screen.status(title) as status:
+        yield status.update
 
 
 @contextmanager

@@ -1,0 +1,129 @@
+"""``margins``: which margin conditions hold, and which can hold."""
+
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from structsvm_papk import margins as theory
+from structsvm_papk.cli._shared import console, options
+from structsvm_papk.cli._shared.scores import Scorer
+from structsvm_papk.errors import InputError
+from structsvm_papk.margins.existence import find_in_data
+
+
+def register(app):
+    """Add the command."""
+    app.command()(options.grouped(margins))
+
+
+def margins(
+    data: options.DataFile,
+    k: options.K,
+    scorer: Scorer,
+    reading: options.Reading,
+    delta: Annotated[float, typer.Option(help="Margin to check the scores for.")] = 1.0,
+    condition: Annotated[
+        list[str] | None,
+        typer.Option(help="weak, beta, moderate or strong; repeat for more. By default all."),
+    ] = None,
+    search: Annotated[
+        bool, typer.Option(help="Look for linear scorers that realise the conditions.")
+    ] = True,
+    per_user: Annotated[
+        bool, typer.Option("--per-user", help="Also look for each user's own scorer.")
+    ] = False,
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="For each question; then 'undecided'.")
+    ] = 60.0,
+    policy: options.Policy = "raise",
+    as_json: options.Json = False,
+):
+    """Which margin conditions hold for given scores, and which can any linear scorer realise?"""
+    conditions = _conditions(condition)
+    model = scorer.load()
+    table = reading.table(data, model)
+    lists = reading.lists(table)
+    scores = scorer.of(table, model)
+    lists = lists.usable(k, policy)
+    options.say_columns(table)
+    answers = {"k": k, "delta": delta, "n_users": lists.n_users}
+    if scores is not None:
+        answers["scores"] = _check(lists, scores[lists.rows], k, delta)
+    if search:
+        answers["shared"] = {c: find_in_data(lists, k, c, time_limit).as_dict() for c in conditions}
+    if search and per_user:
+        answers["per_user"] = {c: _count_users(lists, k, c, time_limit) for c in conditions}
+    if as_json:
+        console.print_json(answers)
+    else:
+        _print(answers, conditions)
+
+
+def _conditions(names):
+    names = list(names or theory.CONDITIONS)
+    for name in names:
+        if name not in theory.CONDITIONS:
+            raise InputError(f"condition {name!r} is not one of {', '.join(theory.CONDITIONS)}")
+    return names
+
+
+def _check(lists, scores, k, delta):
+    """Which conditions hold for given scores, of all users and of each."""
+    if not np.isfinite(scores).all():
+        raise InputError("a score is infinite: margins need finite ones")
+    groups = lists.users[lists.user_of_position]
+    users, joint = theory.check_users(scores, lists.labels.astype(int), groups, k, delta)
+    by_name = {str(name): report.as_dict() for name, report in users.items()}
+    return {"joint": joint.as_dict(), "users": by_name}
+
+
+def _count_users(lists, k, condition, time_limit):
+    counts = {"yes": 0, "no": 0, "undecided": 0}
+    every = np.arange(lists.n_users)
+    for u in every:
+        alone = lists.subset(every == u)
+        counts[find_in_data(alone, k, condition, time_limit).answer] += 1
+    return counts
+
+
+def _print(answers, conditions):
+    columns = ["condition"]
+    if "scores" in answers:
+        columns += [f">users with margin {answers['delta']:g}", ">all users", ">largest margin"]
+    if "shared" in answers:
+        columns += [">some linear w", ">margin", ">at most", ">norm", ">certificate", ">seconds"]
+    if "per_user" in answers:
+        columns.append(">users with their own w: yes / no / undecided")
+    parts = {"scores": _score_cells, "shared": _search_cells, "per_user": _user_cells}
+    rows = [
+        [c, *(cell for name in parts if name in answers for cell in parts[name](answers[name], c))]
+        for c in conditions
+    ]
+    title = f"Margin conditions, k = {answers['k']}, {answers['n_users']} users"
+    console.print_table(title, columns, rows)
+    for answer in answers.get("shared", {}).values():
+        if answer["note"]:
+            console.note(f"{answer['condition']}: {answer['note']}", style="yellow")
+
+
+def _score_cells(scores, condition):
+    users, joint = scores["users"], scores["joint"]
+    largest = joint[f"delta_{condition}"]
+    return [
+        f"{sum(report[condition] for report in users.values())} of {len(users)}",
+        "yes" if joint[condition] else "no",
+        f"{largest:.6g}" if np.isfinite(largest) else "none",
+    ]
+
+
+def _search_cells(shared, condition):
+    answer = shared[condition]
+    proof = "exact" if answer["exact"] else "numerical" if answer["answer"] == "no" else "-"
+    margin = f"{answer['margin']:.6g}" if answer["answer"] == "yes" else "-"
+    bound = f"{answer['margin_bound']:.6g}" if np.isfinite(answer["margin_bound"]) else "-"
+    return [answer["answer"], margin, bound, answer["norm"], proof, f"{answer['seconds']:.1f}"]
+
+
+def _user_cells(counts, condition):
+    return [" / ".join(str(counts[condition][answer]) for answer in ("yes", "no", "undecided"))]

@@ -1,0 +1,121 @@
+"""``verify``: which of the published claims hold."""
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from structsvm_papk import propositions
+from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.pages import check_templates
+from structsvm_papk.propositions.optimising import regimes
+from structsvm_papk.propositions.running import ALL_IDS
+
+
+def register(app):
+    """Add the command."""
+    app.command()(verify)
+
+
+def verify(
+    check: Annotated[
+        list[str] | None, typer.Option("--check", metavar="ID", help="Only this one; repeat.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    effort: Annotated[
+        str, typer.Option(help="quick (seconds), normal (a minute or two) or thorough.")
+    ] = "normal",
+    jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core.")] = 0,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write a self-contained HTML page here."),
+    ] = None,
+    as_json: options.Json = False,
+):
+    """Search the published claims for counterexamples and print which ones hold."""
+    options.check_outputs(report)
+    if report is not None:
+        check_templates()
+    if jobs < 0:
+        raise InputError(f"jobs = {jobs}: a number of processes, or 0 for one each core")
+    ids = list(check or ALL_IDS)
+    start = time.perf_counter()
+    with progress.bar("searching", total=len(ids)) as update:
+        checks = propositions.verify(
+            ids, seed, effort, jobs or os.cpu_count() or 1,
+            lambda c: update(advance=1, description=f"{c.id} {c.verdict}"),
+        )  # fmt: skip
+    parts = [] if check else regimes(seed)
+    if report is not None:
+        from structsvm_papk.propositions.report import render
+
+        write_atomically(report, render(checks, seed, effort, parts).encode())
+        console.note(f"report written to {report}")
+    if as_json:
+        console.print_json(
+            {"seed": seed, "effort": effort, "checks": [c.as_dict() for c in checks]}
+        )
+    else:
+        _print_verdicts(checks)
+        _print_counterexamples([c for c in checks if c.counterexample is not None])
+        _print_regimes(regimes)
+        console.note(f"{len(checks)} checks in {time.perf_counter() - start:.0f} s")
+    failed = [c.id for c in checks if not c.control_works]
+    if failed:
+        console.note(f"controls that did not work: {', '.join(failed)}", style="red")
+        raise typer.Exit(1)
+
+
+def _print_verdicts(checks):
+    rows = []
+    for c in checks:
+        holds = c.verdict == "holds"
+        verdict = "[green]holds[/green]" if holds else "[red]counterexample[/red]"
+        control = f"{c.control}: {c.control_verdict}"
+        control = control if c.control_works else f"[red]{control}[/red]"
+        rows.append((c.id, c.formula, verdict, f"{c.instances:,}", f"{c.worst:.1e}", control))
+    columns = ("check", "claim", "verdict", ">instances", ">worst", "control")
+    console.print_table("Which claims hold", columns, rows)
+
+
+def _print_counterexamples(checks):
+    rows = []
+    for c in checks:
+        example = c.counterexample
+        sides = [
+            "; ".join(_numbers(one[side]) for one in example["lists"])
+            for side in ("positives", "negatives")
+        ]
+        values = ", ".join(f"{k} = {_numbers(v)}" for k, v in example["values"].items())
+        rows.append((c.id, str(example["k"]), *sides, values))
+    if rows:
+        columns = ("check", "k", "positives", "negatives", "values")
+        console.print_table("Counterexamples", columns, rows)
+
+
+def _print_regimes(regimes):
+    """Print where consistency ends: conditions some w realises, and risks at certified optima."""
+    if not regimes:
+        return
+    columns = [">shift"]
+    columns += [f">{name}: some w" for name in regimes[0]["conditions"]]
+    columns += [f">risk, optimum of {name}" for name in regimes[0]["risk"]]
+    rows = [
+        (
+            f"{row['shift']:g}",
+            *row["conditions"].values(),
+            *(f"{value:.4g}" for value in row["risk"].values()),
+        )
+        for row in regimes
+    ]
+    console.print_table("Negatives moved up along the truth", columns, rows)
+
+
+def _numbers(values):
+    if isinstance(values, list):
+        return "(" + ", ".join(f"{v:.4g}" for v in values) + ")"
+    return f"{values:.4g}"
