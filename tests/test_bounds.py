@@ -178,16 +178,16 @@ def test_shift_step_by_step(n_pos, n_neg, k, ties):
     p, q, scores, labels = draw(n_pos, n_neg, n_pos, ties)
     found = bounds.held_out(scores, labels, k, 0.1)
     assert (found.lower, found.upper) == pytest.approx(shift(p, q, k, 0.1), abs=1e-9)
-    assert found.risk == pytest.approx(top_risk(p, q, min(n_pos, k), k))
-    assert found.lower <= found.risk <= found.upper
+    assert found.value == pytest.approx(top_risk(p, q, min(n_pos, k), k))
+    assert found.lower <= found.value <= found.upper
 
 
 def test_dkw_formula_and_width():
     _, _, scores, labels = draw(4000, 9000, 0)
     found = bounds.held_out(scores, labels, 3000, 0.05, "dkw")
     half = 4000 / 3000 * sqrt(log(80) / 8000) + 3 * sqrt(log(80) / 18000)
-    assert found.upper - found.risk == pytest.approx(half)
-    assert found.lower == pytest.approx(max(0, found.risk - half))
+    assert found.upper - found.value == pytest.approx(half)
+    assert found.lower == pytest.approx(max(0, found.value - half))
 
 
 def test_asymptotic_is_labelled_and_close_to_the_spread_of_repeated_draws():
@@ -196,14 +196,14 @@ def test_asymptotic_is_labelled_and_close_to_the_spread_of_repeated_draws():
         _, _, scores, labels = draw(200, 800, seed)
         found = bounds.held_out(scores, labels, 80, 0.05, "asymptotic")
         assert not found.guaranteed and "approximate" in found.note
-        risks.append(found.risk)
+        risks.append(found.value)
         widths.append(found.upper - found.lower)
     assert np.mean(widths) / 2 / 1.96 == pytest.approx(np.std(risks), rel=0.2)
 
 
 def test_asymptotic_at_zero_risk_says_nothing():
     found = bounds.held_out([3.0, 2, 1, 0], [1, 1, 0, 0], 2, method="asymptotic")
-    assert found.risk == 0 and found.vacuous
+    assert found.value == 0 and found.vacuous
 
 
 @pytest.mark.parametrize("method", ["shift", "dkw"])
@@ -306,7 +306,7 @@ def test_how_many_users_put_the_mean_within_a_tenth():
 
     def farthest(n):
         means = (bounds.many_users([m] * n) for m in np.linspace(0.4, 0.6, 201))
-        return max(max(f.upper - f.risk, f.risk - f.lower) for f in means)
+        return max(max(f.upper - f.value, f.value - f.lower) for f in means)
 
     assert bounds.required_users(0.1) == 181
     assert bounds.required_users(0.1, method="hoeffding") == 185

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from structsvm_papk import bounds, metrics
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics._resampling import sign_flip_p_value
+from structsvm_papk.metrics._sign_flips import sign_flip_p_value
 
 
 def two_scorers(n_users=80, n=30, seed=0, shift=0.8):
@@ -189,6 +189,46 @@ def test_few_users_have_no_bootstrap_interval(n_users):
     for call in calls:
         with pytest.raises(InputError, match=f"at least 10 users, here there are {n_users}"):
             call()
+
+
+@pytest.mark.parametrize("mean", ["positives", "pairs"])
+def test_a_mean_in_which_no_user_counts_has_no_interval_and_no_test(mean):
+    labels = [0, 1, 1] if mean == "pairs" else [0, 0, 0]
+    one, two = (
+        metrics.evaluate("rr", scores, labels, [0, 1, 1], mean=mean, no_positives="zero")
+        for scores in ([1.0, 2, 3], [2.0, 1, 3])
+    )
+    assert np.isnan(one.mean("rr"))
+    for call in (
+        lambda: metrics.compare(one, two),
+        lambda: metrics.interval(one, "rr"),
+        lambda: metrics.interval(one, "rr", method="kl"),
+    ):
+        with pytest.raises(InputError, match=f"mean='{mean}' each of the .* users .* weight 0"):
+            call()
+
+
+@pytest.mark.parametrize("n_counted", [1, 9, 10])
+def test_users_of_weight_zero_are_not_resampled(n_counted):
+    """Only some users have negatives: a resample of all users may hold none of these."""
+    rng = np.random.default_rng(0)
+    groups, labels = np.repeat(np.arange(14), 5), np.ones(70, dtype=int)
+    labels[: 5 * n_counted : 5] = 0
+    one, two = (
+        metrics.evaluate("ap", rng.normal(size=70), labels, groups, mean="pairs") for _ in range(2)
+    )
+    (compared,) = metrics.compare(one, two, n_resamples=199)
+    assert compared.n_users == 14
+    counted = np.arange(14) < n_counted
+    assert compared.difference == pytest.approx((one["ap"] - two["ap"])[counted].mean())
+    if n_counted >= 10:
+        assert compared.lower < compared.difference < compared.upper
+        found = metrics.interval(one.take(counted), "ap")
+        assert metrics.interval(one, "ap").lower == found.lower < found.upper
+        return
+    assert np.isnan([compared.lower, compared.upper]).all()
+    with pytest.raises(InputError, match=f"at least 10 users, here there are {n_counted}"):
+        metrics.interval(one, "ap")
 
 
 def naive_delong(labels, *scorers):

@@ -205,6 +205,13 @@ def test_verify_refuses(run, tmp_path):
     assert isinstance(run(*QUICK, "--report", missing).exception, InputError)
 
 
+def test_a_report_without_jinja2_is_refused_before_the_search(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("structsvm_papk.files.pages.find_spec", lambda name: None)
+    monkeypatch.setattr("structsvm_papk.propositions.verify", lambda *args: pytest.fail("searched"))
+    error = run(*QUICK, "--report", tmp_path / "out.html").exception
+    assert isinstance(error, InputError) and "pip install 'structsvm-papk[report]'" in str(error)
+
+
 class _Tags(HTMLParser):
     def __init__(self):
         super().__init__()

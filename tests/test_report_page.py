@@ -11,6 +11,7 @@ from structsvm_papk.cli import main
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots import page as report_page
 
+pytest.importorskip("jinja2")
 pytest.importorskip("plotly")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

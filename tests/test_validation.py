@@ -123,7 +123,7 @@ SCORE_DOORS = {
     "evaluate": lambda s, y: metrics.per_user("auc", s, y)[0],
     "delong": lambda s, y: metrics.delong(y, s).value,
     "curve": lambda s, y: curves.curve(s, y).auroc(),
-    "held_out": lambda s, y: 1 - bounds.held_out(s, y, 2).risk,
+    "held_out": lambda s, y: 1 - bounds.held_out(s, y, 2).value,
     "margins": lambda s, y: float(margins.check_scores(s, y, 2).weak),
     "hook": lambda s, y: hooks.xgboost_eval_metric("auc")(np.asarray(y), s),
 }

@@ -1,16 +1,21 @@
 """Uniform bounds: all scorers of a class at once (training data)."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import special, stats
+import scipy  # its parts load when they are first used: half of the import time
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
 from structsvm_papk.bounds.checks import check_choice, check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
 from structsvm_papk.bounds.population import DiscreteLaw, at_least, population_risk
 from structsvm_papk.errors import InputError
 
+Growth: TypeAlias = Callable[[Array], Array]
 FORMS = ("auto", "c2", "k3")
 CONSTANTS = {"c2": 2.0, "k3": 3.0}
 MOST_COVER = 5_000  # features up to which Cover's sum is added up; Sauer's bound beyond
@@ -55,7 +60,7 @@ class UniformBound:
     two_sided: bool
     note: str = ""
 
-    def interval(self, risk):
+    def interval(self, risk: float) -> Interval:
         """Interval for the population risk of a scorer with this empirical risk."""
         low, high = max(0.0, risk - self.half_width), min(1.0, risk + self.half_width)
         high = high if self.two_sided or not self.vacuous else 1.0
@@ -66,27 +71,27 @@ class UniformBound:
             1 - self.rho,
             f"uniform-{self.form}",
             self.guaranteed,
-            self.note,
+            note=self.note,
         )
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain Python values."""
         return asdict(self)
 
 
 def uniform(
-    n_pos,
-    n_neg,
-    k,
-    n_features=None,
-    vc_dim=None,
-    rho=0.05,
-    form="auto",
-    two_sided=True,
-    gamma="empirical",
-    growth="auto",
-    constant=None,
-):
+    n_pos: int,
+    n_neg: int,
+    k: int,
+    n_features: int | None = None,
+    vc_dim: int | None = None,
+    rho: float = 0.05,
+    form: str = "auto",
+    two_sided: bool = True,
+    gamma: str = "empirical",
+    growth: str = "auto",
+    constant: float | None = None,
+) -> UniformBound:
     """Corrected Theorem 2: ``sup_f |R(f) - R^(f)| <= half_width`` with probability 1 - rho.
 
     With ``a = beta/n_pos``, ``b = k/n_neg``, ``A(n) = d ln n + ln(1/rho)``, d the VC dimension::
@@ -173,7 +178,7 @@ def uniform(
     )
 
 
-def shares(n_pos, n_neg, k, gamma="empirical"):
+def shares(n_pos: int, n_neg: int, k: int, gamma: str = "empirical") -> tuple[float, float]:
     """Shares (a, b) of the positives and negatives that count.
 
     "empirical": ``a = min(n_pos, k)/n_pos, b = k/n_neg``. "paper":
@@ -188,7 +193,7 @@ def shares(n_pos, n_neg, k, gamma="empirical"):
     raise InputError(f"gamma = {gamma!r}: use 'empirical' or 'paper'")
 
 
-def absolute_deviation(n, delta, log_growth):
+def absolute_deviation(n: int, delta: float, log_growth: Growth) -> float:
     """Uniform one-sided deviation of empirical probabilities over a class of sets.
 
     ``min over m of 1/m + sqrt( (n + m)(m + 1)/(2 n m^2) (ln S(n + m) + ln(2/delta)) )``; the ghost
@@ -210,7 +215,7 @@ def absolute_deviation(n, delta, log_growth):
     return float(np.min(1 / m + np.sqrt((n + m) * (m + 1) / (2 * n * m**2) * log_term)))
 
 
-def relative_deviation(n, share, delta, log_growth):
+def relative_deviation(n: int, share: float, delta: float, log_growth: Growth) -> float:
     """Deviation at sets of probability `share`: smaller than the absolute one for small shares.
 
     ``min over m of 1/m + share (n + m)/m sqrt( 2 (ln S(n + m) + ln(2/delta)) / (share n) )``.
@@ -222,27 +227,27 @@ def relative_deviation(n, share, delta, log_growth):
     return float(np.min(1 / m + share * (n + m) / m * np.sqrt(2 * log_term / (share * n))))
 
 
-def log_sauer(n, dim):
+def log_sauer(n: ArrayLike, dim: int) -> Array:
     """``ln (e n/d)^d`` for ``n >= d``, else ``n ln 2``: Sauer's bound on the growth function."""
     n = np.asarray(n, dtype=float)
     return np.where(n >= dim, dim * (1 + np.log(np.maximum(n, dim) / dim)), n * np.log(2.0))
 
 
-def log_cover(n, n_features):
+def log_cover(n: ArrayLike, n_features: int) -> Array:
     """``ln( 2 sum_{i<=p} C(n-1, i) )``: Cover's count of linear dichotomies on R^p (log-gamma)."""
     n = np.atleast_1d(np.asarray(n, dtype=float))
     i = np.arange(n_features + 1.0)
     top = n[:, None] - 1
     inside = i <= top
     terms = (
-        special.gammaln(top + 1)
-        - special.gammaln(i + 1)
-        - special.gammaln(np.where(inside, top - i, 0.0) + 1)
+        scipy.special.gammaln(top + 1)
+        - scipy.special.gammaln(i + 1)
+        - scipy.special.gammaln(np.where(inside, top - i, 0.0) + 1)
     )
-    return np.log(2.0) + special.logsumexp(np.where(inside, terms, -np.inf), axis=1)
+    return np.log(2.0) + scipy.special.logsumexp(np.where(inside, terms, -np.inf), axis=1)
 
 
-def theorem2_counterexamples():
+def theorem2_counterexamples() -> list[dict[str, Any]]:
     """Two computed counterexamples to the paper's Theorem 2 as printed.
 
     Returns
@@ -252,7 +257,7 @@ def theorem2_counterexamples():
         almost sure limit) and ``why``.
     """
     tied = DiscreteLaw.of([0.0])
-    pos, neg = stats.norm(1, 1), stats.norm(0, 1)
+    pos, neg = scipy.stats.norm(1, 1), scipy.stats.norm(0, 1)
     n_pos, n_neg, k = 30, 100, 25
     true_a, b = shares(n_pos, n_neg, k)
     paper_a, _ = shares(n_pos, n_neg, k, "paper")
@@ -277,7 +282,7 @@ def theorem2_counterexamples():
     ]
 
 
-def bounded_differences(n_pos, n_neg, k):
+def bounded_differences(n_pos: int, n_neg: int, k: int) -> tuple[float, float]:
     """Largest change of the empirical risk when one positive, or one negative, is exchanged.
 
     ``(1/beta, 1/k)``, both attained. McDiarmid's inequality with them centres on ``E R^``, not R.
@@ -286,7 +291,7 @@ def bounded_differences(n_pos, n_neg, k):
     return 1 / min(n_pos, k), 1 / k
 
 
-def _rate(n_pos, n_neg, a, b, dim, rho, form):
+def _rate(n_pos: int, n_neg: int, a: float, b: float, dim: int, rho: float, form: str) -> float:
     """Return the data-free factor of the forms c2 and k3."""
     log_pos, log_neg = (dim * np.log(n) + np.log(1 / rho) for n in (n_pos, n_neg))
     if form == "c2":
@@ -294,8 +299,10 @@ def _rate(n_pos, n_neg, a, b, dim, rho, form):
     return np.sqrt(log_pos / (a * n_pos)) + np.sqrt(log_neg / (b * n_neg))
 
 
-def _one_side(n, share, delta, dim, n_features, growth):
-    def log_growth(size):
+def _one_side(
+    n: int, share: float, delta: float, dim: int, n_features: int | None, growth: str
+) -> float:
+    def log_growth(size: Array) -> Array:
         if growth == "sauer" or n_features is None or n_features > MOST_COVER:
             return log_sauer(size, dim)
         cover = log_cover(size, n_features)
@@ -305,11 +312,11 @@ def _one_side(n, share, delta, dim, n_features, growth):
     return min(absolute, relative_deviation(n, share, delta, log_growth)) / share
 
 
-def _ghost_sizes(n):
+def _ghost_sizes(n: int) -> Array:
     return np.unique(np.geomspace(1, 1e3 * max(n, 10), 300).astype(np.int64)).astype(float)
 
 
-def _uniform_note(gamma, form, constant):
+def _uniform_note(gamma: str, form: str, constant: float | None) -> str:
     notes = []
     if gamma == "paper":
         notes.append(
@@ -323,10 +330,11 @@ def _uniform_note(gamma, form, constant):
     return "; ".join(notes)
 
 
-def _dimension(n_features, vc_dim):
+def _dimension(n_features: int | None, vc_dim: int | None) -> int:
     if (n_features is None) == (vc_dim is None):
         raise InputError("give one of n_features (linear scorers: d = p + 1) and vc_dim")
     value = n_features if vc_dim is None else vc_dim
+    assert value is not None
     if int(value) != value or value < 1:
         raise InputError(f"n_features or vc_dim = {value}: a whole number >= 1")
     return int(value) + (vc_dim is None)

@@ -1,4 +1,4 @@
-"""The result type of the intervals for a population risk."""
+"""The one type of interval, for a population risk or a mean over users."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,28 +6,30 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval for a population risk.
+    """A value in [0, 1] with an interval.
 
     Attributes
     ----------
-    risk : float
-        The empirical risk.
+    value : float
+        As measured: a risk from `bounds`, what the table holds from `metrics`.
     lower, upper : float
-        In [0, 1].
     level : float
         Nominal coverage.
     method : str
     guaranteed : bool
-        False for asymptotic methods.
+        Whether the coverage holds for every sample size; False for asymptotic methods.
+    n_users : int or None
+        Users that entered; None where the interval is not about users.
     note : str
     """
 
-    risk: float
+    value: float
     lower: float
     upper: float
     level: float
     method: str
     guaranteed: bool
+    n_users: int | None = None
     note: str = ""
 
     @property
@@ -43,3 +45,8 @@ class Interval:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain Python values."""
         return asdict(self) | {"vacuous": self.vacuous, "half_width": self.half_width}
+
+    def __str__(self) -> str:
+        of = "" if self.n_users is None else f", {self.n_users} users"
+        ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
+        return f"{self.value:.6g} {ends} ({100 * self.level:g}% {self.method}{of})"

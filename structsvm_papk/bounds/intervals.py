@@ -1,18 +1,23 @@
 """Intervals for one scorer that was fixed before its data were seen."""
 
 import numpy as np
-from scipy import optimize, special, stats
+import scipy  # its parts load when they are first used: half of the import time
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
+from structsvm_papk.bounds.bootstrap import weighted_mean_ends
 from structsvm_papk.bounds.checks import check_choice, check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
-from structsvm_papk.data.validation import as_array, check_labels, check_scores, too_few_to_resample
+from structsvm_papk.data.validation import as_array, check_labels, check_scores
 from structsvm_papk.errors import InputError
 
 HELD_OUT = ("shift", "dkw", "asymptotic")
 MANY_USERS = ("kl", "hoeffding", "bernstein", "bootstrap")
 
 
-def held_out(scores, labels, k, rho=0.05, method="shift"):
+def held_out(
+    scores: ArrayLike, labels: ArrayLike, k: int, rho: float = 0.05, method: str = "shift"
+) -> Interval:
     """Interval for the population risk of one scorer, from one held-out list.
 
     The scorer and k must have been chosen before the list was seen (DKW: k may be chosen after).
@@ -43,13 +48,16 @@ def held_out(scores, labels, k, rho=0.05, method="shift"):
     p, q = _sorted_sides(scores, labels, k)
     beta = min(len(p), k)
     risk = _top_risk(p, q, beta, k)
-    lower, upper = {"shift": _shift, "dkw": _dkw, "asymptotic": _asymptotic}[method](p, q, k, rho)
+    ends = {"shift": _shift, "dkw": _dkw, "asymptotic": _asymptotic}[method](p, q, k, rho)
     note = "asymptotic: coverage is approximate, poor for small k" if method[0] == "a" else ""
-    lower, upper = float(np.clip(lower, 0, 1)), float(np.clip(upper, 0, 1))
-    return Interval(risk, lower, upper, 1 - rho, method, not note, note)
+    return Interval(risk, *_within_01(ends), 1 - rho, method, not note, 1, note)
 
 
-def _shift(p, q, k, rho):
+def _within_01(ends: tuple[float, float]) -> tuple[float, float]:
+    return float(np.clip(ends[0], 0, 1)), float(np.clip(ends[1], 0, 1))
+
+
+def _shift(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
     """Order-statistic interval.
 
     Upper end: with probability 1 - r_pos the best beta' positives come from a share of at least a
@@ -73,20 +81,20 @@ def _shift(p, q, k, rho):
     return lower, upper
 
 
-def _rank_above(n, share, prob):
+def _rank_above(n: int, share: float, prob: float) -> int:
     """Smallest j with ``P(Bin(n, share) <= j) >= 1 - prob``; n when share is 1."""
-    return n if share == 1 else int(stats.binom.isf(prob, n, share))
+    return n if share == 1 else int(scipy.stats.binom.isf(prob, n, share))
 
 
-def _rank_below(n, share, prob):
+def _rank_below(n: int, share: float, prob: float) -> int:
     """Largest j with ``P(Bin(n, share) <= j) <= prob``; n when share is 1, -1 if there is none."""
     if share == 1:
         return n
-    j = int(stats.binom.ppf(prob, n, share))  # smallest j with cdf >= prob
-    return j if stats.binom.cdf(j, n, share) <= prob else j - 1
+    j = int(scipy.stats.binom.ppf(prob, n, share))  # smallest j with cdf >= prob
+    return j if scipy.stats.binom.cdf(j, n, share) <= prob else j - 1
 
 
-def _dkw(p, q, k, rho):
+def _dkw(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
     n_pos, n_neg = len(p), len(q)
     beta = min(n_pos, k)
     width = sum(
@@ -96,7 +104,7 @@ def _dkw(p, q, k, rho):
     return risk - width, risk + width
 
 
-def _asymptotic(p, q, k, rho):
+def _asymptotic(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
     """Delta method: influence values of both samples, on the logit scale."""
     n_pos, n_neg, beta = len(p), len(q), min(len(p), k)
     risk = _top_risk(p, q, beta, k)
@@ -111,18 +119,19 @@ def _asymptotic(p, q, k, rho):
     phi_pos[:beta] = (g - g_offset) * n_pos / beta
     phi_neg[:k] = (h - h_offset) * n_neg / k
     se = np.sqrt(phi_pos.var() / n_pos + phi_neg.var() / n_neg) / (risk * (1 - risk))
-    reach = stats.norm.isf(rho / 2) * se
-    return tuple(special.expit(special.logit(risk) + np.array([-reach, reach])))
+    reach = scipy.stats.norm.isf(rho / 2) * se
+    lower, upper = scipy.special.expit(scipy.special.logit(risk) + np.array([-reach, reach]))
+    return lower, upper
 
 
-def _top_risk(p, q, n_top_pos, n_top_neg):
+def _top_risk(p: Array, q: Array, n_top_pos: int, n_top_neg: int) -> float:
     """Share of pairs (top positives x top negatives) with ``p <= q``; p and q are decreasing."""
     ascending = q[:n_top_neg][::-1]
     below = np.searchsorted(ascending, p[:n_top_pos], side="left")
     return float(1 - below.sum() / (n_top_pos * n_top_neg))
 
 
-def _sorted_sides(scores, labels, k):
+def _sorted_sides(scores: ArrayLike, labels: ArrayLike, k: int) -> tuple[Array, Array]:
     scores = check_scores(scores)
     relevant = check_labels(labels, scores.size)
     p, q = scores[relevant], scores[~relevant]
@@ -133,7 +142,9 @@ def _sorted_sides(scores, labels, k):
 # ----------------------------------------------------------------- many users
 
 
-def many_users(values, rho=0.05, method="kl", n_resamples=2000, seed=0):
+def many_users(
+    values: ArrayLike, rho: float = 0.05, method: str = "kl", n_resamples: int = 2000, seed: int = 0
+) -> Interval:
     """Interval for the expected risk of a new user, from the risks of users drawn at random.
 
     With M users, mean r and variance V (ddof 1)::
@@ -160,41 +171,30 @@ def many_users(values, rho=0.05, method="kl", n_resamples=2000, seed=0):
     check_rho(rho)
     check_choice("method", method, MANY_USERS)
     values = _checked_values(values)
-    reason = too_few_to_resample(len(values)) if method == "bootstrap" else None
-    if reason is not None:
-        raise InputError(reason)
-    risk, half = float(values.mean()), _mean_half_width(values, rho, method)
+    risk = float(values.mean())
     if method == "kl":
-        level = np.log(2 / rho) / len(values)
-        lower, upper = kl_inverse_down(risk, level), kl_inverse_up(risk, level)
+        level = np.log(2 / rho) / values.size
+        ends = kl_inverse_down(risk, level), kl_inverse_up(risk, level)
     elif method == "bootstrap":
-        lower, upper = _bootstrap(values, rho, n_resamples, seed)
+        ends = weighted_mean_ends(values, np.ones(values.size), 1 - rho, n_resamples, seed)
     else:
-        lower, upper = risk - half, risk + half
+        half = _mean_half_width(values, rho, method)
+        ends = risk - half, risk + half
     note = "asymptotic: coverage is approximate" if method == "bootstrap" else ""
-    lower, upper = float(np.clip(lower, 0, 1)), float(np.clip(upper, 0, 1))
-    return Interval(risk, lower, upper, 1 - rho, method, not note, note)
+    return Interval(risk, *_within_01(ends), 1 - rho, method, not note, values.size, note)
 
 
-def _mean_half_width(values, rho, method):
-    n = len(values)
+def _mean_half_width(values: Array, rho: float, method: str) -> float:
+    n = values.size
     if method == "hoeffding":
-        return np.sqrt(np.log(2 / rho) / (2 * n))
-    if method != "bernstein":
-        return None
+        return float(np.sqrt(np.log(2 / rho) / (2 * n)))
     if n < 2:
         return 1.0
     log_term = np.log(4 / rho)
-    return np.sqrt(2 * values.var(ddof=1) * log_term / n) + 7 * log_term / (3 * (n - 1))
+    return float(np.sqrt(2 * values.var(ddof=1) * log_term / n) + 7 * log_term / (3 * (n - 1)))
 
 
-def _bootstrap(values, rho, n_resamples, seed):
-    rng = np.random.default_rng(seed)
-    means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(n_resamples)]
-    return np.quantile(means, [rho / 2, 1 - rho / 2])
-
-
-def _checked_values(values):
+def _checked_values(values: ArrayLike) -> Array:
     values = np.asarray(as_array(values, "values"), dtype=float).ravel()
     if len(values) == 0:
         raise InputError("no users: an interval needs at least one value")
@@ -207,19 +207,19 @@ def _checked_values(values):
 # ----------------------------------------------------------------- Chernoff
 
 
-def kl_bernoulli(p, q):
+def kl_bernoulli(p: float, q: float) -> float:
     """``p ln(p/q) + (1 - p) ln((1 - p)/(1 - q))``."""
-    return float(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
+    return float(scipy.special.rel_entr(p, q) + scipy.special.rel_entr(1 - p, 1 - q))
 
 
-def kl_inverse_up(p, level):
+def kl_inverse_up(p: float, level: float) -> float:
     """Largest q >= p with ``kl(p, q) <= level``."""
     if p >= 1 or kl_bernoulli(p, 1 - 1e-15) <= level:
         return 1.0
-    root = optimize.brentq(lambda q: kl_bernoulli(p, q) - level, p, 1 - 1e-15, xtol=1e-14)
+    root = scipy.optimize.brentq(lambda q: kl_bernoulli(p, q) - level, p, 1 - 1e-15, xtol=1e-14)
     return min(1.0, root + 1e-13)
 
 
-def kl_inverse_down(p, level):
+def kl_inverse_down(p: float, level: float) -> float:
     """Smallest q <= p with ``kl(p, q) <= level``."""
     return 1.0 - kl_inverse_up(1.0 - p, level)

@@ -1,5 +1,10 @@
 """How many items or users a bound needs, and its plot."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from structsvm_papk.bounds.checks import check_choice, check_rho, check_width, checked_sizes
@@ -7,10 +12,19 @@ from structsvm_papk.bounds.class_bound import FORMS, uniform
 from structsvm_papk.bounds.intervals import MANY_USERS, kl_inverse_down, kl_inverse_up
 from structsvm_papk.errors import InputError
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 def required_items(
-    half_width, top_share, pos_per_neg=0.25, rho=0.05, form="auto", n_features=None, vc_dim=None
-):
+    half_width: float,
+    top_share: float,
+    pos_per_neg: float = 0.25,
+    rho: float = 0.05,
+    form: str = "auto",
+    n_features: int | None = None,
+    vc_dim: int | None = None,
+) -> dict[str, Any]:
     """Smallest list for which a bound reaches a half-width, with k a fixed share of the negatives.
 
     Parameters
@@ -45,10 +59,10 @@ def required_items(
         )
     check_choice("form", form, (*FORMS, "dkw"))
 
-    def sizes(n_neg):
+    def sizes(n_neg: int) -> tuple[int, int, int]:
         return int(np.ceil(pos_per_neg * n_neg)), n_neg, int(np.ceil(top_share * n_neg))
 
-    def width(n_neg):
+    def width(n_neg: int) -> float:
         n_pos, n_neg, k = sizes(n_neg)
         if form == "dkw":
             check_rho(rho)
@@ -61,7 +75,13 @@ def required_items(
     return {"n_pos": n_pos, "n_neg": n_neg, "k": k, "half_width": float(width(n_neg))}
 
 
-def required_users(half_width, rho=0.05, method="kl", mean=0.5, std=None):
+def required_users(
+    half_width: float,
+    rho: float = 0.05,
+    method: str = "kl",
+    mean: float = 0.5,
+    std: float | None = None,
+) -> int:
     """Smallest number of users for which the interval of `many_users` is this narrow.
 
     Half of the interval's width is at most `half_width`. The interval of "kl" is not symmetric
@@ -89,7 +109,7 @@ def required_users(half_width, rho=0.05, method="kl", mean=0.5, std=None):
     if not 0 <= mean <= 1:
         raise InputError(f"mean = {mean}: a risk lies in [0, 1]")
 
-    def enough(n):
+    def enough(n: int) -> bool:
         if method == "hoeffding":
             return np.sqrt(np.log(2 / rho) / (2 * n)) <= half_width
         if method == "bernstein":
@@ -105,7 +125,7 @@ def required_users(half_width, rho=0.05, method="kl", mean=0.5, std=None):
     return _smallest(enough, 10**12)
 
 
-def _smallest(enough, limit):
+def _smallest(enough: Callable[[int], bool], limit: int) -> int:
     """Smallest n with ``enough(n)``, for a condition that stays true once it is."""
     high = 1
     while not enough(high):
@@ -119,7 +139,15 @@ def _smallest(enough, limit):
     return high
 
 
-def plot_uniform(n_pos, n_neg, k, n_features=None, vc_dim=None, rho=0.05, axes=None):
+def plot_uniform(
+    n_pos: int,
+    n_neg: int,
+    k: int,
+    n_features: int | None = None,
+    vc_dim: int | None = None,
+    rho: float = 0.05,
+    axes: Any | None = None,
+) -> tuple[Axes, Axes]:
     """Plot every form of the uniform bound against k and against n (k/n_neg and the ratio kept).
 
     Vacuous values are not drawn: the region above 1 is marked as saying nothing.

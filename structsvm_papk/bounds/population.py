@@ -15,10 +15,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import integrate, optimize, stats
+import scipy  # its parts load when they are first used: half of the import time
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_array
 from structsvm_papk.errors import InputError
 
@@ -37,7 +40,7 @@ class DiscreteLaw:
     weights: np.ndarray
 
     @classmethod
-    def of(cls, values, weights=None):
+    def of(cls, values: ArrayLike, weights: ArrayLike | None = None) -> DiscreteLaw:
         """Build from values in any order, with repeats; equal weights when none are given."""
         values = np.asarray(as_array(values, "values"), dtype=float).ravel()
         if weights is None:
@@ -50,7 +53,7 @@ class DiscreteLaw:
         distinct, where = np.unique(values, return_inverse=True)
         return cls(distinct[::-1], np.bincount(where, weights=weights)[::-1])
 
-    def rvs(self, size, random_state=None):
+    def rvs(self, size: int, random_state: Any | None = None) -> Array:
         """Draw from the law."""
         rng = np.random.default_rng(random_state)
         return rng.choice(self.values, size=size, p=self.weights)
@@ -60,19 +63,19 @@ class DiscreteLaw:
 class Mixture:
     """With probability `share` the value `atom`, else a draw from the continuous law `rest`."""
 
-    rest: object
+    rest: Any
     atom: float
     share: float
 
-    def sf(self, x):
+    def sf(self, x: ArrayLike) -> Array:
         """``Pr(s > x)``."""
         return (1 - self.share) * self.rest.sf(x) + self.share * (np.asarray(x) < self.atom)
 
-    def at_least(self, x):
+    def at_least(self, x: ArrayLike) -> Array:
         """``Pr(s >= x)``."""
         return (1 - self.share) * self.rest.sf(x) + self.share * (np.asarray(x) <= self.atom)
 
-    def isf(self, u):
+    def isf(self, u: ArrayLike) -> Array:
         """Return the upper quantile, ``inf{t: Pr(s > t) <= u}``."""
         u = np.asarray(u, dtype=float)
         above = (1 - self.share) * self.rest.sf(self.atom)
@@ -81,14 +84,17 @@ class Mixture:
         low = self.rest.isf(np.clip((u - self.share) / weight, 0, 1))
         return np.where(u < above, high, np.where(u < above + self.share, self.atom, low))
 
-    def rvs(self, size, random_state=None):
+    def rvs(self, size: int, random_state: Any | None = None) -> Array:
         """Draw from the law."""
         rng = np.random.default_rng(random_state)
         draws = self.rest.rvs(size=size, random_state=rng)
         return np.where(rng.random(size) < self.share, self.atom, draws)
 
 
-def population_risk(pos, neg, a, b):
+Law: TypeAlias = Any  # a DiscreteLaw, a Mixture, or a frozen law of scipy, which has no type
+
+
+def population_risk(pos: Law, neg: Law, a: float, b: float) -> float:
     """Population risk ``R_{a,b}(P, N)``.
 
     Parameters
@@ -119,7 +125,7 @@ def population_risk(pos, neg, a, b):
     return _quadrature(pos, neg, a, b)
 
 
-def at_least(law, x):
+def at_least(law: Law, x: ArrayLike) -> Array:
     """``Pr(s >= x)`` for any of the supported laws."""
     x = np.asarray(x, dtype=float)
     if isinstance(law, DiscreteLaw):
@@ -128,7 +134,7 @@ def at_least(law, x):
     return law.at_least(x) if isinstance(law, Mixture) else law.sf(x)
 
 
-def empirical_risk(pos_scores, neg_scores, a, b):
+def empirical_risk(pos_scores: ArrayLike, neg_scores: ArrayLike, a: float, b: float) -> float:
     """``R_{a,b}`` at the empirical laws of two samples; a and b need not be multiples of 1/n.
 
     With ``a = beta/n_pos`` and ``b = k/n_neg`` this is the pAp@k risk of the list.
@@ -136,7 +142,9 @@ def empirical_risk(pos_scores, neg_scores, a, b):
     return population_risk(DiscreteLaw.of(pos_scores), DiscreteLaw.of(neg_scores), a, b)
 
 
-def normal_risk(mean_pos, std_pos, mean_neg, std_neg, a, b):
+def normal_risk(
+    mean_pos: float, std_pos: float, mean_neg: float, std_neg: float, a: float, b: float
+) -> float:
     """``R_{a,b}`` for normal scores, by one bivariate normal probability.
 
     With ``x_a = Q_P(a)``, ``y_b = Q_N(b)``, ``c = max(x_a, y_b)``:
@@ -155,24 +163,32 @@ def normal_risk(mean_pos, std_pos, mean_neg, std_neg, a, b):
     _check_shares(a, b)
     if not (std_pos > 0 and std_neg > 0):
         raise InputError(f"standard deviations {std_pos}, {std_neg} must be above 0")
-    pos, neg = stats.norm(mean_pos, std_pos), stats.norm(mean_neg, std_neg)
+    pos, neg = scipy.stats.norm(mean_pos, std_pos), scipy.stats.norm(mean_neg, std_neg)
     low, high = pos.isf(a), neg.isf(b)
     below = b * max(0.0, pos.cdf(high) - pos.cdf(low)) if high > low else 0.0
     return float(np.clip((below + _both_above(pos, neg, max(low, high))) / (a * b), 0.0, 1.0))
 
 
-def _both_above(pos, neg, c):
+def _both_above(pos: Any, neg: Any, c: float) -> float:
     """``Pr(p >= c, q - p >= 0)`` for independent normals p and q."""
     m1, s1, m0, s0 = pos.mean(), pos.std(), neg.mean(), neg.std()
     spread = np.hypot(s1, s0)
     if np.isneginf(c):
-        return stats.norm.sf(0.0, m0 - m1, spread)
+        return scipy.stats.norm.sf(0.0, m0 - m1, spread)
     corr = -s1 / spread
     point = [(m1 - c) / s1, (m0 - m1) / spread]
-    return stats.multivariate_normal.cdf(point, cov=[[1.0, corr], [corr, 1.0]])
+    return scipy.stats.multivariate_normal.cdf(point, cov=[[1.0, corr], [corr, 1.0]])
 
 
-def linear_normal_risk(w, mean_pos, cov_pos, mean_neg, cov_neg, a, b):
+def linear_normal_risk(
+    w: ArrayLike,
+    mean_pos: ArrayLike,
+    cov_pos: ArrayLike,
+    mean_neg: ArrayLike,
+    cov_neg: ArrayLike,
+    a: float,
+    b: float,
+) -> float:
     """``R_{a,b}`` of the scores ``w.x`` for normal features with class-wise means and covariances.
 
     Parameters
@@ -194,7 +210,15 @@ def linear_normal_risk(w, mean_pos, cov_pos, mean_neg, cov_neg, a, b):
     )
 
 
-def monte_carlo_risk(pos, neg, a, b, n_draws=200_000, n_batches=20, seed=0):
+def monte_carlo_risk(
+    pos: Law,
+    neg: Law,
+    a: float,
+    b: float,
+    n_draws: int = 200_000,
+    n_batches: int = 20,
+    seed: int = 0,
+) -> tuple[float, float]:
     """``R_{a,b}`` by simulation, with a standard error from independent batches.
 
     Parameters
@@ -220,36 +244,38 @@ def monte_carlo_risk(pos, neg, a, b, n_draws=200_000, n_batches=20, seed=0):
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(n_batches))
 
 
-def _quadrature(pos, neg, a, b):
+def _quadrature(pos: Law, neg: Law, a: float, b: float) -> float:
     """Integrate min(b, Pr(N >= Q_P(u))) over 0 < u < a."""
 
-    def height(u):
+    def height(u: float) -> float:
         return min(b, float(at_least(neg, float(pos.isf(u)))))
 
     cuts = {0.0, a}
     for value in _atoms(pos) + _atoms(neg):
         cuts |= {float(pos.sf(value)), float(at_least(pos, value))}
     if height(a) >= b > height(a * 1e-15):
-        cuts.add(optimize.bisect(lambda u: height(u) - b * (1 - 1e-12), a * 1e-15, a, xtol=1e-15))
-    cuts = sorted(c for c in cuts if 0 <= c <= a)
+        cuts.add(
+            scipy.optimize.bisect(lambda u: height(u) - b * (1 - 1e-12), a * 1e-15, a, xtol=1e-15)
+        )
+    places = sorted(c for c in cuts if 0 <= c <= a)
     parts = [
-        integrate.quad(height, low, high, epsabs=1e-11, epsrel=1e-10, limit=200)[0]
-        for low, high in itertools.pairwise(cuts)
+        scipy.integrate.quad(height, low, high, epsabs=1e-11, epsrel=1e-10, limit=200)[0]
+        for low, high in itertools.pairwise(places)
         if high > low
     ]
     return float(np.clip(sum(parts) / (a * b), 0.0, 1.0))
 
 
-def _atoms(law):
+def _atoms(law: Law) -> list[float]:
     if isinstance(law, DiscreteLaw):
         return list(law.values)
     return [law.atom] if isinstance(law, Mixture) else []
 
 
-def _is_normal(law):
+def _is_normal(law: Law) -> bool:
     return getattr(getattr(law, "dist", None), "name", None) == "norm"
 
 
-def _check_shares(a, b):
+def _check_shares(a: float, b: float) -> None:
     if not (0 < a <= 1 and 0 < b <= 1):
         raise InputError(f"shares a = {a}, b = {b} must lie in (0, 1]")

@@ -129,10 +129,14 @@ def _held_out(data, k, rho, method, scorer, policy, reading):
     options.say_columns(table)
     if lists.n_users == 1:
         labels = lists.labels.astype(int)
-        interval = bounds.held_out(scores, labels, k, rho, method or "shift")
-        return {"kind": "one list", "n_users": 1, **interval.as_dict()}
-    interval = bounds.many_users(list_risks(lists, scores, k), rho, method or "kl")
-    return {"kind": "mean over users", "n_users": lists.n_users, **interval.as_dict()}
+        kind, interval = "one list", bounds.held_out(scores, labels, k, rho, method or "shift")
+    else:
+        kind = "mean over users"
+        interval = bounds.many_users(list_risks(lists, scores, k), rho, method or "kl")
+    fields = interval.as_dict()
+    return {
+        "kind": kind, "n_users": fields.pop("n_users"), "risk": fields.pop("value"), **fields,
+    }  # fmt: skip
 
 
 def _how_many(target, sizes, rho):

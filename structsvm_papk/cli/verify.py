@@ -11,6 +11,7 @@ from structsvm_papk import propositions
 from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.pages import check_templates
 
 
 def register(app):
@@ -35,6 +36,8 @@ def verify(
 ):
     """Search the published claims for counterexamples and print which ones hold."""
     options.check_outputs(report)
+    if report is not None:
+        check_templates()
     if jobs < 0:
         raise InputError(f"jobs = {jobs}: a number of processes, or 0 for one each core")
     ids = list(check or propositions.ALL_IDS)

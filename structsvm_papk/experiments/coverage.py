@@ -163,7 +163,7 @@ def _fixed_scorer(name, n_neg, k, n_draws, rho, rng):
         for method in bounds.HELD_OUT:
             found = bounds.held_out(scores, labels, k, rho, method)
             ends[method][i] = found.lower, found.upper
-        errors[i] = abs(found.risk - risk)
+        errors[i] = abs(found.value - risk)
     sizes = {"law": name, "n_pos": n_pos, "n_neg": n_neg, "k": k}
     return [_row(m, ends[m], risk, errors, rho, m != "asymptotic", sizes) for m in bounds.HELD_OUT]
 

@@ -24,7 +24,6 @@ from structsvm_papk.metrics.segments import Segment
 from structsvm_papk.metrics.significance import (
     AucTest,
     Comparison,
-    Estimate,
     adjust,
     compare,
     delong,
@@ -40,7 +39,6 @@ __all__ = [
     "AucTest",
     "Comparison",
     "Conventions",
-    "Estimate",
     "MetricTable",
     "Segment",
     "Summary",

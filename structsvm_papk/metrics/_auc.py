@@ -1,14 +1,15 @@
-"""The pooled AUC: each row's share of correct pairs, and its bootstrap over users."""
+"""The pooled AUC: each row's share of correct pairs, and its values over resampled users."""
 
 import numpy as np
 from numba import njit
 
-from structsvm_papk.data.validation import too_few_to_resample
+from structsvm_papk._types import Array
+from structsvm_papk.bounds.bootstrap import resampled
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import ranked_lists as lists
+from structsvm_papk.metrics.ranked_lists import RankedLists
 
 
-def shares(scores, relevant):
+def shares(scores: Array, relevant: Array) -> tuple[Array, Array]:
     """Per positive the share of negatives below it, per negative the share of positives above."""
     from scipy.stats import rankdata
 
@@ -20,7 +21,7 @@ def shares(scores, relevant):
 
 
 @njit(cache=True, nogil=True)
-def weighted_area(blocks, relevant, weights):
+def weighted_area(blocks: Array, relevant: Array, weights: Array) -> float:
     """AUC with row weights; `blocks` numbers equal scores, rows sorted by decreasing score."""
     won = 0.0
     pos_above = 0.0
@@ -45,25 +46,20 @@ def weighted_area(blocks, relevant, weights):
     return won / (pos_above * neg_total)
 
 
-def cluster_bootstrap(scores, labels, groups, level, n_resamples, seed):
-    """Value, lower, upper, level and standard error of the pooled AUC."""
-    rows = lists.build(scores, labels, groups)
+def cluster_bootstrap(rows: RankedLists, n_resamples: int, seed: int) -> tuple[float, Array]:
+    """The pooled AUC, and its values over resampled users."""
     order = np.argsort(-rows.scores, kind="stable")
     ordered = rows.scores[order]
     blocks = np.append(0, np.cumsum(ordered[1:] != ordered[:-1]))
     relevant = rows.relevant[order]
     owner = np.repeat(np.arange(rows.n_users), np.diff(rows.indptr))[order]
-    reason = too_few_to_resample(rows.n_users)
-    if reason is not None:
-        raise InputError(reason)
-    value = weighted_area(blocks, relevant, np.ones(order.size))
+
+    value = float(weighted_area(blocks, relevant, np.ones(order.size)))
     if np.isnan(value):
         raise InputError("the pooled AUC needs positives and negatives; one class is missing")
-    rng = np.random.default_rng(seed)
-    draws = np.empty(n_resamples)
-    for i in range(n_resamples):
-        times = np.bincount(rng.integers(0, rows.n_users, rows.n_users), minlength=rows.n_users)
-        draws[i] = weighted_area(blocks, relevant, times[owner].astype(float))
-    draws = draws[~np.isnan(draws)]
-    low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2])
-    return float(value), float(low), float(high), level, float(draws.std(ddof=1))
+
+    def areas(users: Array) -> Array:
+        times = (np.bincount(row, minlength=rows.n_users) for row in users)
+        return np.array([weighted_area(blocks, relevant, t[owner].astype(float)) for t in times])
+
+    return value, resampled(areas, rows.n_users, n_resamples, seed)

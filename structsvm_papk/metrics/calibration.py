@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
 from structsvm_papk.data.validation import check_labels, check_scores
 from structsvm_papk.errors import InputError
 
@@ -23,18 +25,20 @@ class CalibrationCurve:
     observed: np.ndarray
     count: np.ndarray
 
-    def expected_error(self):
+    def expected_error(self) -> float:
         """Count-weighted mean distance |predicted - observed|."""
         return float(np.average(np.abs(self.predicted - self.observed), weights=self.count))
 
 
-def brier(probabilities, labels):
+def brier(probabilities: ArrayLike, labels: ArrayLike) -> float:
     """Mean squared distance of probability and label, in [0, 1], smaller is better."""
     probabilities, labels = _checked(probabilities, labels)
     return float(np.mean((probabilities - labels) ** 2))
 
 
-def calibration_curve(probabilities, labels, n_bins=10, strategy="uniform"):
+def calibration_curve(
+    probabilities: ArrayLike, labels: ArrayLike, n_bins: int = 10, strategy: str = "uniform"
+) -> CalibrationCurve:
     """CalibrationCurve over equally wide (`uniform`) or equally full (`quantile`) bins."""
     probabilities, labels = _checked(probabilities, labels)
     if strategy == "uniform":
@@ -51,7 +55,7 @@ def calibration_curve(probabilities, labels, n_bins=10, strategy="uniform"):
     return CalibrationCurve(predicted, observed, count[used])
 
 
-def _checked(probabilities, labels):
+def _checked(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     probabilities = check_scores(probabilities, name="probabilities")
     labels = check_labels(labels, probabilities.size).astype(float)
     outside = ~((probabilities >= 0) & (probabilities <= 1))

@@ -10,6 +10,8 @@ threshold  as `half`, but average precision treats a tied block as one threshold
 ========== ===========================================================================
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, fields, replace
 
 from structsvm_papk.errors import InputError
@@ -77,7 +79,7 @@ class Conventions:
     mean: str = "user"
     insufficient_handling: str = "ignore"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in fields(self):
             value, allowed = getattr(self, field.name), _CHOICES[field.name]
             if value not in allowed:
@@ -85,7 +87,7 @@ class Conventions:
                     f"{field.name}={value!r} is not a rule; choose one of {', '.join(allowed)}"
                 )
 
-    def __str__(self):
+    def __str__(self) -> str:
         return ", ".join(f"{field.name}={getattr(self, field.name)}" for field in fields(self))
 
 
@@ -97,7 +99,7 @@ PRESETS = {
 }
 
 
-def resolve(preset, **choices):
+def resolve(preset: str | Conventions, **choices: str | None) -> Conventions:
     """Conventions of a preset with the choices that are not None put over it.
 
     `preset` is a name of `PRESETS` or a `Conventions`. A choice of `no_positives` applies to the
@@ -115,6 +117,6 @@ def resolve(preset, **choices):
     return replace(base, **given)
 
 
-def codes(rules):
+def codes(rules: Conventions) -> tuple[int, int, int]:
     """The rules as the kernel takes them: ties, few negatives, ideal DCG."""
     return (TIES[rules.ties], FEW_NEGATIVES[rules.few_negatives], IDEAL[rules.ideal])

@@ -3,11 +3,15 @@
 Ranking only: nothing here asks whether scores are probabilities. See `calibration` for that.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
+from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_vector
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _auc, segments
@@ -31,22 +35,22 @@ class Confusion:
     tn: int
 
     @property
-    def tpr(self):
+    def tpr(self) -> float:
         """True positive rate (recall), TP / (TP + FN)."""
         return self.tp / (self.tp + self.fn)
 
     @property
-    def fpr(self):
+    def fpr(self) -> float:
         """False positive rate, FP / (FP + TN)."""
         return self.fp / (self.fp + self.tn)
 
     @property
-    def precision(self):
+    def precision(self) -> float:
         """TP / (TP + FP); 1 when nothing is called positive, the limit that curves use."""
         called = self.tp + self.fp
         return self.tp / called if called else 1.0
 
-    def at_positive_rate(self, rate):
+    def at_positive_rate(self, rate: float) -> float:
         """Precision if positives were this share of all rows: classes are reweighted.
 
             rate * TPR / (rate * TPR + (1 - rate) * FPR)
@@ -74,51 +78,51 @@ class Curve:
     fp: np.ndarray
 
     @property
-    def n_pos(self):
+    def n_pos(self) -> int:
         """Positives in the data."""
         return int(self.tp[-1])
 
     @property
-    def n_neg(self):
+    def n_neg(self) -> int:
         """Negatives in the data."""
         return int(self.fp[-1])
 
     @property
-    def positive_rate(self):
+    def positive_rate(self) -> float:
         """Share of positives, the AUPRC of a random ranking."""
         return self.n_pos / (self.n_pos + self.n_neg)
 
     @property
-    def tpr(self):
+    def tpr(self) -> Array:
         """True positive rate at each threshold."""
         return self.tp / self.n_pos
 
     @property
-    def fpr(self):
+    def fpr(self) -> Array:
         """False positive rate at each threshold."""
         return self.fp / self.n_neg
 
     @property
-    def precision(self):
+    def precision(self) -> Array:
         """Precision at each threshold; 1 at the first, where nothing is called positive."""
         called = self.tp + self.fp
         return np.divide(self.tp, called, out=np.ones(called.size), where=called > 0)
 
-    def confusion(self, threshold):
+    def confusion(self, threshold: float) -> Confusion:
         """Counts when rows with `score >= threshold` are called positive."""
         point = np.searchsorted(-self.thresholds, -threshold, side="right") - 1
         tp, fp = int(self.tp[point]), int(self.fp[point])
         return Confusion(tp, self.n_pos - tp, fp, self.n_neg - fp)
 
-    def auroc(self):
+    def auroc(self) -> float:
         """Area under the ROC curve by the trapezoid rule (exact: ties are straight lines)."""
         return float(np.trapezoid(self.tpr, self.fpr))
 
-    def average_precision(self, positive_rate=None):
+    def average_precision(self, positive_rate: float | None = None) -> float:
         """AP = sum of (recall step) x precision, optionally at another positive rate."""
         return float(np.dot(np.diff(self.tpr), self.precision_at(positive_rate)[1:]))
 
-    def precision_at(self, positive_rate=None):
+    def precision_at(self, positive_rate: float | None = None) -> Array:
         """Precision at each threshold if positives were this share of all rows."""
         if positive_rate is None:
             return self.precision
@@ -127,7 +131,7 @@ class Curve:
         won, lost = positive_rate * self.tpr, (1 - positive_rate) * self.fpr
         return np.divide(won, won + lost, out=np.ones(won.size), where=won + lost > 0)
 
-    def trapezoid_auprc(self):
+    def trapezoid_auprc(self) -> float:
         """Area under straight lines between PR points; too large, shown for comparison only.
 
         Constant scores at a positive rate of 2% give 0.51, though the ranking is worthless.
@@ -135,7 +139,9 @@ class Curve:
         return float(np.trapezoid(self.precision, self.tpr))
 
 
-def curve(scores, labels, *, relevance_threshold=None):
+def curve(
+    scores: ArrayLike, labels: ArrayLike, *, relevance_threshold: float | None = None
+) -> Curve:
     """Curve of all rows as one list; both classes must occur."""
     rows = lists.build(scores, labels, relevance_threshold=relevance_threshold)
     order = np.argsort(-rows.scores, kind="stable")
@@ -151,7 +157,7 @@ def curve(scores, labels, *, relevance_threshold=None):
     return found
 
 
-def five_views(scores, labels):
+def five_views(scores: ArrayLike, labels: ArrayLike) -> dict[str, float]:
     """AUROC computed in five ways that must agree.
 
     Returns
@@ -182,7 +188,7 @@ def five_views(scores, labels):
     }
 
 
-def rank_sum(scores, relevant):
+def rank_sum(scores: Array, relevant: Array) -> tuple[float, float]:
     """Mann-Whitney U / (n_pos n_neg) and its two-sided p-value (normal, tie-corrected)."""
     pos, neg = scores[relevant], scores[~relevant]
     found = stats.mannwhitneyu(pos, neg, method="asymptotic")
@@ -213,11 +219,11 @@ class RankingReport:
     average_precision: float
     lift: float
     p_value: float
-    warnings: tuple
+    warnings: tuple[str, ...]
 
     auroc_baseline = 0.5
 
-    def __str__(self):
+    def __str__(self) -> str:
         text = (
             f"AUROC {self.auroc:.4f} (random 0.5, p = {self.p_value:.2g}), "
             f"AUPRC {self.average_precision:.4f} (random {self.positive_rate:.4f}, "
@@ -226,7 +232,9 @@ class RankingReport:
         return "\n".join([text, *(f"warning: {warning}" for warning in self.warnings)])
 
 
-def report(scores, labels, *, relevance_threshold=None):
+def report(
+    scores: ArrayLike, labels: ArrayLike, *, relevance_threshold: float | None = None
+) -> RankingReport:
     """RankingReport of all rows as one list."""
     found = curve(scores, labels, relevance_threshold=relevance_threshold)
     rows = lists.build(scores, labels, relevance_threshold=relevance_threshold)
@@ -243,14 +251,16 @@ def report(scores, labels, *, relevance_threshold=None):
     )
 
 
-def _warnings(auroc):
+def _warnings(auroc: float) -> Iterator[str]:
     if auroc < WEAK_AUROC:
         yield f"AUROC {auroc:.3f} is below {WEAK_AUROC}: hardly better than random"
     if auroc > LEAKAGE_AUROC:
         yield f"AUROC {auroc:.3f} is above {LEAKAGE_AUROC}: do features leak the label?"
 
 
-def segment_reports(scores, labels, values):
+def segment_reports(
+    scores: ArrayLike, labels: ArrayLike, values: ArrayLike
+) -> dict[Any, RankingReport | None]:
     """RankingReport per value of a column; None where a class is missing.
 
     Returns

@@ -2,11 +2,17 @@
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
+
+Discount: TypeAlias = str | ArrayLike | Callable[[Array], ArrayLike]
 
 NO_LIMIT = (
     "the discounts sum to a finite number (they fall too fast, or k is fixed): as lists grow NDCG "
@@ -35,31 +41,35 @@ class Power:
 
     b: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (math.isfinite(self.b) and self.b >= 0):
             raise InputError(
                 f"the exponent b of the discount r^-b must be at least 0, not {self.b}"
             )
 
-    def __call__(self, ranks):
+    def __call__(self, ranks: ArrayLike) -> Array:
         """Values at the ranks."""
         return np.asarray(ranks, dtype=float) ** -self.b
 
 
-def logarithmic(ranks):
+def logarithmic(ranks: ArrayLike) -> Array:
     """D(r) = 1 / log2(1 + r), the usual discount."""
     return 1.0 / np.log2(1.0 + np.asarray(ranks, dtype=float))
 
 
-def exponential(ranks):
+def exponential(ranks: ArrayLike) -> Array:
     """D(r) = 2^-r; its sum is finite, so NDCG has no limit in general (T6 of Wang et al. 2013)."""
     return np.exp2(-np.asarray(ranks, dtype=float))
 
 
-_NAMED = {"log": logarithmic, "zipf": Power(1.0), "exp": exponential}
+_NAMED: dict[str, Callable[[Array], Array]] = {
+    "log": logarithmic,
+    "zipf": Power(1.0),
+    "exp": exponential,
+}
 
 
-def resolve(discount):
+def resolve(discount: Discount) -> Callable[[Array], ArrayLike] | ArrayLike:
     """Discount function or array of a name (`log`, `zipf`, `exp`, `r^-0.5`), callable or array."""
     if not isinstance(discount, str):
         return discount
@@ -74,37 +84,39 @@ def resolve(discount):
     return Power(float(match[1]))
 
 
-def values(discount, n):
+def values(discount: Discount, n: int) -> Array:
     """D(1), .., D(n) as float64, checked: finite, not negative, the first one positive."""
     discount = resolve(discount)
     if callable(discount):
-        found = np.asarray(discount(np.arange(1, n + 1, dtype=float)), dtype=np.float64)
-        if found.shape != (n,):
-            raise InputError(f"the discount gave shape {found.shape} for {n} ranks; give one each")
-    else:
-        found = np.asarray(discount, dtype=np.float64)
-        if found.ndim != 1 or found.size < n:
+        discounts = np.asarray(discount(np.arange(1, n + 1, dtype=float)), dtype=np.float64)
+        if discounts.shape != (n,):
             raise InputError(
-                f"the discount array has shape {found.shape}, but the longest list has {n} "
+                f"the discount gave shape {discounts.shape} for {n} ranks; give one each"
+            )
+    else:
+        discounts = np.asarray(discount, dtype=np.float64)
+        if discounts.ndim != 1 or discounts.size < n:
+            raise InputError(
+                f"the discount array has shape {discounts.shape}, but the longest list has {n} "
                 "places; append zeros for ranks that shall not count"
             )
-        found = found[:n]
-    _check(found)
-    return found
+        discounts = discounts[:n]
+    _check(discounts)
+    return discounts
 
 
-def _check(found):
-    bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+def _check(discounts: Array) -> None:
+    bad = np.flatnonzero(~(np.isfinite(discounts) & (discounts >= 0)))
     if bad.size:
         raise InputError(
-            f"the discount is {found[bad[0]]} at rank {bad[0] + 1} ({bad.size} such ranks); "
+            f"the discount is {discounts[bad[0]]} at rank {bad[0] + 1} ({bad.size} such ranks); "
             "every value must be finite and at least 0"
         )
-    if found.size and found[0] == 0:
+    if discounts.size and discounts[0] == 0:
         raise InputError("the discount is 0 at rank 1; NDCG is then not defined")
 
 
-def sum_is_bounded(discount):
+def sum_is_bounded(discount: Discount) -> bool:
     """Whether sum_r D(r) is known to be finite, for a D that never increases.
 
     An array ends, so its sum does; r^-b has a finite sum for b > 1. For other functions Cauchy's
@@ -133,7 +145,7 @@ def sum_is_bounded(discount):
     return bool(slope > _FLAT or (slope > -_FLAT and height > 1 + 1e-3))
 
 
-def never_increases(weight):
+def never_increases(weight: Callable[[Array], ArrayLike]) -> bool:
     """Whether D is finite, at least 0 and never increases, at ranks 1 to 1000 and 2^10 to 2^60."""
     powers = 2.0 ** np.arange(10, 61)
     far = np.unique(np.concatenate([powers - 1, powers, powers + 1]))
@@ -143,7 +155,7 @@ def never_increases(weight):
     return bool((np.diff(values) <= 1e-12 * values[:-1]).all())
 
 
-def _values_at(weight, ranks):
+def _values_at(weight: Callable[[Array], ArrayLike], ranks: Array) -> Array | None:
     """D at the ranks; None where a user's function cannot say, as a table that ends."""
     try:
         with np.errstate(all="ignore"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
+from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import ranked_lists as lists
@@ -130,7 +131,7 @@ def evaluate_recommendations(
     return _renamed(found, users)
 
 
-def column(frame: Any, name: str) -> Any:
+def column(frame: Any, name: str) -> Array:
     """One column as an array."""
     names = list(frame) if isinstance(frame, dict) else list(frame.columns)
     if name not in names:
@@ -139,7 +140,7 @@ def column(frame: Any, name: str) -> Any:
     return _validation.as_array(frame[name], f"column {name!r}")
 
 
-def codes_of(name: str, *frames: Any) -> Any:
+def codes_of(name: str, *frames: Any) -> tuple[Array, Array]:
     """Code of each row's value over all frames in turn, and the sorted unique values."""
     arrays = [_ids(frame, name) for frame in frames]
     if not sum(array.size for array in arrays):
@@ -153,12 +154,12 @@ def codes_of(name: str, *frames: Any) -> Any:
     return sorter.codes, users
 
 
-def _ids(frame, name):
+def _ids(frame: Any, name: str) -> Array:
     values = column(frame, name)
     return _validation.check_ids(values, values.size, f"column {name!r}")
 
 
-def _text_codes(name, frames, values):
+def _text_codes(name: str, frames: Sequence[Any], values: Array) -> tuple[Array, Array]:
     """Hash with the frame's own library where sorting Python strings would be slow."""
     module = type(frames[0]).__module__.partition(".")[0]
     if module == "pandas":
@@ -177,7 +178,7 @@ def _text_codes(name, frames, values):
     return codes, users
 
 
-def _renamed(found, users):
+def _renamed(found: MetricTable, users: Array) -> MetricTable:
     """The table with the frame's own user labels."""
     from dataclasses import replace
 
@@ -190,20 +191,20 @@ def _renamed(found, users):
 class _Grouped:
     """Rows brought together by user; keeps the order within a user."""
 
-    def __init__(self, codes, n_users):
+    def __init__(self, codes: Array, n_users: int) -> None:
         sorter, in_order = lists.count_codes(codes, n_users)
         self.bounds = sorter.bounds
         self.order = None if in_order else sorter.order()
 
     @property
-    def sizes(self):
+    def sizes(self) -> Array:
         return np.diff(self.bounds)
 
-    def taken(self, values):
+    def taken(self, values: Array) -> Array:
         return values if self.order is None else values[self.order]
 
 
-def _whole_ranks(ranks, name):
+def _whole_ranks(ranks: Array, name: str) -> Array:
     if ranks.dtype.kind == "f":
         whole = np.isfinite(ranks) & (ranks == np.floor(ranks))
         if not whole.all():
@@ -213,14 +214,14 @@ def _whole_ranks(ranks, name):
     return ranks.astype(np.int64, copy=False)
 
 
-def _groups_of(user, frame):
+def _groups_of(user: str, frame: Any) -> tuple[Array, Array | None]:
     """Labels that `evaluate` groups by, and the users they stand for (None: they are the users)."""
     if column(frame, user).dtype.kind in "iu":
         return column(frame, user), None
     return codes_of(user, frame)
 
 
-def _by_user(frame, user, n_rows):
+def _by_user(frame: Any, user: str | None, n_rows: int) -> tuple[_Grouped, Array]:
     """Rows grouped by user, and the users."""
     if user is None:
         return _Grouped(np.zeros(n_rows, dtype=np.int64), 1), np.zeros(1, dtype=int)
@@ -228,7 +229,7 @@ def _by_user(frame, user, n_rows):
     return _Grouped(codes, users.size), users
 
 
-def _scores_from_ranks(frame, rank, user):
+def _scores_from_ranks(frame: Any, rank: str, user: str | None) -> Array:
     ranks = _whole_ranks(column(frame, rank), rank)
     grouped, users = _by_user(frame, user, ranks.size)
     bad = _bad_rank(grouped.bounds, grouped.taken(ranks))
@@ -242,7 +243,7 @@ def _scores_from_ranks(frame, rank, user):
     return -ranks.astype(np.float64)
 
 
-def _refuse_pairs_twice(frame, user, item):
+def _refuse_pairs_twice(frame: Any, user: str | None, item: str) -> None:
     codes, items = codes_of(item, frame)
     grouped, users = _by_user(frame, user, codes.size)
     first, second = _pair_twice(grouped.bounds, grouped.taken(codes), items.size)
@@ -257,7 +258,7 @@ def _refuse_pairs_twice(frame, user, item):
     )
 
 
-def _refuse_unmatched(users, shown, liked):
+def _refuse_unmatched(users: Array, shown: _Grouped, liked: _Grouped) -> None:
     for some, other, have, lack in (
         (shown, liked, "recommendations", "interactions"),
         (liked, shown, "interactions", "recommendations"),
@@ -271,7 +272,9 @@ def _refuse_unmatched(users, shown, liked):
             )
 
 
-def _raise_match_error(error, users, items, user, item):
+def _raise_match_error(
+    error: tuple[int, int, int], users: Array, items: Array, user: str, item: str
+) -> None:
     kind, owner, value = error
     if kind == _TWICE:
         raise InputError(
@@ -286,7 +289,7 @@ def _raise_match_error(error, users, items, user, item):
 
 
 @njit(cache=True, nogil=True)
-def _pair_twice(bounds, items, n_items):
+def _pair_twice(bounds: Array, items: Array, n_items: int) -> tuple[int, int]:
     """The first two rows of one user with the same item; (-1, -1) if none."""
     seen = np.full(n_items, -1, dtype=np.int64)
     for u in range(bounds.size - 1):
@@ -298,7 +301,7 @@ def _pair_twice(bounds, items, n_items):
 
 
 @njit(cache=True, nogil=True)
-def _bad_rank(bounds, ranks):
+def _bad_rank(bounds: Array, ranks: Array) -> int:
     """First row whose rank is repeated or outside 1..length of its list; -1 if none."""
     seen = np.full(ranks.size + 1, -1, dtype=np.int64)
     for u in range(bounds.size - 1):
@@ -311,7 +314,14 @@ def _bad_rank(bounds, ranks):
 
 
 @njit(cache=True, nogil=True)
-def _match(shown_bounds, shown_items, ranks, liked_bounds, liked_items, n_items):
+def _match(
+    shown_bounds: Array,
+    shown_items: Array,
+    ranks: Array,
+    liked_bounds: Array,
+    liked_items: Array,
+    n_items: int,
+) -> tuple[Array, Array, tuple[Any, Any, Any]]:
     """Relevance of each shown row, hits per user, and the first error (kind, user, value)."""
     relevant = np.zeros(shown_items.size, dtype=np.uint8)
     hits = np.zeros(shown_bounds.size - 1, dtype=np.int64)
@@ -337,7 +347,9 @@ def _match(shown_bounds, shown_items, ranks, liked_bounds, liked_items, n_items)
 
 
 @njit(cache=True, nogil=True)
-def _joined(shown_bounds, ranks, relevant, missed):
+def _joined(
+    shown_bounds: Array, ranks: Array, relevant: Array, missed: Array
+) -> tuple[Array, Array, Array]:
     """Shown rows of each user, then one row of score -inf per relevant item that was not shown."""
     n_users = missed.size
     bounds = np.zeros(n_users + 1, dtype=np.int64)

@@ -53,26 +53,26 @@ class Metric:
     k: int | None
 
     @property
-    def kernel_k(self):
+    def kernel_k(self) -> int:
         """The cut-off as the kernel takes it."""
         return _kernels.WHOLE_LIST if self.k is None else self.k
 
     @property
-    def needs_negatives(self):
+    def needs_negatives(self) -> bool:
         """Whether fewer than k negatives leave the value to a convention."""
         return self.code in (_kernels.PAP, _kernels.PAUC)
 
     @property
-    def is_auc(self):
+    def is_auc(self) -> bool:
         """Whether the value is an area over both classes."""
         return self.code in (_kernels.AUC, _kernels.AUC_AT_K)
 
 
-def parse(name):
+def parse(name: str) -> Metric:
     """Metric of a name; an unknown name raises with the nearest known one."""
     match = re.fullmatch(r"\s*([A-Za-z]+)\s*(?:@\s*([+-]?\w+))?\s*", str(name))
     kind = match[1].lower() if match else ""
-    if kind not in _KINDS:
+    if match is None or kind not in _KINDS:
         raise InputError(f"there is no metric {name!r}; {_suggestion(name)}")
     code, cut = _KINDS[kind]
     if match[2] is None:
@@ -85,7 +85,7 @@ def parse(name):
     return Metric(name, code, _cutoff(name, match[2]))
 
 
-def _cutoff(name, text):
+def _cutoff(name: str, text: str) -> int:
     if not re.fullmatch(r"\+?\d+", text) or int(text) < 1:
         raise InputError(f"in metric {name!r} the cut-off k must be a whole number of 1 or more")
     if int(text) > _LARGEST_K:
@@ -93,7 +93,7 @@ def _cutoff(name, text):
     return int(text)
 
 
-def _suggestion(name):
+def _suggestion(name: str) -> str:
     written, _, k = str(name).lower().strip().partition("@")
     base = _SYNONYMS.get(written) or next(iter(difflib.get_close_matches(written, _KINDS, 1, 0)))
     _, cut = _KINDS[base]

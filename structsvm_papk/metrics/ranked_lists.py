@@ -1,16 +1,24 @@
 """Scores and labels of many users as contiguous lists, checked once."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.validation import rows_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels
+
+Gains: TypeAlias = str | Callable[[Array], ArrayLike]
 
 
 @dataclass(frozen=True)
@@ -39,11 +47,11 @@ class RankedLists:
     lengths: np.ndarray
 
     @property
-    def n_users(self):
+    def n_users(self) -> int:
         """Number of lists."""
         return self.indptr.size - 1
 
-    def pooled(self):
+    def pooled(self) -> RankedLists:
         """All rows as one list."""
         if self.lengths.size:
             raise InputError("a pooled mean needs complete lists; list_length was given")
@@ -54,17 +62,17 @@ class RankedLists:
 
 
 def build(
-    scores,
-    labels,
-    groups=None,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    groups: ArrayLike | None = None,
     *,
-    indptr=None,
-    list_length=None,
-    relevance_threshold=None,
-    gains=None,
-    need_binary=True,
-    n_threads=None,
-):
+    indptr: ArrayLike | None = None,
+    list_length: ArrayLike | None = None,
+    relevance_threshold: float | None = None,
+    gains: Gains | None = None,
+    need_binary: bool = True,
+    n_threads: int | None = None,
+) -> RankedLists:
     """RankedLists of row arrays.
 
     Parameters
@@ -105,7 +113,7 @@ def build(
     return RankedLists(users, bounds, scores, relevant, graded, _lengths(list_length, users))
 
 
-def _graded_gains(labels, relevant, gains):
+def _graded_gains(labels: Array, relevant: Array, gains: Gains | None) -> Array | None:
     if gains is None or gains == "linear":
         found = labels
     elif gains == "exponential":
@@ -125,7 +133,9 @@ def _graded_gains(labels, relevant, gains):
     return np.ascontiguousarray(found)
 
 
-def group_rows(groups, indptr, n_rows, n_threads=None):
+def group_rows(
+    groups: ArrayLike | None, indptr: ArrayLike | None, n_rows: int, n_threads: int | None = None
+) -> tuple[Array, Array, Sorter | None]:
     """Sorted unique users, their row bounds, and a Sorter (None when rows are sorted)."""
     if groups is not None and indptr is not None:
         raise InputError("give either groups or indptr, not both")
@@ -158,21 +168,21 @@ class Sorter:
     cuts: np.ndarray
 
     @property
-    def bounds(self):
+    def bounds(self) -> Array:
         """Row bounds of the users after sorting."""
         return np.concatenate([[0], np.cumsum(self.counts.sum(axis=0))])
 
-    def _starts(self):
+    def _starts(self) -> Array:
         """Where each part's first row of each user goes."""
         before = np.cumsum(self.counts, axis=0) - self.counts
         return before + self.bounds[:-1]
 
-    def place(self, scores, relevant):
+    def place(self, scores: Array, relevant: Array) -> tuple[Array, Array]:
         """Both arrays in sorted order."""
         out = np.empty_like(scores), np.empty_like(relevant)
         starts = self._starts()
 
-        def one(part):
+        def one(part: int) -> None:
             rows = slice(self.cuts[part], self.cuts[part + 1])
             _kernels.scatter_rows(
                 self.codes[rows], starts[part], scores[rows], relevant[rows], *out
@@ -181,14 +191,14 @@ class Sorter:
         _in_threads(one, self.counts.shape[0])
         return out
 
-    def order(self):
+    def order(self) -> Array:
         """The permutation that sorts."""
         order = np.empty(self.codes.size, dtype=np.int64)
         _kernels.stable_order(self.codes, self.bounds[:-1].copy(), order)
         return order
 
 
-def _in_threads(work, n_parts):
+def _in_threads(work: Callable[[int], None], n_parts: int) -> None:
     if n_parts == 1:
         work(0)
         return
@@ -196,14 +206,14 @@ def _in_threads(work, n_parts):
         list(pool.map(work, range(n_parts)))
 
 
-def count_codes(codes, n_users, n_threads=1):
+def count_codes(codes: Array, n_users: int, n_threads: int = 1) -> tuple[Sorter, bool]:
     """Sorter of the codes, and whether they increase already."""
     n_parts = n_threads if codes.size >= max(n_threads * n_users, 1 << 16) else 1
     cuts = np.linspace(0, codes.size, n_parts + 1).astype(np.int64)
     counts = np.zeros((n_parts, n_users), dtype=np.int64)
     in_order = np.zeros(n_parts, dtype=bool)
 
-    def one(part):
+    def one(part: int) -> None:
         start = cuts[part] - (part > 0)
         in_order[part] = _kernels.count_rows(codes, start, cuts[part], cuts[part + 1], counts[part])
 
@@ -211,7 +221,7 @@ def count_codes(codes, n_users, n_threads=1):
     return Sorter(codes, counts, cuts), bool(in_order.all())
 
 
-def grouped(groups, n_threads=1):
+def grouped(groups: Array, n_threads: int = 1) -> tuple[Array, Sorter, bool]:
     """Users, Sorter and whether the rows are sorted already; for checked ids."""
     if groups.dtype.kind in "iu":
         low, high = int(groups.min()), int(groups.max())
@@ -221,7 +231,9 @@ def grouped(groups, n_threads=1):
     return users, *count_codes(codes, users.size, n_threads)
 
 
-def _grouped_by_counting(groups, low, n_values, n_threads):
+def _grouped_by_counting(
+    groups: Array, low: int, n_values: int, n_threads: int
+) -> tuple[Array, Sorter, bool]:
     """Labels that span a range near the number of rows need no sorting."""
     shifted = _shifted(groups, low)
     sorter, in_order = count_codes(shifted, n_values, n_threads)
@@ -233,7 +245,7 @@ def _grouped_by_counting(groups, low, n_values, n_threads):
     return users, sorter, in_order
 
 
-def _shifted(groups, low):
+def _shifted(groups: Array, low: int) -> Array:
     """Labels minus the smallest, as int64."""
     if groups.dtype.kind == "u":
         return (groups - groups.dtype.type(low)).astype(np.int64)
@@ -241,13 +253,13 @@ def _shifted(groups, low):
     return groups if low == 0 else groups - low
 
 
-def _shifted_back(values, low, dtype):
+def _shifted_back(values: Array, low: int, dtype: np.dtype[Any]) -> Array:
     """The labels that `_shifted` came from."""
     wide = np.uint64 if dtype.kind == "u" else np.int64
     return (values.astype(wide) + wide(low)).astype(dtype)
 
 
-def _lengths(list_length, users):
+def _lengths(list_length: ArrayLike | None, users: Array) -> Array:
     if list_length is None:
         return np.empty(0, dtype=np.int64)
     lengths = np.asarray(list_length)
@@ -261,7 +273,9 @@ def _lengths(list_length, users):
     return lengths
 
 
-def run_over_users(lists, kernel, n_threads=None):
+def run_over_users(
+    lists: RankedLists, kernel: Callable[[int, int], None], n_threads: int | None = None
+) -> None:
     """Call `kernel(start, stop)` on disjoint ranges of users that hold about equally many rows."""
     n_threads = n_threads or os.cpu_count() or 1
     if n_threads == 1 or lists.n_users == 1 or lists.scores.size < 1 << 14:

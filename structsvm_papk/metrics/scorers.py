@@ -9,8 +9,8 @@ from structsvm_papk.metrics.table import evaluate
 
 
 def mean_score(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
     groups: ArrayLike | None = None,
     metric: str = "pap@10",

@@ -1,11 +1,20 @@
 """The same metrics on parts of the data: values, intervals and support per segment."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_array, check_ids, encode, missing
 from structsvm_papk.errors import InputError
+
+if TYPE_CHECKING:
+    from structsvm_papk.metrics.table import MetricTable
 
 _MAX_SEGMENTS = 1000
 
@@ -33,10 +42,17 @@ class Segment:
     kind: str
     n_rows: int
     n_pos: int
-    table: object
+    table: MetricTable
 
 
-def split(column, values, codes, relevant, whole, restricted):
+def split(
+    column: str,
+    values: ArrayLike,
+    codes: Array,
+    relevant: Array,
+    whole: MetricTable,
+    restricted: Callable[[Array], MetricTable],
+) -> list[Segment]:
     """Segments of one column.
 
     Parameters
@@ -66,7 +82,7 @@ def split(column, values, codes, relevant, whole, restricted):
     return found
 
 
-def _as_rows(column, values, codes, n_users):
+def _as_rows(column: str, values: Array, codes: Array, n_users: int) -> Array:
     if values.shape == codes.shape:
         return values
     if values.shape == (n_users,):
@@ -77,7 +93,7 @@ def _as_rows(column, values, codes, n_users):
     )
 
 
-def levels(values, column="segments"):
+def levels(values: Array, column: str = "segments") -> tuple[list[Any], Array]:
     """Distinct values in order, `missing` last where some are, and the index of each row's value.
 
     As for ids, 1 and "1" are not the same; a column that holds both is refused.
@@ -97,7 +113,7 @@ def levels(values, column="segments"):
     return names, inverse
 
 
-def _constant_within(inverse, codes, n_users):
+def _constant_within(inverse: Array, codes: Array, n_users: int) -> bool:
     first = np.zeros(n_users, dtype=inverse.dtype)
     first[codes] = inverse
     return bool((first[codes] == inverse).all())

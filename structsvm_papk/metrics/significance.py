@@ -7,13 +7,16 @@ the two scorers' values of a user.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
+from structsvm_papk.bounds.bootstrap import percentile_ends, weighted_mean_ends
+from structsvm_papk.bounds.interval import Interval
+from structsvm_papk.bounds.intervals import held_out, many_users
 from structsvm_papk.data.validation import (
     check_labels,
     check_scores,
@@ -25,46 +28,13 @@ from structsvm_papk.data.validation import (
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _auc
 from structsvm_papk.metrics import ranked_lists as lists
-from structsvm_papk.metrics._resampling import sign_flip_p_value
+from structsvm_papk.metrics._sign_flips import sign_flip_p_value
 
 if TYPE_CHECKING:
     from structsvm_papk.metrics.table import MetricTable
 
-_BATCH_BYTES = 1 << 26
 GUARANTEED = ("kl", "hoeffding", "bernstein")
 METHODS = ("bootstrap", *GUARANTEED)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean with an interval.
-
-    Attributes
-    ----------
-    value, lower, upper : float
-    level : float
-        Nominal coverage.
-    method : str
-    n_users : int
-        Users that entered.
-    guaranteed : bool
-        Whether the coverage holds for every sample size (users drawn independently).
-    """
-
-    value: float
-    lower: float
-    upper: float
-    level: float
-    method: str
-    n_users: int
-    guaranteed: bool
-
-    def __str__(self) -> str:
-        percent = 100 * self.level
-        return (
-            f"{self.value:.6g} [{self.lower:.6g}, {self.upper:.6g}] "
-            f"({percent:g}% {self.method}, {self.n_users} users)"
-        )
 
 
 @dataclass(frozen=True)
@@ -79,8 +49,8 @@ class Comparison:
     difference : float
         first - second.
     lower, upper : float
-        Paired bootstrap interval of the difference; NaN for fewer than 10 users, whom resampling
-        says too little about. The test is exact there.
+        Paired bootstrap interval of the difference; NaN for fewer than 10 users of positive weight,
+        whom resampling says too little about. The test is exact there.
     p_value : float
         Paired permutation test, two-sided: each user's difference may change sign.
     p_adjusted : float
@@ -111,7 +81,7 @@ def interval(
     level: float = 0.95,
     n_resamples: int = 2000,
     seed: int = 0,
-) -> Any:
+) -> Interval:
     """Interval for the mean of a metric over users.
 
     Parameters
@@ -127,7 +97,7 @@ def interval(
 
     Returns
     -------
-    Estimate
+    Interval
     """
     _check_level(level)
     reason = no_interval(table, metric, method)
@@ -136,11 +106,11 @@ def interval(
     used = table.used(metric)
     values, weights = table[metric][used], table.weights()[used]
     if method == "bootstrap":
-        lower, upper = _bootstrap(values, weights, level, n_resamples, seed)
+        ends = weighted_mean_ends(values, weights, level, n_resamples, seed)
     else:
-        lower, upper = _guaranteed(values, method, level, table)
+        ends = _guaranteed(values, method, level, table)
     mean = float(np.dot(values, weights) / weights.sum())
-    return Estimate(mean, lower, upper, level, method, values.size, method != "bootstrap")
+    return Interval(mean, *ends, level, method, method != "bootstrap", values.size)
 
 
 def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> str | None:
@@ -157,25 +127,35 @@ def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> s
         return f"no user has a value of {metric}; there is nothing to make an interval of"
     if np.isnan(values).any():
         return f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
+    weights = table.weights()[table.used(metric)]
+    if not weights.any():
+        return _without_weight(metric, table)
     if method == "bootstrap":
-        return too_few_to_resample(values.size)
+        return too_few_to_resample(int(np.count_nonzero(weights)))
     if table.conventions.mean != "user":
         return f"method={method!r} needs mean='user', not {table.conventions.mean!r}"
     return None
 
 
-def _guaranteed(values, method, level, table):
-    from structsvm_papk.bounds import many_users
+def _without_weight(metric: str, table: MetricTable) -> str:
+    mean = table.conventions.mean
+    return (
+        f"the mean of {metric} is not defined: with mean={mean!r} each of the "
+        f"{int(table.used(metric).sum())} users that have a value has weight 0; "
+        "choose another mean, for example mean='user'"
+    )
 
-    risks = 1.0 - values if table.gain else values
-    found = many_users(risks, rho=1.0 - level, method=method)
-    ends = (found.lower, found.upper)
-    return (1.0 - ends[1], 1.0 - ends[0]) if table.gain else ends
+
+def _guaranteed(
+    values: Array, method: str, level: float, table: MetricTable
+) -> tuple[float, float]:
+    risk = many_users(1.0 - values if table.gain else values, rho=1.0 - level, method=method)
+    return (1.0 - risk.upper, 1.0 - risk.lower) if table.gain else (risk.lower, risk.upper)
 
 
 def held_out_interval(
     scores: ArrayLike, labels: ArrayLike, k: int, *, method: str = "shift", level: float = 0.95
-) -> Any:
+) -> Interval:
     """Interval for the pAp@k of the population that one held-out list was drawn from.
 
     The scorer and k were chosen before the list was seen, see `bounds.held_out`.
@@ -190,39 +170,15 @@ def held_out_interval(
 
     Returns
     -------
-    Estimate
+    Interval
         Of the gain 1 - risk, ties counting as errors; `n_users` is 1.
     """
-    from structsvm_papk.bounds import held_out
-
     _check_level(level)
     rows = lists.build(scores, labels)
-    found = held_out(rows.scores, rows.relevant, k, rho=1.0 - level, method=method)
-    ends = 1.0 - found.risk, 1.0 - found.upper, 1.0 - found.lower
-    return Estimate(*ends, level, method, 1, found.guaranteed)
-
-
-def _bootstrap(values, weights, level, n_resamples, seed):
-    if np.ptp(values) == 0:
-        return float(values[0]), float(values[0])
-    from scipy import stats  # half of the package's import time
-
-    found = stats.bootstrap(
-        (values * weights, weights),
-        lambda x, w, axis=-1: x.sum(axis=axis) / w.sum(axis=axis),
-        paired=True,
-        vectorized=True,
-        confidence_level=level,
-        n_resamples=n_resamples,
-        batch=_batch(values.size),
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return float(found.low), float(found.high)
-
-
-def _batch(n):
-    return max(1, _BATCH_BYTES // (16 * n))
+    risk = held_out(rows.scores, rows.relevant, k, rho=1.0 - level, method=method)
+    return replace(
+        risk, value=1.0 - risk.value, lower=1.0 - risk.upper, upper=1.0 - risk.lower, level=level
+    )
 
 
 def compare(
@@ -234,7 +190,7 @@ def compare(
     level: float = 0.95,
     n_resamples: int = 9999,
     seed: int = 0,
-) -> list[Any]:
+) -> list[Comparison]:
     """Paired tests of two scorers, one Comparison per metric.
 
     Parameters
@@ -267,7 +223,9 @@ def compare(
     ]
 
 
-def _paired(first, second, metric, level, n_resamples, seed):
+def _paired(
+    first: MetricTable, second: MetricTable, metric: str, level: float, n_resamples: int, seed: int
+) -> dict[str, Any]:
     both = first.used(metric) & second.used(metric)
     if not both.any():
         raise InputError(f"no user has a value of {metric} from both scorers")
@@ -276,9 +234,11 @@ def _paired(first, second, metric, level, n_resamples, seed):
         raise InputError(
             f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
         )
+    if not weights.any():
+        raise InputError(_without_weight(metric, first))
     lower, upper = float("nan"), float("nan")
-    if too_few_to_resample(a.size) is None:
-        lower, upper = _bootstrap(a - b, weights, level, n_resamples, seed)
+    if too_few_to_resample(int(np.count_nonzero(weights))) is None:
+        lower, upper = weighted_mean_ends(a - b, weights, level, n_resamples, seed)
     return {
         "metric": metric,
         "first": float(np.average(a, weights=weights)),
@@ -291,7 +251,7 @@ def _paired(first, second, metric, level, n_resamples, seed):
     }
 
 
-def adjust(p_values: Any, correction: str = "bh") -> Any:
+def adjust(p_values: ArrayLike, correction: str = "bh") -> Array:
     """P-values corrected for their number; see `compare`."""
     p_values = np.asarray(p_values, dtype=float)
     if correction == "none":
@@ -299,7 +259,7 @@ def adjust(p_values: Any, correction: str = "bh") -> Any:
     if correction in ("bh", "by"):
         from scipy import stats
 
-        return stats.false_discovery_control(p_values, method=correction)  # type: ignore[arg-type]
+        return stats.false_discovery_control(p_values, method=correction)
     try:
         from statsmodels.stats.multitest import multipletests
     except ImportError:
@@ -313,7 +273,7 @@ def adjust(p_values: Any, correction: str = "bh") -> Any:
         raise InputError(f"correction={correction!r} is not known: {error}") from None
 
 
-def _check_comparable(first, second):
+def _check_comparable(first: MetricTable, second: MetricTable) -> None:
     for table in (first, second):
         table.refuse_pooled("a comparison user by user")
     if first.gain != second.gain:
@@ -323,7 +283,7 @@ def _check_comparable(first, second):
         raise InputError(f"the tables have different means, {means[0]!r} and {means[1]!r}")
 
 
-def _same_users(first, second):
+def _same_users(first: MetricTable, second: MetricTable) -> None:
     if not same_kind(first.users, second.users):
         raise InputError("users are numbers in one table and text in the other")
     n = first.users.size
@@ -344,12 +304,14 @@ def _same_users(first, second):
     raise InputError("the tables hold the same users in different order; sort both by user")
 
 
-def _check_level(level):
+def _check_level(level: float) -> None:
     if not 0 < level < 1:
         raise InputError(f"level={level} must lie between 0 and 1, for example 0.95")
 
 
-def delong(labels: ArrayLike, scores: Array, other: Any = None, *, level: float = 0.95) -> Any:
+def delong(
+    labels: ArrayLike, scores: ArrayLike, other: ArrayLike | None = None, *, level: float = 0.95
+) -> AucTest:
     """AUC of all rows as one list with DeLong's variance; with `other`, the paired difference.
 
         var = var(V10)/n_pos + var(V01)/n_neg
@@ -374,8 +336,10 @@ def delong(labels: ArrayLike, scores: Array, other: Any = None, *, level: float 
     pos, neg = relevant.sum(), (~relevant).sum()
     if min(pos, neg) < 2:
         raise InputError(f"DeLong needs two positives and two negatives; here {pos} and {neg}")
-    parts = [_auc.shares(part, relevant) for part in parts]
-    v10, v01 = parts[0] if other is None else (parts[0][0] - parts[1][0], parts[0][1] - parts[1][1])
+    v10, v01 = _auc.shares(parts[0], relevant)
+    if other is not None:
+        w10, w01 = _auc.shares(parts[1], relevant)
+        v10, v01 = v10 - w10, v01 - w01
     value = float(v10.mean())
     error = float(np.sqrt(v10.var(ddof=1) / pos + v01.var(ddof=1) / neg))
     reach = error * stats.norm.ppf(0.5 + level / 2)
@@ -383,27 +347,23 @@ def delong(labels: ArrayLike, scores: Array, other: Any = None, *, level: float 
     if other is not None:
         p_value = float(2 * stats.norm.sf(abs(value) / error)) if error > 0 else float(value == 0)
     low = 0.0 if other is None else -1.0
-    return AucTest(value, max(value - reach, low), min(value + reach, 1.0), level, error, p_value)
+    ends = max(value - reach, low), min(value + reach, 1.0)
+    return AucTest(value, *ends, level, "delong", False, standard_error=error, p_value=p_value)
 
 
 @dataclass(frozen=True)
-class AucTest:
+class AucTest(Interval):
     """A pooled AUC, or the difference of two, with its interval.
 
     Attributes
     ----------
-    value, lower, upper, level : float
     standard_error : float
     p_value : float or None
         Two-sided, for a difference of two scorers.
     """
 
-    value: float
-    lower: float
-    upper: float
-    level: float
-    standard_error: float
-    p_value: float | None
+    standard_error: float = float("nan")
+    p_value: float | None = None
 
 
 def pooled_auc_interval(
@@ -414,12 +374,15 @@ def pooled_auc_interval(
     level: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
-) -> Any:
+) -> AucTest:
     """AUC of all rows as one list, with an interval from resampled users (ties count half).
 
     Refused for fewer than 10 users, whom resampling says too little about; for rows that are
     independent of each other see `delong`.
     """
     _check_level(level)
-    found = _auc.cluster_bootstrap(scores, labels, groups, level, n_resamples, seed)
-    return AucTest(*found, None)  # type: ignore[call-arg]
+    rows = lists.build(scores, labels, groups)
+    value, draws = _auc.cluster_bootstrap(rows, n_resamples, seed)
+    ends = percentile_ends(draws, level)
+    error = float(draws.std(ddof=1)) if draws.size > 1 else float("nan")
+    return AucTest(value, *ends, level, "bootstrap", False, rows.n_users, standard_error=error)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,15 @@ from structsvm_papk.metrics import _kernels, conventions, discounts
 from structsvm_papk.metrics import parsing as names
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import segments as segmenting
+from structsvm_papk.metrics.conventions import Conventions
+from structsvm_papk.metrics.discounts import Discount
+from structsvm_papk.metrics.parsing import Metric
+from structsvm_papk.metrics.ranked_lists import Gains, RankedLists
+from structsvm_papk.metrics.segments import Segment
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 _SHOWN = 5
 
@@ -44,8 +53,8 @@ class Summary:
     value: float
     n_users: int
     n_used: int
-    touched: dict
-    conventions: conventions.Conventions
+    touched: dict[str, int]
+    conventions: Conventions
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -60,9 +69,9 @@ class Summary:
         }
 
     def __str__(self) -> str:
-        told = ", ".join(f"{count} {rule}" for rule, count in self.touched.items() if count)
+        rules = ", ".join(f"{count} {rule}" for rule, count in self.touched.items() if count)
         mean = f"{self.metric} {self.value:.6g} over {self.n_used} of {self.n_users} users"
-        return f"{mean} ({told})" if told else mean
+        return f"{mean} ({rules})" if rules else mean
 
 
 @dataclass(frozen=True)
@@ -92,27 +101,27 @@ class MetricTable:
     """
 
     users: np.ndarray
-    metrics: tuple
+    metrics: tuple[str, ...]
     values: np.ndarray
     left_out: np.ndarray
     n_pos: np.ndarray
     n_neg: np.ndarray
-    touched: dict
-    conventions: conventions.Conventions
+    touched: dict[str, dict[str, Array]]
+    conventions: Conventions
     gain: bool = True
-    pooled: dict = field(default_factory=dict)
-    segments: tuple = ()
+    pooled: dict[str, float] = field(default_factory=dict)
+    segments: tuple[Segment, ...] = ()
 
-    def _column(self, metric):
+    def _column(self, metric: str) -> int:
         if metric not in self.metrics:
             raise InputError(f"{metric!r} is not in this table; it has {', '.join(self.metrics)}")
         return self.metrics.index(metric)
 
-    def __getitem__(self, metric: str | int) -> Array:
+    def __getitem__(self, metric: str) -> Array:
         """Per-user values of one metric."""
         return self.values[:, self._column(metric)]
 
-    def used(self, metric: str | int) -> Array:
+    def used(self, metric: str) -> Array:
         """Mask of the users that enter the mean of a metric."""
         return ~self.left_out[:, self._column(metric)]
 
@@ -124,7 +133,7 @@ class MetricTable:
             return self.n_pos.astype(float) * self.n_neg
         return np.ones(self.users.size)
 
-    def mean(self, metric: str | int) -> float:
+    def mean(self, metric: str) -> float:
         """Mean of a metric by the table's rule; NaN when no user is left."""
         if self.is_pooled:
             self._column(metric)
@@ -136,7 +145,7 @@ class MetricTable:
         """Whether the mean is the metric of all rows as one list, not a mean over users."""
         return self.conventions.mean == "pooled"
 
-    def mean_over(self, metric: str | int, mask: Array) -> float:
+    def mean_over(self, metric: str, mask: Array) -> float:
         """Mean of a metric over some users; a pooled mean is of all rows and has none."""
         self.refuse_pooled("a mean over some users")
         mask = mask & self.used(metric)
@@ -153,7 +162,13 @@ class MetricTable:
                 "pooled_auc_interval, delong, or another mean"
             )
 
-    def summary(self, metric: str | None = None) -> Any:
+    @overload
+    def summary(self, metric: None = None) -> list[Summary]: ...
+
+    @overload
+    def summary(self, metric: str) -> Summary: ...
+
+    def summary(self, metric: str | None = None) -> Summary | list[Summary]:
         """One Summary of a metric, or a list of all of them."""
         if metric is None:
             return [self.summary(name) for name in self.metrics]
@@ -166,7 +181,7 @@ class MetricTable:
             conventions=self.conventions,
         )
 
-    def _n_used(self, metric):
+    def _n_used(self, metric: str) -> int:
         if self.is_pooled:  # every row takes part, or there is no value
             return 0 if np.isnan(self.mean(metric)) else self.users.size
         return int(self.used(metric).sum())
@@ -190,18 +205,18 @@ class MetricTable:
             segments=(),
         )
 
-    def to_columns(self) -> Any:
+    def to_columns(self) -> dict[str, Array]:
         """Dict of arrays: user, n_pos, n_neg and one column per metric."""
         columns = {"user": self.users, "n_pos": self.n_pos, "n_neg": self.n_neg}
         return columns | {name: self[name] for name in self.metrics}
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """The table as a pandas frame, one row per user."""
         import pandas as pd
 
         return pd.DataFrame(self.to_columns())
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """The table as a polars frame, one row per user."""
         import polars as pl
 
@@ -213,24 +228,24 @@ class MetricTable:
 
 def evaluate(
     metrics: str | Sequence[str],
-    scores: Array,
+    scores: ArrayLike,
     labels: ArrayLike,
     groups: ArrayLike | None = None,
     *,
     indptr: Array | None = None,
-    preset: str = "icml2020",
+    preset: str | Conventions = "icml2020",
     ties: str | None = None,
     few_negatives: str | None = None,
     no_positives: str | None = None,
     ideal: str | None = None,
     mean: str | None = None,
-    list_length: Any = None,
+    list_length: ArrayLike | None = None,
     insufficient_handling: str | None = None,
     relevance_threshold: float | None = None,
-    discount: str = "log",
-    gains: str | None = None,
+    discount: Discount = "log",
+    gains: Gains | None = None,
     gain: bool = True,
-    segments: dict[str, Any] | None = None,
+    segments: Mapping[str, ArrayLike] | None = None,
     n_threads: int | None = None,
 ) -> MetricTable:
     """Every metric of every user in one pass.
@@ -305,7 +320,18 @@ def evaluate(
     return _with_segments(table, segments, arrays, groups, indptr, parsed, rows, rules, shape, how)
 
 
-def _with_segments(table, columns, arrays, groups, indptr, parsed, rows, rules, shape, how):
+def _with_segments(
+    table: MetricTable,
+    columns: Mapping[str, ArrayLike],
+    arrays: tuple[Array, Array],
+    groups: ArrayLike | None,
+    indptr: ArrayLike | None,
+    parsed: Sequence[Metric],
+    rows: RankedLists,
+    rules: Conventions,
+    shape: dict[str, Any],
+    how: dict[str, Any],
+) -> MetricTable:
     users, bounds, sorter = lists.group_rows(groups, indptr, arrays[0].size)
     if sorter is None:
         codes = np.repeat(np.arange(users.size), np.diff(bounds))
@@ -315,7 +341,7 @@ def _with_segments(table, columns, arrays, groups, indptr, parsed, rows, rules, 
         relevant = np.empty_like(rows.relevant)
         relevant[sorter.order()] = rows.relevant
 
-    def restricted(mask):
+    def restricted(mask: Array) -> MetricTable:
         if rows.lengths.size:
             raise InputError("an item column cannot split truncated lists; leave list_length out")
         part = lists.build(arrays[0][mask], arrays[1][mask], users[codes[mask]], **shape)
@@ -330,7 +356,7 @@ def _with_segments(table, columns, arrays, groups, indptr, parsed, rows, rules, 
 
 
 def per_user(
-    name: str, scores: Array, labels: ArrayLike, groups: ArrayLike | None = None, **options: Any
+    name: str, scores: ArrayLike, labels: ArrayLike, groups: ArrayLike | None = None, **options: Any
 ) -> Array:
     """One metric per user, in the order of the sorted unique groups; NaN where left out.
 
@@ -344,11 +370,11 @@ def per_user(
 
 
 def evaluate_lists(
-    parsed: Any,
-    rows: Any,
-    rules: Any,
+    parsed: Sequence[Metric],
+    rows: RankedLists,
+    rules: Conventions,
     *,
-    discount: str = "log",
+    discount: Discount = "log",
     gain: bool = True,
     n_threads: int | None = None,
 ) -> MetricTable:
@@ -376,7 +402,7 @@ def evaluate_lists(
     )
 
 
-def _parsed(metrics):
+def _parsed(metrics: str | Sequence[str]) -> list[Metric]:
     wanted = [metrics] if isinstance(metrics, str) else list(metrics)
     if not wanted:
         raise InputError("no metric was asked for; name at least one, for example pap@10")
@@ -386,13 +412,17 @@ def _parsed(metrics):
     return [names.parse(name) for name in wanted]
 
 
-def _oriented(values, gain):
+def _oriented(values: Array, gain: bool) -> Array:
     return values if gain else 1.0 - values
 
 
 def run_kernels(
-    parsed: Any, rows: Any, rules: Any, discount: Any, n_threads: int | None = None
-) -> Any:
+    parsed: Sequence[Metric],
+    rows: RankedLists,
+    rules: Conventions,
+    discount: Discount,
+    n_threads: int | None = None,
+) -> tuple[Array, Array]:
     """Raw values (n_users, n_metrics) and counts (n_users, 6) of checked rows."""
     table = _discounts(parsed, rows, rules, discount)
     cumulative = np.concatenate([[0.0], np.cumsum(table)])
@@ -402,7 +432,7 @@ def run_kernels(
     values = np.empty((rows.n_users, len(parsed)))
     counts = np.zeros((rows.n_users, _kernels.N_COUNTS), dtype=np.int64)
 
-    def fused(start, stop):
+    def fused(start: int, stop: int) -> None:
         _kernels.fused_metrics(
             rows.scores, rows.relevant, rows.indptr, rows.lengths, codes, ks,
             table, cumulative, codes_of_rules, start, stop, values, counts,
@@ -418,7 +448,7 @@ def run_kernels(
             )
         graded = np.empty((rows.n_users, int(is_ndcg.sum())))
 
-        def graded_only(start, stop):
+        def graded_only(start: int, stop: int) -> None:
             _kernels.graded_ndcg(
                 rows.scores, rows.gains, rows.indptr, rows.lengths, ks[is_ndcg],
                 table, cumulative, codes_of_rules[0], start, stop, graded, counts,
@@ -429,7 +459,9 @@ def run_kernels(
     return values, counts
 
 
-def _discounts(parsed, rows, rules, discount):
+def _discounts(
+    parsed: Sequence[Metric], rows: RankedLists, rules: Conventions, discount: Discount
+) -> Array:
     if all(metric.code != _kernels.NDCG for metric in parsed):
         return np.ones(1)
     if callable(discounts.resolve(discount)):
@@ -442,14 +474,16 @@ def _discounts(parsed, rows, rules, discount):
     return discounts.values(discount, max(needed, 1))
 
 
-def _warn_of_no_limit(discount):
+def _warn_of_no_limit(discount: Discount) -> None:
     if discount == "log":
         return
     if discounts.sum_is_bounded(discount):
         warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=5)
 
 
-def _check_truncation(parsed, rows, rules, counts):
+def _check_truncation(
+    parsed: Sequence[Metric], rows: RankedLists, rules: Conventions, counts: Array
+) -> None:
     if not rows.lengths.size:
         return
     for metric in parsed:
@@ -463,14 +497,14 @@ def _check_truncation(parsed, rows, rules, counts):
         )
 
 
-def _named(users):
+def _named(users: Array) -> str:
     shown = ", ".join(map(str, users[:_SHOWN]))
     if users.size == 1:
         return f"user {shown}"
     return f"{users.size} users ({shown}{', ..' if users.size > _SHOWN else ''})"
 
 
-def _touched(metric, rows, counts, raw):
+def _touched(metric: Metric, rows: RankedLists, counts: Array, raw: Array) -> dict[str, Array]:
     """Masks of the users that each rule touches for one metric."""
     no_positives = counts[:, _kernels.N_POS] == 0
     if metric.code == _kernels.NDCG and rows.gains is not None:
@@ -486,7 +520,7 @@ def _touched(metric, rows, counts, raw):
     return masks
 
 
-def _insufficient(metric, counts):
+def _insufficient(metric: Metric, counts: Array) -> Array:
     """Lists cut before k negatives and before every positive were shown.
 
     RecTools' rule for both metrics. For pAp@k it is cautious: min(n_pos, k) shown positives would
@@ -496,7 +530,9 @@ def _insufficient(metric, counts):
     return short & (counts[:, _kernels.LISTED_POS] < counts[:, _kernels.N_POS])
 
 
-def _apply_rules(parsed, rules, rows, values, counts):
+def _apply_rules(
+    parsed: Sequence[Metric], rules: Conventions, rows: RankedLists, values: Array, counts: Array
+) -> tuple[dict[str, dict[str, Array]], Array]:
     """Put every value and membership in place; what each rule touched, and who is left out."""
     touched, left_out = {}, np.zeros(values.shape, dtype=bool)
     for column, metric in enumerate(parsed):
@@ -506,7 +542,14 @@ def _apply_rules(parsed, rules, rows, values, counts):
     return touched, left_out
 
 
-def _apply_rules_to(metric, rules, rows, masks, values, left_out):
+def _apply_rules_to(
+    metric: Metric,
+    rules: Conventions,
+    rows: RankedLists,
+    masks: dict[str, Array],
+    values: Array,
+    left_out: Array,
+) -> None:
     """Put each touched user's value and membership in place."""
     few, short = masks.get("few_negatives"), masks.get("insufficient")
     rule = rules.auc_no_positives if metric.is_auc else rules.no_positives

@@ -1,13 +1,22 @@
 """Pictures of runs; matplotlib (the extra `plot`) is imported only here, when one is drawn."""
 
+from __future__ import annotations
+
 import io
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structsvm_papk._types import PathLike
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
 _LOWEST_GAP = 1e-16
@@ -16,7 +25,7 @@ _CERTIFIED = "#1b5e9b"
 _DESCENT = ("#f2b134", "#dd6b1f", "#8f2d16", "#8a8a8a")
 
 
-def check_plot(path):
+def check_plot(path: PathLike) -> None:
     """Refuse a picture that could not be drawn, before the work starts.
 
     Raises
@@ -32,12 +41,12 @@ def check_plot(path):
         )
 
 
-def has_matplotlib():
+def has_matplotlib() -> bool:
     """Whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
-def convergence_figure(runs, title=""):
+def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
     """Gap to the best known lower bound, against data passes and against seconds.
 
     One column of panels per surrogate. Solid lines show ``(objective - best bound) /
@@ -77,7 +86,7 @@ def convergence_figure(runs, title=""):
     return figure
 
 
-def save_figure(figure, path):
+def save_figure(figure: Figure, path: PathLike) -> None:
     """Write a figure in one step; the suffix of `path` is the format."""
     content = io.BytesIO()
     suffix = Path(path).suffix.lower().lstrip(".")
@@ -86,7 +95,7 @@ def save_figure(figure, path):
     write_atomically(path, content.getvalue())
 
 
-def _draw_panel(axes, runs, x):
+def _draw_panel(axes: Axes, runs: Sequence[Any], x: str) -> float:
     """Draw the runs of one surrogate; return the largest gap of a solid line."""
     bound = max(run.result.lower_bound for run in runs)
     scale = max(min(run.result.objective for run in runs), 1e-3)
@@ -112,6 +121,6 @@ def _draw_panel(axes, runs, x):
     return highest
 
 
-def _label(run):
+def _label(run: Any) -> str:
     name = run.solver.replace("_", " ")
     return f"{name} (eta {run.settings['eta']:g})" if "eta" in run.settings else name

@@ -5,16 +5,23 @@ page only picks among them. plotly.js is embedded, nothing is loaded from elsewh
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from structsvm_papk import metrics
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.pages import filled
 from structsvm_papk.metrics import curves
 from structsvm_papk.metrics import ranked_lists as lists
+from structsvm_papk.metrics.ranked_lists import RankedLists
+from structsvm_papk.metrics.significance import Comparison
+from structsvm_papk.metrics.table import MetricTable
 
 _CURVE_POINTS = 1500
 _BINS = 60
@@ -22,23 +29,23 @@ _MAX_ROWS = 400
 
 
 def page(
-    scores,
-    labels,
-    groups=None,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    groups: ArrayLike | None = None,
     *,
-    names=("pap@10", "auc", "ap", "ndcg@10", "precision@10"),
-    k=10,
-    largest_k=30,
-    n_users=40,
-    title="Ranking report",
-    segments=None,
-    comparisons=None,
-    interval="bootstrap",
-    level=0.95,
-    n_resamples=2000,
-    seed=0,
-    **options,
-):
+    names: Sequence[str] = ("pap@10", "auc", "ap", "ndcg@10", "precision@10"),
+    k: int = 10,
+    largest_k: int = 30,
+    n_users: int = 40,
+    title: str = "Ranking report",
+    segments: dict[str, Any] | None = None,
+    comparisons: Sequence[Comparison] | None = None,
+    interval: str = "bootstrap",
+    level: float = 0.95,
+    n_resamples: int = 2000,
+    seed: int = 0,
+    **options: Any,
+) -> str:
     """The page as a string of HTML.
 
     Parameters
@@ -105,7 +112,7 @@ class Intervals:
     n_resamples: int = 2000
     seed: int = 0
 
-    def ends(self, table, metric):
+    def ends(self, table: MetricTable, metric: str) -> tuple[float, float] | None:
         """Lower and upper end for the mean of a metric; None where there is no interval."""
         if self.method == "none" or table.is_pooled or not table.used(metric).any():
             return None
@@ -117,19 +124,25 @@ class Intervals:
         )  # fmt: skip
         return made.lower, made.upper
 
-    def heading(self):
+    def heading(self) -> str:
         """The heading of their column."""
         if self.method == "none":
             return "interval"
         return f"{100 * self.level:g}% interval, {self.method}"
 
 
-def write_page(path, scores, labels, groups=None, **how):
+def write_page(
+    path: PathLike,
+    scores: ArrayLike,
+    labels: ArrayLike,
+    groups: ArrayLike | None = None,
+    **how: Any,
+) -> None:
     """Write `page(..)` to a file, atomically."""
     write_atomically(path, page(scores, labels, groups, **how).encode())
 
 
-def plotly_js():
+def plotly_js() -> str:
     """The source of plotly.js as the installed plotly package ships it."""
     try:
         from plotly.offline import get_plotlyjs
@@ -140,36 +153,34 @@ def plotly_js():
     return get_plotlyjs()
 
 
-def _check_k(k, largest_k):
+def _check_k(k: int, largest_k: int) -> None:
     if not 1 <= k <= largest_k:
         raise InputError(f"k={k} must lie between 1 and largest_k={largest_k}")
 
 
-def _filled(payload):
+def _filled(payload: dict[str, Any]) -> str:
     """The template with data and library put in; `</` cannot end the data's script element."""
-    template = files("structsvm_papk").joinpath("report_page.html").read_text(encoding="utf-8")
     text = json.dumps(payload, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
-    head, rest = template.split("__PAYLOAD__")
-    middle, tail = rest.split("__PLOTLY__")
-    return "".join([head, text, middle, plotly_js(), tail])
+    values = {"title": payload["title"], "payload": text, "plotly_js": plotly_js()}
+    return filled("plots/page.html", values)
 
 
-def _plain(value):
+def _plain(value: float) -> float | None:
     """A JSON number, null where it is not finite."""
     value = float(value)
     return value if np.isfinite(value) else None
 
 
-def _shown(value, digits=4):
+def _shown(value: float, digits: int = 4) -> str:
     return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
 
 
-def _span(table, metric, intervals):
+def _span(table: MetricTable, metric: str, intervals: Intervals) -> str:
     ends = intervals.ends(table, metric)
     return "–" if ends is None else f"{ends[0]:.4f} – {ends[1]:.4f}"
 
 
-def _summary(table, intervals):
+def _summary(table: MetricTable, intervals: Intervals) -> dict[str, Any]:
     rows = []
     for summary in table.summary():
         touched = ", ".join(
@@ -183,7 +194,7 @@ def _summary(table, intervals):
     return {"head": head, "rows": rows}
 
 
-def _segments(table, intervals):
+def _segments(table: MetricTable, intervals: Intervals) -> dict[str, Any] | None:
     if not table.segments:
         return None
     rows = [
@@ -199,7 +210,7 @@ def _segments(table, intervals):
     return {"title": "Segments", "head": head, "rows": rows}
 
 
-def _comparison(comparisons):
+def _comparison(comparisons: Sequence[Comparison] | None) -> dict[str, Any] | None:
     if not comparisons:
         return None
     rows = [
@@ -219,7 +230,7 @@ def _comparison(comparisons):
     return {"title": "Comparison", "head": head, "rows": rows}
 
 
-def _pooled(rows):
+def _pooled(rows: RankedLists) -> dict[str, Any]:
     """Curve, histogram, positive rates and warnings of all rows as one list."""
     found = curves.curve(rows.scores, rows.relevant)
     report = curves.report(rows.scores, rows.relevant)
@@ -235,7 +246,7 @@ def _pooled(rows):
     }
 
 
-def _thinned(found):
+def _thinned(found: curves.Curve) -> dict[str, Any]:
     """At most so many points, evenly along the ROC curve, with their exact counts."""
     along = found.tpr + found.fpr
     wanted = np.searchsorted(along, np.linspace(0, 2, _CURVE_POINTS))
@@ -247,7 +258,7 @@ def _thinned(found):
     }
 
 
-def _rates(found):
+def _rates(found: curves.Curve) -> list[dict[str, Any]]:
     """AUPRC at a grid of positive rates, that of the data among them."""
     own = found.positive_rate
     grid = np.unique(np.append(np.geomspace(1e-3, 0.5, 41), own))
@@ -257,7 +268,7 @@ def _rates(found):
     ]
 
 
-def _histogram(rows):
+def _histogram(rows: RankedLists) -> dict[str, Any]:
     finite = np.isfinite(rows.scores)
     edges = np.histogram_bin_edges(rows.scores[finite], _BINS)
     shares = {}
@@ -268,7 +279,7 @@ def _histogram(rows):
     return {"centers": centers.tolist(), "width": float(edges[1] - edges[0]), **shares}
 
 
-def _users(rows, by_k, n_users):
+def _users(rows: RankedLists, by_k: MetricTable, n_users: int) -> dict[str, Any]:
     """The first users with both classes, and a sentence that says how many these are."""
     mixed = np.flatnonzero((by_k.n_pos > 0) & (by_k.n_neg > 0))
     chosen = mixed[:n_users] if mixed.size else np.arange(min(1, rows.n_users))
@@ -278,7 +289,7 @@ def _users(rows, by_k, n_users):
     return {"users": [_user(rows, by_k, int(u)) for u in chosen], "users_note": note}
 
 
-def _user(rows, by_k, u):
+def _user(rows: RankedLists, by_k: MetricTable, u: int) -> dict[str, Any]:
     part = slice(rows.indptr[u], rows.indptr[u + 1])
     scores, relevant = rows.scores[part], rows.relevant[part]
     shown = np.lexsort((relevant, -scores))[:_MAX_ROWS]
@@ -291,7 +302,7 @@ def _user(rows, by_k, u):
     }
 
 
-def _pairs(scores, relevant):
+def _pairs(scores: Array, relevant: Array) -> dict[str, Any]:
     """Counts of a user's whole list; only its best rows are drawn."""
     pos, neg = scores[relevant == 1], np.sort(scores[relevant == 0])
     below, not_above = (np.searchsorted(neg, pos, side).sum() for side in ("left", "right"))

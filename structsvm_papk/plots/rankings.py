@@ -5,23 +5,35 @@ groups=..)` and `plot(ax)`; the axes drawn on stay in `ax_`, their figure in `fi
 (the extra `plot`) is imported when something is drawn.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from structsvm_papk import metrics
+from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_array, as_vector
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import curves
 from structsvm_papk.metrics import ranked_lists as lists
-from structsvm_papk.metrics import significance as comparison
+from structsvm_papk.metrics.curves import Curve
+from structsvm_papk.metrics.ranked_lists import RankedLists
 from structsvm_papk.metrics.segments import levels
+from structsvm_papk.metrics.significance import no_interval
+from structsvm_papk.metrics.table import MetricTable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 POSITIVE, NEGATIVE = "#1b7837", "#b8b8b8"
 _PALETTE = ("#1b5e9b", "#d1690e", "#3c8a4e", "#a83250", "#6f4a9e", "#7a6a2f", "#3aa0a0", "#555555")
 
 
-def new_axes(ax=None, size=(6.0, 4.2)):
+def new_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.2)) -> Axes:
     """The given axes, or new ones on a figure of this size in inches."""
     if ax is not None:
         return ax
@@ -35,18 +47,28 @@ def new_axes(ax=None, size=(6.0, 4.2)):
 class _Display:
     """Shared: scores of an estimator, and where the picture is."""
 
+    from_predictions: Any
+
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, groups=None, **options):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        **options: Any,
+    ) -> Self:
         """The same picture from an estimator's scores on X."""
         return cls.from_predictions(y, estimator_scores(estimator, X), groups=groups, **options)
 
-    def _drawn(self, ax):
+    def _drawn(self, ax: Axes) -> Self:
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
 
 
-def estimator_scores(estimator, X):
+def estimator_scores(estimator: Any, X: Any) -> Array:
     """Scores by `decision_function`, the positive class of `predict_proba`, or `predict`."""
     if hasattr(estimator, "decision_function"):
         return estimator.decision_function(X)
@@ -79,34 +101,35 @@ class PAPDisplay(_Display):
     @classmethod
     def from_predictions(
         cls,
-        y_true,
-        y_score,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
         *,
-        groups=None,
-        ks=None,
-        level=0.95,
-        n_resamples=500,
-        seed=0,
-        name=None,
-        ax=None,
-        **options,
-    ):
+        groups: ArrayLike | None = None,
+        ks: Sequence[int] | None = None,
+        level: float = 0.95,
+        n_resamples: int = 500,
+        seed: int = 0,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
         """Display of scores; `ks` default 1..20, `options` those of `metrics.evaluate`."""
-        ks = np.arange(1, 21) if ks is None else np.asarray(ks)
-        names = [f"pap@{k}" for k in ks]
+        places = np.arange(1, 21) if ks is None else np.asarray(ks)
+        names = [f"pap@{k}" for k in places]
         table = metrics.evaluate(names, y_score, y_true, groups, **options)
         rows = [_estimate(table, m, level, n_resamples, seed) for m in names]
         mean, lower, upper, used = (np.array(part) for part in zip(*rows, strict=True))
-        return cls(ks, mean, lower, upper, used, name).plot(ax)
+        return cls(places, mean, lower, upper, used, name).plot(ax)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes; returns the display."""
         ax = new_axes(ax)
         line = ax.plot(self.ks, self.mean, marker="o", markersize=3.5, label=self.name)[0]
         ax.fill_between(self.ks, self.lower, self.upper, color=line.get_color(), alpha=0.18, lw=0)
         ax.set_xlabel("k")
         ax.set_ylabel("mean pAp@k")
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        locator: Any = ax.xaxis.get_major_locator()
+        locator.set_params(integer=True)
         if np.ptp(self.n_used):
             ax.set_title(
                 f"users: {self.n_used.max()} at k = {self.ks[np.argmax(self.n_used)]}, "
@@ -118,14 +141,16 @@ class PAPDisplay(_Display):
         return self._drawn(ax)
 
 
-def _estimate(table, metric, level, n_resamples, seed):
+def _estimate(
+    table: MetricTable, metric: str, level: float, n_resamples: int, seed: int
+) -> tuple[float, float, float, int]:
     """Mean, ends and users of a metric; NaN where no user has it."""
     if not table.used(metric).any():
         return np.nan, np.nan, np.nan, 0
-    if comparison.no_interval(table, metric) is not None:
+    if no_interval(table, metric) is not None:
         return table.mean(metric), np.nan, np.nan, int(table.used(metric).sum())
     found = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
-    return found.value, found.lower, found.upper, found.n_users
+    return found.value, found.lower, found.upper, int(table.used(metric).sum())
 
 
 @dataclass
@@ -139,12 +164,20 @@ class CurveDisplay(_Display):
     """
 
     kind: str
-    curves: dict
+    curves: dict[str, Curve]
 
     @classmethod
     def from_predictions(
-        cls, y_true, y_score, *, groups=None, kind="roc", segments=None, ax=None, **options
-    ):
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        kind: str = "roc",
+        segments: Any | None = None,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
         """Display of scores, one curve per value of `segments`, else one curve.
 
         `groups` is accepted for a uniform interface: rows of all users are pooled. Segments in
@@ -164,7 +197,7 @@ class CurveDisplay(_Display):
             raise InputError("every segment lacks positives or negatives; there is no curve")
         return cls(kind, found).plot(ax)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes; returns the display."""
         ax = new_axes(ax, (5.4, 4.8))
         for i, (name, found) in enumerate(self.curves.items()):
@@ -178,7 +211,7 @@ class CurveDisplay(_Display):
         ax.legend(frameon=False, fontsize=8, loc="lower right" if self.kind == "roc" else "best")
         return self._drawn(ax)
 
-    def _plot_one(self, ax, name, found, color):
+    def _plot_one(self, ax: Axes, name: str, found: Curve, color: str) -> None:
         support = f"{found.n_pos} of {found.n_pos + found.n_neg} positive"
         if self.kind == "roc":
             label = f"{name}: AUROC {found.auroc():.3f} ({support})"
@@ -205,22 +238,41 @@ class SegmentDisplay(_Display):
     """
 
     metric: str
-    names: list
+    names: list[str]
     estimates: np.ndarray
-    support: list
+    support: list[str]
     overall: float
 
     @classmethod
     def from_predictions(
-        cls, y_true, y_score, *, groups=None, segments, metric="pap@10", ax=None, level=0.95,
-        n_resamples=500, seed=0, **options,
-    ):  # fmt: skip
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        segments: Any,
+        metric: str = "pap@10",
+        ax: Axes | None = None,
+        level: float = 0.95,
+        n_resamples: int = 500,
+        seed: int = 0,
+        **options: Any,
+    ) -> Self:
         """Display of scores; `segments` is a dict of columns as in `metrics.evaluate`."""
         table = metrics.evaluate([metric], y_score, y_true, groups, segments=segments, **options)
         return cls.from_table(table, metric, ax=ax, level=level, n_resamples=n_resamples, seed=seed)
 
     @classmethod
-    def from_table(cls, table, metric, *, ax=None, level=0.95, n_resamples=500, seed=0):
+    def from_table(
+        cls,
+        table: MetricTable,
+        metric: str,
+        *,
+        ax: Axes | None = None,
+        level: float = 0.95,
+        n_resamples: int = 500,
+        seed: int = 0,
+    ) -> Self:
         """Display of the segments of a MetricTable."""
         if not table.segments:
             raise InputError("the table has no segments; give segments= to evaluate")
@@ -233,7 +285,7 @@ class SegmentDisplay(_Display):
         estimates = np.array([row[:3] for row in rows], dtype=float)
         return cls(metric, names, estimates, support, table.mean(metric)).plot(ax)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes; returns the display."""
         ax = new_axes(ax, (6.8, 0.9 + 0.38 * len(self.names)))
         places = np.arange(len(self.names))[::-1]
@@ -263,17 +315,26 @@ class ScoreDisplay(_Display):
     negative: np.ndarray
 
     @classmethod
-    def from_predictions(cls, y_true, y_score, *, groups=None, ax=None, bins=40, **options):
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        ax: Axes | None = None,
+        bins: int = 40,
+        **options: Any,
+    ) -> Self:
         """Display of scores; rows of all users are pooled."""
         rows = lists.build(y_score, y_true, **options)
         relevant = rows.relevant.astype(bool)
         return cls(rows.scores[relevant], rows.scores[~relevant]).plot(ax, bins=bins)
 
-    def plot(self, ax=None, *, bins=40):
+    def plot(self, ax: Axes | None = None, *, bins: int = 40) -> Self:
         """Draw on the axes; returns the display."""
         ax = new_axes(ax)
         both = np.concatenate([self.positive, self.negative])
-        edges = np.histogram_bin_edges(both[np.isfinite(both)], bins)
+        edges = np.histogram_bin_edges(both[np.isfinite(both)], bins).tolist()
         for values, color, name in (
             (self.negative, NEGATIVE, "negatives"),
             (self.positive, POSITIVE, "positives"),
@@ -304,15 +365,24 @@ class RankStripDisplay(_Display):
         pAp@k of each user.
     """
 
-    users: list
+    users: list[Any]
     strips: np.ndarray
     k: int
     papk: np.ndarray
 
     @classmethod
     def from_predictions(
-        cls, y_true, y_score, *, groups=None, k=10, users=None, depth=40, ax=None, **options
-    ):
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        k: int = 10,
+        users: Sequence[Any] | None = None,
+        depth: int = 40,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
         """Display of scores; `users` picks some (default: the first 20), `depth` ranks each."""
         table = metrics.evaluate([f"pap@{k}"], y_score, y_true, groups, **options)
         rows = lists.build(
@@ -331,14 +401,20 @@ class RankStripDisplay(_Display):
             strips[i, : strip.size] = strip
         return cls(wanted.tolist(), strips, k, table.values[at, 0]).plot(ax)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes; returns the display."""
         n_users, depth = self.strips.shape
         ax = new_axes(ax, (8.0, 1.1 + 0.24 * n_users))
         from matplotlib.colors import ListedColormap
 
         colors = ListedColormap([NEGATIVE, POSITIVE]).with_extremes(bad="white")
-        look = {"cmap": colors, "vmin": 0, "vmax": 1, "edgecolors": "white", "lw": 0.8}
+        look: dict[str, Any] = {
+            "cmap": colors,
+            "vmin": 0,
+            "vmax": 1,
+            "edgecolors": "white",
+            "lw": 0.8,
+        }
         edges = np.arange(depth + 1) + 0.5, np.arange(n_users + 1) - 0.5
         ax.pcolormesh(*edges, np.ma.masked_invalid(self.strips), **look)
         ax.axvline(self.k + 0.5, color="#a83250", lw=1.4)
@@ -351,11 +427,11 @@ class RankStripDisplay(_Display):
         return self._drawn(ax)
 
 
-def _ordered(rows, user):
+def _ordered(rows: RankedLists, user: int) -> Array:
     """Relevance of a user's rows from rank 1 on; negatives first among ties."""
     part = slice(rows.indptr[user], rows.indptr[user + 1])
     return rows.relevant[part][np.lexsort((rows.relevant[part], -rows.scores[part]))]
 
 
-def _number(value):
+def _number(value: float) -> str:
     return "left out" if np.isnan(value) else f"{value:.2f}"

@@ -7,11 +7,13 @@ users where this takes seconds.
 import numpy as np
 from numba import njit
 
+from structsvm_papk._types import Array
+
 _BATCH_WORDS = 1 << 20
 
 
 @njit(cache=True, nogil=True)
-def flipped_sums(differences, bits, out):
+def flipped_sums(differences: Array, bits: Array, out: Array) -> None:
     """out[r] = sum_i +-differences[i], minus where bit i of bits[r] is set."""
     n = differences.size
     for r in range(out.size):
@@ -26,7 +28,7 @@ def flipped_sums(differences, bits, out):
         out[r] = total
 
 
-def null_sums(differences, n_resamples, seed):
+def null_sums(differences: Array, n_resamples: int, seed: int) -> tuple[Array, bool]:
     """Sums under random signs; every sign pattern once where there are not more than asked for.
 
     Returns
@@ -52,7 +54,7 @@ def null_sums(differences, n_resamples, seed):
     return sums, False
 
 
-def sign_flip_p_value(differences, n_resamples, seed):
+def sign_flip_p_value(differences: Array, n_resamples: int, seed: int) -> float:
     """Two-sided p-value of sum(differences) when each sign is a fair coin.
 
     Twice the smaller tail, at most 1; random signs count the observed ones as one more draw, so

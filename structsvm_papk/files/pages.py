@@ -1,0 +1,48 @@
+"""Self-contained HTML pages from templates (jinja2, the extra `report`)."""
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from types import MappingProxyType
+
+from structsvm_papk.errors import InputError
+
+
+def check_templates() -> None:
+    """Refuse a page that could not be made, before the work starts.
+
+    Raises
+    ------
+    InputError
+        jinja2 is missing.
+    """
+    if find_spec("jinja2") is None:
+        raise InputError("HTML pages need jinja2; pip install 'structsvm-papk[report]'")
+
+
+def filled(
+    template: str,
+    values: Mapping[str, object],
+    filters: Mapping[str, Callable[..., object]] = MappingProxyType({}),
+) -> str:
+    """A template with values put in; text is escaped unless the template says `safe`.
+
+    Parameters
+    ----------
+    template : str
+        Path in the package, such as `plots/page.html`.
+    values : mapping
+    filters : mapping of str to callable, optional
+        Filters of the template's own.
+    """
+    check_templates()
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    page = Environment(
+        loader=PackageLoader("structsvm_papk", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page.filters.update(filters)
+    return page.get_template(template).render(values)
