@@ -17,7 +17,7 @@ X_new, y_new, users_new = digit_queries("test", n_queries=300)
 alphas = np.logspace(0, -4, 9)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for shift, surrogate in ((0.93, "avg"), (1.0, "ts"), (1.07, "max")):
-    ranker = PAPKRankerCV(k=5, surrogate=surrogate, alphas=alphas, n_folds=5)
+    ranker = PAPKRankerCV(k=5, surrogate=surrogate, alphas=alphas, n_folds=5, tol=1e-8)
     ranker.fit(X, y, groups=users)
 
     mean = ranker.cv_scores_.mean(axis=1)

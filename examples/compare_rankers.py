@@ -17,8 +17,8 @@ X_new, y_new, users_new = digit_queries("test", n_queries=800)
 
 scores = {
     "Euclidean": X_new.sum(axis=1),
-    "logistic": LogisticRegression(max_iter=2000).fit(X, y).decision_function(X_new),
-    "trained (ts)": PAPKRanker(k=5, surrogate="ts", alpha=0.1)
+    "logistic": LogisticRegression(tol=1e-8, max_iter=5000).fit(X, y).decision_function(X_new),
+    "trained (ts)": PAPKRanker(k=5, surrogate="ts", alpha=0.1, tol=1e-8)
     .fit(X, y, groups=users)
     .predict(X_new),
 }
@@ -42,10 +42,10 @@ for name, table in tables.items():
 
 for baseline in ("Euclidean", "logistic"):
     print(f"\ntrained less {baseline}")
-    for found in metrics.compare(tables["trained (ts)"], tables[baseline]):
+    for pair in metrics.compare(tables["trained (ts)"], tables[baseline]):
         print(
-            f"  {found.metric:<7} {found.difference:+.4f} [{found.lower:+.4f}, {found.upper:+.4f}]"
-            f"  p = {found.p_adjusted:.4f}"
+            f"  {pair.metric:<7} {pair.difference:+.3f} [{pair.lower:+.3f}, {pair.upper:+.3f}]"
+            f"  p = {pair.p_adjusted:.1g}"
         )
 
 # %%

@@ -1,6 +1,31 @@
-"""Make the reference definitions beside the tests importable, wherever pytest is started."""
+"""Make the reference definitions beside the tests importable, and mark the numeric tests."""
 
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+# Files, processes and words, whatever the processor. All other tests, new ones too, are `numeric`:
+# tools/machines.py runs them on every emulated machine.
+ANY_MACHINE = {
+    *("test_annotations", "test_benchmarks", "test_checkpoint", "test_cli", "test_cli_evaluate"),
+    *("test_cli_scale", "test_cluster", "test_dask_collections", "test_data", "test_displays"),
+    *("test_fingerprint", "test_metrics_frames", "test_metrics_hooks", "test_model_file"),
+    *("test_partitions", "test_processes", "test_readers", "test_report_page", "test_rerun"),
+    "test_resume",
+}
+# Slow, and the same arithmetic as in shorter tests, or whole numbers only: once is enough.
+REPEATS = {
+    "test_results_depend_on_the_seed_only",
+    "test_ramp_of_one_user_against_the_global_optimum",
+    "test_existence_against_subset_enumeration_on_200_instances",
+    "test_greedy_combines_two_rankers_that_fail_alone",
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.stem not in ANY_MACHINE and item.name not in REPEATS:
+            item.add_marker(pytest.mark.numeric)
