@@ -74,11 +74,12 @@ def command(name, *arguments, option="--checkpoint"):
 def cross_validation(data):
     def start(folder, interval, output):
         model = PAPKRankerCV(
-            k=5, surrogate="ts", alphas=(0.1, 0.01, 1e-3, 1e-4), n_folds=4,
+            k=5, surrogates=("ts",), depths=(None, 20), user_weights=("equal",),
+            alphas=(0.1, 0.01, 1e-3), cv=4,
             checkpoint=folder and Checkpoint(folder, interval),
         ).fit(data.X, data.y, groups=data.groups)  # fmt: skip
-        told = {"alpha": model.alpha_, "objective": model.result_.objective}
-        told["scores"] = np.round(model.cv_scores_, 2).tolist()
+        told = {**model.best_params_, "objective": model.result_.objective}
+        told["scores"] = np.round(model.cv_results_["mean_test_score"], 2).tolist()
         Path(output).write_text(json.dumps(told))
 
     return Scenario("cross-validation", start)

@@ -17,21 +17,24 @@ X_new, y_new, users_new = digit_queries("test", n_queries=300)
 alphas = np.logspace(0, -4, 9)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for shift, surrogate in ((0.93, "avg"), (1.0, "ts"), (1.07, "max")):
-    ranker = PAPKRankerCV(k=5, surrogate=surrogate, alphas=alphas, n_folds=5, tol=1e-8)
+    ranker = PAPKRankerCV(
+        k=5, surrogates=(surrogate,), depths=(None,), user_weights=("equal",), alphas=alphas,
+        cv_tol=1e-8, tol=1e-8,
+    )  # fmt: skip
     ranker.fit(X, y, groups=users)
 
-    mean = ranker.cv_scores_.mean(axis=1)
-    error = ranker.cv_scores_.std(axis=1, ddof=1) / np.sqrt(ranker.n_folds)
-    at = int(np.flatnonzero(alphas == ranker.alpha_)[0])
+    mean, error = (ranker.cv_results_[f"{name}_test_score"] for name in ("mean", "se"))
+    alpha = ranker.best_params_["alpha"]
+    at = int(np.flatnonzero(alphas == alpha)[0])
     print(
-        f"{surrogate:<4} alpha = {ranker.alpha_:.3g}: left-out users {mean[at]:.3f} "
+        f"{surrogate:<4} alpha = {alpha:.3g}: left-out users {mean[at]:.3f} "
         f"+- {error[at]:.3f}, new users {ranker.score(X_new, y_new, groups=users_new):.3f}"
     )
     line = ax.errorbar(shift * alphas, mean, error, marker="o", ms=4, capsize=2, label=surrogate)
-    ax.plot(shift * ranker.alpha_, mean[at], "o", ms=11, mfc="none", color=line[0].get_color())
+    ax.plot(shift * alpha, mean[at], "o", ms=11, mfc="none", color=line[0].get_color())
 
 # %%
-# The bars are standard errors over the folds: far wider than the differences between alphas. Where
+# The bars are standard errors over the users: far wider than the differences between alphas. Where
 # that is so, any alpha of the flat part will do, and the larger one is solved faster.
 
 ax.set(xscale="log", xlabel="alpha", ylabel="mean pAp@5 of the users left out")

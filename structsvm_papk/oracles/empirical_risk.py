@@ -365,7 +365,7 @@ class _OnShortLists:
         return self._on_short.cuts(w, self._short.at(w))
 
 
-def users_needed(surrogate, policy):
+def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
     """Negatives that a user needs, the setting that says so, and what to do without them."""
     check_policy(policy)
     needed = 1 if policy == "cap" else surrogate.negatives_needed()

@@ -298,7 +298,7 @@ class PartitionedRisk:
         from structsvm_papk.solvers.cutting_plane import CuttingPlane
 
         avg = copy.copy(self)
-        avg.surrogate = Avg(self.surrogate.k, self.surrogate.depth)
+        avg.surrogate = Avg(self.surrogate.k, depth=self.surrogate.depth)
         return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
 
     def _checked(self, w):

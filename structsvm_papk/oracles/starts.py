@@ -49,7 +49,7 @@ def warm_starts(risk, alpha, names=NAMES):
 
 
 def _convex_optimum(risk, alpha):
-    surrogate = Avg(risk.surrogate.k, risk.surrogate.depth)
+    surrogate = Avg(risk.surrogate.k, depth=risk.surrogate.depth)
     avg = EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
     return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(avg).w
 

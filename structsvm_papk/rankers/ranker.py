@@ -533,7 +533,7 @@ def user_weights(data: RankingData, sample_weight: ArrayLike) -> Array:
     return first
 
 
-def refuse_deeper_than_all(surrogate, data):
+def refuse_deeper_than_all(surrogate: Surrogate, data: RankingData) -> None:
     """A number of negatives that no user has is a mistake, whatever is done about few of them."""
     most = int(data.n_neg.max())
     if surrogate.depth is not None and surrogate.depth > most:

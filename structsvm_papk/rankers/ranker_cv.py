@@ -434,6 +434,8 @@ def _follow(config, chain, data, held_out, checkpoint):
             result = _solve_setting(config, setting, lists, config.cv_tol, start, None, part, same)
             w = result.w
             last[setting.surrogate, setting.depth] = result
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
             if result.status is Status.DEGENERATE:
                 zero.append(setting)
         if w.any():

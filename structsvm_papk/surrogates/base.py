@@ -11,7 +11,7 @@ Recommender Systems", ICML 2020.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -64,7 +64,7 @@ class Surrogate(ABC):
     """
 
     k: int
-    depth: int | float | None = None
+    depth: int | float | None = field(default=None, kw_only=True)
     name: ClassVar[str]
     convex: ClassVar[bool] = True
     top_negatives_only: ClassVar[bool] = False
@@ -311,7 +311,7 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
         close = get_close_matches(str(name), SURROGATES, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise InputError(f"unknown surrogate {name!r}: choose from {', '.join(SURROGATES)}{hint}")
-    return SURROGATES[name](k, depth)
+    return SURROGATES[name](k, depth=depth)
 
 
 def _checked_depth(depth, k):
