@@ -3,9 +3,17 @@
 import numpy as np
 import pytest
 
-from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, Status, make_surrogate
+from structsvm_papk import (
+    CuttingPlane,
+    EmpiricalRisk,
+    PAPKRanker,
+    RankingData,
+    Status,
+    make_surrogate,
+)
 from structsvm_papk.datasets import degenerate_lists
 from structsvm_papk.diagnosis import critical_depth
+from structsvm_papk.errors import DegenerateOptimumWarning
 
 
 def lists(seed, n_users=6, n_neg=14):
@@ -91,3 +99,21 @@ def test_the_answer_is_plain_values_and_a_sentence():
         "surrogate", "k", "degenerate_to", "informative_from", "deepest", "exact"
     }  # fmt: skip
     assert str(answer).startswith("avg: ")
+
+
+def test_the_warning_of_a_degenerate_fit_names_the_depth_that_repairs_it():
+    data = next(
+        lists(seed) for seed in range(20) if is_degenerate(lists(seed), "avg", 2, 2)
+    )  # fmt: skip
+    depth = critical_depth(EmpiricalRisk(make_surrogate("avg", 2), data)).informative_from
+    X, y, users = data.X[data.rows], data.labels, data.user_of_position
+    with pytest.warns(DegenerateOptimumWarning, match=f"from depth {depth} on"):
+        PAPKRanker(k=2, alpha=1e-3).fit(X, y, groups=users)
+    repaired = PAPKRanker(k=2, alpha=1e-3, depth=depth, policy="cap", tol=1e-8)
+    assert repaired.fit(X, y, groups=users).coef_.any()
+
+
+def test_the_warning_says_where_no_depth_helps():
+    X = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None]
+    with pytest.warns(DegenerateOptimumWarning, match="No training depth"):
+        PAPKRanker(k=1, surrogate="max").fit(X, [1, 1, 0, 0, 0, 0], groups="one_list")
