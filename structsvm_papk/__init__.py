@@ -1,5 +1,6 @@
 """Certified cutting-plane training and evaluation of rankers for the pAp@k metric."""
 
+from structsvm_papk._version import __version__
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
