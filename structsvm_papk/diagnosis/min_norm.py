@@ -47,7 +47,7 @@ class NearestPoint:
     n_steps: int
 
 
-def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None, noise=0.0):
+def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None, noise=0.0, any_direction=False):
     """Find the point of smallest norm.
 
     Parameters
@@ -61,6 +61,8 @@ def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None, noise=0.0):
         Support points to ask for; by default 2000, and 20 more for each feature.
     noise : float or ndarray of shape (n_features,)
         Rounding error of the support points, entry by entry: a direction has to separate by more.
+    any_direction : bool
+        Stop at the first direction that separates 0 from K, however far the bounds are apart.
 
     Returns
     -------
@@ -83,6 +85,8 @@ def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None, noise=0.0):
         unsure = _ROUNDING * scale + np.sum(noise * np.abs(state.x)) / norm
         if height > max(lower, unsure):
             lower, direction = height, -state.x / norm
+            if any_direction:
+                break
         if norm - height <= tol * scale or not state.add(vertex):
             break
     distance = float(np.linalg.norm(state.x))

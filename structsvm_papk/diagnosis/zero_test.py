@@ -228,7 +228,7 @@ def _one_user(risk, u):
     rows = data.rows[data.indptr[u] : data.indptr[u + 1]]
     indptr, users = np.array([0, rows.size]), data.users[u : u + 1]
     part = RankingData.from_parts(data.X, rows, indptr, data.n_pos[u : u + 1], users)
-    return EmpiricalRisk(risk.surrogate, part, "raise")
+    return EmpiricalRisk(risk.surrogate, part, "cap")
 
 
 def _test(risk, tol, users=()):
@@ -236,6 +236,36 @@ def _test(risk, tol, users=()):
     if risk.convex:
         return _convex_test(_Slopes(risk), tol)
     return _ramp_test(risk, tol, users) if name == "ramp" else _clipped_test(risk)
+
+
+def is_zero_optimal(risk, tol=_TOL, max_iter=None):
+    """Verdict about w = 0 for all users jointly, and a direction of descent where there is one.
+
+    As `diagnose`, but without the distance: the first direction that is met ends the search.
+
+    Parameters
+    ----------
+    risk : EmpiricalRisk
+    tol : float
+    max_iter : int, optional
+        Slopes to ask for; then the verdict is 'undecided'.
+
+    Returns
+    -------
+    Verdict
+    ndarray or None
+    """
+    if not risk.convex:
+        test = _test(risk, tol)
+    else:
+        test = _convex_test(_Slopes(risk), tol, max_iter, any_direction=True)
+    return test.verdict, test.direction
+
+
+def falls_along(risk, w):
+    """Whether a convex risk falls from w = 0 along w, beyond what rounding may have done."""
+    slopes = _Slopes(risk)
+    return slopes(w) @ w < -_rounding(risk) @ np.abs(w)
 
 
 class _Slopes:
@@ -263,15 +293,16 @@ class _Slopes:
         return self.risk.blocks_from_scores(scores)[1].sum(axis=0)
 
 
-def _convex_test(slopes, tol):
+def _convex_test(slopes, tol, max_iter=None, any_direction=False):
     """Whether 0 is in the subdifferential; a second look in other coordinates where it seems so."""
     noise = _rounding(slopes.risk)
-    nearest = min_norm_point(slopes, slopes.n_features, tol, noise=noise)
+    how = {"tol": tol, "max_iter": max_iter, "any_direction": any_direction}
+    nearest = min_norm_point(slopes, slopes.n_features, noise=noise, **how)
     if nearest.direction is not None:
         fall, w = nearest.lower_bound, nearest.direction
         return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w)
     there = _Coordinates(slopes)
-    again = min_norm_point(there, slopes.n_features, tol, noise=np.abs(there.T).T @ noise)
+    again = min_norm_point(there, slopes.n_features, noise=np.abs(there.T).T @ noise, **how)
     if again.direction is not None:
         w = there.T @ again.direction
         norm = np.linalg.norm(w)
@@ -390,11 +421,7 @@ def _positives_outside(risk, tol):
         rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
         indptr = np.array([0, rows.size])
         alone = RankingData.from_parts(data.X, rows, indptr, np.array([1]), data.users)
-        slopes = _Slopes(
-            EmpiricalRisk(
-                make_surrogate("avg", risk.surrogate.k, risk.surrogate.depth), alone, "cap"
-            )
-        )
+        slopes = _Slopes(EmpiricalRisk(avg, alone, "cap"))
         test = _convex_test(slopes, tol)
         if test.verdict != Verdict.DEGENERATE:
             found.append(test.direction)
@@ -403,7 +430,7 @@ def _positives_outside(risk, tol):
 
 def _same_data(risk, name):
     surrogate = make_surrogate(name, risk.surrogate.k, risk.surrogate.depth)
-    return EmpiricalRisk(surrogate, risk.data, "raise", risk.n_blocks, risk.n_threads)
+    return EmpiricalRisk(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)
 
 
 def _clipped_test(risk):

@@ -18,6 +18,7 @@ from structsvm_papk._types import Array, Callback, PathLike
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.groups import ONE_LIST, required
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.diagnosis.critical_depth import critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.files.model import Model, certificate_of, save_model
@@ -332,7 +333,7 @@ class PAPKRanker(BaseEstimator):
         refuse_deeper_than_all(surrogate, data)
         risk = EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
         self.result_ = self._solve(self._make_solver(surrogate), risk)
-        return self._finish(risk.exclusions)
+        return self._finish(risk.exclusions, risk)
 
     def _fit_dask(self, X, y, groups):
         """Train where the blocks of a Dask collection are."""
@@ -355,12 +356,12 @@ class PAPKRanker(BaseEstimator):
             self.result_ = self._solve(solver, risk)
             return self._finish(risk.exclusions)
 
-    def _finish(self, exclusions):
-        """Take over the result."""
+    def _finish(self, exclusions, risk=None):
+        """Take over the result; `risk` is what was minimised, where its data are in memory."""
         self.coef_ = self.result_.w
         self.n_iter_ = self.result_.n_iter
         self.exclusions_ = exclusions
-        _warn_about(self.result_)
+        _warn_about(self.result_, risk)
         return self
 
     def _given_setting(self):
@@ -549,8 +550,24 @@ def _one_of(groups, qid):
     return groups if qid is None else qid
 
 
-def _warn_about(result):
+def _warn_about(result, risk):
+    """Warn of a minimiser that is zero, with the depth that repairs it, and of a gap too large."""
     if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
-        warnings.warn(result.message, DegenerateOptimumWarning, stacklevel=4)
+        advice = "" if risk is None else f" {repair_of_zero(risk)}"
+        warnings.warn(result.message + advice, DegenerateOptimumWarning, stacklevel=5)
     elif not result.converged and result.status != Status.FINISHED:
-        warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
+        warnings.warn(result.message, ConvergenceWarning, stacklevel=5)
+
+
+def repair_of_zero(risk: EmpiricalRisk) -> str:
+    """Which depth keeps w = 0 from being the optimum of a risk, and the call that takes it."""
+    answer = critical_depth(risk)
+    if answer.informative_from is None:
+        return f"No training depth was found that changes this ({answer})."
+    if answer.informative_from <= (risk.surrogate.depth or risk.surrogate.k):
+        return "w = 0 is not the exact optimum: try a smaller alpha or tolerance."
+    return (
+        f"Counting more negatives in training repairs it: from depth {answer.informative_from} on "
+        f"(of at most {answer.deepest} negatives) w = 0 is not optimal. Try depth='auto', or let "
+        "PAPKRankerCV choose."
+    )

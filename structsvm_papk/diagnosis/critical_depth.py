@@ -1,0 +1,119 @@
+"""The smallest training depth at which w = 0 is not the optimum.
+
+With m_u <= m'_u negatives counted, a surrogate is nowhere below itself at m'_u, and 1 at w = 0 for
+both: where zero is optimal at a depth it is so at every smaller one (docs/math/depth.md). So the
+critical depth is found by bisection with the test at zero, without training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from structsvm_papk._types import Array
+from structsvm_papk.diagnosis.zero_test import Verdict, falls_along, is_zero_optimal
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+
+_TOL = 1e-6  # of the distance of zero from the subdifferential
+_SLOPES = 400  # that one test may ask for
+
+
+@dataclass(frozen=True)
+class CriticalDepth:
+    """Answer of `critical_depth`.
+
+    Attributes
+    ----------
+    surrogate : str
+    k : int
+    degenerate_to : int
+        Depth up to which w = 0 is optimal for every alpha, to the tolerance of the test; 0 if it is
+        not even at depth k.
+    informative_from : int or None
+        Depth from which w = 0 is not optimal, proved by a direction; None where none was found.
+    deepest : int
+        Largest number of negatives of a user: all negatives count from there on.
+    direction : ndarray or None
+        Along which the surrogate falls from zero at depth `informative_from`.
+    """
+
+    surrogate: str
+    k: int
+    degenerate_to: int
+    informative_from: int | None
+    deepest: int
+    direction: Array | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no depth is left undecided."""
+        end = self.deepest + 1 if self.informative_from is None else self.informative_from
+        return self.degenerate_to == 0 or self.degenerate_to == end - 1
+
+    def as_dict(self) -> dict[str, int | bool | str | None]:
+        """Plain values for JSON."""
+        return {
+            "surrogate": self.surrogate,
+            "k": self.k,
+            "degenerate_to": self.degenerate_to,
+            "informative_from": self.informative_from,
+            "deepest": self.deepest,
+            "exact": self.is_exact,
+        }
+
+    def __str__(self) -> str:
+        if self.informative_from is None:
+            proved = f"up to {self.degenerate_to}" if self.degenerate_to else "nowhere proved"
+            return (
+                f"{self.surrogate}: no depth was found at which w = 0 is not optimal "
+                f"(optimal {proved}, all negatives are {self.deepest})"
+            )
+        if self.informative_from == self.k:
+            return f"{self.surrogate}: w = 0 is not optimal at depth k={self.k} already"
+        kind = "critical depth" if self.is_exact else "critical depth at most"
+        return f"{self.surrogate}: {kind} {self.informative_from} (of {self.deepest})"
+
+
+def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
+    """Find the smallest depth m >= k at which w = 0 does not minimise a risk.
+
+    Every user counts ``min(m, n_neg)`` negatives; the depth of the risk's own surrogate does not
+    enter.
+
+    Parameters
+    ----------
+    risk : EmpiricalRisk
+        Of any surrogate but 'ts_alg2'.
+    tol : float
+        As for `diagnose`.
+
+    Returns
+    -------
+    CriticalDepth
+
+    References
+    ----------
+    docs/math/depth.md, "Degeneracy is monotone in the depth".
+    """
+    k, deepest = risk.surrogate.k, int(risk.data.n_neg.max())
+    degenerate_to, informative_from, direction = 0, None, None
+    low, high = min(k, deepest), deepest + 1  # the answer is in low, .., high; high: none
+    while low < high:
+        m = k if low == k and direction is None and degenerate_to == 0 else (low + high) // 2
+        at_m = _at_depth(risk, m)
+        if direction is not None and at_m.convex and falls_along(at_m, direction):
+            verdict = Verdict.INFORMATIVE
+        else:
+            verdict, own = is_zero_optimal(at_m, tol, _SLOPES)
+            direction = own if verdict is Verdict.INFORMATIVE else direction
+        if verdict is Verdict.INFORMATIVE:
+            high = informative_from = m
+        else:
+            degenerate_to = m if verdict is Verdict.DEGENERATE else degenerate_to
+            low = m + 1
+    name = risk.surrogate.name
+    return CriticalDepth(name, k, degenerate_to, informative_from, deepest, direction)
+
+
+def _at_depth(risk, m):
+    surrogate = replace(risk.surrogate, depth=max(m, risk.surrogate.k))
+    return EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
