@@ -229,8 +229,6 @@ class PAPKRanker(BaseEstimator):
         self,
         k: int = 1,
         surrogate: str = "avg",
-        depth: int | float | str | None = None,
-        user_weight: str = "equal",
         alpha: float = 1e-2,
         solver: str = "auto",
         tol: float = 1e-6,
@@ -245,6 +243,8 @@ class PAPKRanker(BaseEstimator):
         callback: Callback | None = None,
         checkpoint: Any | None = None,
         one_list: bool = False,
+        depth: int | float | str | None = None,
+        user_weight: str = "equal",
     ) -> None:
         self.k = k
         self.surrogate = surrogate
