@@ -62,7 +62,7 @@ def verify(
     else:
         _print_verdicts(checks)
         _print_counterexamples([c for c in checks if c.counterexample is not None])
-        _print_regimes(regimes)
+        _print_regimes(parts)
         console.note(f"{len(checks)} checks in {time.perf_counter() - start:.0f} s")
     failed = [c.id for c in checks if not c.control_works]
     if failed:
@@ -97,7 +97,7 @@ def _print_counterexamples(checks):
         console.print_table("Counterexamples", columns, rows)
 
 
-def _print_regimes(regimes):
+def _print_regimes(parts):
     """Print where consistency ends: conditions some w realises, and risks at certified optima."""
     if not regimes:
         return

@@ -20,6 +20,7 @@ from structsvm_papk.experiments._cells import Cells
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
@@ -189,7 +190,7 @@ def make_data(condition, seed):
     return RankingData.from_groups(X, drawn.y), drawn.w_true * (high - low)
 
 
-class _Recorded:
+class _Recorded(MajorisedOracle):
     """A risk that remembers where it was asked, one cut an evaluation."""
 
     def __init__(self, risk):

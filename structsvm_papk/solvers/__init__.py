@@ -15,7 +15,6 @@ from structsvm_papk.solvers.subgradient import SubgradientDescent
 __all__ = [
     "CCCP",
     "BlockOracle",
-    "BranchAndBound",
     "Cuts",
     "CuttingPlane",
     "GlobalRamp",

@@ -30,6 +30,7 @@ from structsvm_papk import CCCP, CuttingPlane, GlobalRamp, PAPKRanker, alpha_pat
 from structsvm_papk.data.sources import NpyFiles, ParquetFiles
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.files import Checkpoint
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.solvers.result import RISK_SCALE
 from structsvm_papk.surrogates import make_surrogate
@@ -180,10 +181,10 @@ def resumed(problem, rng, report):
     solver = _solver(problem, method)
     with tempfile.TemporaryDirectory() as folder:
         first = solver.solve(
-            problem.risk(), callback=lambda p: p.iteration >= stop, checkpoint=folder
+            problem.risk(), callback=lambda p: p.iteration >= stop, checkpoint=Checkpoint(folder)
         )
         try:
-            last = solver.solve(problem.risk(), checkpoint=folder)
+            last = solver.solve(problem.risk(), checkpoint=Checkpoint(folder))
         except InputError as error:
             report.add("own checkpoint refused", f"resumed: {method}", str(error)[-200:])
             return [answer("resumed: first", first)]
@@ -331,9 +332,11 @@ def resumed_cccp(problem, rng, report):
     stop = int(rng.integers(1, 5))
     solver = CCCP(problem.alpha, **_DESCENT)
     with tempfile.TemporaryDirectory() as folder:
-        solver.solve(problem.risk(), callback=lambda p: p.iteration >= stop, checkpoint=folder)
+        solver.solve(
+            problem.risk(), callback=lambda p: p.iteration >= stop, checkpoint=Checkpoint(folder)
+        )
         try:
-            last = solver.solve(problem.risk(), checkpoint=folder)
+            last = solver.solve(problem.risk(), checkpoint=Checkpoint(folder))
         except InputError as error:
             report.add("own checkpoint refused", "resumed_cccp", str(error)[-200:])
             return []
