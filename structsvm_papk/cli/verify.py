@@ -99,18 +99,18 @@ def _print_counterexamples(checks):
 
 def _print_regimes(parts):
     """Print where consistency ends: conditions some w realises, and risks at certified optima."""
-    if not regimes:
+    if not parts:
         return
     columns = [">shift"]
-    columns += [f">{name}: some w" for name in regimes[0]["conditions"]]
-    columns += [f">risk, optimum of {name}" for name in regimes[0]["risk"]]
+    columns += [f">{name}: some w" for name in parts[0]["conditions"]]
+    columns += [f">risk, optimum of {name}" for name in parts[0]["risk"]]
     rows = [
         (
             f"{row['shift']:g}",
             *row["conditions"].values(),
             *(f"{value:.4g}" for value in row["risk"].values()),
         )
-        for row in regimes
+        for row in parts
     ]
     console.print_table("Negatives moved up along the truth", columns, rows)
 
