@@ -76,6 +76,14 @@ def test_a_share_is_rounded_up_and_never_below_k():
             assert counted == expected, (percent, n_neg)
 
 
+def test_an_infinite_depth_counts_all_negatives():
+    data, w = uneven(), np.arange(4.0)
+    everything = EmpiricalRisk(make_surrogate("avg", 3, math.inf), data, "exclude")
+    assert everything.n_users == data.n_users
+    deep = EmpiricalRisk(make_surrogate("avg", 3, int(data.n_neg.max())), data, "cap")
+    assert everything(w)[0] == deep(w)[0]
+
+
 def test_a_number_is_capped_at_the_negatives_of_a_user():
     assert make_surrogate("ts", 2, 7).negatives_counted([1, 6, 7, 8]).tolist() == [1, 6, 7, 7]
 

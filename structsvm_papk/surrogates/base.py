@@ -99,8 +99,8 @@ class Surrogate(ABC):
         return _kernels.all_counted_negatives(self.counted, self.k, np.asarray(n_neg, np.int64))
 
     def negatives_needed(self) -> int:
-        """Negatives a user needs so that the depth is not capped: the depth, or k for a share."""
-        return self.k if self.depth is None or self.depth < 1 else int(self.depth)
+        """Negatives a user needs so that the depth is not capped; k for a share, or for all."""
+        return int(self.counted) if 1 <= self.counted < _ALL else self.k
 
     def depth_of_list(self, n_neg: int) -> int:
         """Negatives that count in a single list."""
