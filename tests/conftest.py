@@ -14,7 +14,9 @@ ANY_MACHINE = {
     *("test_cli_scale", "test_cluster", "test_dask_collections", "test_data", "test_displays"),
     *("test_fingerprint", "test_metrics_frames", "test_metrics_hooks", "test_model_file"),
     *("test_partitions", "test_processes", "test_readers", "test_report_page", "test_rerun"),
-    "test_resume",
+    *("test_resume", "test_architecture", "test_public_names", "test_many_columns"),
+    *("test_validation", "test_running_time", "test_streaming", "test_estimator"),
+    *("test_searches", "test_conformance"),  # searches of their own, run by hand at full length
 }
 # Slow, and the same arithmetic as in shorter tests, or whole numbers only: once is enough.
 REPEATS = {
