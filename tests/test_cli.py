@@ -312,6 +312,7 @@ def test_own_errors_show_no_traceback(files, monkeypatch, capsys):
     def broken(*_, **__):
         raise RuntimeError("boom")
 
+    monkeypatch.delenv("STRUCTSVM_PAPK_TRACEBACK", raising=False)
     monkeypatch.setattr(cli.compare, "run_all", broken)
     assert run("compare", files / "qid.txt", *PROBLEM) == 3
     assert "internal error: RuntimeError: boom" in capsys.readouterr().err

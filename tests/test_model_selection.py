@@ -72,21 +72,21 @@ def test_no_setting_that_would_win_is_dropped():
         options = {"k": 2, "depths": (None, 6, 12), "alphas": (0.1, 0.01), "cv": 4}
         race = PAPKRankerCV(**options).fit(X, y, GROUPS)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(model_selection, "_LOSING", 1e9)
+            patch.setattr(model_selection, "_FEWEST", 10**9)
             whole = PAPKRankerCV(**options).fit(X, y, GROUPS)
         assert (whole.cv_results_["n_splits"] == 4).all()
         assert whole.best_score_ == race.best_score_
 
 
 def test_a_losing_setting_is_dropped():
-    """Labels by chance for half of the features: w = 0 at depth k loses on the first fold."""
+    """Noise: w = 0 at depth k loses as soon as ten users have been seen."""
     rng = np.random.default_rng(1)
     y = X[:, 0] + 2.0 * rng.normal(size=480) > 1.5
     ranker = PAPKRankerCV(
         k=2, surrogates=("avg",), depths=(None, 15), user_weights=("equal",), alphas=(0.01,), cv=4
     ).fit(X, y, GROUPS)
     assert ranker.best_params_["depth"] == 15
-    assert ranker.cv_results_["n_splits"].tolist() == [1, 4]
+    assert ranker.cv_results_["n_splits"].tolist() == [2, 4]  # ten users are seen after two folds
     assert ranker.cv_results_["mean_test_score"][0] == 0.0
 
 

@@ -91,9 +91,11 @@ def _answer(*command, environment=None):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _last_line(log):
+def _outcome(log, status):
+    """The last line of a log; a status below zero is the signal that ended the process."""
     lines = [line for line in log.read_text().splitlines() if line.strip()]
-    return lines[-1] if lines else "no output"
+    ended = f"ended by signal {-status}: " if status < 0 else ""
+    return ended + (lines[-1] if lines else "no output")
 
 
 def why_not(machine):
@@ -121,7 +123,7 @@ def run_machine(machine, cache, folder, pytest_args):
     environment = machine.environment | {"NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "numeric"]
     status = _call([*command, *pytest_args], log, environment)
-    outcome = _last_line(log)
+    outcome = _outcome(log, status)
     for script in sorted((ROOT / "examples").glob("*.py")) if machine.examples else ():
         place = folder / f"{machine.blas}-examples"
         place.mkdir(exist_ok=True)
@@ -156,7 +158,10 @@ def run_python(version, folder, pytest_args):
     status = next((bad for one in commands if (bad := _call(one, log, environment))), 0)
     if status:
         print((log.read_text())[-20000:])
-    return f"Python {version}: {_last_line(log)} ({time.monotonic() - start:.0f} s)", status == 0
+    return (
+        f"Python {version}: {_outcome(log, status)} ({time.monotonic() - start:.0f} s)",
+        status == 0,
+    )
 
 
 def differences(folder):

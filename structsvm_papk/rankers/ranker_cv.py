@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 from sklearn.model_selection import KFold
 
 from structsvm_papk import metrics
@@ -27,7 +28,8 @@ SELECTIONS = ("best", "1se")
 _ALPHAS = (1e-2, 1e-3, 1e-4)  # for features of unit variance within users
 _DEPTHS = (0.0, 0.5, 0.75, 0.95)  # between k and all negatives, on a logarithmic scale
 _CHUNK = 1 << 14  # rows at a time
-_LOSING = 3.0  # standard errors behind the leader at which a setting is dropped
+_LOSING = 1e-3  # chance at which a setting that is as good as the leader would be dropped
+_FEWEST = 10  # users on whom that is judged
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class PAPKRankerCV(PAPKRanker):
     Every combination of surrogate, depth, weights of users and alpha is trained on all folds but
     one and scored on the users of that one; the best trains on all users. Solves start where the
     one before ended, along alpha and depth. After each fold, settings whose users fare worse than
-    with the leader by more than three standard errors of the paired difference are dropped.
+    with the leader beyond doubt are dropped: by a one-sided paired t-test at 0.1%, from ten users on.
 
     Parameters
     ----------
@@ -288,9 +290,10 @@ class _Search:
         for i in np.flatnonzero(self.alive):
             behind = leader - self.values[i]
             behind = behind[np.isfinite(behind)]
-            if behind.size > 1:
+            if behind.size >= _FEWEST:
                 error = behind.std(ddof=1) / np.sqrt(behind.size)
-                self.alive[i] = not behind.mean() > _LOSING * error
+                border = stdtrit(behind.size - 1, 1.0 - _LOSING)
+                self.alive[i] = not behind.mean() > border * error
 
     def _choose(self):
         """Index of the chosen setting among those that saw most folds."""

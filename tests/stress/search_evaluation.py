@@ -20,6 +20,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import exact_metrics as exact
 import numpy as np
@@ -688,9 +689,9 @@ def _write(file, table):
 
 def _run(arguments):
     """Exit status of the command and its answer; errors of the program itself come through."""
-    os.environ["STRUCTSVM_PAPK_TRACEBACK"] = "1"
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    own_errors = mock.patch.dict(os.environ, {"STRUCTSVM_PAPK_TRACEBACK": "1"})
+    with own_errors, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = cli.main(arguments)
     try:
         return status, json.loads(out.getvalue())
