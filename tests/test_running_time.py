@@ -111,7 +111,7 @@ WORK = {
 
 
 def seconds(call):
-    """The shortest of three runs, in time of the processor; threads of BLAS that wait use it too."""
+    """The shortest of three runs, in time of the processor, which waiting BLAS threads use too."""
     runs = []
     with threadpool_limits(1):
         for _ in range(3):

@@ -63,7 +63,7 @@ class PAPKRankerCV(PAPKRanker):
     Every combination of surrogate, depth, weights of users and alpha is trained on all folds but
     one and scored on the users of that one; the best trains on all users. Solves start where the
     one before ended, along alpha and depth. After each fold, settings whose users fare worse than
-    with the leader beyond doubt are dropped: by a one-sided paired t-test at 0.1%, from ten users on.
+    with the leader beyond doubt are dropped (one-sided paired t-test at 0.1%, from ten users on).
 
     Parameters
     ----------
