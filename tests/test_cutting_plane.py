@@ -376,3 +376,10 @@ def test_a_whole_number_for_alpha_is_as_good_as_a_float(name):
     whole, real = (CuttingPlane(alpha).solve(oracle) for alpha in (1, 1.0))
     np.testing.assert_array_equal(whole.w, real.w)
     assert whole.status is real.status and whole.n_iter == real.n_iter
+
+
+@pytest.mark.parametrize("solver", [CuttingPlane(0.1), CCCP(0.1), SubgradientDescent(0.1)])
+def test_starts_whose_square_overflows_are_refused(solver):
+    risk = problems.risk("ramp" if isinstance(solver, CCCP) else "avg")
+    with pytest.raises(InputError, match="too far out"):
+        solver.solve(risk, w_init=np.full(risk.n_features, 1e200))

@@ -18,6 +18,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.result import SolverResult, Status
 
+_FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 _LIMITS = ("tol", "max_iter", "time_limit")  # of a solver: when to stop, not where to go
 
 
@@ -147,11 +148,16 @@ def finite_start(w: Any, n_features: int, name: str) -> Array:
     Raises
     ------
     InputError
-        It has another shape, or is not finite.
+        It has another shape, is not finite, or so far out that its square is not.
     """
     w = np.array(w, dtype=np.float64)
     if w.shape != (n_features,) or not np.isfinite(w).all():
         raise InputError(
             f"{name} must be a finite vector of length {n_features}, got shape {w.shape}"
+        )
+    if np.abs(w).max(initial=0.0) > _FARTHEST:
+        raise InputError(
+            f"{name} is too far out, with an entry of {np.abs(w).max():.3g}: its square has no "
+            f"room in double precision; scale it to entries of at most {_FARTHEST:g}"
         )
     return w

@@ -319,7 +319,7 @@ def _critical(problem, risk, result, kind, report):
 def given_start(problem, rng, report):
     """From one start, above which no descent may end."""
     w = rng.normal(size=problem.X.shape[1])
-    w /= max(problem.exact.sizes(w[:, None])[0], 1e-300)
+    w /= max(problem.exact.sizes(w[:, None])[0], 1e-100)
     w *= 10.0 ** rng.uniform(-1, 2)
     result = CCCP(problem.alpha, **_DESCENT).solve(problem.risk(), w_init=w)
     start = float(_objectives(problem, w[:, None], problem.alpha)[0])
