@@ -201,7 +201,7 @@ ID_DOOR = pytest.mark.parametrize("door", ID_DOORS.values(), ids=ID_DOORS)
     "ids",
     [
         np.array(["2026-01-01", "NaT", "2026-01-02"], dtype="datetime64[ns]"),
-        np.array([np.timedelta64(1, "s"), np.timedelta64("NaT")]),
+        np.array([np.timedelta64(1, "s"), np.timedelta64("NaT", "s")]),
         np.array(["a", None], dtype=object),
         np.array(["a", pd.NA], dtype=object),
         np.array([pd.Timestamp(0), pd.NaT], dtype=object),

@@ -486,9 +486,12 @@ def _missing_user(rng, table, row):
     """Users as objects or times, one of them missing."""
     kind = str(rng.choice(["None", "NaN", "NaT", "timedelta"]))
     if kind == "NaT":
-        users, nothing = np.datetime64("2020-01-01") + table.users, np.datetime64("NaT")
+        users, nothing = (
+            np.datetime64("2020-01-01") + table.users.astype("m8[D]"),
+            np.datetime64("NaT", "D"),
+        )
     elif kind == "timedelta":
-        users, nothing = table.users.astype("m8[D]"), np.timedelta64("NaT")
+        users, nothing = table.users.astype("m8[D]"), np.timedelta64("NaT", "D")
     else:
         users = np.array([f"u{u}" for u in table.users], dtype=object)
         nothing = None if kind == "None" else float("nan")
