@@ -519,8 +519,6 @@ def user_weights(data: RankingData, sample_weight: ArrayLike) -> Array:
     """
     weight = _validation.check_grades(sample_weight, data.rows.size, name="sample_weight")
     weight = weight.astype(np.float64)
-    if weight.shape != (data.rows.size,):
-        raise InputError(f"sample_weight has shape {weight.shape}, but X has {data.rows.size} rows")
     weight = weight[data.rows]
     first = weight[data.indptr[:-1]]
     other = np.flatnonzero(weight != np.repeat(first, data.sizes))

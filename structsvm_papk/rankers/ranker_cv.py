@@ -25,7 +25,7 @@ from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES
 
 SELECTIONS = ("best", "1se")
-_ALPHAS = (1e-2, 1e-3, 1e-4)  # for features of unit variance within users
+_ALPHAS = (1e-2, 1e-3, 1e-4)  # for features of unit variance
 _DEPTHS = (0.0, 0.5, 0.75, 0.95)  # between k and all negatives, on a logarithmic scale
 _CHUNK = 1 << 14  # rows at a time
 _LOSING = 1e-3  # chance at which a setting that is as good as the leader would be dropped
@@ -78,7 +78,7 @@ class PAPKRankerCV(PAPKRanker):
         Not used where `fit` gets a sample_weight.
     alphas : 'auto' or sequence of float
         Regularisation strengths. 'auto': 1e-2, 1e-3 and 1e-4 times the mean variance of a feature
-        within users.
+        over all rows.
     cv : int or splitter
         Number of folds of users, or an object of scikit-learn's with ``split(X, y, groups)``. A
         splitter that cuts a user in two is refused.
@@ -375,7 +375,7 @@ def _auto_depths(k, data):
 
 
 def _auto_alphas(data):
-    """Strengths in proportion to the mean variance of a feature within users."""
+    """Strengths in proportion to the mean variance of a feature over all rows."""
     total, n_rows = 0.0, data.rows.size
     mean = data.pullback(np.full(n_rows, 1.0 / n_rows))
     for f in range(0, n_rows, _CHUNK):
