@@ -167,12 +167,7 @@ class Surrogate(ABC):
         return None
 
     def check_majorant(self, kind: str) -> None:
-        """Refuse an unknown kind of majorant, and a surrogate without majorants.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse an unknown kind of majorant, and a surrogate without majorants."""
         if kind not in KINDS:
             raise InputError(f"unknown majorant {kind!r}; choose from {', '.join(KINDS)}")
         if not self.majorised:
@@ -215,6 +210,7 @@ class Surrogate(ABC):
         last: int,
         values: Array,
         coef: Array,
+        /,
     ) -> None:
         """Write values and subgradients of the users ``first <= u < last`` into the outputs."""
 
@@ -235,20 +231,8 @@ class Segments(PairMean):
     parts: ClassVar[np.ndarray]  # rows (which positives, margin)
     mean_over_all: ClassVar[bool] = False
 
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
-        _kernels.segments(
-            scores,
-            indptr,
-            n_pos,
-            self.k,
-            self.counted,
-            self.parts,
-            self.mean_over_all,
-            first,
-            last,
-            values,
-            coef,
-        )
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        _kernels.segments(self.k, self.counted, self.parts, self.mean_over_all, *lists)
 
 
 def _checked_depth(depth, k):
