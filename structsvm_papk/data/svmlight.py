@@ -20,7 +20,7 @@ _LARGEST_INDEX = 2**31 - 2
 
 def read_svmlight(
     path: Path, query: PathLike | None = None, like: Any = None, first_index: int | None = None
-) -> tuple[Any, Array, Array | None, int, str, tuple]:
+) -> tuple[Any, Array, Array | None, int, str, tuple[str, ...]]:
     """X, labels, groups, first_index, columns_used and remarks of a file, as `readers.Table` has
     them.
     """

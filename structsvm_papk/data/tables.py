@@ -7,7 +7,7 @@ that `007` and `7` are two; in Parquet, whose columns have types, it is what the
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk._types import PathLike
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.parquet import (
     feature_matrix,
     numbers,
@@ -55,7 +55,7 @@ class Roles:
 
     label: str = "label"
     group: str | None = None
-    ignore: tuple = ()
+    ignore: tuple[str, ...] = ()
     require_labels: bool = True
     like: Any = None
 
@@ -65,13 +65,13 @@ class Columns:
     """Where the features, the label and the user stand in a file; None where there is none."""
 
     source: str
-    names: list
-    features: list
+    names: list[str]
+    features: list[int]
     label: int | None
     group: int | None
 
     @property
-    def feature_names(self) -> tuple:
+    def feature_names(self) -> tuple[str, ...]:
         """Names of the features."""
         return tuple(self.names[c] for c in self.features)
 
@@ -103,10 +103,10 @@ def listed(names: Sequence[str]) -> str:
 # --- which column is what -------------------------------------------------------------------
 
 
-def choose_columns(path: Any, names: list, roles: Roles) -> Columns:
+def choose_columns(path: Any, names: list[str], roles: Roles) -> Columns:
     """Find the label, the user and the features among the columns of a file.
 
-    Columns named as users or items usually are (`USER_COLUMNS`, `ITEM_COLUMNS`) are no features.
+    Columns named as users or items usually are (`USER_COLUMNS`, `ITEM_COLUMNS`) are not features.
     Every step is linear in the number of columns.
     """
     places = _places(path, names)
@@ -140,7 +140,7 @@ def _places(path, names):
 
 
 def _user_column(path, places, roles):
-    """Name of the user column; None where there is none and none was asked for."""
+    """Name of the user column; None where the file has no such column."""
     if roles.group is None:
         usual = (name for name in USER_COLUMNS if name in places and name != roles.label)
         return next(usual, None)
@@ -164,7 +164,7 @@ def _feature_columns(path, places, roles, group):
     if not features:
         raise InputError(
             f"{path}: no feature column; the columns are {listed(list(places))}, and those of the "
-            "label, users and items are none"
+            "label, users and items do not count"
         )
     if roles.like is not None and len(features) != roles.like.n_features:
         raise InputError(
@@ -186,7 +186,7 @@ def reading(path: PathLike) -> Iterator[None]:
         raise InputError(f"cannot read {path}: {reason}") from None
 
 
-def column_names(path: Any, format: str) -> list:
+def column_names(path: Any, format: str) -> list[str]:
     """Names of the columns, each once."""
     path = Path(path)
     with reading(path):
@@ -199,7 +199,7 @@ def column_names(path: Any, format: str) -> list:
     return names
 
 
-def read_features(path: Any, format: str, roles: Roles) -> tuple:
+def read_features(path: Any, format: str, roles: Roles) -> tuple[Any, Any, Any, Columns]:
     """The feature matrix, the labels, the users (None where absent), and the `Columns`."""
     path = Path(path)
     with reading(path):
@@ -207,8 +207,8 @@ def read_features(path: Any, format: str, roles: Roles) -> tuple:
             return _parquet_features(path, roles)
         columns = choose_columns(path, _text_names(path, format), roles)
         kinds = dict.fromkeys(columns.features, Kind.NUMBER)
-        kinds |= {columns.label: Kind.LABEL, columns.group: Kind.ID}
-        kinds.pop(None, None)
+        others = {columns.label: Kind.LABEL, columns.group: Kind.ID}
+        kinds |= {c: kind for c, kind in others.items() if c is not None}
         values, texts = _parse(path, format, columns.names, kinds)
         X = np.ascontiguousarray(np.take(values, columns.features, axis=1))
         labels = None if columns.label is None else values[:, columns.label].copy()
@@ -216,7 +216,7 @@ def read_features(path: Any, format: str, roles: Roles) -> tuple:
         return X, labels, groups, columns
 
 
-def read_columns(path: Any, format: str, kinds: dict) -> dict:
+def read_columns(path: Any, format: str, kinds: Mapping[str, Kind]) -> dict[str, Array]:
     """Some columns of a file by name, which must be there; `kinds` says what they hold.
 
     In Parquet they are of the type of the file; else numbers are float64, or int64 where whole
@@ -273,16 +273,17 @@ def _parse(path, format, names, kinds):
 
     Columns without a kind are 0; ids are coded by the place of their text.
     """
-    texts: dict = {c: {} for c, kind in kinds.items() if kind in _TEXTS}
-    converters: dict = {c: _nothing for c in range(len(names)) if c not in kinds}
+    texts: dict[int, dict[str, int]] = {c: {} for c, kind in kinds.items() if kind in _TEXTS}
+    converters: dict[int, Any] = {c: _nothing for c in range(len(names)) if c not in kinds}
     converters |= {c: _label_value for c, kind in kinds.items() if kind is Kind.LABEL}
     converters |= {c: _coder(codes) for c, codes in texts.items()}
-    form = {"delimiter": _DELIMITER[format], "quotechar": '"', "comments": None, "encoding": None}
+    form: Any = {"delimiter": _DELIMITER[format], "quotechar": '"', "comments": None}
+    form |= {"converters": converters, "encoding": None, "ndmin": 2}
     with _decoding(path), _open_text(path) as file:
         _header(path, file, format)
         try:
-            rows = _after_blank_lines(path, file)
-            values = np.loadtxt(rows, converters=converters, ndmin=2, **form)
+            rows: Any = _after_blank_lines(path, file)
+            values = np.loadtxt(rows, **form)
         except UnicodeDecodeError:
             raise
         except ValueError as error:
@@ -440,6 +441,6 @@ def _arrow_ids(path, frame, c):
     if values.dtype.kind != "O":
         return values
     texts = (value if isinstance(value, str) else str(value) for value in values)
-    codes: dict = {}
+    codes: dict[str, int] = {}
     rows = np.fromiter((codes.setdefault(t, len(codes)) for t in texts), np.int64, values.size)
     return _checked_ids(path, list(codes))[rows]

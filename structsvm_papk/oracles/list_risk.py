@@ -250,7 +250,7 @@ class _OnShortLists(ListRisk):
         self._on_short = ListRisk(surrogate, short.data, "cap", n_blocks, risk.n_threads)
 
     @property
-    def layout(self):
+    def layout(self) -> str:  # type: ignore[override]
         return self._on_short.layout
 
     def blocks(self, w):
@@ -308,7 +308,8 @@ def _split_users(indptr, n_blocks):
 
 def _split_rows(block_bounds, chunk_rows):
     """Cut every block into chunks of rows; return the chunks and where each block's begin."""
-    chunks, starts = [], []
+    chunks: list[tuple[int, int]] = []
+    starts = []
     for lo, hi in pairwise(block_bounds):
         starts.append(len(chunks))
         n_chunks = max(1, round((hi - lo) / chunk_rows))

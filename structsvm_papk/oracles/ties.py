@@ -13,17 +13,22 @@ try them all. Those of a fixed number of directions are tried, the steepest firs
 that is all, in two nearly so.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
 
+from structsvm_papk._types import Array
+from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.majorants import Majorant
 
 _NEAR = 1e-3  # scores that differ by less tie, as w is not exact either; a margin is 1
 _DIRECTIONS = 8  # directions that are looked at, for each majorant that may be tried
 
 
-def tied_majorants(risk, w, alpha, limit):
+def tied_majorants(risk: ListRisk, w: Array, alpha: float, limit: int) -> Iterator[Majorant]:
     """Majorants at w with ties broken along other directions, each once, the steepest first.
 
     They are of kind 'latent', at most `limit`; at w each exceeds the risk by what was taken for a
@@ -34,7 +39,7 @@ def tied_majorants(risk, w, alpha, limit):
     directions = _directions(w.size, _DIRECTIONS * limit)
     if not ties.any_near() or ties.kept(directions[0]) == ties.kept(directions[1]):
         return  # what ties differently along a direction does so the other way round against it
-    slopes = {}
+    slopes: dict[bytes, tuple[float, Array]] = {}
     for v in directions:
         slope, kept = alpha * (w @ v) + ties.slope(v), ties.kept(v)
         if kept not in slopes or slope < slopes[kept][0]:

@@ -14,6 +14,7 @@ is decided, and a box has few choices left long before it is small.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -125,7 +126,8 @@ class _Run(Run[SolverResult]):
     def __init__(self, config, oracle, w_init, warm_start, callback):
         super().__init__(config, callback)
         self.oracle, self.w_init, self.warm_start = oracle, w_init, warm_start
-        self.w, self.objective, self.dropped = None, np.inf, np.inf
+        self.w: Any = None
+        self.objective, self.dropped = np.inf, np.inf
         self.bound, self.n_boxes = np.zeros(1), 0  # R >= 0 everywhere
 
     def has_point(self):

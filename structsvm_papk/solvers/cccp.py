@@ -19,7 +19,7 @@ import numpy as np
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
-from structsvm_papk.solvers.descent import SCOUT, Descent
+from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
 from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
@@ -46,7 +46,7 @@ class CCCPResult(SolverResult):
     """
 
     criticality: float = np.inf
-    starts: tuple = ()
+    starts: tuple[StartReport, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class CCCP:
     tol: float = 1e-6
     max_iter: int = 200
     majorant: str = "latent"
-    starts: tuple | None = None
-    continuation: tuple = ()
+    starts: tuple[str, ...] | None = None
+    continuation: tuple[float, ...] = ()
     rescale: bool = True
     extrapolate: bool = True
     n_blocks: int | None = None

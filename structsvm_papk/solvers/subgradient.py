@@ -127,7 +127,7 @@ class SubgradientDescent:
     def _project(self, w):
         if self.radius is None:
             return w
-        return w * min(1.0, self.radius / max(np.linalg.norm(w), 1e-300))
+        return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
 
 
 def normal_start(n_features: int, seed: int) -> Array:
@@ -145,7 +145,8 @@ class _Run(Run[SolverResult]):
     def __init__(self, config, oracle, w, callback, keeper):
         super().__init__(config, callback, keeper)
         self.oracle, self.w = oracle, w
-        self.best_w, self.best = None, np.inf
+        self.best_w: Any = None
+        self.best = np.inf
         self.total, self.n_total = np.zeros_like(w), 0
         self.n_steps = 0
 
