@@ -7,7 +7,7 @@ that `007` and `7` are two; in Parquet, whose columns have types, it is what the
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -365,14 +365,15 @@ def _what_is_wrong(row, names, kinds):
     for c, kind in kinds.items():
         if kind is Kind.ID and row[c] == "":
             return f"column {names[c]!r} is empty: every row needs its user and its item"
-        if kind is Kind.NUMBER and not _is_number(float, row[c]):
+        if kind is Kind.NUMBER and not is_a(float, row[c]):
             return f"column {names[c]!r} holds {row[c][:40]!r}, which is not a number"
-        if kind is Kind.LABEL and not _is_number(_label_value, row[c]):
+        if kind is Kind.LABEL and not is_a(_label_value, row[c]):
             return f"the label {row[c][:40]!r} is not a number"
     return None
 
 
-def _is_number(convert, text):
+def is_a(convert: Callable[[Any], object], text: str | bytes) -> bool:
+    """Whether a text is a number, or what else is made of it."""
     try:
         convert(text)
     except (ValueError, OverflowError):

@@ -11,7 +11,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.keeping import CheckpointStore, finite_start, numbers, opened, vector
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
-from structsvm_papk.solvers.result import Progress, SolverResult, Status
+from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.run import Run
 
 KEEP = ("best", "last", "average")
@@ -200,15 +200,7 @@ class _Run(Run[SolverResult]):
         self.best_w, self.best = kept.w, kept.objective
 
     def result(self, status, notes):
-        return SolverResult(
-            self.best_w,
-            float(self.best),
-            -np.inf,
-            status,
-            tuple(self.history),
-            self.config.alpha,
-            notes=notes,
-        )
+        return self.outcome(self.best_w, self.best, -np.inf, status, notes=notes)
 
     def _evaluate(self, w):
         value, subgradient = self.oracle(w)
@@ -221,5 +213,4 @@ class _Run(Run[SolverResult]):
         return alpha / 2 * (w @ w) + value, alpha * w + subgradient
 
     def _record(self):
-        seconds, iteration = self.seconds(), len(self.history) + 1
-        return self.record(Progress(iteration, seconds, self.passes, float(self.best), -np.inf, 0))
+        return self.record(self.best, -np.inf)

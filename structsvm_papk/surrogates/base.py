@@ -232,7 +232,8 @@ class Segments(PairMean):
     mean_over_all: ClassVar[bool] = False
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        _kernels.segments(self.k, self.counted, self.parts, self.mean_over_all, *lists)
+        settings = self.k, self.counted, self.parts, self.clipped, self.mean_over_all
+        _kernels.segments(*settings, *lists)
 
 
 def _checked_depth(given: Any, k: int) -> int | float | None:
