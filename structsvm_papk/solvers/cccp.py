@@ -138,7 +138,8 @@ class CCCP:
         w_init : ndarray of shape (n_features,) or dict of str to ndarray, optional
             The start, or several by name, instead of the oracle's own.
         callback : callable, optional
-            Called with a `Progress` after every majorant and quasi-Newton step; a true return value stops the solver.
+            Called with a `Progress` after every majorant and quasi-Newton step; a true return value
+            stops the solver.
         warm_start : SolverResult, optional
             Its point is the start.
         checkpoint : Checkpoint, optional

@@ -33,7 +33,7 @@ _NUMBERS = (
 _SCALES = (16.0 ** np.arange(-5, 6), (0.25, 4.0), (0.5, 2.0))  # each about the best so far
 
 
-class _EndOfSlide(Exception):  # noqa: N818
+class _EndOfSlide(Exception):
     """Breaks off L-BFGS."""
 
 
