@@ -22,11 +22,6 @@ _WORDS = {
 }
 
 
-def register(app):
-    """Add the command."""
-    app.command()(options.grouped(diagnose))
-
-
 @dataclass(frozen=True)
 class Problem:
     """What is asked."""
