@@ -282,15 +282,6 @@ def theorem2_counterexamples() -> list[dict[str, Any]]:
     ]
 
 
-def bounded_differences(n_pos: int, n_neg: int, k: int) -> tuple[float, float]:
-    """Largest change of the empirical risk when one positive, or one negative, is exchanged.
-
-    ``(1/beta, 1/k)``, both attained. McDiarmid's inequality with them centres on ``E R^``, not R.
-    """
-    n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
-    return 1 / min(n_pos, k), 1 / k
-
-
 def _rate(n_pos: int, n_neg: int, a: float, b: float, dim: int, rho: float, form: str) -> float:
     """Return the data-free factor of the forms c2 and k3."""
     log_pos, log_neg = (dim * np.log(n) + np.log(1 / rho) for n in (n_pos, n_neg))

@@ -129,30 +129,6 @@ def find_in_data(data, k, condition, time_limit=60.0, largest_margin=True):
     return _decide(data, int(k), condition, time.monotonic(), time_limit, largest_margin)
 
 
-def find_scorers(X, y, k, condition, groups, time_limit=60.0, largest_margin=True):
-    """Search for each user's own w; the time limit holds for each user.
-
-    Returns
-    -------
-    dict of user -> Existence
-    """
-    if condition not in CONDITIONS:
-        raise InputError(f"condition {condition!r} is not one of {', '.join(CONDITIONS)}")
-    data = RankingData.from_groups(X, y, groups).usable(k, "raise")
-    numbers = np.arange(data.n_users)
-    return {
-        name: _decide(
-            data.subset(numbers == u),
-            int(k),
-            condition,
-            time.monotonic(),
-            time_limit,
-            largest_margin,
-        )
-        for u, name in enumerate(data.users.tolist())
-    }
-
-
 def _decide(data, k, condition, start, time_limit, largest_margin):
     deadline = start + time_limit
     if condition in ("strong", "beta"):

@@ -157,8 +157,7 @@ class MetricTable:
         """Raise where the mean is pooled: `what` needs values of users that the mean is made of."""
         if self.is_pooled:
             raise InputError(
-                f"a pooled mean is not made of users' values, which {what} needs; use "
-                "pooled_auc_interval, delong, or another mean"
+                f"a pooled mean is not made of users' values, which {what} needs; choose another"
             )
 
     @overload
