@@ -14,10 +14,7 @@ def weighted_mean_ends(
 ) -> tuple[float, float]:
     """Percentile interval for ``sum w_i v_i / sum w_i``; users of weight 0 are not drawn.
 
-    Raises
-    ------
-    InputError
-        Fewer than 10 users; no draws.
+    Raises InputError: fewer than 10 users; no draws.
     """
     values, weights = values[weights > 0], weights[weights > 0]
     reason = too_few_to_resample(values.size)

@@ -199,16 +199,7 @@ def absolute_deviation(n: int, delta: float, log_growth: Growth) -> float:
     ``min over m of 1/m + sqrt( (n + m)(m + 1)/(2 n m^2) (ln S(n + m) + ln(2/delta)) )``; the ghost
     sample's size m is free. Every m is valid, so a search on a grid is.
 
-    Parameters
-    ----------
-    n : int
-    delta : float
-    log_growth : callable
-        ``n -> ln S(n)`` for an array of sizes.
-
-    Returns
-    -------
-    float
+    `log_growth`: ``n -> ln S(n)`` for an array of sizes.
     """
     m = _ghost_sizes(n)
     log_term = log_growth(n + m) + np.log(2 / delta)

@@ -18,12 +18,8 @@ WEAK_AUROC, LEAKAGE_AUROC = 0.55, 0.95
 class Curve:
     """Counts at every threshold, from the highest score down.
 
-    Attributes
-    ----------
-    thresholds : ndarray, shape (n_points,)
-        +inf (nothing called positive), then each distinct score, decreasing.
-    tp, fp : ndarray of int, shape (n_points,)
-        Positives and negatives with at least that score.
+    `thresholds`: +inf (nothing called positive), then each distinct score, decreasing; `tp`, `fp`:
+    positives and negatives with at least that score.
     """
 
     thresholds: np.ndarray
@@ -72,7 +68,7 @@ class Curve:
     def precision_at(self, positive_rate: float | None = None) -> Array:
         """Precision at each threshold if positives were this share of all rows.
 
-            rate * TPR / (rate * TPR + (1 - rate) * FPR)
+        rate * TPR / (rate * TPR + (1 - rate) * FPR)
         """
         if positive_rate is None:
             return self.precision
@@ -80,6 +76,7 @@ class Curve:
             raise InputError(f"positive_rate={positive_rate} must lie between 0 and 1")
         won, lost = positive_rate * self.tpr, (1 - positive_rate) * self.fpr
         return np.divide(won, won + lost, out=np.ones(won.size), where=won + lost > 0)
+
 
 def curve(
     scores: ArrayLike, labels: ArrayLike, *, relevance_threshold: float | None = None

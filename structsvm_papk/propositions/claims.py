@@ -46,17 +46,8 @@ PAPER = "Hiranandani et al., ICML 2020"
 class Claim:
     """A claim with its control.
 
-    Attributes
-    ----------
-    id, title, claim, formula, source : str
-    hypothesis : str
-        In words; "none" when there is none.
-    statement : Statement
-    control : Statement
-        Its verdict must be the opposite.
-    control_words : str
-    quantities : tuple of str
-        What to compute at a counterexample.
+    `hypothesis`: in words; "none" when there is none; `control`: its verdict must be the opposite;
+    `quantities`: what to compute at a counterexample.
     """
 
     id: str

@@ -30,13 +30,8 @@ SLACK = 1e-3  # alpha/2 |w_m|^2 as a share of the smallest positive mean risk
 class OptimumClaim:
     """On data with a margin condition, the certified optimum of a surrogate has zero risk.
 
-    Attributes
-    ----------
-    id, title, claim, formula, source, hypothesis : str
-    surrogate, condition : str
-        What is optimised, on data of which condition.
-    control_surrogate, control_condition, control_words : str
-        A variant with the opposite verdict.
+    `surrogate`, `condition`: what is optimised, on data of which condition; `control_surrogate`,
+    `control_condition`, `control_words`: a variant with the opposite verdict.
     """
 
     id: str
@@ -111,18 +106,8 @@ def search_optima(
 ) -> OptimumOutcome:
     """Solve data sets that realise the condition, and look at the risk of the optimum.
 
-    Parameters
-    ----------
-    surrogate : str
-    condition : {"weak", "beta", "moderate", "strong"}
-    seed : int
-    n_large, n_small : int
-        Data sets from `margin_lists` (several users, no stronger condition), and small ones with
-        whole-number features.
-
-    Returns
-    -------
-    OptimumOutcome
+    `n_large`, `n_small`: data sets from `margin_lists` (several users, no stronger condition), and
+    small ones with whole-number features.
     """
     outcome = OptimumOutcome()
     for n in range(n_large):
@@ -188,18 +173,8 @@ def regimes(
     One user whose scores along ``w*`` are spread out; in step i all negatives move by ``i/2`` along
     ``w*``, so that first strong, then moderate and beta, then weak are lost.
 
-    Parameters
-    ----------
-    seed : int
-    n_steps : int
-    k : int
-    alpha : float
-
-    Returns
-    -------
-    list of dict
-        ``shift``; ``conditions``, condition to "yes", "no" or "undecided" for any linear w;
-        ``risk``, surrogate to the risk at its certified optimum.
+    Returns ``shift``; ``conditions``, condition to "yes", "no" or "undecided" for any linear w;
+    ``risk``, surrogate to the risk at its certified optimum.
     """
     rng = np.random.default_rng(seed)
     w_star = np.array([1.0, 0.0, 0.0])

@@ -139,18 +139,7 @@ def _results(ids: list[str], seed: int, effort: str, n_jobs: int) -> Iterator[Ch
 
 
 def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
-    """Run one check.
-
-    Parameters
-    ----------
-    name : str
-    seed : int
-    effort : {"quick", "normal", "thorough"}
-
-    Returns
-    -------
-    Check
-    """
+    """Run one check."""
     start = time.perf_counter()
     own = np.random.SeedSequence([seed, zlib.crc32(name.encode())]).generate_state(2).tolist()
     run = _run_claim if name in CLAIMS else _run_optimum

@@ -38,16 +38,10 @@ class Effort:
 class Outcome:
     """What a search found.
 
-    Attributes
-    ----------
-    instances : int
-        Instances tried that satisfy the hypothesis.
-    worst : float
-        Largest violation seen, -inf when nothing was tried; at most rounding when the claim holds.
-    drawn : dict of str -> int
-        Instances by source: random, lattice, climbing.
-    example : Batch or None
-        One instance that violates the claim, as small as was found.
+    `instances`: instances tried that satisfy the hypothesis; `worst`: largest violation seen, -inf
+    when nothing was tried; at most rounding when the claim holds; `drawn`: instances by source:
+    random, lattice, climbing; `example`: one instance that violates the claim, as small as was
+    found.
     """
 
     instances: int = 0
@@ -64,18 +58,7 @@ class Outcome:
 
 
 def search(statement: Statement, seed: int, effort: Effort) -> Outcome:
-    """Try all shapes of the statement; then make the counterexample, if any, small.
-
-    Parameters
-    ----------
-    statement : Statement
-    seed : int
-    effort : Effort
-
-    Returns
-    -------
-    Outcome
-    """
+    """Try all shapes of the statement; then make the counterexample, if any, small."""
     rng = np.random.default_rng(seed)
     outcome = Outcome()
     for shape in filter(effort.allows, statement.shapes):
@@ -269,16 +252,8 @@ def _rounded(statement: Statement, example: Batch) -> Batch:
 class Statement:
     """A claim in a form that can be searched.
 
-    Attributes
-    ----------
-    violation : callable, Batch -> array (n,)
-        Positive where the claim fails.
-    shapes : list of Shape
-        In order of size.
-    holds : callable, Batch -> array of bool (n,)
-        The hypothesis.
-    prepare : callable, Batch -> Batch, or None
-        Moves random scores into the hypothesis.
+    `violation`: positive where the claim fails; `shapes`: in order of size; `holds`: the
+    hypothesis; `prepare`: moves random scores into the hypothesis.
     """
 
     violation: Callable[[Batch], Array]
