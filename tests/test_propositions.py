@@ -22,7 +22,7 @@ from structsvm_papk.propositions import optimising
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
 from structsvm_papk.propositions.report import render
 from structsvm_papk.propositions.running import run_check
-from structsvm_papk.propositions.search import Effort, Statement, minimise, search
+from structsvm_papk.propositions.search import Effort, Statement, minimise
 from structsvm_papk.surrogates import make_surrogate
 
 NAIVE = {
@@ -127,12 +127,12 @@ def test_search_finds_and_shrinks_a_planted_violation():
         return (batch.p.sum(axis=(1, 2)) > 3).astype(float) * (batch.shape.n_pos >= 2)
 
     shapes = [Shape(n, 1, 1) for n in (1, 2, 3)]
-    found = search(Statement(violation, shapes), 0, Effort(50, 5, 5))
+    found = Statement(violation, shapes).search(0, Effort(50, 5, 5))
     assert found.violated and found.example.shape == Shape(2, 1, 1)
     assert sorted(found.example.p.ravel()) in ([1, 3], [2, 2], [1.5, 2.0]) or (
         found.example.p.sum() <= 4
     )
-    never = search(Statement(lambda b: np.full(len(b), TOL / 2), shapes), 0, Effort(50, 5, 5))
+    never = Statement(lambda b: np.full(len(b), TOL / 2), shapes).search(0, Effort(50, 5, 5))
     assert not never.violated and never.worst == TOL / 2
 
 

@@ -134,6 +134,30 @@ class Batch:
                 best = np.maximum(best, value.max(axis=1))
         return best / (shape.beta * shape.k)
 
+    def midpoint(self) -> Batch:
+        """Each instance's mean list."""
+        return self.with_scores(
+            self.p.mean(axis=1, keepdims=True), self.q.mean(axis=1, keepdims=True)
+        )
+
+    def value(self, name: str) -> Array:
+        """Values (n, m) of the risk, of a surrogate, or of the largest delta of a condition."""
+        if name.startswith("delta_"):
+            return self.margins()[name.removeprefix("delta_")]
+        return self.risk() if name == "risk" else self.surrogate(name)
+
+    def described(self, quantities: Sequence[str]) -> dict[str, Any]:
+        """The first instance with named values, one per list."""
+        values: dict[str, Any] = {name: self.value(name)[0].tolist() for name in quantities}
+        if self.shape.n_lists > 1:
+            middle = self.midpoint()
+            values |= {
+                f"{name} at the midpoint": float(middle.value(name)[0, 0]) for name in quantities
+            }
+        else:
+            values = {name: value for name, (value,) in values.items()}
+        return self.as_dict() | {"values": values}
+
     def as_dict(self, row: int = 0) -> dict[str, Any]:
         """One instance as plain lists, items in decreasing order where it is a single list."""
         p, q = self.p[row], self.q[row]
