@@ -79,7 +79,7 @@ class Optimum:
             X, y, k = _small_data(rng)
             scorer = find_scorer(X, y, k, condition, time_limit=5, largest_margin=False)
             stronger = condition == "weak" and scorer.answer == "yes" and _more_than_weak(X, y, k)
-            if scorer.answer == "yes" and not stronger:
+            if scorer.w is not None and not stronger:
                 data = RankingData.from_groups(X, y)
                 _record(data, scorer.w / scorer.margin, self.surrogate, k, outcome)
         return outcome

@@ -13,10 +13,10 @@ import numpy as np
 
 from structsvm_papk._workers import workers
 from structsvm_papk.errors import InputError
-from structsvm_papk.propositions import claims, optimising
+from structsvm_papk.propositions import claims, depth, optimising
 from structsvm_papk.propositions.search import Effort, Found
 
-CLAIMS = {claim.id: claim for claim in (*claims.CLAIMS, *optimising.CLAIMS)}
+CLAIMS = {claim.id: claim for claim in (*claims.CLAIMS, *depth.CLAIMS, *optimising.CLAIMS)}
 ALL_IDS = tuple(CLAIMS)
 EFFORTS = {
     "quick": Effort(n_random=40, n_steps=8, n_climbers=8, largest=4, n_data=(1, 25)),

@@ -127,16 +127,20 @@ def without_hinge_margin(name: str) -> Measure:
     return violation
 
 
-def clipped_limit(factor: float) -> Measure:
-    """Violation of ``ClippedRamp(c s) = risk(s)`` at c = factor / (smallest winning gap)."""
+def clipped_limit(factor: float, at: str = "", risk_at: str | None = None) -> Measure:
+    """Violation of ``ClippedRamp(c s) = risk(s)`` at c = factor / (smallest winning gap).
+
+    `at` and `risk_at`: the depth of the surrogate and, where it is another one, of the risk.
+    """
+    names = f"risk{at if risk_at is None else risk_at}", f"clipped_ramp{at}"
 
     def violation(batch: Batch) -> Array:
         gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
         smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
         c = factor / np.where(np.isfinite(smallest), smallest, 1.0)
         scaled = batch.with_scores(batch.p * c[:, None, None], batch.q * c[:, None, None])
-        risk, never_below = batch.risk()[:, 0], below("risk", "clipped_ramp")
-        distance = np.abs(scaled.surrogate("clipped_ramp")[:, 0] - risk)
+        risk, never_below = batch.value(names[0])[:, 0], below(*names)
+        distance = np.abs(scaled.value(names[1])[:, 0] - risk)
         # rounding of the scaled scores enters relative to their size, not to 1
         return np.maximum(distance - 1e-13 * scaled.scale, never_below(batch))
 
