@@ -21,22 +21,6 @@ def warm_starts(risk, alpha, names=NAMES):
     ``zero``; ``avg``: the optimum of the convex Avg surrogate, to a gap of 1%; ``deep_avg``: the
     same with nine tenths of each user's negatives counted, which is seldom zero; ``logistic`` and
     ``centred_logistic``: see `logistic_regression`.
-
-    Parameters
-    ----------
-    risk : EmpiricalRisk
-    alpha : float
-        Regularisation of Avg.
-    names : sequence of str
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n_features,)
-
-    Raises
-    ------
-    InputError
-        Unknown name.
     """
     k = risk.surrogate.k
     makers = {
@@ -64,18 +48,6 @@ def logistic_regression(data, centred=False, ridge=_RIDGE, max_iter=_STEPS):
     ``min_{w,b} ridge/2 ||w||^2 + mean_u mean_{r of u} log(1 + exp(-y_r (w.x_r + b)))``, y = +-1.
     With `centred`, each user's scores enter less their mean, so that what all items of a user
     share does not count.
-
-    Parameters
-    ----------
-    data : RankingData
-    centred : bool
-    ridge : float
-    max_iter : int
-        Steps of L-BFGS.
-
-    Returns
-    -------
-    w : ndarray of shape (n_features,)
     """
     loss = _LogisticLoss(data, centred, ridge)
     start = np.zeros(data.n_features + 1)

@@ -27,21 +27,9 @@ _IN_THE_PLANE = 8  # with two features, whose directions can be covered
 def tied_majorants(risk, w, alpha, limit):
     """Majorants at w with ties broken along other directions, each once, the steepest first.
 
-    Parameters
-    ----------
-    risk : EmpiricalRisk
-        Of Ramp or ClippedRamp.
-    w : ndarray of shape (n_features,)
-    alpha : float
-        Regularisation: "steepest" is said of ``alpha/2 ||w||^2 + R(w)``.
-    limit : int
-        Majorants to yield at most. Choosing them costs a few times as many products ``X @ v``, and
-        two where nothing ties.
-
-    Yields
-    ------
-    Majorant
-        Of kind 'latent'; at w it exceeds the risk by what was taken for a tie, at most.
+    They are of kind 'latent', at most `limit`; at w each exceeds the risk by what was taken for a
+    tie, at most. "Steepest" is said of ``alpha/2 ||w||^2 + R(w)``. Choosing them
+    costs a few times as many products ``X @ v``, and two where nothing ties.
     """
     ties = _Ties(risk, w)
     directions = _directions(w.size, limit)
