@@ -11,8 +11,8 @@ PATHS = listed()
 PARTIAL = {
     f"structsvm_papk{room}"
     for room in (
-        *("", ".bounds", ".diagnosis", ".margins", ".metrics", ".oracles"),
-        *(".plots", ".propositions", ".rankers", ".solvers"),
+        *("", ".bounds", ".margins", ".metrics", ".oracles"),
+        *(".plots", ".propositions", ".solvers"),
     )
 }
 
