@@ -10,7 +10,7 @@ from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.files.model import Model, certificate_of, save_model
-from structsvm_papk.rankers.ranker import solver_name
+from structsvm_papk.rankers.settings import solver_name
 from structsvm_papk.rankers.solver_race import solve
 from structsvm_papk.solvers.result import Status
 

@@ -20,7 +20,7 @@ from structsvm_papk.experiments._cells import Cells, check_folder, claim
 from structsvm_papk.files.atomic import check_writable
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.plots import convergence as plots
-from structsvm_papk.rankers.ranker import refuse_deeper_than_all
+from structsvm_papk.rankers.settings import refuse_deeper_than_all
 from structsvm_papk.surrogates import make_surrogate
 
 READING = "Reading the data"
