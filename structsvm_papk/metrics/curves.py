@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+from scipy.integrate import trapezoid
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_vector
@@ -116,7 +117,7 @@ class Curve:
 
     def auroc(self) -> float:
         """Area under the ROC curve by the trapezoid rule (exact: ties are straight lines)."""
-        return float(np.trapezoid(self.tpr, self.fpr))
+        return float(trapezoid(self.tpr, self.fpr))
 
     def average_precision(self, positive_rate: float | None = None) -> float:
         """AP = sum of (recall step) x precision, optionally at another positive rate."""
@@ -136,7 +137,7 @@ class Curve:
 
         Constant scores at a positive rate of 2% give 0.51, though the ranking is worthless.
         """
-        return float(np.trapezoid(self.precision, self.tpr))
+        return float(trapezoid(self.precision, self.tpr))
 
 
 def curve(

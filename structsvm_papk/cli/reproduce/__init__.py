@@ -9,12 +9,13 @@ from structsvm_papk.cli.reproduce import (
     degenerate,
     distinguishability,
     figure1,
+    rerank,
     table1,
     table2,
     table3,
 )
 
-EXPERIMENTS = (table1, table2, figure1, table3, coverage, degenerate, distinguishability)
+EXPERIMENTS = (table1, table2, figure1, table3, coverage, degenerate, distinguishability, rerank)
 
 app = recording.App(help="Reproduce tables and figures of the paper.", no_args_is_help=True)
 for _experiment in EXPERIMENTS:
