@@ -65,7 +65,8 @@ def interaction_pairs(
 
 
 def _on_sphere(points: Array) -> Array:
-    return points / np.linalg.norm(points, axis=1, keepdims=True)
+    lengths: Array = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.divide(points, lengths)
 
 
 def write_interactions(
