@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -22,6 +22,7 @@ from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Roundin
 from structsvm_papk.surrogates.base import check_scores
 
 if TYPE_CHECKING:
+    from structsvm_papk.data.origins import Origins
     from structsvm_papk.data.ranking_data import RankingData
     from structsvm_papk.surrogates import Surrogate
 
@@ -135,7 +136,7 @@ class ListRisk(LineOracle):
         """A column with its mean and spread, for messages."""
         return self.data.column_text(f)
 
-    def origins(self) -> Any:
+    def origins(self) -> Origins | None:
         """What is subtracted from the rows before they are multiplied, or None; see `origins`."""
         return self.data.origins() if self.surrogate.shift_invariant else None
 
