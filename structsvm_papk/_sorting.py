@@ -15,46 +15,50 @@ SHORT = 32  # values for which plain insertion is the quickest
 
 @njit(cache=True, nogil=True)
 def increasing_order(values: Array) -> Array:
-    """Return the indices that sort the values; numba's argsort takes long to set up."""
-    if values.size > SHORT:
-        return np.argsort(values, kind="mergesort")
-    order = np.arange(values.size)
-    for i in range(1, values.size):
-        hole = i
-        while hole > 0 and values[order[hole - 1]] > values[i]:
-            order[hole] = order[hole - 1]
-            hole -= 1
-        order[hole] = i
+    """Return the indices that sort the values."""
+    n = values.size
+    order = np.arange(n)
+    for start in range(0, n, SHORT):
+        for i in range(start + 1, min(start + SHORT, n)):
+            index = order[i]
+            hole = i
+            while hole > start and values[order[hole - 1]] > values[index]:
+                order[hole] = order[hole - 1]
+                hole -= 1
+            order[hole] = index
+    if n <= SHORT:
+        return order
+    spare = np.empty_like(order)
+    width = SHORT
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            i, j = start, middle
+            sorted_already = middle == stop or values[order[middle - 1]] <= values[order[middle]]
+            for at in range(start, stop):
+                if sorted_already:
+                    spare[at] = order[at]
+                elif j == stop or (i < middle and values[order[i]] <= values[order[j]]):
+                    spare[at] = order[i]
+                    i += 1
+                else:
+                    spare[at] = order[j]
+                    j += 1
+        order, spare = spare, order
+        width *= 2
     return order
 
 
 @njit(cache=True, nogil=True)
-def insertion_sort(values: Array) -> None:
+def insertion_sort(values: Array, start: int, stop: int) -> None:
     """Sort a few values in place, smallest first."""
-    for i in range(1, values.size):
+    for i in range(start + 1, stop):
         value = values[i]
         hole = i
-        while hole > 0 and values[hole - 1] > value:
+        while hole > start and values[hole - 1] > value:
             values[hole] = values[hole - 1]
             hole -= 1
         values[hole] = value
-
-
-@njit(cache=True, nogil=True)
-def merge(left: Array, right: Array, out: Array) -> None:
-    """Write two increasing arrays into one."""
-    if left[-1] <= right[0]:
-        out[: left.size] = left
-        out[left.size :] = right
-        return
-    i = j = 0
-    for at in range(out.size):
-        if j == right.size or (i < left.size and left[i] <= right[j]):
-            out[at] = left[i]
-            i += 1
-        else:
-            out[at] = right[j]
-            j += 1
 
 
 @njit(cache=True, nogil=True)
@@ -63,7 +67,7 @@ def increasing(values: Array) -> Array:
     n = values.size
     values = values.copy()
     for start in range(0, n, SHORT):
-        insertion_sort(values[start : start + SHORT])
+        insertion_sort(values, start, min(start + SHORT, n))
     if n <= SHORT:
         return values
     spare = np.empty_like(values)
@@ -71,10 +75,17 @@ def increasing(values: Array) -> Array:
     while width < n:
         for start in range(0, n, 2 * width):
             middle, stop = min(start + width, n), min(start + 2 * width, n)
-            if middle == stop:
-                spare[start:stop] = values[start:stop]
-            else:
-                merge(values[start:middle], values[middle:stop], spare[start:stop])
+            i, j = start, middle
+            sorted_already = middle == stop or values[middle - 1] <= values[middle]
+            for at in range(start, stop):
+                if sorted_already:
+                    spare[at] = values[at]
+                elif j == stop or (i < middle and values[i] <= values[j]):
+                    spare[at] = values[i]
+                    i += 1
+                else:
+                    spare[at] = values[j]
+                    j += 1
         values, spare = spare, values
         width *= 2
     return values
