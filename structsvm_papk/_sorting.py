@@ -15,50 +15,40 @@ SHORT = 32  # values for which plain insertion is the quickest
 
 @njit(cache=True, nogil=True)
 def increasing_order(values: Array) -> Array:
-    """Return the indices that sort the values."""
+    """Return the indices that sort the values: insertion for runs of `SHORT`, then merges."""
     n = values.size
-    order = np.arange(n)
+    order, keys = np.arange(n), values.copy()
     for start in range(0, n, SHORT):
         for i in range(start + 1, min(start + SHORT, n)):
-            index = order[i]
-            hole = i
-            while hole > start and values[order[hole - 1]] > values[index]:
-                order[hole] = order[hole - 1]
+            key, hole = keys[i], i
+            while hole > start and keys[hole - 1] > key:
+                keys[hole], order[hole] = keys[hole - 1], order[hole - 1]
                 hole -= 1
-            order[hole] = index
+            keys[hole], order[hole] = key, i
     if n <= SHORT:
         return order
-    spare = np.empty_like(order)
+    spare, spare_keys = np.empty_like(order), np.empty_like(keys)
     width = SHORT
     while width < n:
         for start in range(0, n, 2 * width):
             middle, stop = min(start + width, n), min(start + 2 * width, n)
-            i, j = start, middle
-            sorted_already = middle == stop or values[order[middle - 1]] <= values[order[middle]]
-            for at in range(start, stop):
-                if sorted_already:
-                    spare[at] = order[at]
-                elif j == stop or (i < middle and values[order[i]] <= values[order[j]]):
-                    spare[at] = order[i]
+            i, j, at = start, middle, start
+            if middle < stop and keys[middle - 1] <= keys[middle]:
+                j = stop  # in order already
+            while i < middle and j < stop:
+                if keys[i] <= keys[j]:
+                    spare_keys[at], spare[at] = keys[i], order[i]
                     i += 1
                 else:
-                    spare[at] = order[j]
+                    spare_keys[at], spare[at] = keys[j], order[j]
                     j += 1
-        order, spare = spare, order
+                at += 1
+            i = i if i < middle else j  # the rest stands in order
+            for rest in range(stop - at):
+                spare_keys[at + rest], spare[at + rest] = keys[i + rest], order[i + rest]
+        order, spare, keys, spare_keys = spare, order, spare_keys, keys
         width *= 2
     return order
-
-
-@njit(cache=True, nogil=True)
-def insertion_sort(values: Array, start: int, stop: int) -> None:
-    """Sort a few values in place, smallest first."""
-    for i in range(start + 1, stop):
-        value = values[i]
-        hole = i
-        while hole > start and values[hole - 1] > value:
-            values[hole] = values[hole - 1]
-            hole -= 1
-        values[hole] = value
 
 
 @njit(cache=True, nogil=True)
@@ -67,7 +57,12 @@ def increasing(values: Array) -> Array:
     n = values.size
     values = values.copy()
     for start in range(0, n, SHORT):
-        insertion_sort(values, start, min(start + SHORT, n))
+        for i in range(start + 1, min(start + SHORT, n)):
+            value, hole = values[i], i
+            while hole > start and values[hole - 1] > value:
+                values[hole] = values[hole - 1]
+                hole -= 1
+            values[hole] = value
     if n <= SHORT:
         return values
     spare = np.empty_like(values)
@@ -75,17 +70,20 @@ def increasing(values: Array) -> Array:
     while width < n:
         for start in range(0, n, 2 * width):
             middle, stop = min(start + width, n), min(start + 2 * width, n)
-            i, j = start, middle
-            sorted_already = middle == stop or values[middle - 1] <= values[middle]
-            for at in range(start, stop):
-                if sorted_already:
-                    spare[at] = values[at]
-                elif j == stop or (i < middle and values[i] <= values[j]):
+            i, j, at = start, middle, start
+            if middle < stop and values[middle - 1] <= values[middle]:
+                j = stop  # in order already
+            while i < middle and j < stop:
+                if values[i] <= values[j]:
                     spare[at] = values[i]
                     i += 1
                 else:
                     spare[at] = values[j]
                     j += 1
+                at += 1
+            i = i if i < middle else j  # the rest stands in order
+            for rest in range(stop - at):
+                spare[at + rest] = values[i + rest]
         values, spare = spare, values
         width *= 2
     return values
