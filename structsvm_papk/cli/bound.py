@@ -7,7 +7,7 @@ how many items or users a given width needs.
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,49 +16,49 @@ from structsvm_papk.bounds.class_bound import FORMS
 from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
+from structsvm_papk.cli._shared.options import option
 from structsvm_papk.cli._shared.scores import Scorer
 from structsvm_papk.errors import InputError
-from structsvm_papk.plots.convergence import save_figure
 from structsvm_papk.propositions.optimising import list_risks
 
 _BOUND = "Which bound"
 _SIZES = "Sizes"
 
 
-def _size(help, *names):
-    return typer.Option(*names, help=help, rich_help_panel=_SIZES)
-
-
-def _which(help, *names):
-    return typer.Option(*names, help=help, rich_help_panel=_BOUND)
-
-
 @dataclass(frozen=True)
 class Sizes:
     """Of one list, and of the class of scorers."""
 
-    n_pos: Annotated[int | None, _size("Positives.")] = None
-    n_neg: Annotated[int | None, _size("Negatives.")] = None
-    k: Annotated[int | None, _size("Recommended items.", "--k")] = None
-    n_features: Annotated[int | None, _size("Linear scorers on R^p.")] = None
-    vc_dim: Annotated[int | None, _size("VC dimension of another class.")] = None
-    top_share: Annotated[float, _size("With --target: k/n_neg.")] = 0.05
-    pos_per_neg: Annotated[float, _size("With --target: n_pos/n_neg.")] = 0.25
+    k: Annotated[int | None, option(_SIZES, "Recommended items.", "--k")] = None
+    n_pos: Annotated[int | None, option(_SIZES, "Positives.")] = None
+    n_neg: Annotated[int | None, option(_SIZES, "Negatives.")] = None
+    n_features: Annotated[int | None, option(_SIZES, "Linear scorers on R^p.")] = None
+    vc_dim: Annotated[int | None, option(_SIZES, "VC dimension of another class.")] = None
+    target: Annotated[
+        float | None,
+        option(_SIZES, "How many items and users for this half-width?", metavar="WIDTH"),
+    ] = None
+    top_share: Annotated[float, option(_SIZES, "With --target: k/n_neg.")] = 0.05
+    pos_per_neg: Annotated[float, option(_SIZES, "With --target: n_pos/n_neg.")] = 0.25
 
 
 @dataclass(frozen=True)
 class Form:
     """Which bound."""
 
-    form: Annotated[str, _which("auto, c2 or k3.")] = "auto"
-    one_sided: Annotated[bool, _which("Upper bounds only.", "--one-sided")] = False
-    gamma: Annotated[str, _which("empirical, or paper (not valid in general).")] = "empirical"
-    constant: Annotated[float | None, _which("Another constant in c2 or k3.")] = None
+    rho: Annotated[float, option(_BOUND, "Error probability, at most 1/2.")] = 0.05
+    form: Annotated[str, option(_BOUND, "auto, c2 or k3.")] = "auto"
+    one_sided: Annotated[bool, option(_BOUND, "Upper bounds only.", "--one-sided")] = False
+    gamma: Annotated[str, option(_BOUND, "empirical, or paper (not valid in general).")] = (
+        "empirical"
+    )
+    constant: Annotated[float | None, option(_BOUND, "Another constant in c2 or k3.")] = None
     method: Annotated[
         str | None,
-        _which(
+        option(
+            _BOUND,
             "With data, one list: shift, dkw or asymptotic; several users: kl, hoeffding, "
-            "bernstein or bootstrap."
+            "bernstein or bootstrap.",
         ),
     ] = None
 
@@ -72,40 +72,36 @@ def bound(
         Path | None,
         typer.Argument(help="Held-out data with --model or --scores: an interval for that scorer."),
     ] = None,
-    rho: Annotated[float, typer.Option(help="Error probability, at most 1/2.")] = 0.05,
-    target: Annotated[
-        float | None,
-        typer.Option(metavar="WIDTH", help="How many items and users for this half-width?"),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the uniform bounds against k and n here."),
-    ] = None,
     policy: options.Policy = "exclude",
+    plot: options.Plot = None,
     as_json: options.Json = False,
-):
+) -> None:
     """How far can the risk on a sample be from the population's?
 
-    For all scorers of a class at once (from sizes), for one scorer (from held-out data), or which
-    sizes a width needs (--target).
+    For all scorers of a class at once (from sizes; --plot draws it against k and n), for one scorer
+    (from held-out data), or which sizes a width needs (--target).
     """
-    if target is not None:
-        answer = _how_many(target, sizes, rho)
+    if sizes.target is not None:
+        answer = _how_many(sizes, form.rho)
     elif data is not None:
-        answer = _held_out(data, sizes.k, rho, form.method, scorer, policy, reading)
+        answer = _held_out(data, sizes.k, form, scorer, policy, reading)
     else:
-        answer = _uniform(sizes, form, rho, plot)
-    if as_json:
-        console.print_json(answer)
-    else:
-        _print(answer)
+        answer = _uniform(sizes, form, plot)
+    console.answer(as_json, answer, _show, answer)
 
 
-def _uniform(sizes, form, rho, plot):
-    given = sizes.n_pos, sizes.n_neg, sizes.k, sizes.n_features, sizes.vc_dim, rho
-    if None in given[:3]:
+def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> dict[str, Any]:
+    if sizes.n_pos is None or sizes.n_neg is None or sizes.k is None:
         raise InputError("give --n-pos, --n-neg and --k; or a data file; or --target")
     options.check_plot(plot)
+    given: tuple[Any, Any, Any, Any, Any, float] = (
+        sizes.n_pos,
+        sizes.n_neg,
+        sizes.k,
+        sizes.n_features,
+        sizes.vc_dim,
+        form.rho,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bounds.NotGuaranteedWarning)  # the note says it
         result = bounds.uniform(
@@ -114,13 +110,13 @@ def _uniform(sizes, form, rho, plot):
     answer = {"kind": "uniform", **result.as_dict()}
     if form.gamma == "paper":
         answer["counterexamples"] = bounds.theorem2_counterexamples()
-    if plot is not None:
-        save_figure(plot_uniform(*given)[0].figure, plot)
-        console.note(f"plot written to {plot}")
+    options.save_plot(plot, lambda: plot_uniform(*given)[0].figure)
     return answer
 
 
-def _held_out(data, k, rho, method, scorer, policy, reading):
+def _held_out(
+    data: Path, k: int | None, form: Form, scorer: Scorer, policy: str, reading: options.Reading
+) -> dict[str, Any]:
     if k is None:
         raise InputError("give --k, the number of recommended items")
     if not scorer.given:
@@ -128,22 +124,24 @@ def _held_out(data, k, rho, method, scorer, policy, reading):
     model = scorer.load()
     table = reading.table(data, model)
     lists = reading.lists(table).usable(k, policy)
-    scores = scorer.of(table, model)[lists.rows]
+    all_scores: Any = scorer.of(table, model)
+    scores = all_scores[lists.rows]
     options.say_columns(table)
     if lists.n_users == 1:
         labels = lists.labels.astype(int)
-        kind, interval = "one list", bounds.held_out(scores, labels, k, rho, method or "shift")
+        interval = bounds.held_out(scores, labels, k, form.rho, form.method or "shift")
     else:
-        kind = "mean over users"
-        interval = bounds.many_users(list_risks(lists, scores, k), rho, method or "kl")
+        interval = bounds.many_users(list_risks(lists, scores, k), form.rho, form.method or "kl")
     fields = interval.as_dict()
+    kind = "one list" if lists.n_users == 1 else "mean over users"
     return {
         "kind": kind, "n_users": fields.pop("n_users"), "risk": fields.pop("value"), **fields,
     }  # fmt: skip
 
 
-def _how_many(target, sizes, rho):
+def _how_many(sizes: Sizes, rho: float) -> dict[str, Any]:
     """Items of one list for the bounds of lists, users for the bounds of means over users."""
+    target: Any = sizes.target
     of_class = sizes.n_features, sizes.vc_dim
     forms = ["dkw"] if of_class == (None, None) else [*FORMS, "dkw"]
     shape = sizes.top_share, sizes.pos_per_neg
@@ -152,9 +150,9 @@ def _how_many(target, sizes, rho):
     return {"kind": "how many", "target": target, "rho": rho, "items": items, "users": users}
 
 
-def _print(answer):
-    shown = {"how many": _print_sizes, "uniform": _print_uniform}
-    shown.get(answer["kind"], _print_interval)(answer)
+def _show(answer: dict[str, Any]) -> None:
+    kinds = {"how many": _show_sizes, "uniform": _show_uniform}
+    kinds.get(answer["kind"], _show_interval)(answer)
     for example in answer.get("counterexamples", []):
         console.note(
             f"counterexample to “{example['claim']}”: {example['setting']}: population value "
@@ -163,7 +161,7 @@ def _print(answer):
         )
 
 
-def _print_sizes(answer):
+def _show_sizes(answer: dict[str, Any]) -> None:
     rows = []
     for form, need in answer["items"].items():
         kind = "one list, fixed scorer, " if form == "dkw" else "one list, all scorers, "
@@ -174,11 +172,10 @@ def _print_sizes(answer):
     console.print_table(title, ("bound", ">n_pos", ">n_neg", ">k", ">users"), rows)
 
 
-def _print_uniform(answer):
+def _show_uniform(answer: dict[str, Any]) -> None:
     title = "|R - R^| for all scorers at once" if answer["two_sided"] else "R - R^, one-sided"
-    width = "vacuous: says nothing" if answer["vacuous"] else f"{answer['half_width']:.6g}"
     rows = [
-        ("half-width", width),
+        ("half-width", _unless_vacuous(answer, f"{answer['half_width']:.6g}")),
         ("form", answer["form"]),
         ("a = share of positives", f"{answer['gamma_pos']:.6g}"),
         ("b = share of negatives", f"{answer['gamma_neg']:.6g}"),
@@ -189,12 +186,11 @@ def _print_uniform(answer):
     console.print_table(title, ("quantity", ">value"), rows)
 
 
-def _print_interval(answer):
-    interval = f"{answer['lower']:.6g} .. {answer['upper']:.6g}"
+def _show_interval(answer: dict[str, Any]) -> None:
     rows = [
         ("users", str(answer["n_users"])),
         ("risk on this data", f"{answer['risk']:.6g}"),
-        ("interval", "vacuous: says nothing" if answer["vacuous"] else interval),
+        ("interval", _unless_vacuous(answer, f"{answer['lower']:.6g} .. {answer['upper']:.6g}")),
         ("level", f"{answer['level']:g}"),
         ("method", answer["method"]),
         ("guaranteed", _guaranteed(answer)),
@@ -202,5 +198,9 @@ def _print_interval(answer):
     console.print_table(f"Population risk, {answer['kind']}", ("quantity", ">value"), rows)
 
 
-def _guaranteed(answer):
+def _unless_vacuous(answer: dict[str, Any], text: str) -> str:
+    return "vacuous: says nothing" if answer["vacuous"] else text
+
+
+def _guaranteed(answer: dict[str, Any]) -> str:
     return "yes" if answer["guaranteed"] else f"no: {answer['note']}"

@@ -1,9 +1,10 @@
 """``reproduce table3``: recommender data."""
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,12 +28,11 @@ class Grid:
     )
     steps: Annotated[int, typer.Option(help="Steps of descent.")] = 201
 
-    def of_study(self):
+    def of_study(self) -> experiment.Grid:
         """The grid, where nothing is given the paper's."""
         given = {"etas": self.eta, "alphas": self.alpha, "ridges": self.ridge}
-        return experiment.Grid(
-            steps=self.steps, **{name: tuple(values) for name, values in given.items() if values}
-        )
+        chosen: dict[str, Any] = {name: tuple(v) for name, v in given.items() if v}
+        return experiment.Grid(steps=self.steps, **chosen)
 
 
 def table3(
@@ -63,7 +63,7 @@ def table3(
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core.")] = 0,
     as_json: options.Json = False,
-):
+) -> None:
     """Mean pAp@k on held-out items of recommender data, all methods.
 
     Settings are chosen by validation.
@@ -85,22 +85,23 @@ def table3(
             style="yellow",
         )
         dataset += ", not MovieLens 100K"
-    if as_json:
-        console.print_json(result)
-        return
-    for number in plan.ks:
-        _print([row for row in result["rows"] if row["k"] == number], dataset, number)
+    console.answer(as_json, result, _show, result["rows"], dataset, plan.ks)
 
 
-def _watch(update):
-    def watch(done, total, cell):
+def _watch(update: Callable[..., None]) -> Callable[..., None]:
+    def watch(done: int, total: int, cell: Any) -> None:
         label = "fits" if cell is None else f"{cell.method}, k = {cell.k}"
         update(completed=done, total=total, description=label)
 
     return watch
 
 
-def _print(rows, dataset, k):
+def _show(rows: Sequence[dict[str, Any]], dataset: str, ks: Sequence[int]) -> None:
+    for k in ks:
+        _show_k([row for row in rows if row["k"] == k], dataset, k)
+
+
+def _show_k(rows: Sequence[dict[str, Any]], dataset: str, k: int) -> None:
     lines = [
         (
             row["method"],
@@ -117,7 +118,7 @@ def _print(rows, dataset, k):
     console.print_table(title, columns, lines)
 
 
-def _ends(statuses, zero):
+def _ends(statuses: Sequence[str], zero: Sequence[bool]) -> str:
     """How the fits of all seeds ended, in few words."""
     words = list(dict.fromkeys(statuses))
     if any(zero):
