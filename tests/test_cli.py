@@ -87,7 +87,7 @@ def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys)
     for group in ([], ["--group", "user_id"]):
         assert run("fit", path, *PROBLEM, *CSV[:2], *group, "-o", model) == 0
         assert (
-            f"{path}: 2 features ('b', 'c'), label 'grade', user 'user_id', ignored 'item_id'\n"
+            f"{path}: 2 features ('b', 'c'), label 'grade', user 'user_id', item 'item_id', ignored none\n"
         ) in capsys.readouterr().err
         assert load_model(model).feature_names == ("b", "c")
     assert run("compare", path, *PROBLEM, *CSV[:2], "--surrogate", "ts", "--test", path) == 0
@@ -151,11 +151,11 @@ def test_depth_and_weights_of_users_are_those_of_the_estimator(files, tmp_path, 
     [
         (["--depth", "2"], "depth must be at least k=3"),
         (["--depth", "4.5"], "depth must be a whole number"),
-        (["--depth", "nan"], "--depth nan must be positive and finite"),
-        (["--depth", "inf"], "--depth inf must be positive and finite"),
-        (["--depth", "-1"], "--depth -1 must be positive"),
+        (["--depth", "nan"], "--depth nan: a number of at least k, a share below 1, auto, or k"),
+        (["--depth", "inf"], "--depth inf: a number of at least k"),
+        (["--depth", "-1"], "--depth -1: a number of at least k"),
         (["--depth", "21"], "depth=21 is above every list"),
-        (["--depth", "deep"], "Invalid value for '--depth'"),
+        (["--depth", "deep"], "--depth deep: a number of at least k"),
         (["--user-weight", "rows"], "--user-weight 'rows' must be equal or positives"),
     ],
 )

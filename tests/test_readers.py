@@ -326,7 +326,10 @@ def test_parquet_keeps_single_precision_and_names_nulls(tmp_path):
         ("label,group\n1,1\n", "no feature column"),
         ("label,group,x\n1,1,1\n\n1,1,abc\n", "line 4: column 'x' holds 'abc'"),
         ("label,group,x\n1,1,1\n1,1,\n", "line 3: column 'x' holds ''"),
-        ("label,group,x\n1,1,1\nyes,1,1\n", "line 3: the label 'yes' is not a number"),
+        (
+            "label,group,x\n1,1,1\nyes,1,1\n",
+            "line 3: the label 'yes' is neither a number nor True or False",
+        ),
         ("label,group,x\n1,1,1\n1,1\n", "line 3: 2 fields, but the first line names 3"),
         ("label,group,x\n1,1,1\n1,1,1,1\n", "line 3: 4 fields, but the first line names 3"),
         ("label,group,x\n1,1,1,1\n1,1,1,1\n", "line 2: 4 fields, but the first line names 3"),

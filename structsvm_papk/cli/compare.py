@@ -69,7 +69,7 @@ def compare(
     checkpoint = saving.open("compare", train)
     with progress.live() as watch:
         runs = run_all(
-            train, names, k, alpha, depth=weighting.depth, etas=eta or ETAS, test=held_out,
+            train, names, k, alpha, depth=weighting.negatives, etas=eta or ETAS, test=held_out,
             watch=watch, n_threads=stopping.threads, checkpoint=checkpoint, **stopping.limits(),
         )  # fmt: skip
     for used in (table, second):

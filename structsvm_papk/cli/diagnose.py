@@ -9,14 +9,10 @@ from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.cli._shared.options import PROBLEM, option
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis import CriticalDepth, Diagnosis, critical_depth
-from structsvm_papk.diagnosis.zero_test import (
-    SURROGATES,
-    Verdict,
-    degeneracy_figure,
-    diagnose_over_k,
-)
+from structsvm_papk.diagnosis.zero_test import SURROGATES, Verdict, diagnose_over_k
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import EmpiricalRisk
+from structsvm_papk.plots.degeneracy import degeneracy_figure
 
 _WORDS = {
     Verdict.DEGENERATE: "optimal",
@@ -71,7 +67,12 @@ def diagnose(
         lists = weighting.lists(lists, weighting.surrogate(names[0], k))
     with progress.bar("diagnosing", total=2 * len(ks) * len(names)) as update:
         answers = diagnose_over_k(
-            lists, ks, names, problem.users, lambda one: update(advance=1), weighting.depth
+            lists,
+            ks,
+            names,
+            problem.users,
+            lambda one: update(advance=1),
+            weighting.negatives,
         )
         depths = []
         for one in answers:

@@ -13,7 +13,7 @@ from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.oracles import EmpiricalRisk
-from structsvm_papk.rankers.ranker import solver_name
+from structsvm_papk.rankers.settings import ALPHA, DEPTH, SURROGATE, solver_name
 from structsvm_papk.rankers.solver_race import solve
 from structsvm_papk.solvers.result import Status
 
@@ -25,8 +25,15 @@ class Problem:
     k: options.K
     surrogate: Annotated[
         str, option(PROBLEM, "avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp.")
-    ] = "avg"
-    alpha: options.Alpha = 1e-2
+    ] = SURROGATE
+    alpha: options.Alpha = ALPHA
+
+
+@dataclass(frozen=True)
+class Weighting(options.Weighting):
+    """What counts in training; by default as in `PAPKRanker`."""
+
+    depth: options.Depth = DEPTH
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ class Solver:
 def fit(
     data: options.DataFile,
     problem: Problem,
-    weighting: options.Weighting,
+    weighting: Weighting,
     reading: options.Reading,
     solver: Solver,
     stopping: options.Stopping,

@@ -1,6 +1,5 @@
 """``tune``: surrogate, depth, weights of users and alpha chosen by cross-validation."""
 
-import math
 import shlex
 import warnings
 from collections.abc import Callable, Sequence
@@ -35,8 +34,8 @@ class Grid:
         list[str] | None,
         option(
             PROBLEM,
-            "Try this number of negatives, share of them (0.9), or k; repeat for more. By default "
-            "k and three larger numbers.",
+            "Try this number of negatives, share of them (0.9), auto or k; repeat for more. By "
+            "default k and three larger numbers.",
             metavar="DEPTH",
         ),
     ] = None
@@ -53,7 +52,7 @@ class Grid:
         """The parameters of `PAPKRankerCV`."""
         lists: dict[str, Any] = {
             "surrogates": self.surrogate, "user_weights": self.user_weight, "alphas": self.alpha,
-            "depths": [_depth(text) for text in self.depth or ()],
+            "depths": [options.parse_depth(text) for text in self.depth or ()],
         }  # fmt: skip
         return {"k": self.k} | {name: values for name, values in lists.items() if values}
 
@@ -144,17 +143,6 @@ def tune(
         raise typer.Exit(1)
 
 
-def _depth(text: str) -> float | None:
-    """Depth that a text stands for; None for k."""
-    try:
-        value = None if text == "k" else float(text)
-    except ValueError:
-        value = math.nan
-    if value is not None and not 0 < value < math.inf:
-        raise InputError(f"--depth {text}: a number of at least k, a share below 1, or k")
-    return value if value is None or value < 1 or value % 1 else int(value)
-
-
 def _labels_and_users(lists: RankingData) -> tuple[Any, Any]:
     """Relevance and user of every row."""
     relevant, user = np.empty(lists.rows.size, bool), np.empty(lists.rows.size, np.int64)
@@ -202,7 +190,7 @@ def _content(
 
 def _command(ranker: Any, data: Path, reading: options.Reading, policy: str) -> str:
     """The call of fit that gives the chosen model."""
-    best = ranker.best_params_
+    best = ranker.best_params_ | {"depth": ranker.best_params_["depth"] or "k"}
     given = {
         "k": ranker.k, **best, "tol": ranker.tol, "policy": policy,
         "label": None if reading.label == "label" else reading.label, "group": reading.group,

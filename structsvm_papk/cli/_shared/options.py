@@ -21,6 +21,7 @@ from structsvm_papk.experiments._cells import Cells, check_folder, claim
 from structsvm_papk.files.atomic import check_writable
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.plots import convergence as plots
+from structsvm_papk.rankers.settings import as_depth, refuse_deeper_than_all
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
 PROBLEM = "Problem"
@@ -43,6 +44,15 @@ DataFile = Annotated[
 K = Annotated[int, option(PROBLEM, "Number of items that a user is shown.", "--k")]
 Alpha = Annotated[
     float, option(PROBLEM, "Regularisation strength: alpha/2 ||w||^2 + risk.", "--alpha")
+]
+Depth = Annotated[
+    str,
+    option(
+        PROBLEM,
+        "Negatives of a user that count: a number of at least k, a share (0.9), auto (0.9), or k, "
+        "as in the paper. More keep w = 0 from being the optimum.",
+        metavar="DEPTH",
+    ),
 ]
 Policy = Annotated[
     str,
@@ -115,19 +125,26 @@ def check_share(name: str, value: float) -> None:
         raise InputError(f"{name} {value:g} must lie between 0 and 1{meant}")
 
 
+def parse_depth(text: str) -> int | float | None:
+    """The training depth that a text stands for; None for k."""
+    if text == "k":
+        return None
+    if text == "auto":
+        return as_depth(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise InputError(f"--depth {text}: a number of at least k, a share below 1, auto, or k")
+    return int(value) if value >= 1 and value == int(value) else value
+
+
 @dataclass(frozen=True)
 class Weighting:
     """What counts in training, and how much: negatives and users."""
 
-    depth: Annotated[
-        float | None,
-        option(
-            PROBLEM,
-            "Negatives of a user that count: a number of at least k, or a share below 1 (0.9); by "
-            "default k, as in the paper. More keep w = 0 from being the optimum.",
-            metavar="DEPTH",
-        ),
-    ] = None
+    depth: Depth = "k"
     user_weight: Annotated[
         str,
         option(
@@ -138,19 +155,21 @@ class Weighting:
     ] = "equal"
 
     def __post_init__(self) -> None:
-        if self.depth is not None and not 0 < self.depth < math.inf:
-            raise InputError(f"--depth {self.depth:g} must be positive and finite")
+        parse_depth(self.depth)
         if self.user_weight not in ("equal", "positives"):
             raise InputError(f"--user-weight {self.user_weight!r} must be equal or positives")
 
+    @property
+    def negatives(self) -> int | float | None:
+        """The depth as surrogates take it."""
+        return parse_depth(self.depth)
+
     def surrogate(self, name: str, k: int) -> Surrogate:
         """The surrogate called `name` at this depth."""
-        return make_surrogate(name, k, self.depth)
+        return make_surrogate(name, k, self.negatives)
 
     def lists(self, lists: RankingData, surrogate: Surrogate) -> RankingData:
         """The lists with the weights of their users, where the surrogate's depth suits them."""
-        from structsvm_papk.rankers.ranker import refuse_deeper_than_all
-
         refuse_deeper_than_all(surrogate, lists)
         return lists if self.user_weight == "equal" else lists.weighted(self.user_weight)
 

@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 from structsvm_papk.cli._shared import console
 
-Watch = Callable[[str, str], Callable[[Any], None] | None]
+Watch = Callable[[str, str], Any]
 
 
 @contextmanager
