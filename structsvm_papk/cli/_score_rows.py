@@ -57,6 +57,11 @@ class Columns(Reading):
 
     def features(self, path: Path, like: Model | None = None) -> Table:
         """A file of features; the columns of items and those to split by are no features."""
+        if self.format_of(path) is None:
+            if self.splits or self.item:
+                option = "--by" if self.splits else "--item"
+                raise InputError(f"{path}: {option} needs a table with named columns")
+            return self.table(path, like)
         apart = [*(self.ignore or ()), *self.splits, *([self.item] if self.item else [])]
         return replace(self, ignore=apart).table(path, like)
 
@@ -73,15 +78,14 @@ class Columns(Reading):
                     f"give --one-list when all rows are one list; it has {tables.listed(present)}"
                 )
         hints = {
-            "score": "; choose one with --score, or for a file of features give --model",
-            "user": "; choose one with --group",
+            "score": " (--score; for a file of features give --model)",
+            "user": " (--group)",
         }
-        split = [("split by", name) for name in self.splits]
-        for role, name in [*names.items(), *split]:
+        places = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
+        for name, what in [*places, *((name, "to split by") for name in self.splits)]:
             if name is not None and name not in present:
                 raise InputError(
-                    f"{path}: no column {name!r} for the {role}; it has {tables.listed(present)}"
-                    f"{hints.get(role, '')}"
+                    f"{path}: no column {name!r} {what}; it has {tables.listed(present)}"
                 )
         return names
 
@@ -240,9 +244,6 @@ def _further_columns(path: Path, columns: Columns) -> tuple[str | None, dict[str
     """Name of the item column, if there is one, and the columns of items and to split by."""
     format = columns.format_of(path)
     if format is None:
-        if columns.splits or columns.item:
-            option = "--by" if columns.splits else "--item"
-            raise InputError(f"{path}: {option} needs a table with named columns")
         return None, {}
     item = columns.item
     if columns.one_list:

@@ -58,14 +58,13 @@ class Rules:
         str | None, option(_RULES, "user, positives, pairs or pooled.", metavar="RULE")
     ] = None
     gains: Annotated[
-        str | None,
+        str,
         option(
             _RULES,
-            "What a graded label is worth in NDCG: linear (the label) or exponential "
-            "(2^label - 1); by default relevant items count 1.",
+            "What a graded label is worth in NDCG: linear, or exponential (2^label - 1).",
             metavar="NAME",
         ),
-    ] = None
+    ] = "linear"
     discount: Annotated[
         str, option(_RULES, "Discount of NDCG: log, zipf, exp or r^-0.5.", metavar="NAME")
     ] = "log"
@@ -76,7 +75,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         """What is wrong here has nothing to do with a file, and is said before one is read."""
-        if self.gains not in (None, *_GAINS):
+        if self.gains not in _GAINS:
             raise InputError(f"--gains {self.gains!r} must be {' or '.join(_GAINS)}")
         for name in self.metrics():
             parse(name)
@@ -90,7 +89,7 @@ class Rules:
         """Names of the metrics."""
         return [name for name in self.names.replace(" ", "").split(",") if name]
 
-    def conventions(self) -> dict[str, str | None]:
+    def conventions(self) -> dict[str, Any]:
         """The rules, as `metrics.evaluate` takes them."""
         return {name: value for name, value in vars(self).items() if name != "names"}
 
