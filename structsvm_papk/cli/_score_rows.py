@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.cli._shared.options import READING, Reading, option
+from structsvm_papk.cli._shared.options import READING, Reading
 from structsvm_papk.cli._shared.scores import Scorer, read_scores, scores_of
 from structsvm_papk.data import tables
 from structsvm_papk.data.readers import Table
@@ -22,24 +22,19 @@ from structsvm_papk.metrics.frames import evaluate_frame
 class Columns(Reading):
     """Which columns hold what."""
 
-    score: Annotated[str, option(READING, "Score column.", metavar="COLUMN")] = "score"
-    rank: Annotated[
-        str | None,
-        option(READING, "Rank column (1, 2, .. per user) in place of scores.", metavar="COLUMN"),
-    ] = None
-    item: Annotated[
-        str | None,
-        option(
-            READING,
-            "Item column, to refuse pairs that occur twice; by default the first of "
-            f"{', '.join(ITEM_COLUMNS)} (or itemId, ..).",
-            metavar="COLUMN",
-        ),
-    ] = None
-    by: Annotated[
-        list[str] | None,
-        option(READING, "Split by this user or item column; repeat for more.", metavar="COLUMN"),
-    ] = None
+    score: str = READING("score", "Score column.", "COLUMN")
+    rank: str | None = READING(
+        None, "Rank column (1, 2, .. per user) in place of scores.", "COLUMN"
+    )
+    item: str | None = READING(
+        None,
+        "Item column, to refuse pairs that occur twice; by default the first of "
+        f"{', '.join(ITEM_COLUMNS)} (or itemId, ..).",
+        "COLUMN",
+    )
+    by: list[str] | None = READING(
+        None, "Split by this user or item column; repeat for more.", "COLUMN"
+    )
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -16,51 +16,43 @@ from structsvm_papk.bounds.class_bound import FORMS
 from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import option
+from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.cli._shared.scores import Scorer
 from structsvm_papk.errors import InputError
 from structsvm_papk.propositions.optimising import list_risks
 
-_BOUND = "Which bound"
-_SIZES = "Sizes"
+_BOUND = Panel("Which bound")
+_SIZES = Panel("Sizes")
 
 
 @dataclass(frozen=True)
 class Sizes:
     """Of one list, and of the class of scorers."""
 
-    k: Annotated[int | None, option(_SIZES, "Recommended items.", "--k")] = None
-    n_pos: Annotated[int | None, option(_SIZES, "Positives.")] = None
-    n_neg: Annotated[int | None, option(_SIZES, "Negatives.")] = None
-    n_features: Annotated[int | None, option(_SIZES, "Linear scorers on R^p.")] = None
-    vc_dim: Annotated[int | None, option(_SIZES, "VC dimension of another class.")] = None
-    target: Annotated[
-        float | None,
-        option(_SIZES, "How many items and users for this half-width?", metavar="WIDTH"),
-    ] = None
-    top_share: Annotated[float, option(_SIZES, "With --target: k/n_neg.")] = 0.05
-    pos_per_neg: Annotated[float, option(_SIZES, "With --target: n_pos/n_neg.")] = 0.25
+    k: int | None = _SIZES(None, "Recommended items.", flags="--k")
+    n_pos: int | None = _SIZES(None, "Positives.")
+    n_neg: int | None = _SIZES(None, "Negatives.")
+    n_features: int | None = _SIZES(None, "Linear scorers on R^p.")
+    vc_dim: int | None = _SIZES(None, "VC dimension of another class.")
+    target: float | None = _SIZES(None, "How many items and users for this half-width?", "WIDTH")
+    top_share: float = _SIZES(0.05, "With --target: k/n_neg.")
+    pos_per_neg: float = _SIZES(0.25, "With --target: n_pos/n_neg.")
 
 
 @dataclass(frozen=True)
 class Form:
     """Which bound."""
 
-    rho: Annotated[float, option(_BOUND, "Error probability, at most 1/2.")] = 0.05
-    form: Annotated[str, option(_BOUND, "auto, c2 or k3.")] = "auto"
-    one_sided: Annotated[bool, option(_BOUND, "Upper bounds only.", "--one-sided")] = False
-    gamma: Annotated[str, option(_BOUND, "empirical, or paper (not valid in general).")] = (
-        "empirical"
+    rho: float = _BOUND(0.05, "Error probability, at most 1/2.")
+    form: str = _BOUND("auto", "auto, c2 or k3.")
+    one_sided: bool = _BOUND(False, "Upper bounds only.", flags="--one-sided")
+    gamma: str = _BOUND("empirical", "empirical, or paper (not valid in general).")
+    constant: float | None = _BOUND(None, "Another constant in c2 or k3.")
+    method: str | None = _BOUND(
+        None,
+        "With data, one list: shift, dkw or asymptotic; several users: kl, hoeffding, bernstein or "
+        "bootstrap.",
     )
-    constant: Annotated[float | None, option(_BOUND, "Another constant in c2 or k3.")] = None
-    method: Annotated[
-        str | None,
-        option(
-            _BOUND,
-            "With data, one list: shift, dkw or asymptotic; several users: kl, hoeffding, "
-            "bernstein or bootstrap.",
-        ),
-    ] = None
 
 
 def bound(
@@ -154,10 +146,9 @@ def _show(answer: dict[str, Any]) -> None:
     kinds = {"how many": _show_sizes, "uniform": _show_uniform}
     kinds.get(answer["kind"], _show_interval)(answer)
     for example in answer.get("counterexamples", []):
-        console.note(
+        console.warn(
             f"counterexample to “{example['claim']}”: {example['setting']}: population value "
-            f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})",
-            style="yellow",
+            f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})"
         )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.cli._shared.options import PROBLEM, READING, STOPPING, option
+from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER, option
 from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots import convergence as plots
@@ -20,7 +20,7 @@ from structsvm_papk.surrogates import CONVEX, make_surrogate
 Eta = Annotated[
     list[float] | None,
     option(
-        STOPPING,
+        SOLVER,
         "Step size eta/sqrt(t+1) of subgradient descent; repeat for more runs. By default 0.01, "
         "0.1 and 1.",
         "--eta",
@@ -32,12 +32,11 @@ Eta = Annotated[
 class Problem:
     """What is minimised."""
 
-    k: options.K
-    surrogate: Annotated[
-        list[str] | None,
-        option(PROBLEM, "avg, max, ts or pauc; repeat for more, or all. By default all."),
-    ] = None
-    alpha: options.Alpha = 1e-2
+    k: int = PROBLEM(..., options.SHOWN, flags="--k")
+    surrogate: list[str] | None = PROBLEM(
+        None, "avg, max, ts or pauc; repeat for more, or all. By default all."
+    )
+    alpha: float = PROBLEM(1e-2, options.ALPHA)
 
 
 def compare(

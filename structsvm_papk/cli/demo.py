@@ -19,9 +19,9 @@ _DEFAULT_PLOT = Path("structsvm-papk-demo.png")
 
 
 def demo(
-    alpha: options.Alpha = 0.1,
+    alpha: Annotated[float, options.option(options.PROBLEM, options.ALPHA)] = 0.1,
     tol: Annotated[
-        float, options.option(options.STOPPING, "Relative certified gap to stop at.")
+        float, options.option(options.SOLVER, "Relative certified gap to stop at.")
     ] = 1e-6,
     eta: compare.Eta = None,
     plot: Annotated[

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.cli._shared.options import PROBLEM, option
+from structsvm_papk.cli._shared.options import PROBLEM
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis import CriticalDepth, Diagnosis, critical_depth
 from structsvm_papk.diagnosis.zero_test import SURROGATES, Verdict, diagnose_over_k
@@ -25,14 +24,9 @@ _WORDS = {
 class Problem:
     """What is asked."""
 
-    k: Annotated[
-        list[int] | None,
-        option(PROBLEM, "Number of items that a user is shown; repeat for more.", "--k"),
-    ] = None
-    surrogate: Annotated[list[str] | None, option(PROBLEM, "Only this one; repeat for more.")] = (
-        None
-    )
-    users: Annotated[bool, option(PROBLEM, "Also test every user alone.")] = True
+    k: list[int] | None = PROBLEM(None, f"{options.SHOWN} Repeat for more.", flags="--k")
+    surrogate: list[str] | None = PROBLEM(None, "Only this one; repeat for more.")
+    users: bool = PROBLEM(True, "Also test every user alone.")
 
     def checked(self, plot: Path | None) -> Sequence[str]:
         """The surrogates, where all that is asked can be answered."""

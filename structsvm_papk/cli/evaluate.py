@@ -12,7 +12,8 @@ from structsvm_papk._types import Array
 from structsvm_papk.cli._evaluation import Evaluation
 from structsvm_papk.cli._score_rows import Columns, Rows, load
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import option
+from structsvm_papk.cli._shared.grouped import Panel
+from structsvm_papk.cli._shared.options import OUTPUT
 from structsvm_papk.cli._shared.scores import Scorer
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
@@ -22,8 +23,8 @@ from structsvm_papk.metrics.discounts import resolve as resolve_discount
 from structsvm_papk.metrics.parsing import parse
 from structsvm_papk.plots.page import Intervals, write_page
 
-_RULES = "Metrics and rules"
-_SURE = "Comparison and uncertainty"
+_RULES = Panel("Metrics and rules")
+_SURE = Panel("Comparison and uncertainty")
 _GAINS = ("linear", "exponential")
 
 
@@ -31,47 +32,24 @@ _GAINS = ("linear", "exponential")
 class Rules:
     """Which metrics, and what they do in doubtful cases."""
 
-    names: Annotated[
-        str,
-        option(
-            _RULES,
-            "Comma-separated: pap@k, pauc@k, auc, precision@k, recall@k, ap, ndcg@k, ndcg, rr, "
-            "auc@k.",
-            "--metrics",
-            "-m",
-            metavar="NAMES",
-        ),
-    ] = "pap@10,auc,ap,ndcg@10,precision@10"
-    preset: Annotated[str, option(_RULES, f"{', '.join(metrics.PRESETS)}.", metavar="NAME")] = (
-        "icml2020"
+    names: str = _RULES(
+        "pap@10,auc,ap,ndcg@10,precision@10",
+        "Comma-separated: pap@k, pauc@k, auc, precision@k, recall@k, ap, ndcg@k, ndcg, rr, auc@k.",
+        "NAMES",
+        flags="--metrics -m",
     )
-    ties: Annotated[str | None, option(_RULES, "loss, half, win or threshold.", metavar="RULE")] = (
-        None
+    preset: str = _RULES("icml2020", f"{', '.join(metrics.PRESETS)}.", "NAME")
+    ties: str | None = _RULES(None, "loss, half, win or threshold.", "RULE")
+    few_negatives: str | None = _RULES(None, "exclude, raise, normalise or as_wins.", "RULE")
+    no_positives: str | None = _RULES(None, "exclude, zero, one, nan or raise.", "RULE")
+    mean: str | None = _RULES(None, "user, positives, pairs or pooled.", "RULE")
+    gains: str = _RULES(
+        "linear",
+        "What a graded label is worth in NDCG: linear, or exponential (2^label - 1).",
+        "NAME",
     )
-    few_negatives: Annotated[
-        str | None, option(_RULES, "exclude, raise, normalise or as_wins.", metavar="RULE")
-    ] = None
-    no_positives: Annotated[
-        str | None, option(_RULES, "exclude, zero, one, nan or raise.", metavar="RULE")
-    ] = None
-    mean: Annotated[
-        str | None, option(_RULES, "user, positives, pairs or pooled.", metavar="RULE")
-    ] = None
-    gains: Annotated[
-        str,
-        option(
-            _RULES,
-            "What a graded label is worth in NDCG: linear, or exponential (2^label - 1).",
-            metavar="NAME",
-        ),
-    ] = "linear"
-    discount: Annotated[
-        str, option(_RULES, "Discount of NDCG: log, zipf, exp or r^-0.5.", metavar="NAME")
-    ] = "log"
-    ideal: Annotated[
-        str | None,
-        option(_RULES, "What NDCG@k divides by: achievable or all_places.", metavar="RULE"),
-    ] = None
+    discount: str = _RULES("log", "Discount of NDCG: log, zipf, exp or r^-0.5.", "NAME")
+    ideal: str | None = _RULES(None, "What NDCG@k divides by: achievable or all_places.", "RULE")
 
     def __post_init__(self) -> None:
         """What is wrong here has nothing to do with a file, and is said before one is read."""
@@ -98,27 +76,19 @@ class Rules:
 class Uncertainty:
     """A second scorer, intervals and tests."""
 
-    compare: Annotated[
-        Path | None,
-        option(
-            _SURE,
-            "A second scorer on the same users: another score column of the table, or a table, a "
-            "model file or a file of scores, as the first.",
-            metavar="OTHER",
-        ),
-    ] = None
-    interval: Annotated[
-        str, option(_SURE, "bootstrap, kl, hoeffding, bernstein or none.", metavar="METHOD")
-    ] = "bootstrap"
-    level: Annotated[float, option(_SURE, "Coverage of the intervals.")] = 0.95
-    resamples: Annotated[int, option(_SURE, "Resamples of intervals and tests.")] = 2000
-    correction: Annotated[
-        str,
-        option(
-            _SURE, "For several metrics: none, bh, by, or a method of statsmodels.", metavar="NAME"
-        ),
-    ] = "bh"
-    seed: Annotated[int, option(_SURE, "Seed of the resampling.")] = 0
+    compare: Path | None = _SURE(
+        None,
+        "A second scorer on the same users: another score column of the table, or a table, a model "
+        "file or a file of scores, as the first.",
+        "OTHER",
+    )
+    interval: str = _SURE("bootstrap", "bootstrap, kl, hoeffding, bernstein or none.", "METHOD")
+    level: float = _SURE(0.95, "Coverage of the intervals.")
+    resamples: int = _SURE(2000, "Resamples of intervals and tests.")
+    correction: str = _SURE(
+        "bh", "For several metrics: none, bh, by, or a method of statsmodels.", "NAME"
+    )
+    seed: int = _SURE(0, "Seed of the resampling.")
 
     def __post_init__(self) -> None:
         options.check_share("--level", self.level)
@@ -130,19 +100,15 @@ class Uncertainty:
         return {"level": self.level, "n_resamples": self.resamples, "seed": self.seed}
 
 
-def _file(help: str, *names: str) -> Any:
-    return option(options.OUTPUT, help, *names, metavar="FILE")
-
-
 @dataclass(frozen=True)
 class Files:
     """What is written."""
 
-    csv_file: Annotated[Path | None, _file("Write the table here.", "--csv")] = None
-    per_user: Annotated[Path | None, _file("Write the value of every user here, as CSV.")] = None
-    html: Annotated[
-        Path | None, _file("Write an interactive page here; needs the extra 'report'.")
-    ] = None
+    csv_file: Path | None = OUTPUT(None, "Write the table here.", "FILE", flags="--csv")
+    per_user: Path | None = OUTPUT(None, "Write the value of every user here, as CSV.", "FILE")
+    html: Path | None = OUTPUT(
+        None, "Write an interactive page here; needs the extra 'report'.", "FILE"
+    )
 
 
 def evaluate(
@@ -219,10 +185,9 @@ def _same_positives(table: MetricTable, other: MetricTable, file: Path, compare:
 def _warn_of_ties(rows: Rows, table: MetricTable) -> None:
     """Say so where all scores of every user are equal, as those of a model without weights."""
     if _all_tied(rows.scores, rows.users):
-        console.note(
+        console.warn(
             "warning: all scores of every user are equal, so nothing is ranked; the values above "
-            f"are what the rule for ties gives (ties={table.conventions.ties})",
-            style="yellow",
+            f"are what the rule for ties gives (ties={table.conventions.ties})"
         )
 
 
@@ -238,10 +203,9 @@ def _any_user(table: MetricTable) -> bool:
     without = [summary for summary in table.summary() if summary.n_used == 0]
     for summary in without:
         why = [f"{n} with {rule.replace('_', ' ')}" for rule, n in summary.touched.items() if n]
-        console.note(
+        console.warn(
             f"{summary.metric}: no user can be used ({', '.join(why) or 'no value'} of "
-            f"{summary.n_users} users); another k, or another rule, may help",
-            style="yellow",
+            f"{summary.n_users} users); another k, or another rule, may help"
         )
     return len(without) < len(table.metrics)
 

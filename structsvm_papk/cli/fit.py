@@ -8,7 +8,7 @@ import typer
 
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, STOPPING, option
+from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, option
 from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.files.model import Model, certificate_of, save_model
@@ -22,26 +22,24 @@ from structsvm_papk.solvers.result import Status
 class Problem:
     """What is minimised."""
 
-    k: options.K
-    surrogate: Annotated[
-        str, option(PROBLEM, "avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp.")
-    ] = SURROGATE
-    alpha: options.Alpha = ALPHA
+    k: int = PROBLEM(..., options.SHOWN, flags="--k")
+    surrogate: str = PROBLEM(SURROGATE, "avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp.")
+    alpha: float = PROBLEM(ALPHA, options.ALPHA)
 
 
 @dataclass(frozen=True)
 class Weighting(options.Weighting):
     """What counts in training; by default as in `PAPKRanker`."""
 
-    depth: options.Depth = DEPTH
+    depth: str = PROBLEM(DEPTH, options.DEPTH, "DEPTH")
 
 
 @dataclass(frozen=True)
 class Solver:
     """What minimises it."""
 
-    solver: Annotated[str, option(STOPPING, "auto, cutting_plane, cccp or subgradient.")] = "auto"
-    eta: Annotated[float | None, option(STOPPING, "Step size of subgradient descent.")] = None
+    solver: str = SOLVER("auto", "auto, cutting_plane, cccp or subgradient.")
+    eta: float | None = SOLVER(None, "Step size of subgradient descent.")
 
 
 def fit(
@@ -82,7 +80,7 @@ def fit(
     console.answer(as_json, content, print_runs, [run], f"alpha = {run.alpha:g}")
     console.note(f"model written to {output}")
     if run.result.status == Status.FAILED:
-        console.note(_how_to_go_on(saving.checkpoint), style="yellow")
+        console.warn(_how_to_go_on(saving.checkpoint))
     if not run.result.converged:
         raise typer.Exit(1)
 
@@ -118,9 +116,8 @@ def _explain(run: Any, risk: Any) -> None:
             advice = "not exactly, and a smaller --alpha or --tol may find more"
         else:
             advice = f"critical depth {depth} of {answer.deepest}: give --depth {depth} or more"
-    console.note(
-        f"degenerate: w = 0 is the optimum of {run.surrogate} here, and ranks nothing; {advice}",
-        style="yellow",
+    console.warn(
+        f"degenerate: w = 0 is the optimum of {run.surrogate} here, and ranks nothing; {advice}"
     )
 
 

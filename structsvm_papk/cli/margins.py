@@ -99,7 +99,7 @@ def _show(answers: dict[str, Any], conditions: Sequence[str]) -> None:
     console.print_table(title, columns, rows)
     for answer in answers.get("shared", {}).values():
         if answer["note"]:
-            console.note(f"{answer['condition']}: {answer['note']}", style="yellow")
+            console.warn(f"{answer['condition']}: {answer['note']}")
 
 
 def _score_cells(scores: dict[str, Any], condition: str) -> list[str]:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.options import Reading, Weighting, option
+from structsvm_papk.cli._shared.grouped import Panel
+from structsvm_papk.cli._shared.options import Reading, Weighting
 from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.atomic import write_atomically
@@ -19,7 +20,7 @@ from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.surrogates import Surrogate
 
-_SCALE = "Data larger than memory"
+_SCALE = Panel("Data larger than memory")
 _RECORD = "partitions.json"  # in the folder of a checkpoint
 _PATIENCE = 60  # seconds
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -56,42 +57,30 @@ class Loaded:
 class Scale:
     """Where the data lie."""
 
-    memory_budget: Annotated[
-        str | None,
-        option(
-            _SCALE,
-            "Read the features from their file in every pass, within so much memory (500MB, 2GiB); "
-            "Parquet, or a directory with X.npy, y.npy and groups.npy, every user's rows together.",
-            metavar="SIZE",
-        ),
-    ] = None
-    scratch: Annotated[
-        Path | None,
-        option(
-            _SCALE,
-            "Where Parquet is unpacked for --memory-budget; by default the system's directory.",
-            metavar="DIR",
-        ),
-    ] = None
-    dask: Annotated[
-        str | None,
-        option(
-            _SCALE,
-            "Compute on the workers of this Dask scheduler (tcp://host:8786); they read Parquet "
-            "and .npy files themselves, other files are sent to them.",
-            metavar="ADDRESS",
-        ),
-    ] = None
-    partitions: Annotated[
-        int | None,
-        option(
-            _SCALE,
-            "About how many partitions on the cluster; by default two for each thread of the "
-            "workers, or what the checkpoint was begun with.",
-            min=1,
-            metavar="N",
-        ),
-    ] = None
+    memory_budget: str | None = _SCALE(
+        None,
+        "Read the features from their file in every pass, within so much memory (500MB, 2GiB); "
+        "Parquet, or a directory with X.npy, y.npy and groups.npy, every user's rows together.",
+        "SIZE",
+    )
+    scratch: Path | None = _SCALE(
+        None,
+        "Where Parquet is unpacked for --memory-budget; by default the system's directory.",
+        "DIR",
+    )
+    dask: str | None = _SCALE(
+        None,
+        "Compute on the workers of this Dask scheduler (tcp://host:8786); they read Parquet and "
+        ".npy files themselves, other files are sent to them.",
+        "ADDRESS",
+    )
+    partitions: int | None = _SCALE(
+        None,
+        "About how many partitions on the cluster; by default two for each thread of the workers, "
+        "or what the checkpoint was begun with.",
+        "N",
+        min=1,
+    )
 
     @contextmanager
     def risk(

@@ -11,42 +11,37 @@ import numpy as np
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, STOPPING, option
+from structsvm_papk.cli._shared.grouped import Panel
+from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, option
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import certificate_of, save_model
 from structsvm_papk.rankers import PAPKRankerCV
 from structsvm_papk.rankers.ranker_cv import Trial
 
-_CHOICE = "How to choose"
+_CHOICE = Panel("How to choose")
 
 
 @dataclass(frozen=True)
 class Grid:
     """What is tried."""
 
-    k: options.K
-    surrogate: Annotated[
-        list[str] | None,
-        option(PROBLEM, "Try this one; repeat for more. By default ts, avg and clipped_ramp."),
-    ] = None
-    depth: Annotated[
-        list[str] | None,
-        option(
-            PROBLEM,
-            "Try this number of negatives, share of them (0.9), auto or k; repeat for more. By "
-            "default k and three larger numbers.",
-            metavar="DEPTH",
-        ),
-    ] = None
-    user_weight: Annotated[
-        list[str] | None,
-        option(PROBLEM, "Try this one: equal or positives; repeat. By default both."),
-    ] = None
-    alpha: Annotated[
-        list[float] | None,
-        option(PROBLEM, "Try this strength; repeat. By default three that suit the features."),
-    ] = None
+    k: int = PROBLEM(..., options.SHOWN, flags="--k")
+    surrogate: list[str] | None = PROBLEM(
+        None, "Try this one; repeat for more. By default ts, avg and clipped_ramp."
+    )
+    depth: list[str] | None = PROBLEM(
+        None,
+        "Try this number of negatives, share of them (0.9), auto or k; repeat for more. By default "
+        "k and three larger numbers.",
+        "DEPTH",
+    )
+    user_weight: list[str] | None = PROBLEM(
+        None, "Try this one: equal or positives; repeat. By default both."
+    )
+    alpha: list[float] | None = PROBLEM(
+        None, "Try this strength; repeat. By default three that suit the features."
+    )
 
     def settings(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
@@ -61,20 +56,16 @@ class Grid:
 class Choice:
     """How one setting is chosen."""
 
-    cv: Annotated[int, option(_CHOICE, "Number of folds of users.")] = 5
-    scoring: Annotated[
-        str | None,
-        option(_CHOICE, "Metric on held-out users, as in evaluate; by default pap@k.", metavar="M"),
-    ] = None
-    selection: Annotated[
-        str,
-        option(
-            _CHOICE,
-            "best (mean), or 1se: the largest alpha and smallest depth within one standard error.",
-        ),
-    ] = "best"
-    seed: Annotated[int, option(_CHOICE, "Seed of the folds.")] = 0
-    jobs: Annotated[int, option(_CHOICE, "Processes; 0: one for each core.")] = 1
+    cv: int = _CHOICE(5, "Number of folds of users.")
+    scoring: str | None = _CHOICE(
+        None, "Metric on held-out users, as in evaluate; by default pap@k.", "METRIC"
+    )
+    selection: str = _CHOICE(
+        "best",
+        "best (mean), or 1se: the largest alpha and smallest depth within one standard error.",
+    )
+    seed: int = _CHOICE(0, "Seed of the folds.")
+    jobs: int = _CHOICE(1, "Processes; 0: one for each core.")
 
     def settings(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
@@ -90,8 +81,8 @@ class Choice:
 class Stopping(options.Stopping):
     """When solvers stop; fits on folds have a tolerance of their own."""
 
-    tol: Annotated[float, option(STOPPING, "Relative gap of the fit on all users.")] = 1e-4
-    cv_tol: Annotated[float, option(STOPPING, "Relative gap of the fits on folds.")] = 1e-3
+    tol: float = SOLVER(1e-4, "Relative gap of the fit on all users.")
+    cv_tol: float = SOLVER(1e-3, "Relative gap of the fits on folds.")
 
     def limits(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
@@ -129,7 +120,7 @@ def tune(
     options.say_columns(table)
     console.note(str(ranker.exclusions_))
     for warning in raised:
-        console.note(str(warning.message), style="yellow")
+        console.warn(str(warning.message))
     if model_file is not None:
         model = replace(
             ranker.to_model(), feature_names=table.feature_names, first_index=table.first_index,

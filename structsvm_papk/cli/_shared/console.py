@@ -23,6 +23,11 @@ def note(text: str, style: str = "dim") -> None:
     notes().print(text, style=style, markup=False)
 
 
+def warn(text: str) -> None:
+    """Print what should not be overlooked on standard error."""
+    note(text, style="yellow")
+
+
 def answer(as_json: bool, content: dict[str, Any], show: Callable[..., None], *shown: Any) -> None:
     """Print a result: as one JSON object, or by ``show(*shown)``."""
     if as_json:

@@ -13,6 +13,7 @@ import typer
 
 from structsvm_papk._version import __version__
 from structsvm_papk.cli._shared import console
+from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.readers import Table, read_table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS
@@ -24,61 +25,51 @@ from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.settings import as_depth, refuse_deeper_than_all
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
-PROBLEM = "Problem"
-READING = "Reading the data"
-STOPPING = "Solver"
-OUTPUT = "Output"
+PROBLEM = Panel("Problem")
+READING = Panel("Reading the data")
+SOLVER = Panel("Solver")
+OUTPUT = Panel("Output")
+SHOWN = "Number of items that a user is shown."
+ALPHA = "Regularisation strength: alpha/2 ||w||^2 + risk."
+_FILES = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
+_USERS = f"User column; by default the first of {', '.join(USER_COLUMNS)} (or userId, ..)."
+_NO_FEATURE = (
+    f"A column that is no feature; repeat for more. {', '.join(ITEM_COLUMNS)} and other ids (names "
+    "that end in _id or Id) never are."
+)
+_FIRST_INDEX = (
+    "From where an svmlight file counts features: 0 or 1; by default as the model does, and "
+    "without one from 0 if the file uses index 0."
+)
+DEPTH = (
+    "Negatives of a user that count: a number of at least k, a share (0.9), auto (0.9), or k, as "
+    "in the paper. More keep w = 0 from being the optimum."
+)
+_POLICY = (
+    "Users without a positive or with too few negatives: exclude or raise; cap, in training: few "
+    "negatives count as they are."
+)
 
 
-def option(panel: str, help: str, *names: str, **more: Any) -> Any:
-    """An option under a heading of the help page."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+def option(panel: Panel, help: str, *flags: str, **more: Any) -> Any:
+    """A single option under a heading of the help page."""
+    return typer.Option(*flags, help=help, rich_help_panel=panel.name, **more)
 
 
-DataFile = Annotated[
-    Path,
-    typer.Argument(
-        help="svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
-    ),
-]
-K = Annotated[int, option(PROBLEM, "Number of items that a user is shown.", "--k")]
-Alpha = Annotated[
-    float, option(PROBLEM, "Regularisation strength: alpha/2 ||w||^2 + risk.", "--alpha")
-]
-Depth = Annotated[
-    str,
-    option(
-        PROBLEM,
-        "Negatives of a user that count: a number of at least k, a share (0.9), auto (0.9), or k, "
-        "as in the paper. More keep w = 0 from being the optimum.",
-        metavar="DEPTH",
-    ),
-]
-Policy = Annotated[
-    str,
-    option(
-        READING,
-        "Users without a positive or with too few negatives: exclude or raise; cap, in training: "
-        "few negatives count as they are.",
-        metavar="POLICY",
-    ),
-]
+DataFile = Annotated[Path, typer.Argument(help=_FILES)]
+K = Annotated[int, option(PROBLEM, SHOWN, "--k")]
+Policy = Annotated[str, option(READING, _POLICY, metavar="POLICY")]
 Json = Annotated[
     bool, option(OUTPUT, "Print one JSON object on standard output, nothing else there.", "--json")
 ]
 CheckpointFolder = Annotated[
     Path | None,
-    option(
-        OUTPUT, "Keep what is done in this folder; the same command goes on from there.",
-        "--checkpoint", metavar="DIR",
-    ),
-]  # fmt: skip
+    option(OUTPUT, "Keep what is done here; the same command goes on from there.", metavar="DIR"),
+]
 Plot = Annotated[
     Path | None,
     option(
-        OUTPUT,
-        "Save a plot here (.png, .svg or .pdf); needs the extra 'plot'.",
-        metavar="FILE",
+        OUTPUT, "Save a plot here (.png, .svg or .pdf); needs the extra 'plot'.", metavar="FILE"
     ),
 ]
 
@@ -115,7 +106,7 @@ def say_columns(table: Any) -> None:
     """Say which columns of a file were taken for what, and what was assumed about them."""
     console.note(table.columns_used)
     for remark in getattr(table, "remarks", ()):
-        console.note(remark, style="yellow")
+        console.warn(remark)
 
 
 def check_share(name: str, value: float) -> None:
@@ -127,10 +118,8 @@ def check_share(name: str, value: float) -> None:
 
 def parse_depth(text: str) -> int | float | None:
     """The training depth that a text stands for; None for k."""
-    if text == "k":
-        return None
-    if text == "auto":
-        return as_depth(text)
+    if text in ("k", "auto"):
+        return None if text == "k" else as_depth(text)
     try:
         value = float(text)
     except ValueError:
@@ -144,15 +133,10 @@ def parse_depth(text: str) -> int | float | None:
 class Weighting:
     """What counts in training, and how much: negatives and users."""
 
-    depth: Depth = "k"
-    user_weight: Annotated[
-        str,
-        option(
-            PROBLEM,
-            "What users count: equal, or positives (as many as they have).",
-            metavar="NAME",
-        ),
-    ] = "equal"
+    depth: str = PROBLEM("k", DEPTH, "DEPTH")
+    user_weight: str = PROBLEM(
+        "equal", "What users count: equal, or positives (as many as they have).", "NAME"
+    )
 
     def __post_init__(self) -> None:
         parse_depth(self.depth)
@@ -178,12 +162,10 @@ class Weighting:
 class Stopping:
     """When a solver stops, and with how many threads it works."""
 
-    tol: Annotated[float, option(STOPPING, "Relative certified gap to stop at.")] = 1e-6
-    max_iter: Annotated[int | None, option(STOPPING, "Largest number of iterations.")] = None
-    time_limit: Annotated[
-        float | None, option(STOPPING, "Stop a run after this long.", metavar="SECONDS")
-    ] = None
-    threads: Annotated[int, option(STOPPING, "Threads for each pass over the data.")] = 1
+    tol: float = SOLVER(1e-6, "Relative certified gap to stop at.")
+    max_iter: int | None = SOLVER(None, "Largest number of iterations.")
+    time_limit: float | None = SOLVER(None, "Stop a run after this long.", "SECONDS")
+    threads: int = SOLVER(1, "Threads for each pass over the data.")
 
     def limits(self) -> dict[str, Any]:
         """The settings of a solver."""
@@ -194,10 +176,12 @@ class Stopping:
 class Saving:
     """Where and how often solvers keep their state."""
 
-    checkpoint: CheckpointFolder = None
-    checkpoint_interval: Annotated[
-        float, option(OUTPUT, "How often the state of a solver is written.", metavar="SECONDS")
-    ] = 60.0
+    checkpoint: Path | None = OUTPUT(
+        None, "Keep what is done here; the same command goes on from there.", "DIR"
+    )
+    checkpoint_interval: float = OUTPUT(
+        60.0, "How often the state of a solver is written.", "SECONDS"
+    )
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:  # what is wrong here is said before the data are read
@@ -216,42 +200,13 @@ class Saving:
 class Columns:
     """How a file of features is read."""
 
-    label: Annotated[str, option(READING, "Label column.", metavar="COLUMN")] = "label"
-    group: Annotated[
-        str | None,
-        option(
-            READING,
-            f"User column; by default the first of {', '.join(USER_COLUMNS)} (or userId, ..).",
-            metavar="COLUMN",
-        ),
-    ] = None
-    ignore: Annotated[
-        list[str] | None,
-        option(
-            READING,
-            f"A column that is no feature; repeat for more. {', '.join(ITEM_COLUMNS)} and other "
-            "ids (names that end in _id or Id) never are.",
-            metavar="COLUMN",
-        ),
-    ] = None
-    format: Annotated[
-        str | None,
-        option(
-            READING,
-            "svmlight, csv, tsv or parquet; by default told from the file name.",
-            metavar="FORMAT",
-        ),
-    ] = None
-    first_index: Annotated[
-        int | None,
-        option(
-            READING,
-            "From where an svmlight file counts features: 0 or 1; by default as the model does, "
-            "and without one from 0 if the file uses index 0.",
-            min=0,
-            max=1,
-        ),
-    ] = None
+    label: str = READING("label", "Label column.", "COLUMN")
+    group: str | None = READING(None, _USERS, "COLUMN")
+    ignore: list[str] | None = READING(None, _NO_FEATURE, "COLUMN")
+    format: str | None = READING(
+        None, "svmlight, csv, tsv or parquet; by default as the file is called.", "FORMAT"
+    )
+    first_index: int | None = READING(None, _FIRST_INDEX, min=0, max=1)
 
     def table(self, path: Path, like: Any = None, **more: Any) -> Table:
         """The table in a file, see `read_table`."""
@@ -265,25 +220,15 @@ class Columns:
 class Reading(Columns):
     """How a file becomes ranked lists."""
 
-    relevance_threshold: Annotated[
-        float | None,
-        option(
-            READING,
-            "Rows with at least this label are relevant; needed for graded labels.",
-            metavar="LABEL",
-        ),
-    ] = None
-    query: Annotated[
-        Path | None,
-        option(
-            READING,
-            "Number of rows of each user, one per line; by default FILE.query if it exists.",
-            metavar="FILE",
-        ),
-    ] = None
-    one_list: Annotated[bool, option(READING, "All rows are one ranked list.", "--one-list")] = (
-        False
+    relevance_threshold: float | None = READING(
+        None, "Rows with at least this label are relevant; needed for graded labels.", "LABEL"
     )
+    query: Path | None = READING(
+        None,
+        "Number of rows of each user, one per line; by default FILE.query if it exists.",
+        "FILE",
+    )
+    one_list: bool = READING(False, "All rows are one ranked list.", flags="--one-list")
 
     def table(self, path: Path, like: Any = None, **more: Any) -> Table:
         """The table in a file, see `read_table`."""

@@ -71,6 +71,6 @@ def _known(value: float, form: str) -> str:
 def explain(run: Any) -> None:
     """Say on standard error what a status means, where it needs saying."""
     if run.result.status not in (Status.CONVERGED, Status.FINISHED):
-        console.note(f"{run.surrogate}, {run.solver}: {run.result.message}", style="yellow")
+        console.warn(f"{run.surrogate}, {run.solver}: {run.result.message}")
     elif run.result.notes:
         console.note(f"{run.surrogate}, {run.solver}: {' '.join(run.result.notes)}")

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.options import READING, option
+from structsvm_papk.cli._shared.options import READING
 from structsvm_papk.data.readers import Table
 from structsvm_papk.data.tables import reading
 from structsvm_papk.errors import InputError
@@ -19,12 +18,8 @@ from structsvm_papk.files.model import Model, load_model
 class Scorer:
     """What gives the rows their scores."""
 
-    model: Annotated[
-        Path | None, option(READING, "Score with this model file.", metavar="MODEL")
-    ] = None
-    scores: Annotated[
-        Path | None, option(READING, "Scores of the rows, one per line.", metavar="SCORES")
-    ] = None
+    model: Path | None = READING(None, "Score with this model file.", "MODEL")
+    scores: Path | None = READING(None, "Scores of the rows, one per line.", "SCORES")
 
     def __post_init__(self) -> None:
         if self.model is not None and self.scores is not None:
@@ -49,11 +44,10 @@ class Scorer:
 def scores_of(model: Model, table: Table) -> Array:
     """Scores of every row of a table; says where they are all zero for want of weights."""
     if not model.coef.any():
-        console.note(
+        console.warn(
             f"warning: every score is 0: all weights of this model are, as w = 0 is the optimum of "
             f"{model.surrogate} at depth {model.depth or model.k} on its training data; fit with a "
-            "larger --depth, or tune",
-            style="yellow",
+            "larger --depth, or tune"
         )
     return np.asarray(table.X @ model.coef)
 

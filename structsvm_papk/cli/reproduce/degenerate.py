@@ -8,18 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.experiments import degenerate as study
 from structsvm_papk.files.atomic import write_atomically
+
+_SIZES = Panel("Sizes")
 
 
 @dataclass(frozen=True)
 class Sizes:
     """Of every data set."""
 
-    users: Annotated[int, typer.Option(help="Training users, and held-out users.")] = 600
-    items: Annotated[int, typer.Option(help="Items of each user.")] = 70
-    features: Annotated[int, typer.Option(help="Features.")] = 90
-    k: Annotated[int, typer.Option("--k", help="Number of items that a user is shown.")] = 8
+    users: int = _SIZES(600, "Training users, and held-out users.")
+    items: int = _SIZES(70, "Items of each user.")
+    features: int = _SIZES(90, "Features.")
+    k: int = _SIZES(8, options.SHOWN, flags="--k")
 
 
 def degenerate(

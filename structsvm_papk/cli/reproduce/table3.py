@@ -9,24 +9,21 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.experiments import movielens
 from structsvm_papk.experiments import table3 as experiment
+
+_GRID = Panel("Grid")
 
 
 @dataclass(frozen=True)
 class Grid:
     """Settings to choose from by validation."""
 
-    eta: Annotated[
-        list[float] | None, typer.Option(help="Step sizes of the grid; by default the paper's.")
-    ] = None
-    alpha: Annotated[
-        list[float] | None, typer.Option(help="Regularisations of the grid; same default.")
-    ] = None
-    ridge: Annotated[list[float] | None, typer.Option(help="Regularisations of logistic fits.")] = (
-        None
-    )
-    steps: Annotated[int, typer.Option(help="Steps of descent.")] = 201
+    eta: list[float] | None = _GRID(None, "Step sizes; by default the paper's.")
+    alpha: list[float] | None = _GRID(None, "Regularisations; same default.")
+    ridge: list[float] | None = _GRID(None, "Regularisations of logistic fits.")
+    steps: int = _GRID(201, "Steps of descent.")
 
     def of_study(self) -> experiment.Grid:
         """The grid, where nothing is given the paper's."""
@@ -79,10 +76,9 @@ def table3(
         console.note(f"finished fits are kept in {results}; the same command goes on from there")
         raise
     if result["published_data"] is False:
-        console.note(
+        console.warn(
             f"{folder} is not MovieLens 100K (other numbers of ratings, users or items): the "
-            "published values are for other data",
-            style="yellow",
+            "published values are for other data"
         )
         dataset += ", not MovieLens 100K"
     console.answer(as_json, result, _show, result["rows"], dataset, plan.ks)
