@@ -21,6 +21,7 @@ class Evaluation:
     pooled: Any
     compared: list[Any]
     intervals: Intervals
+    scorers: tuple[str, str]  # names of those that are compared
 
     def _ends(self, table: MetricTable, metric: str) -> dict[str, float | None]:
         """Lower and upper end; None where there is no interval."""
@@ -109,7 +110,8 @@ class Evaluation:
             tests = f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}"
             rows.append((c.metric, *means, _span(c.lower, c.upper), *tests, str(c.n_users)))
         interval = f">{100 * self.intervals.level:g}% interval"
-        columns = ("metric", ">this", ">other", ">difference", interval, ">p", ">p corrected")
+        this, other = (f">{escape(name)}" for name in self.scorers)
+        columns = ("metric", this, other, ">difference", interval, ">p", ">p corrected")
         title = f"Comparison: paired permutation test, correction {self.compared[0].correction}"
         console.print_table(title, (*columns, ">users"), rows)
 
@@ -119,9 +121,8 @@ def _number(value: float | None) -> str:
 
 
 def _span(lower: float | None, upper: float | None) -> str:
-    return (
-        "-" if lower is None or upper is None or np.isnan(lower) else f"{lower:.4f} - {upper:.4f}"
-    )
+    known = lower is not None and upper is not None and not np.isnan(lower)
+    return f"{lower:.4f} - {upper:.4f}" if known else "-"
 
 
 def _as_csv(lines: list[dict[str, Any]]) -> str:

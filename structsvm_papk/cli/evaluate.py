@@ -154,7 +154,8 @@ def evaluate(
         _same_positives(table, second, file, sure.compare)
         compared = metrics.compare(table, second, correction=sure.correction, **sure.draws())
     intervals = Intervals(sure.interval, **sure.draws())
-    evaluation = Evaluation(table, rows.report(threshold), compared, intervals)
+    names = _names(file, columns, scorer, sure.compare)
+    evaluation = Evaluation(table, rows.report(threshold), compared, intervals, names)
     if files.csv_file is not None:
         write_atomically(files.csv_file, evaluation.csv().encode())
     if files.per_user is not None:
@@ -166,6 +167,15 @@ def evaluate(
     _warn_of_ties(rows, table)
     if not _any_user(table):
         raise typer.Exit(1)
+
+
+def _names(file: Path, columns: Columns, scorer: Scorer, second: Path | None) -> tuple[str, str]:
+    """What the two scorers are called in the table of a comparison."""
+    if second is None:
+        return "", ""
+    column = Path(columns.rank or columns.score)
+    first = scorer.model or scorer.scores or (file if second.exists() else column)
+    return (first.name, second.name) if first.name != second.name else (str(first), str(second))
 
 
 def _same_positives(table: MetricTable, other: MetricTable, file: Path, compare: Any) -> None:

@@ -38,7 +38,10 @@ def rerank(
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ) -> None:
-    """NDCG, recall and pAp at k of recommenders and of re-rankers over their scores."""
+    """NDCG, recall and pAp at k of recommenders, and of re-rankers.
+
+    Re-rankers order a recommender's best items by the scores of several ones.
+    """
     options.check_plot(plot)
     plan = study.Plan(k, candidates, train_users, test_users, first_stage, seed)
     cells = options.cells(checkpoint, "rerank")
