@@ -17,7 +17,7 @@ app = app_of(
             "coverage": "Coverage and width of every interval on laws whose risk is known.",
             "degenerate": "What ClippedRamp gains where every convex optimum is zero.",
             "rerank": "NDCG, recall and pAp at k of recommenders, and of re-rankers.",
-            "synthetic-interactions": "Write invented interactions to try rerank without real data.",
+            "synthetic-interactions": "Write invented interactions to try rerank with.",
             "distinguishability": "From how few users a metric tells two close rankers apart.",
         },
     },

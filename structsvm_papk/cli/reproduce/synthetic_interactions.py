@@ -14,5 +14,5 @@ def synthetic_interactions(
     items: Annotated[int, typer.Option(help="Number of items.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
 ) -> None:
-    """Write invented interactions to try rerank without real data."""
+    """Write invented interactions to try rerank with."""
     print(write_interactions(folder, users, items, seed=seed))
