@@ -148,7 +148,7 @@ def evaluate(
     table = rows.evaluated(rules.metrics(), how)
     for note in rows.notes:
         console.note(note)
-    compared = []
+    compared, second = [], None
     if other is not None:
         second = other.evaluated(rules.metrics(), how)
         _same_positives(table, second, file, sure.compare)
@@ -160,7 +160,8 @@ def evaluate(
     if files.per_user is not None:
         write_atomically(files.per_user, evaluation.users_csv().encode())
     if files.html is not None:
-        page = {"title": str(file), "comparisons": compared, "interval": sure.interval}
+        page = {"title": str(file), "comparisons": compared, "other": second}
+        page |= {"interval": sure.interval}
         _write_page(files.html, rows, rules.metrics(), **page, **sure.draws(), **how)
     if as_json:
         console.print_json({"file": str(file), **evaluation.as_dict()})
