@@ -39,8 +39,8 @@ class Rules:
     names: Annotated[
         str,
         _rule(
-            "Comma-separated: pap@k, pauc@k, auc, precision@k, recall@k, ap, ndcg@k, ndcg, rr, "
-            "auc@k.",
+            "Comma-separated: pap@k, pauc@k, auc, precision@k, recall@k, hit@k, ap, ndcg@k, "
+            "ndcg, rr, auc@k.",
             "--metrics",
             "-m",
             metavar="NAMES",

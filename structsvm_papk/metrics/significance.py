@@ -113,6 +113,8 @@ def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> s
         return f"method={method!r} is not known; choose one of {', '.join(METHODS)}"
     if table.is_pooled:
         return "a pooled mean has no user values; choose another mean"
+    if metric in table.pooled:
+        return f"{metric} is one number for all users, not a mean; there is nothing to resample"
     values = table[metric][table.used(metric)]
     if not values.size:
         return f"no user has a value of {metric}; there is nothing to make an interval of"
@@ -189,6 +191,8 @@ def compare(
 def _paired(
     first: MetricTable, second: MetricTable, metric: str, level: float, n_resamples: int, seed: int
 ) -> dict[str, Any]:
+    if metric in first.pooled or metric in second.pooled:
+        raise InputError(f"{metric} is one number for all users: no comparison user by user")
     both = first.used(metric) & second.used(metric)
     if not both.any():
         raise InputError(f"no user has a value of {metric} from both scorers")
