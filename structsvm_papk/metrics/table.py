@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -47,15 +48,18 @@ class Summary:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        rules = {name: getattr(self.conventions, name) for name in vars(self.conventions)}
         return {
             "metric": self.metric,
             "value": None if np.isnan(self.value) else self.value,
             "n_users": self.n_users,
             "n_used": self.n_used,
             "touched": self.touched,
-            "conventions": rules,
+            "conventions": dict(vars(self.conventions)),
         }
+
+    def touched_words(self) -> str:
+        """Users touched by each rule, for people; empty where there are none."""
+        return ", ".join(f"{n} {rule.replace('_', ' ')}" for rule, n in self.touched.items() if n)
 
     def __str__(self) -> str:
         rules = ", ".join(f"{count} {rule}" for rule, count in self.touched.items() if count)
@@ -63,7 +67,7 @@ class Summary:
         return f"{mean} ({rules})" if rules else mean
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetricTable:
     """Values of every metric for every user.
 
@@ -217,6 +221,29 @@ class MetricTable:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.summary())) + f"\n[{self.conventions}]"
+
+    def __repr__(self) -> str:
+        return f"MetricTable of {self.users.size} users\n{self}"
+
+    def _repr_html_(self) -> str:
+        head = ("metric", "mean", "users used", "touched by a rule")
+        rows = [
+            (s.metric, f"{s.value:.4f}", f"{s.n_used} of {s.n_users}", s.touched_words() or "none")
+            for s in self.summary()
+        ]
+        return html_table(head, rows, str(self.conventions))
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """A table for notebooks, text escaped."""
+    lines = [("th", head), *(("td", row) for row in rows)]
+    body = "".join(
+        "<tr>" + "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in row) + "</tr>"
+        for kind, row in lines
+    )
+    return f"<table>{body}</table>" + (
+        f"<p><small>{escape(caption)}</small></p>" if caption else ""
+    )
 
 
 def evaluate(
@@ -458,18 +485,12 @@ def _discounts(
 ) -> Array:
     if all(metric.code != _kernels.NDCG for metric in parsed):
         return np.ones(1)
-    if callable(discounts.resolve(discount)):
-        _warn_of_no_limit(discount)
+    weight = discounts.resolve(discount)
+    if callable(weight) and discount != "log" and discounts.sum_is_bounded(weight):
+        warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=4)
     ks = [metric.kernel_k for metric in parsed if metric.code == _kernels.NDCG]
     longest = int(np.diff(rows.indptr).max())
     needed = min(longest, max(ks))
     if rules.ideal == "all_places":
         needed = max(longest, *(k for k in ks if k < _kernels.WHOLE_LIST), 1)
     return discounts.values(discount, max(needed, 1))
-
-
-def _warn_of_no_limit(discount: Discount) -> None:
-    if discount == "log":
-        return
-    if discounts.sum_is_bounded(discount):
-        warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=5)

@@ -168,12 +168,9 @@ def _span(table: MetricTable, metric: str, intervals: Intervals) -> str:
 def _summary(table: MetricTable, intervals: Intervals) -> dict[str, Any]:
     rows = []
     for summary in table.summary():
-        touched = ", ".join(
-            f"{n} {rule.replace('_', ' ')}" for rule, n in summary.touched.items() if n
-        )
         rows.append([
             summary.metric, _shown(summary.value), _span(table, summary.metric, intervals),
-            f"{summary.n_used} of {summary.n_users}", touched or "none",
+            f"{summary.n_used} of {summary.n_users}", summary.touched_words() or "none",
         ])  # fmt: skip
     head = ["metric", "mean", intervals.heading(), "users used", "touched by a rule"]
     return {"head": head, "rows": rows}
@@ -198,20 +195,8 @@ def _segments(table: MetricTable, intervals: Intervals) -> dict[str, Any] | None
 def _comparison(comparisons: Sequence[Comparison] | None) -> dict[str, Any] | None:
     if not comparisons:
         return None
-    rows = [
-        [
-            c.metric, _shown(c.first), _shown(c.second), _shown(c.difference),
-            "–" if np.isnan(c.lower) else f"{c.lower:.4f} – {c.upper:.4f}",
-            f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}",
-            str(c.n_users),
-        ]
-        for c in comparisons
-    ]  # fmt: skip
-    first = comparisons[0]
-    head = [
-        "metric", "this", "other", "difference", f"{100 * first.level:g}% interval", "p",
-        f"p ({first.correction})", "users",
-    ]  # fmt: skip
+    rows = [list(compared.cells().values()) for compared in comparisons]
+    head = list(comparisons[0].cells())
     return {"title": "Comparison", "head": head, "rows": rows}
 
 
