@@ -157,16 +157,22 @@ def _by_position(path, like, names):
 
 
 def read_ranking_data(
-    path: PathLike, *, threshold: float | None = None, one_list: bool = False, **how: Any
+    path: PathLike,
+    *,
+    relevance_threshold: float | None = None,
+    one_list: bool = False,
+    **how: Any,
 ) -> RankingData:
     """Read a file as `RankingData`; `how` as for `read_table`.
+
+    Labels from `relevance_threshold` on are relevant; without it they are 0/1, -1/1 or booleans.
 
     Raises
     ------
     InputError
         As `read_table` and `Table.ranking_data`.
     """
-    return read_table(path, **how).ranking_data(threshold, one_list)
+    return read_table(path, **how).ranking_data(relevance_threshold, one_list)
 
 
 def _who_are_the_users(table):

@@ -12,7 +12,7 @@ from numba import njit
 
 from structsvm_papk._sorting import SHORT, increasing, increasing_order
 
-PAP, PAUC, AUC, PRECISION, RECALL, AP, NDCG, RR, AUC_AT_K = range(9)
+PAP, PAUC, AUC, PRECISION, RECALL, AP, NDCG, RR, AUC_AT_K, HIT = range(10)
 LOSS, HALF, WIN, THRESHOLD = range(4)
 EXCLUDE, NORMALISE, AS_WINS = range(3)
 ACHIEVABLE, ALL_PLACES = range(2)
@@ -214,6 +214,21 @@ def first_hit(above, reach, last, ties):
 
 
 @njit(cache=True, nogil=True)
+def any_hit(above, reach, last, k, ties):
+    """Whether a positive is among the first k places; its probability where ties are averaged."""
+    if ties == LOSS:
+        return 1.0 if reach[0] < k else 0.0
+    if ties == WIN:
+        return 1.0 if above[0] < k else 0.0
+    n_pos = last[0]
+    size = n_pos + reach[0] - above[0]
+    none_yet = 1.0
+    for i in range(min(max(k - above[0], 0), size)):
+        none_yet *= max(size - n_pos - i, 0) / (size - i)
+    return 1.0 - none_yet
+
+
+@njit(cache=True, nogil=True)
 def area_at_k(ahead, listed, n, k):
     """AUC inside the first k places; 1 if they hold positives only, 0 if negatives only."""
     n_pos = 0
@@ -264,6 +279,8 @@ def metric_value(code, k, n_pos, n_neg, listed, length, work, discount, cumulati
             discounted_gain(above, reach, first, last, listed, discount, cumulative, shown, ties)
             / ideal
         )
+    if code == HIT:
+        return any_hit(above, reach, last, k, ties) if listed > 0 else 0.0
     if code == RR:
         return first_hit(above, reach, last, ties) if listed > 0 else 0.0
     low = 0.0
