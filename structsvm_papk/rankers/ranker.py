@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -193,7 +193,7 @@ class PAPKRanker(BaseEstimator):
         groups: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-    ) -> Any:
+    ) -> Self:
         """Train on rows of any order.
 
         Parameters
