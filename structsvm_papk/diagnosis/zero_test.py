@@ -59,7 +59,7 @@ _ROUNDS = 20
 
 def has_test(surrogate: Surrogate | type[Surrogate]) -> bool:
     """Whether its slope at 0 says if w = 0 is optimal."""
-    return surrogate.homogeneous_at_zero and (surrogate.convex or surrogate.majorised)
+    return surrogate.above_slope_at_zero and (surrogate.convex or surrogate.majorised)
 
 
 SURROGATES = tuple(name for name, cls in ALL_SURROGATES.items() if has_test(cls))

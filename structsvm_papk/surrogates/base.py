@@ -67,9 +67,6 @@ class Surrogate(ABC):
     boxed, clipped : bool
         Whether its risk can be bounded over boxes of w (`structsvm_papk.oracles.boxes`), and
         whether a pair costs at most 1.
-    homogeneous_at_zero : bool
-        Whether the value is 1 plus a positively homogeneous function wherever all scores of a user
-        are within ``1/(10 n_pos)`` of 0: then `structsvm_papk.diagnosis` tests w = 0.
     shift_invariant : bool
         Whether the value stays the same when one number is added to all scores of a user: then
         columns with large offsets are read as differences within the user (`origins`).
@@ -84,7 +81,6 @@ class Surrogate(ABC):
     clipped: ClassVar[bool] = False
     top_negatives_only: ClassVar[bool] = False
     low_positives_only: ClassVar[bool] = False
-    homogeneous_at_zero: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -230,7 +226,7 @@ class PairMean(Surrogate):
 class Segments(PairMean):
     """A surrogate that adds hinges over segments of the sorted positives."""
 
-    top_negatives_only = homogeneous_at_zero = True
+    top_negatives_only = True
     parts: ClassVar[np.ndarray]  # rows (which positives, margin)
     mean_over_all: ClassVar[bool] = False
 

@@ -21,7 +21,7 @@ class Avg(PairMean):
     """
 
     name = "avg"
-    top_negatives_only = homogeneous_at_zero = True
+    top_negatives_only = True
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
         _kernels.average(scores, indptr, n_pos, self.k, self.counted, first, last, values, coef)
@@ -54,7 +54,7 @@ class TS(Surrogate):
     """
 
     name = "ts"
-    top_negatives_only = homogeneous_at_zero = True
+    top_negatives_only = True
     shift_invariant = True
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102

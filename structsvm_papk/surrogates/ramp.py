@@ -62,7 +62,7 @@ class ClippedRamp(PairMean):
     """
 
     name = "clipped_ramp"
-    top_negatives_only = homogeneous_at_zero = clipped = True
+    top_negatives_only = clipped = True
     convex = False
     majorised = boxed = True
 
