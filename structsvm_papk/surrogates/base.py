@@ -67,6 +67,10 @@ class Surrogate(ABC):
     boxed, clipped : bool
         Whether its risk can be bounded over boxes of w (`structsvm_papk.oracles.boxes`), and
         whether a pair costs at most 1.
+    above_slope_at_zero : bool
+        Whether ``R(w) >= 1 + D(w)`` everywhere, where D is positively homogeneous and equality
+        holds for scores within ``1 / (10 n_pos)`` of zero: then `diagnose` tells whether w = 0 is
+        optimal if it is convex or `majorised`. So it does for `clipped` ones, which are at most 1.
     shift_invariant : bool
         Whether the value stays the same when one number is added to all scores of a user: then
         columns with large offsets are read as differences within the user (`origins`).
@@ -81,6 +85,7 @@ class Surrogate(ABC):
     clipped: ClassVar[bool] = False
     top_negatives_only: ClassVar[bool] = False
     low_positives_only: ClassVar[bool] = False
+    above_slope_at_zero: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

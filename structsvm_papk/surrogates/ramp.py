@@ -24,6 +24,7 @@ class TSAlg2(Segments):
 
     name = "ts_alg2"
     convex = False
+    above_slope_at_zero = True
     parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
 
     def steepness(self, n_pos: Array) -> Array:  # noqa: D102
@@ -38,7 +39,7 @@ class Ramp(Segments):
 
     name = "ramp"
     convex = False
-    majorised = boxed = True
+    majorised = boxed = above_slope_at_zero = True
     parts = np.array([(_kernels.TOP, 1)])
 
     def majorant(
