@@ -70,7 +70,7 @@ class Surrogate(ABC):
     above_slope_at_zero : bool
         Whether ``R(w) >= 1 + D(w)`` everywhere, where D is positively homogeneous and equality
         holds for scores within ``1 / (10 n_pos)`` of zero: then `diagnose` tells whether w = 0 is
-        optimal if it is convex or `majorised`. So it does for `clipped` ones, which are at most 1.
+        optimal if it is convex or `majorised`.
     shift_invariant : bool
         Whether the value stays the same when one number is added to all scores of a user: then
         columns with large offsets are read as differences within the user (`origins`).
@@ -222,7 +222,7 @@ class Surrogate(ABC):
 class PairMean(Surrogate):
     """A surrogate in which pairs weigh 1 together: so do positives, and so do negatives."""
 
-    shift_invariant = True
+    shift_invariant = above_slope_at_zero = True
 
     def steepness(self, n_pos: Array) -> Array:  # noqa: D102
         return np.full(np.shape(n_pos), 2.0)

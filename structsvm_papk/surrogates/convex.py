@@ -21,7 +21,7 @@ class Avg(PairMean):
     """
 
     name = "avg"
-    top_negatives_only = above_slope_at_zero = True
+    top_negatives_only = True
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
         _kernels.average(scores, indptr, n_pos, self.k, self.counted, first, last, values, coef)
@@ -34,7 +34,7 @@ class Max(Segments):
     """``1/(beta m) sum_{i>n_pos-beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (24). Convex."""
 
     name = "max"
-    low_positives_only = above_slope_at_zero = True
+    low_positives_only = True
     parts = np.array([(_kernels.BOTTOM, 1)])
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
@@ -72,7 +72,6 @@ class PAUC(Segments):
     """
 
     name = "pauc"
-    above_slope_at_zero = True
     parts = np.array([(_kernels.ALL, 1)])
     mean_over_all = True
 

@@ -24,7 +24,6 @@ class TSAlg2(Segments):
 
     name = "ts_alg2"
     convex = False
-    above_slope_at_zero = True
     parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
 
     def steepness(self, n_pos: Array) -> Array:  # noqa: D102
@@ -39,7 +38,7 @@ class Ramp(Segments):
 
     name = "ramp"
     convex = False
-    majorised = boxed = above_slope_at_zero = True
+    majorised = boxed = True
     parts = np.array([(_kernels.TOP, 1)])
 
     def majorant(
