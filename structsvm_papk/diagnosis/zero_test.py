@@ -24,7 +24,7 @@ selected positive above any selected negative.
 A distance depends on the units of the features, the question whether it is zero does not: for an
 invertible matrix T, 0 is in K exactly if it is in T'K. So that no small feature is lost beside a
 large one, 0 counts as in K only where it is so to the tolerance in coordinates in which the items
-of a user spread about equally in all directions (`_Coordinates`).
+of a user spread about equally in all directions (`Coordinates`).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.diagnosis.coordinates import Coordinates
 from structsvm_papk.diagnosis.min_norm import min_norm_point
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -49,9 +50,6 @@ from structsvm_papk.surrogates import Surrogate, make_surrogate
 from structsvm_papk.surrogates.convex import Avg
 
 _TOL = 1e-8
-_FEW_FEATURES = 500  # up to which directions are scaled, not features only
-_SAMPLE_ENTRIES = 1 << 21
-_LEAST_SPREAD = 1e-14  # of a direction, squared and relative to the largest
 _SUM_ROUNDING = 64 * np.finfo(float).eps  # of a slope, relative to the entries that it is made of
 _NO_FALL = 1e-12  # ClippedRamp this close to 1 may be 1
 _ROUNDS = 20
@@ -323,7 +321,7 @@ def _convex_test(
     if nearest.direction is not None:
         fall, w = nearest.lower_bound, nearest.direction
         return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w)
-    there = _Coordinates(slopes)
+    there = Coordinates(slopes, slopes.risk.data)
     again = min_norm_point(there, slopes.n_features, noise=np.abs(there.T).T @ noise, **how)
     if again.direction is not None:
         w = there.T @ again.direction
@@ -344,59 +342,6 @@ def _rounding(risk: ListRisk) -> Array:
     heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
     bound: Array = _SUM_ROUNDING * 2 * heaviest * largest.astype(np.float64)
     return bound
-
-
-class _Coordinates:
-    """The subdifferential in coordinates ``T'`` that suit the data.
-
-    First every feature is divided by its spread within users; then, unless there are too many
-    features, the directions of a sample's correlation matrix are by theirs. Directions with hardly
-    any spread are enlarged as far as the digits of X reach. T may be any invertible matrix; a
-    sample makes one that is good enough.
-    """
-
-    def __init__(self, slopes: _Slopes) -> None:
-        self.slopes, data = slopes, slopes.risk.data
-        rows, scale = _sample(data), _spread(data)
-        self.scale = scale
-        self.T = sparse.diags_array(1.0 / scale)
-        if scale.size <= _FEW_FEATURES:
-            correlation = (rows / scale).T @ (rows / scale) / max(1, rows.shape[0])
-            spread, basis = np.linalg.eigh(correlation)
-            floor = _LEAST_SPREAD * max(spread[-1], np.finfo(float).tiny)
-            self.T = (basis / np.sqrt(np.maximum(spread, floor))) / scale[:, None]
-
-    def __call__(self, w: Array) -> Array:
-        slope: Array = self.T.T @ self.slopes(self.T @ w)
-        return slope
-
-
-def _spread(data: RankingData) -> Array:
-    """Root mean square of each feature less its mean within users; 1 for a constant one."""
-    total = np.zeros(data.n_features)
-    step = max(1, _SAMPLE_ENTRIES // data.n_features)
-    for u in range(data.n_users):
-        for first in range(data.indptr[u], data.indptr[u + 1], step):
-            rows = _centred(data, np.arange(first, min(first + step, data.indptr[u + 1])))
-            total += np.square(rows).sum(axis=0)
-    return np.sqrt(np.where(total > 0.0, total / data.rows.size, 1.0))
-
-
-def _sample(data: RankingData) -> Array:
-    """Some rows, less the mean of their user's: whole users if possible, spread over the data."""
-    wanted = max(1, _SAMPLE_ENTRIES // data.n_features)
-    step = -(-data.rows.size // wanted)
-    users = range(0, data.n_users, step) if data.n_users > step else range(data.n_users)
-    stride = 1 if data.n_users > step else step
-    parts = [np.arange(data.indptr[u], data.indptr[u + 1], stride) for u in users]
-    return np.vstack([_centred(data, part) for part in parts])
-
-
-def _centred(data: RankingData, positions: Array) -> Array:
-    rows = data.X[data.rows[positions]]
-    rows = rows.toarray() if sparse.issparse(rows) else rows
-    centred: Array = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-    return centred
 
 
 def _ramp_test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest]) -> ZeroTest:
