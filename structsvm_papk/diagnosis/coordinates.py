@@ -16,7 +16,7 @@ _LEAST_SPREAD = 1e-14  # of a direction, squared and relative to the largest
 
 
 class Coordinates:
-    """The subdifferential in coordinates ``T'`` that suit the data.
+    """Coordinates ``T'x`` of subgradients x that suit the data.
 
     First every feature is divided by its spread within users; then, unless there are too many
     features, the directions of a sample's correlation matrix are by theirs. Directions with hardly
@@ -24,8 +24,7 @@ class Coordinates:
     sample makes one that is good enough.
     """
 
-    def __init__(self, slopes: Callable[[Array], Array], data: RankingData) -> None:
-        self.slopes = slopes
+    def __init__(self, data: RankingData) -> None:
         rows, spread = _sample(data), spread_within_users(data)
         self.scale = scale = np.where(spread > 0.0, spread, 1.0)
         self.T = sparse.diags_array(1.0 / scale)
@@ -35,10 +34,19 @@ class Coordinates:
             floor = _LEAST_SPREAD * max(spread[-1], np.finfo(float).tiny)
             self.T = (basis / np.sqrt(np.maximum(spread, floor))) / scale[:, None]
 
-    def __call__(self, w: Array) -> Array:
-        """The support point in direction w."""
-        slope: Array = self.T.T @ self.slopes(self.T @ w)
-        return slope
+    def of(self, slopes: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        """Slopes (the last axis counts) in these coordinates, at directions in these."""
+        return lambda w: slopes(self.T @ w) @ self.T
+
+    def back(self, x: Array) -> Array:
+        """A subgradient in the given coordinates."""
+        point: Array = x * self.scale if sparse.issparse(self.T) else np.linalg.solve(self.T.T, x)
+        return point
+
+    def noise(self, bound: Array) -> Array:
+        """Bound of the rounding errors here, for one of them in the given coordinates."""
+        noise: Array = np.abs(self.T).T @ bound
+        return noise
 
 
 def spread_within_users(data: RankingData) -> Array:

@@ -282,7 +282,7 @@ def _alphas(config: PAPKRankerCV, data: RankingData) -> tuple[Any, Any]:
         return alphas, alphas
     spread = spread_within_users(data)
     unit = float(np.mean(np.square(spread[spread > 0.0]))) if (spread > 0.0).any() else 1.0
-    alphas = unit * np.array(ALPHAS)
+    alphas = np.array([float(f"{alpha * unit:.3g}") for alpha in ALPHAS])
     return alphas, alphas[1:2] if data.rows.size >= _MANY_ROWS else alphas
 
 
