@@ -23,12 +23,7 @@ _QUIET = {"verbosity": -1, "num_threads": 1}
 
 @dataclass(frozen=True)
 class LambdaRankResult(SolverResult):
-    """Outcome of `LambdaRank`: trees instead of weights, so `w` is empty.
-
-    Attributes
-    ----------
-    booster : lightgbm.Booster
-    """
+    """Outcome of `LambdaRank`: trees instead of weights, so `w` is empty."""
 
     booster: Any = field(default=None, repr=False)
 
@@ -51,13 +46,8 @@ class LambdaRank:
     objective : {'lambdarank', 'rank_xendcg', 'binary'}
         LightGBM's name of the loss; 'binary' is the log-loss of single rows.
 
-    Raises
-    ------
-    InputError
-        LightGBM is not installed, or a list is longer than it accepts (10,000 rows).
+    Raises InputError: LightGBM is not installed, or a list is longer than it accepts (10,000 rows).
 
-    References
-    ----------
     Burges, "From RankNet to LambdaRank to LambdaMART", MSR-TR-2010-82 (2010). Bruch, "An
     alternative cross entropy loss for learning-to-rank", WWW 2021 (rank_xendcg).
     """

@@ -6,15 +6,8 @@ from typing import Annotated
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.datasets.interactions import write_interactions
 from structsvm_papk.experiments import rerank as study
 from structsvm_papk.plots.convergence import save_figure
-
-
-def register(app):
-    """Add the commands."""
-    app.command()(rerank)
-    app.command(name="synthetic-interactions")(synthetic_interactions)
 
 
 def rerank(
@@ -60,16 +53,6 @@ def rerank(
         console.print_json(answer)
     else:
         _print(answer)
-
-
-def synthetic_interactions(
-    folder: Annotated[Path, typer.Argument(help="New or empty folder.")],
-    users: Annotated[int, typer.Option(help="Number of users.")] = 300,
-    items: Annotated[int, typer.Option(help="Number of items.")] = 200,
-    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
-):
-    """Write invented interactions, to try rerank without real data."""
-    print(write_interactions(folder, users, items, seed=seed))
 
 
 def _print(answer):
