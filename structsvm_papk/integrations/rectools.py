@@ -164,20 +164,21 @@ def first_stage_factors(train: sparse.csr_matrix, kind: str, setting: Any) -> tu
     Parameters
     ----------
     train : scipy CSR of shape (n_users, n_items)
-    kind : {'ease', 'items', 'users', 'svd', 'popularity'}
+    kind : {'ease', 'items', 'tfidf', 'users', 'svd', 'popularity'}
     setting : number
         Strength, number of neighbours, or number of factors.
     """
-    from implicit.nearest_neighbours import CosineRecommender
+    from implicit.nearest_neighbours import CosineRecommender, TFIDFRecommender
     from rectools import models
 
     if kind == "ease":
         factors = train, models.EASEModel(setting).fit(_dataset(train)).weight
-    elif kind in ("items", "users"):
-        rows = train if kind == "items" else sparse.csr_matrix(train.T)
-        knn = models.ImplicitItemKNNWrapperModel(CosineRecommender(K=setting))
+    elif kind in ("items", "tfidf", "users"):
+        rows = sparse.csr_matrix(train.T) if kind == "users" else train
+        cosine = TFIDFRecommender if kind == "tfidf" else CosineRecommender
+        knn = models.ImplicitItemKNNWrapperModel(cosine(K=setting))
         similarity = sparse.csr_matrix(knn.fit(_dataset(rows)).model.similarity)
-        factors = (train, similarity) if kind == "items" else (similarity, train)
+        factors = (similarity, train) if kind == "users" else (train, similarity)
     elif kind == "svd":
         svd = models.PureSVDModel(setting).fit(_dataset(train))
         factors = svd.user_factors, svd.item_factors.T
