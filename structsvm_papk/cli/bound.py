@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from structsvm_papk import bounds
-from structsvm_papk.bounds.class_bound import FORMS
+from structsvm_papk.bounds.class_bound import FORMS, theorem2_counterexamples
 from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
@@ -113,7 +113,7 @@ def _uniform(sizes, form, rho, plot):
         )
     answer = {"kind": "uniform", **result.as_dict()}
     if form.gamma == "paper":
-        answer["counterexamples"] = bounds.theorem2_counterexamples()
+        answer["counterexamples"] = theorem2_counterexamples()
     if plot is not None:
         save_figure(plot_uniform(*given)[0].figure, plot)
         console.note(f"plot written to {plot}")
