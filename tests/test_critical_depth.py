@@ -14,7 +14,7 @@ from structsvm_papk import (
     Status,
     make_surrogate,
 )
-from structsvm_papk.datasets import degenerate_lists
+from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning
 

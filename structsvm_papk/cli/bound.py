@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk import bounds
-from structsvm_papk.bounds.class_bound import FORMS
+from structsvm_papk.bounds.class_bound import FORMS, theorem2_counterexamples
 from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options

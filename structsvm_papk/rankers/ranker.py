@@ -19,6 +19,7 @@ from structsvm_papk.data.groups import ONE_LIST, required
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import as_checkpoint
+from structsvm_papk.files.export import weights_of, write_onnx
 from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.repair import repair_of_zero
@@ -365,6 +366,17 @@ class PAPKRanker(BaseEstimator):
     def save(self, path: PathLike) -> None:
         """Write a model file (safe to load: no pickle), for `load_model` and the command line."""
         save_model(path, self.to_model())
+
+    def to_onnx(self, path: PathLike, dtype: str = "float64") -> None:
+        """Write an ONNX graph: input ``X`` (rows, features) of `dtype`, output ``scores`` (rows,).
+
+        Needs the extra 'onnx'; its metadata hold names and certificate.
+        """
+        write_onnx(path, self.to_model(), dtype)
+
+    def export_weights(self) -> dict[str, Any]:
+        """Weights by feature name, settings and certificate, as plain values for JSON."""
+        return weights_of(self.to_model())
 
     def _groups(self, groups: ArrayLike | None, qid: ArrayLike | None) -> Any:
         """The user of each row; None where all rows are one list, which has to be said."""
