@@ -20,6 +20,7 @@ from structsvm_papk.surrogates import CONVEX
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
+    "docs/index.md",
     "docs/tutorial.md",
     "docs/scale.md",
     *sorted((ROOT / "docs" / "howto").glob("*.md")),

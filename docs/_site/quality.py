@@ -29,7 +29,7 @@ def picture(scheme, form):
     rows = sorted(results["rows"], key=lambda row: row["value"])
     text, other, own = _COLOURS[scheme]
     with plt.rc_context({"font.size": 11, "svg.hashsalt": "quality", "text.color": text}):
-        figure, ax = plt.subplots(figsize=(6.2, 0.42 * len(rows) + 0.6), layout="constrained")
+        figure, ax = plt.subplots(figsize=(5.6, 0.42 * len(rows) + 0.5), layout="constrained")
         colours = [own if row.get("own") else other for row in rows]
         bars = ax.barh([row["name"] for row in rows], [row["value"] for row in rows], 0.62)
         for bar, colour in zip(bars, colours, strict=True):
