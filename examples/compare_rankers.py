@@ -32,8 +32,9 @@ tables = {
     name: metrics.evaluate(names, values, y_new, users_new) for name, values in scores.items()
 }
 for name, table in tables.items():
-    print(f"{name:<13} pap@5", metrics.interval(table, "pap@5"))
-    print(f"{'':<19}", metrics.interval(table, "pap@5", method="kl"))
+    for method in ("bootstrap", "kl"):
+        mean = metrics.interval(table, "pap@5", method=method)
+        print(f"{name:<13} {mean.value:.3f} [{mean.lower:.3f}, {mean.upper:.3f}] {method}")
 
 # %%
 # The intervals overlap, and still one ranker is better: what counts is the difference *within*
