@@ -15,7 +15,7 @@ _CUT = re.compile(r"^\* `(?P<name>[\w-]+)`: (?P<text>.*)\.\.\.$", re.MULTILINE)
 
 def on_files(files, config):
     """Add commands.md."""
-    call = [sys.executable, "-m", "typer", "structsvm_papk.cli", "utils", "docs", *_NAMES]
+    call = [sys.executable, "-m", "typer", "structsvm_papk.cli.program", "utils", "docs", *_NAMES]
     done = subprocess.run(call, check=True, capture_output=True, text=True)
     sentences = dict(_sentences(get_command(app)))
 

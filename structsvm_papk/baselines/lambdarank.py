@@ -22,12 +22,7 @@ _QUIET = {"verbosity": -1, "num_threads": 1}
 
 @dataclass(frozen=True)
 class LambdaRankResult(SolverResult):
-    """Outcome of `LambdaRank`: trees instead of weights, so `w` is empty.
-
-    Attributes
-    ----------
-    booster : lightgbm.Booster
-    """
+    """Outcome of `LambdaRank`: trees instead of weights, so `w` is empty."""
 
     booster: Any = field(default=None, repr=False)
 
@@ -40,21 +35,10 @@ class LambdaRankResult(SolverResult):
 class LambdaRank:
     """Gradient boosted trees with the lambdarank loss, its NDCG truncated at k.
 
-    Parameters
-    ----------
-    n_trees, n_leaves : int
-    learning_rate : float
-    min_rows : int
-        Fewest rows in a leaf.
-    seed : int
+    `min_rows`: fewest rows in a leaf.
 
-    Raises
-    ------
-    InputError
-        LightGBM is not installed, or a list is longer than it accepts (10,000 rows).
+    Raises InputError: LightGBM is not installed, or a list is longer than it accepts (10,000 rows).
 
-    References
-    ----------
     Burges, "From RankNet to LambdaRank to LambdaMART", MSR-TR-2010-82 (2010).
     """
 
