@@ -7,7 +7,7 @@ import sys
 from mkdocs.structure.files import File
 from typer.main import get_command
 
-from structsvm_papk.cli import app
+from structsvm_papk.cli.program import app
 
 _NAMES = ["--name", "structsvm-papk", "--title", "Commands"]
 _CUT = re.compile(r"^\* `(?P<name>[\w-]+)`: (?P<text>.*)\.\.\.$", re.MULTILINE)
