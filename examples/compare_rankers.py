@@ -9,8 +9,8 @@ from matplotlib import pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
 from structsvm_papk import PAPKRanker, metrics
-from structsvm_papk.datasets.digits import digit_queries
-from structsvm_papk.plots.rankings import PAPDisplay
+from structsvm_papk.datasets import digit_queries
+from structsvm_papk.plots import PAPDisplay
 
 X, y, users = digit_queries("train", n_queries=200)
 X_new, y_new, users_new = digit_queries("test", n_queries=800)
