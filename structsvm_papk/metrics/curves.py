@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+from scipy.integrate import trapezoid
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
@@ -59,7 +60,7 @@ class Curve:
 
     def auroc(self) -> float:
         """Area under the ROC curve by the trapezoid rule (exact: ties are straight lines)."""
-        return float(np.trapezoid(self.tpr, self.fpr))
+        return float(trapezoid(self.tpr, self.fpr))
 
     def average_precision(self, positive_rate: float | None = None) -> float:
         """AP = sum of (recall step) x precision, optionally at another positive rate."""
