@@ -9,6 +9,7 @@ import io
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,17 @@ def test_readme_commands_are_those_of_ci():
     for command in ("pip install . && structsvm-papk demo", "pip install '.[test]' && pytest"):
         assert command in (ROOT / "README.md").read_text()
         assert command in ci
+
+
+def test_the_install_page_has_every_extra_and_every_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "install.md").read_text()
+    extras = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert sorted(extras) == sorted(project["optional-dependencies"])
+    names = [re.split("[<>=]", line)[0] for line in project["dependencies"]]
+    rows = page.partition("| dependency |")[2]
+    listed = re.findall(r"^\| ([a-z, -]+) \|", rows, re.MULTILINE)
+    assert sorted(", ".join(listed).split(", ")) == sorted(names)
 
 
 def test_the_demo_gives_the_table_of_the_readme(tmp_path, monkeypatch):
