@@ -101,7 +101,7 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> dict[str, Any]:
         )
     answer = {"kind": "uniform", **result.as_dict()}
     if form.gamma == "paper":
-        answer["counterexamples"] = bounds.theorem2_counterexamples()
+        answer["counterexamples"] = theorem2_counterexamples()
     options.save_plot(plot, lambda: plot_uniform(*given)[0].figure)
     return answer
 
