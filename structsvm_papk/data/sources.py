@@ -87,7 +87,7 @@ class NpyFile:
         while left:
             n_read = file.readinto(left)
             if not n_read:
-                raise OSError(f"{self.path} ends early: it has been truncated")
+                raise OSError("it ends early: the file has been truncated")
             left = left[n_read:]
 
 

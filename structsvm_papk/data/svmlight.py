@@ -165,7 +165,9 @@ def _first_bad_line(path):
 def _what_is_wrong(parts):
     """Why these parts are no svmlight row, or None."""
     if not is_a(float, parts[0]):
-        return f"the label {_shown(parts[0])} is not a number"
+        table = "; for a table with named columns give its format (csv or tsv)"
+        separated = any(separator in parts[0] for separator in b",;")
+        return f"the label {_shown(parts[0])} is not a number{table if separated else ''}"
     features = parts[1:]
     if features and features[0].startswith(b"qid:"):
         if not is_a(np.int64, features[0][4:]):

@@ -311,7 +311,7 @@ def relevant_from(values: Array, threshold: float | None, source: Any) -> float:
     shown = ", ".join(f"{value:g}" for value in values[:6]) + (", ..." if values.size > 6 else "")
     raise InputError(
         f"{source}: labels are not 0/1 or -1/1 (found {shown}); say from which "
-        "label on a row is relevant with --relevance-threshold (threshold= in Python)"
+        "label on a row is relevant with --relevance-threshold (relevance_threshold= in Python)"
     )
 
 

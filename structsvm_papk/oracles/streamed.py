@@ -45,8 +45,8 @@ class StreamedRisk(PartitionedRisk):
         Bytes for everything that grows with the data and with the model: what is read, what is
         computed for each row, labels, users, and the solver's cuts. The interpreter and the
         libraries come on top (about 330 MB).
-    threshold : float, optional
-        ``label >= threshold`` is relevant; needed unless the labels are 0/1, -1/1 or booleans.
+    relevance_threshold : float, optional
+        Labels of at least this are relevant; needed unless they are 0/1, -1/1 or booleans.
     policy : {'exclude', 'raise', 'cap'}
         As for `EmpiricalRisk`.
     n_threads : int
@@ -70,7 +70,7 @@ class StreamedRisk(PartitionedRisk):
         surrogate: Surrogate,
         source: Source,
         memory_budget: int,
-        threshold: float | None = None,
+        relevance_threshold: float | None = None,
         policy: str = "exclude",
         n_threads: int = 1,
         scratch: PathLike | None = None,
@@ -80,7 +80,7 @@ class StreamedRisk(PartitionedRisk):
             raise InputError("memory_budget must be positive and n_threads at least 1")
         *needed, policy = users_needed(surrogate, policy)
         parts = _StreamedParts(
-            source, needed, int(memory_budget), threshold, n_threads, scratch, user_weight
+            source, needed, int(memory_budget), relevance_threshold, n_threads, scratch, user_weight
         )
         most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
         self._most_blocks = max(1, int(most))

@@ -39,25 +39,11 @@ class _EndOfSlide(Exception):
 
 @dataclass(frozen=True)
 class StartReport:
-    """One start of `CCCP`.
+    """One start of `CCCP`: where it ended, and at what price.
 
-    Attributes
-    ----------
-    name : str
-    initial : float
-        Objective at the start, after scaling it.
-    objective : float
-        Objective where the start ended.
-    criticality : float
-        As in `CCCPResult`, at that point.
-    n_iter : int
-        Majorants and quasi-Newton steps.
-    data_passes : int
-    seconds : float
-    polished : bool
-        Whether it was followed to the tolerance (the best start), or only scouted.
-    w : ndarray
-        Where it ended.
+    `initial` is the objective at the start, after scaling it; `criticality` is as in `CCCPResult`;
+    `n_iter` counts majorants and quasi-Newton steps. Only the best start is `polished`, followed to
+    the tolerance.
     """
 
     name: str

@@ -18,7 +18,7 @@ from structsvm_papk._sorting import SHORT, increasing_order
 TOP, BOTTOM, ALL, REST, POOLED = range(5)  # which positives a segment takes, by decreasing score
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def kth_largest(values, k):
     """Return the k-th largest value: the root of a min-heap of the k largest seen so far."""
     heap = values[:k][increasing_order(values[:k])]  # an increasing array is a heap
@@ -173,7 +173,7 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def counted_negatives(depth, k, n_neg):
     """Return how many of a user's negatives count: ``depth`` from 1 on, a share of them below.
 
