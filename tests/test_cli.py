@@ -198,6 +198,14 @@ def test_the_list_of_commands_says_what_each_says_of_itself(capsys):
             assert " ".join(f"{name} {entry.help}".split()) in shown
 
 
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "compare", "diagnose"])
+def test_commands_of_every_day_import_no_library_that_they_do_not_need(command):
+    heavy = "sklearn", "cvxpy", "pandas", "matplotlib", "scipy.stats", "dask", "pyarrow"
+    check = f"import sys, structsvm_papk.cli.{command}; print({{*{heavy}}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True)
+    assert done.stdout.strip() == b"set()"
+
+
 @pytest.mark.parametrize(
     "program_text",
     [
