@@ -403,7 +403,7 @@ def test_options_that_do_not_fit(tmp_path):
 def test_csv_without_users(tmp_path):
     path = write_frame(FRAME.rename(columns={"user": "who"}), tmp_path / "f.csv")
     with pytest.raises(InputError, match="name it with --group"):
-        read_ranking_data(path, label="grade", ignore=["who"], threshold=2)
+        read_ranking_data(path, label="grade", ignore=["who"], relevance_threshold=2)
 
 
 def test_relevance_by_threshold():

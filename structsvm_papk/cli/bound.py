@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk import bounds
-from structsvm_papk.bounds.class_bound import FORMS
+from structsvm_papk.bounds.class_bound import FORMS, theorem2_counterexamples
 from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
@@ -101,7 +101,7 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> dict[str, Any]:
         )
     answer = {"kind": "uniform", **result.as_dict()}
     if form.gamma == "paper":
-        answer["counterexamples"] = bounds.theorem2_counterexamples()
+        answer["counterexamples"] = theorem2_counterexamples()
     options.save_plot(plot, lambda: plot_uniform(*given)[0].figure)
     return answer
 

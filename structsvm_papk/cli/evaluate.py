@@ -34,7 +34,8 @@ class Rules:
 
     names: str = _RULES(
         "pap@10,auc,ap,ndcg@10,precision@10",
-        "Comma-separated: pap@k, pauc@k, auc, precision@k, recall@k, ap, ndcg@k, ndcg, rr, auc@k.",
+        "Comma-separated: pap@k, pauc@k, auc, precision@k, recall@k, hit@k, ap, ndcg@k, ndcg, rr, "
+        "auc@k.",
         "NAMES",
         flags="--metrics -m",
     )
@@ -149,6 +150,7 @@ def evaluate(
     for note in rows.notes:
         console.note(note)
     compared: list[Any] = []
+    second = None
     if other is not None:
         second = other.evaluated(rules.metrics(), how)
         _same_positives(table, second, file, sure.compare)
@@ -161,7 +163,8 @@ def evaluate(
     if files.per_user is not None:
         write_atomically(files.per_user, evaluation.users_csv().encode())
     if files.html is not None:
-        page = {"title": str(file), "comparisons": compared, "interval": sure.interval}
+        page = {"title": str(file), "comparisons": compared, "other": second}
+        page |= {"interval": sure.interval}
         _write_page(files.html, rows, rules.metrics(), **page, **sure.draws(), **how)
     console.answer(as_json, {"file": str(file), **evaluation.as_dict()}, evaluation.show)
     _warn_of_ties(rows, table)

@@ -43,10 +43,10 @@ class Table:
     X: Any
     labels: np.ndarray | None
     groups: np.ndarray | None
-    feature_names: tuple | None = None
+    feature_names: tuple[str, ...] | None = None
     first_index: int | None = None
     columns_used: str = ""
-    remarks: tuple = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def n_features(self) -> int:
@@ -86,14 +86,14 @@ def read_table(
     path : path-like
         A name ending in ``.gz`` is decompressed.
     format : {'svmlight', 'csv', 'tsv', 'parquet'}, optional
-        By default told from the name; anything unknown is taken as svmlight.
+        By default recognised by the name; anything unknown is taken as svmlight.
     label : str
         Column of the label (CSV, TSV, Parquet).
     group : str, optional
         Column of the user (CSV, TSV, Parquet); by default the first of `tables.USER_COLUMNS`
         that the file has, in any case and with any underscores.
     ignore : sequence of str
-        Columns that are no features (CSV, TSV, Parquet).
+        Columns that are not features (CSV, TSV, Parquet).
     query : path-like, optional
         Rows of each user, one count per line (svmlight); by default ``FILE.query`` where it exists.
     require_labels : bool
@@ -157,16 +157,22 @@ def _by_position(path, like, names):
 
 
 def read_ranking_data(
-    path: PathLike, *, threshold: float | None = None, one_list: bool = False, **how: Any
+    path: PathLike,
+    *,
+    relevance_threshold: float | None = None,
+    one_list: bool = False,
+    **how: Any,
 ) -> RankingData:
     """Read a file as `RankingData`; `how` as for `read_table`.
+
+    Labels from `relevance_threshold` on are relevant; without it they are 0/1, -1/1 or booleans.
 
     Raises
     ------
     InputError
         As `read_table` and `Table.ranking_data`.
     """
-    return read_table(path, **how).ranking_data(threshold, one_list)
+    return read_table(path, **how).ranking_data(relevance_threshold, one_list)
 
 
 def _who_are_the_users(table):

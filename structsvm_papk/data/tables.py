@@ -8,7 +8,7 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk._types import PathLike
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.parquet import (
     feature_matrix,
     numbers,
@@ -57,7 +57,7 @@ class Roles:
 
     label: str = "label"
     group: str | None = None
-    ignore: tuple = ()
+    ignore: tuple[str, ...] = ()
     require_labels: bool = True
     like: Any = None
 
@@ -67,13 +67,13 @@ class Columns:
     """Where the features, the label and the user stand in a file; None where there is none."""
 
     source: str
-    names: list
-    features: list
+    names: list[str]
+    features: list[int]
     label: int | None
     group: int | None
 
     @property
-    def feature_names(self) -> tuple:
+    def feature_names(self) -> tuple[str, ...]:
         """Names of the features."""
         return tuple(self.names[c] for c in self.features)
 
@@ -118,7 +118,7 @@ def listed(names: Sequence[str]) -> str:
 # --- which column is what -------------------------------------------------------------------
 
 
-def choose_columns(path: Any, names: list, roles: Roles) -> Columns:
+def choose_columns(path: Any, names: list[str], roles: Roles) -> Columns:
     """Find the label, the user and the features among the columns of a file.
 
     Columns named as users, items or other ids usually are (`USER_COLUMNS`, `ITEM_COLUMNS`, names
@@ -156,7 +156,7 @@ def _places(path, names):
 
 
 def _user_column(path, places, roles):
-    """Name of the user column; None where there is none and none was asked for."""
+    """Name of the user column; None where the file has no such column."""
     if roles.group is None:
         return usual_column(USER_COLUMNS, [name for name in places if name != roles.label])
     if roles.group not in places:
@@ -206,7 +206,7 @@ def reading(path: PathLike) -> Iterator[None]:
         raise InputError(f"cannot read {path}: {reason}") from None
 
 
-def column_names(path: Any, format: str) -> list:
+def column_names(path: Any, format: str) -> list[str]:
     """Names of the columns, each once."""
     path = Path(path)
     with reading(path):
@@ -219,7 +219,7 @@ def column_names(path: Any, format: str) -> list:
     return names
 
 
-def read_features(path: Any, format: str, roles: Roles) -> tuple:
+def read_features(path: Any, format: str, roles: Roles) -> tuple[Any, Any, Any, Columns]:
     """The feature matrix, the labels, the users (None where absent), and the `Columns`."""
     path = Path(path)
     with reading(path):
@@ -227,8 +227,8 @@ def read_features(path: Any, format: str, roles: Roles) -> tuple:
             return _parquet_features(path, roles)
         columns = choose_columns(path, _text_names(path, format), roles)
         kinds = dict.fromkeys(columns.features, Kind.NUMBER)
-        kinds |= {columns.label: Kind.LABEL, columns.group: Kind.ID}
-        kinds.pop(None, None)
+        others = {columns.label: Kind.LABEL, columns.group: Kind.ID}
+        kinds |= {c: kind for c, kind in others.items() if c is not None}
         values, texts = _parse(path, format, columns.names, kinds)
         X = np.ascontiguousarray(np.take(values, columns.features, axis=1))
         labels = None if columns.label is None else values[:, columns.label].copy()
@@ -236,7 +236,7 @@ def read_features(path: Any, format: str, roles: Roles) -> tuple:
         return X, labels, groups, columns
 
 
-def read_columns(path: Any, format: str, kinds: dict) -> dict:
+def read_columns(path: Any, format: str, kinds: Mapping[str, Kind]) -> dict[str, Array]:
     """Some columns of a file by name, which must be there; `kinds` says what they hold.
 
     In Parquet they are of the type of the file; else numbers are float64, or int64 where whole
@@ -308,17 +308,18 @@ def _parse(path, format, names, kinds):
 
     Columns without a kind are 0; ids are coded by the place of their text.
     """
-    texts: dict = {c: {} for c, kind in kinds.items() if kind in _TEXTS}
-    converters: dict = {c: _nothing for c in range(len(names)) if c not in kinds}
+    texts: dict[int, dict[str, int]] = {c: {} for c, kind in kinds.items() if kind in _TEXTS}
+    converters: dict[int, Any] = {c: _nothing for c in range(len(names)) if c not in kinds}
     converters |= {c: _label_value for c, kind in kinds.items() if kind is Kind.LABEL}
     converters |= {c: _coder(codes) for c, codes in texts.items()}
     separator = _separator(path, format)
-    form = {"delimiter": separator, "quotechar": '"', "comments": None, "encoding": None}
+    form: Any = {"delimiter": separator, "quotechar": '"', "comments": None}
+    form |= {"converters": converters, "encoding": None, "ndmin": 2}
     with _decoding(path), _open_text(path) as file:
         _header(path, file, separator)
         try:
-            rows = _after_blank_lines(path, file)
-            values = np.loadtxt(rows, converters=converters, ndmin=2, **form)
+            rows: Any = _after_blank_lines(path, file)
+            values = np.loadtxt(rows, **form)
         except UnicodeDecodeError:
             raise
         except ValueError as error:
@@ -401,10 +402,10 @@ def _what_is_wrong(row, names, kinds):
     for c, kind in kinds.items():
         if kind is Kind.ID and row[c] == "":
             return f"column {names[c]!r} is empty: every row needs its user and its item"
-        if kind is Kind.NUMBER and not _is_number(float, row[c]):
-            point = "; write decimals with a point" if _is_number(_with_point, row[c]) else ""
+        if kind is Kind.NUMBER and not is_a(float, row[c]):
+            point = "; write decimals with a point" if is_a(_with_point, row[c]) else ""
             return f"column {names[c]!r} holds {row[c][:40]!r}, which is not a number{point}"
-        if kind is Kind.LABEL and not _is_number(_label_value, row[c]):
+        if kind is Kind.LABEL and not is_a(_label_value, row[c]):
             return f"the label {row[c][:40]!r} is neither a number nor True or False"
     return None
 
@@ -413,7 +414,8 @@ def _with_point(text):
     return float(text.replace(",", "."))
 
 
-def _is_number(convert, text):
+def is_a(convert: Callable[[Any], object], text: str | bytes) -> bool:
+    """Whether a text is a number, or what else is made of it."""
     try:
         convert(text)
     except (ValueError, OverflowError):
@@ -483,6 +485,6 @@ def _arrow_ids(path, frame, c):
     if values.dtype.kind != "O":
         return values
     texts = (value if isinstance(value, str) else str(value) for value in values)
-    codes: dict = {}
+    codes: dict[str, int] = {}
     rows = np.fromiter((codes.setdefault(t, len(codes)) for t in texts), np.int64, values.size)
     return _checked_ids(path, list(codes))[rows]
