@@ -609,8 +609,12 @@ def test_tune_chooses_what_the_estimator_chooses(noisy, tmp_path, capsys):
 
 
 def test_tune_prints_the_settings_and_the_call_that_repeats_the_model(noisy, tmp_path, capsys):
-    assert run("tune", noisy, *TUNE, "--model", tmp_path / "m", "--selection", "1se") == 0
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "depths.png"
+    tune = ["tune", noisy, *TUNE, "--model", tmp_path / "m", "--selection", "1se"]
+    assert run(*tune, "--plot", plot) == 0
     shown = capsys.readouterr()
+    assert plot.read_bytes()[1:4] == b"PNG" and f"plot written to {plot}" in shown.err
     assert "Mean pap@3 over held-out users, 3 folds" in shown.out and "chosen: " in shown.out
     assert "model written to" in shown.err and "user 'user_id', item 'item_id'" in shown.err
     call = re.search(r"^repeat: structsvm-papk (.*) --output MODEL$", shown.out, re.MULTILINE)[1]

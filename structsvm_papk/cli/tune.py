@@ -99,15 +99,18 @@ def tune(
     model_file: Annotated[
         Path | None, option(OUTPUT, "Write the chosen model here.", "--model", metavar="FILE")
     ] = None,
+    plot: options.Plot = None,
     policy: options.Policy = "cap",
     as_json: options.Json = False,
 ) -> None:
     """Choose surrogate, depth and alpha on held-out users, and train with them.
 
     Every setting is trained on all folds of users but one and scored on the users of that one; the
-    chosen one is then trained on all users. Prints the settings, best first.
+    chosen one is then trained on all users. Prints the settings, best first; --plot draws the
+    metric against the depth, a line a surrogate.
     """
     options.check_outputs(model_file)
+    options.check_plot(plot)
     table = reading.table(data)
     lists = reading.lists(table)
     checkpoint = saving.open("tune", lists)
@@ -128,6 +131,7 @@ def tune(
         )  # fmt: skip
         save_model(model_file, model)
         console.note(f"model written to {model_file}")
+    options.save_plot(plot, ranker.plot)
     content = _content(ranker, data, model_file, reading, policy)
     console.answer(as_json, content, _show, content)
     if not ranker.result_.converged:
