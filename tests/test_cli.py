@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -386,6 +387,9 @@ def test_progress_and_silence_without_a_terminal(capsys):
     for word in ("iteration 7", "objective 0.25", "lower bound 0.125", "gap 5.0e-01", "passes 9"):
         assert word in text
     assert max(map(len, text.splitlines())) < 78
+    first = replace(at, objective=np.inf, lower_bound=-np.inf)
+    assert "inf" not in progress.lines("cutting_plane", "ts", first).replace("passes", "")
+    assert "objective" not in progress.lines("cutting_plane", "ts", first)
     with progress.live() as watch:
         assert watch("cutting_plane", "ts") is None
     assert capsys.readouterr().err == ""
