@@ -15,7 +15,7 @@ import typer
 
 import structsvm_papk
 from structsvm_papk import cli
-from structsvm_papk.cli import compare, program, reproduce
+from structsvm_papk.cli import compare, program, reproduce, tune
 from structsvm_papk.cli._shared import console, progress
 from structsvm_papk.files.model import load_model
 from structsvm_papk.plots import convergence as plots
@@ -640,6 +640,27 @@ def test_tune_goes_on_from_its_checkpoint(noisy, tmp_path, capsys):
     assert "belongs to another run" in refused(capsys, "tune", noisy, *TUNE, "--k", "2",
                                                "--label", "b", "--relevance-threshold", "1",
                                                "--checkpoint", folder)  # fmt: skip
+
+
+def test_a_stopped_search_says_that_it_goes_on(noisy, tmp_path, monkeypatch, capsys):
+    command = ["tune", noisy, *TUNE, "--checkpoint", tmp_path / "state"]
+    trials = []
+
+    def stopping(update):
+        def watch(trial):
+            trials.append(trial)
+            if len(trials) == 3:
+                raise KeyboardInterrupt
+
+        return watch
+
+    monkeypatch.setattr(tune, "_watch", stopping)
+    assert run(*command) == 130
+    said = capsys.readouterr().err
+    assert f"kept in {tmp_path / 'state'}" in said and said.endswith("Error: interrupted\n")
+    status, first = run_json(capsys, *command)
+    fresh_status, fresh = run_json(capsys, "tune", noisy, *TUNE)
+    assert status == fresh_status == 0 and first["chosen"] == fresh["chosen"]
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,15 @@ def tune(
         ranker = PAPKRankerCV(
             **grid.settings(), **choice.settings(), **stopping.limits(), policy=policy,
             checkpoint=checkpoint, callback=_watch(update),
-        ).fit(lists.X, *_labels_and_users(lists))  # fmt: skip
+        )  # fmt: skip
+        try:
+            ranker.fit(lists.X, *_labels_and_users(lists))
+        except KeyboardInterrupt:
+            if checkpoint is not None:
+                console.note(
+                    f"finished fits are kept in {saving.checkpoint}; the same command goes on"
+                )
+            raise
     options.say_columns(table)
     console.note(str(ranker.exclusions_))
     for warning in raised:
