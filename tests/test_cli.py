@@ -630,6 +630,13 @@ def test_tune_prints_the_settings_and_the_call_that_repeats_the_model(noisy, tmp
     assert eval(python, {"PAPKRanker": PAPKRanker}).depth == one.depth
 
 
+def test_tune_takes_a_surrogate_that_has_no_certificate(noisy, capsys):
+    one = ["--k", "3", "--cv", "2", "--alpha", "0.1", "--depth", "k", "--user-weight", "equal"]
+    assert run("tune", noisy, *one, "--surrogate", "clipped_ramp") == 0
+    shown = capsys.readouterr().out
+    assert "chosen: clipped_ramp, depth k" in shown and "trained on all users (critical)" in shown
+
+
 def test_tune_goes_on_from_its_checkpoint(noisy, tmp_path, capsys):
     folder = tmp_path / "state"
     command = ["tune", noisy, *TUNE, "--scoring", "auc", "--checkpoint", folder]

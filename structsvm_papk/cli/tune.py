@@ -210,10 +210,11 @@ def _show(content: dict[str, Any]) -> None:
     columns = ("surrogate", ">depth", "users' weight", ">alpha", ">mean", ">± error", ">folds")
     console.print_table(title, columns, _rows(content))
     chosen = content["chosen"]
+    gap = "" if content["gap"] is None else f", gap {content['gap']:.1e}"
     print(
         f"chosen: {chosen['surrogate']}, depth {chosen['depth'] or 'k'}, users' weight "
-        f"{chosen['user_weight']}, alpha {chosen['alpha']:.4g}; trained on all users to a gap of "
-        f"{content['gap']:.1e}\nrepeat: {content['command']}\nPython: {content['python']}"
+        f"{chosen['user_weight']}, alpha {chosen['alpha']:.4g}; trained on all users "
+        f"({content['status']}{gap})\nrepeat: {content['command']}\nPython: {content['python']}"
     )
 
 
