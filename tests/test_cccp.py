@@ -6,7 +6,8 @@ import reference_nonconvex
 from scipy import sparse
 
 from structsvm_papk.data import RankingData
-from structsvm_papk.datasets import degenerate_lists, engagement_lists, linear_lists
+from structsvm_papk.datasets import engagement_lists, linear_lists
+from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.starts import logistic_regression, warm_starts

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from structsvm_papk import cli
-from structsvm_papk.datasets import degenerate_lists
+from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import degenerate as study
 
