@@ -61,6 +61,7 @@ def main():
     parser.add_argument("--k", type=int, default=K)
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--train-users", type=int, default=1000)
+    parser.add_argument("--method", action="append", help="only this one; repeat")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     with threadpool_limits(limits=1):
@@ -191,8 +192,8 @@ def tuned(settings, data, k, folds):
     return settings[int(gains.argmax())](data)
 
 
-def methods(data, k, folds):
-    """Name and scorer of rows of every method, with seconds."""
+def methods(data, k, folds, only):
+    """Name, scorer of rows and seconds of every method."""
     X, y, users = rows_of(data)
     search = PAPKRankerCV(k=k, cv=folds)
     ours = {
@@ -203,10 +204,14 @@ def methods(data, k, folds):
         ).fit(X, y, users).predict,
     }  # fmt: skip
     for name, fit in ours.items():
+        if only and name not in only:
+            continue
         yield name, *timed(name, fit)
         if name == "PAPKRankerCV":
             print("   ", search.best_params_)
     for name, settings in candidates(k).items():
+        if only and name not in only:
+            continue
         yield name, *timed(name, tuned, settings, data, k, folds)
     for column in range(X.shape[1]):
         yield f"feature {column}", lambda X, column=column: X[:, column], 0.0
@@ -239,7 +244,7 @@ def table(path, options):
     for train, test in splits(path, options.train_users):
         print(f"{path.name}: {train.n_users} users, {test.n_users} measured", flush=True)
         X, y, users = rows_of(test)
-        for name, scorer, spent in methods(train, k, options.folds):
+        for name, scorer, spent in methods(train, k, options.folds, options.method):
             one = metrics.evaluate(names, scorer(X), y, users)
             values.setdefault(name, []).append(np.column_stack([one[n] for n in names]))
             seconds[name] = seconds.get(name, 0.0) + spent
@@ -249,11 +254,11 @@ def table(path, options):
     rng = np.random.default_rng(0)
     n_users = next(iter(values.values())).shape[0]
     draws = rng.integers(n_users, size=(2000, n_users))
-    for name in [n for n in values if n not in single] + [best]:
+    for name in [*(n for n in values if n not in single), best]:
         row = {"data": path.name, "method": name, "seconds": round(seconds[name], 1)}
         for at, metric in enumerate(names):
             row[metric] = round(float(np.nanmean(values[name][:, at])), 4)
-            for other in ("PAPKRanker", "PAPKRankerCV"):
+            for other in {"PAPKRanker", "PAPKRankerCV"} & set(values):
                 gap = values[other][:, at] - values[name][:, at]
                 gap = gap[np.isfinite(gap)]
                 means = gap[draws % gap.size].mean(axis=1)

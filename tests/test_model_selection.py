@@ -201,9 +201,7 @@ def test_users_that_every_depth_leaves_out_are_counted():
     assert ranker.exclusions_.no_positive.tolist() == [3, 7]
     assert ranker.exclusions_.few_negatives.tolist() == [11]
     nobody = PAPKRankerCV(k=2, surrogates=("avg",), depths=(25,), alphas=(0.1,), policy="exclude")
-    with pytest.raises(
-        InputError, match="depth=25 is above every list: the most"
-    ):
+    with pytest.raises(InputError, match="depth=25 is above every list: the most"):
         nobody.fit(X, Y, GROUPS)
     with pytest.raises(InputError, match=r"number of users that can be used \(1\)"):
         PAPKRankerCV(k=2, alphas=(0.1,), **SMALL).fit(X, Y & (GROUPS == 0), GROUPS)
