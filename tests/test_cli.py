@@ -3,6 +3,8 @@ import inspect
 import json
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
 
@@ -16,7 +18,7 @@ from structsvm_papk.cli import compare, program, reproduce
 from structsvm_papk.cli._shared import console, progress
 from structsvm_papk.files.model import load_model
 from structsvm_papk.plots import convergence as plots
-from structsvm_papk.rankers.ranker import PAPKRanker
+from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
 from structsvm_papk.solvers.result import Progress
 
 
@@ -86,9 +88,8 @@ def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys)
     path.write_text(rows)
     for group in ([], ["--group", "user_id"]):
         assert run("fit", path, *PROBLEM, *CSV[:2], *group, "-o", model) == 0
-        assert (
-            f"{path}: 2 features ('b', 'c'), label 'grade', user 'user_id', ignored 'item_id'\n"
-        ) in capsys.readouterr().err
+        columns = "label 'grade', user 'user_id', item 'item_id', ignored none\n"
+        assert f"{path}: 2 features ('b', 'c'), {columns}" in capsys.readouterr().err
         assert load_model(model).feature_names == ("b", "c")
     assert run("compare", path, *PROBLEM, *CSV[:2], "--surrogate", "ts", "--test", path) == 0
     assert capsys.readouterr().err.count("2 features ('b', 'c')") == 2
@@ -151,11 +152,11 @@ def test_depth_and_weights_of_users_are_those_of_the_estimator(files, tmp_path, 
     [
         (["--depth", "2"], "depth must be at least k=3"),
         (["--depth", "4.5"], "depth must be a whole number"),
-        (["--depth", "nan"], "--depth nan must be positive and finite"),
-        (["--depth", "inf"], "--depth inf must be positive and finite"),
-        (["--depth", "-1"], "--depth -1 must be positive"),
+        (["--depth", "nan"], "--depth nan: a number of at least k, a share below 1, auto, or k"),
+        (["--depth", "inf"], "--depth inf: a number of at least k"),
+        (["--depth", "-1"], "--depth -1: a number of at least k"),
         (["--depth", "21"], "depth=21 is above every list"),
-        (["--depth", "deep"], "Invalid value for '--depth'"),
+        (["--depth", "deep"], "--depth deep: a number of at least k"),
         (["--user-weight", "rows"], "--user-weight 'rows' must be equal or positives"),
     ],
 )
@@ -526,3 +527,150 @@ def test_outputs_of_one_command_are_different_files(files, tmp_path, capsys):
     capsys.readouterr()
     inside = tmp_path / "state" / "state-0.checkpoint"
     assert "holds the state of the run" in refused(capsys, *fit, "-o", inside)
+
+
+@pytest.fixture
+def noisy(tmp_path):
+    """Users whose optimum at depth k is zero, and who can be told apart by counting more."""
+    rng = np.random.default_rng(0)
+    users = np.repeat(np.arange(12), 25)
+    X = rng.normal(size=(users.size, 3))
+    relevant = (X[:, 0] + rng.normal(size=users.size) > 1).astype(int)
+    lines = (
+        f"{u},{i},{a!r},{b!r},{y}\n"
+        for i, (u, (a, b, _), y) in enumerate(zip(users, X.tolist(), relevant, strict=True))
+    )
+    path = tmp_path / "noisy.csv"
+    path.write_text("user_id,item_id,a,b,label\n" + "".join(lines))
+    return path
+
+
+def test_a_degenerate_fit_says_in_one_line_what_repairs_it(noisy, tmp_path, capsys):
+    fit = ["fit", noisy, "--k", "3", "-o", tmp_path / "m"]
+    assert run(*fit, "--depth", "k") == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "w = 0" in line]
+    assert len(said) == 1
+    depth = re.search(r"critical depth (\d+) of \d+: give --depth (\d+) or more", said[0])
+    assert depth[1] == depth[2] and int(depth[1]) > 3
+    assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
+    assert "warning: every score is 0" in capsys.readouterr().err
+    assert run("evaluate", tmp_path / "m", noisy, "-m", "auc") == 0
+    said = capsys.readouterr().err
+    assert "warning: every score is 0" in said and "nothing is ranked" in said
+    for more in (["--depth", depth[1]], []):  # the default counts nine tenths of the negatives
+        assert run(*fit, *more) == 0
+        assert "degenerate:" not in capsys.readouterr().err
+        assert load_model(tmp_path / "m").coef.any()
+    assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_diagnose_says_the_critical_depth_that_fit_says(noisy, capsys):
+    diagnose = ["diagnose", noisy, "--k", "3", "--no-users", "--surrogate", "avg"]
+    status, answers = run_json(capsys, *diagnose, "--surrogate", "ts")
+    assert status == 0
+    depths = [one["critical_depth"] for one in answers["diagnoses"]]
+    assert [one["surrogate"] for one in depths] == ["avg", "ts"]
+    assert all(3 < one["informative_from"] <= one["deepest"] for one in depths)
+    assert run(*diagnose) == 0
+    shown = capsys.readouterr().out
+    assert f"{depths[0]['informative_from']} of {depths[0]['deepest']}" in shown
+
+
+TUNE = ("--k", "3", "--cv", "3", "--alpha", "0.01", "--surrogate", "avg", "--surrogate", "ts")
+TUNE += ("--depth", "k", "--depth", "0.9", "--user-weight", "equal", "--seed", "1")
+
+
+def test_tune_chooses_what_the_estimator_chooses(noisy, tmp_path, capsys):
+    status, told = run_json(capsys, "tune", noisy, *TUNE, "--model", tmp_path / "m")
+    table = np.loadtxt(noisy, delimiter=",", skiprows=1)
+    ranker = PAPKRankerCV(
+        k=3, surrogates=["avg", "ts"], depths=[None, 0.9], user_weights=["equal"], alphas=[0.01],
+        cv=3, random_state=1,
+    ).fit(table[:, 2:4], table[:, 4], groups=table[:, 0].astype(int).astype(str))  # fmt: skip
+    assert status == 0
+    assert {name: told["chosen"][name] for name in ranker.best_params_} == ranker.best_params_
+    assert told["chosen"]["mean"] == pytest.approx(ranker.best_score_, abs=1e-12)
+    means = [row["mean"] for row in told["settings"]]
+    assert means == sorted(means, reverse=True) and len(means) == 4
+    assert told["scoring"] == "pap@3" and told["converged"]
+    model = load_model(tmp_path / "m")
+    np.testing.assert_allclose(model.coef, ranker.coef_, rtol=1e-6)
+    assert model.feature_names == ("a", "b") and model.depth == ranker.best_params_["depth"]
+    assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
+
+
+def test_tune_prints_the_settings_and_the_call_that_repeats_the_model(noisy, tmp_path, capsys):
+    assert run("tune", noisy, *TUNE, "--model", tmp_path / "m", "--selection", "1se") == 0
+    shown = capsys.readouterr()
+    assert "Mean pap@3 over held-out users, 3 folds" in shown.out and "chosen: " in shown.out
+    assert "model written to" in shown.err and "user 'user_id', item 'item_id'" in shown.err
+    call = re.search(r"^repeat: structsvm-papk (.*) --output MODEL$", shown.out, re.MULTILINE)[1]
+    assert run(*shlex.split(call), "--output", tmp_path / "again") == 0
+    one, two = (load_model(tmp_path / name) for name in ("m", "again"))
+    assert (one.surrogate, one.depth, one.alpha) == (two.surrogate, two.depth, two.alpha)
+    np.testing.assert_allclose(one.coef, two.coef, atol=0.02 * np.abs(one.coef).max())
+    python = re.search(r"^Python: (PAPKRanker\(.*\))$", shown.out, re.MULTILINE)[1]
+    assert eval(python, {"PAPKRanker": PAPKRanker}).depth == one.depth
+
+
+def test_tune_goes_on_from_its_checkpoint(noisy, tmp_path, capsys):
+    folder = tmp_path / "state"
+    command = ["tune", noisy, *TUNE, "--scoring", "auc", "--checkpoint", folder]
+    _, first = run_json(capsys, *command)
+    status, again = run_json(capsys, *command)
+    assert status == 0 and again["chosen"] == first["chosen"] and first["scoring"] == "auc"
+    assert any(folder.iterdir())
+    assert "belongs to another run" in refused(capsys, "tune", noisy, *TUNE, "--k", "2",
+                                               "--label", "b", "--relevance-threshold", "1",
+                                               "--checkpoint", folder)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--depth", "deep"], "--depth deep: a number of at least k, a share below 1, auto, or k"),
+        (["--depth", "40"], "depth=40 is above every list"),
+        (["--surrogate", "tts"], "did you mean 'ts'"),
+        (["--cv", "40"], "must be between 2 and the number of users"),
+        (["--selection", "worst"], "unknown selection='worst'"),
+        (["--scoring", "map"], "did you mean 'ap'"),
+        (["--jobs", "-2"], "--jobs -2: a number of processes"),
+        (["--group", "who"], "no column 'who' for the user"),
+        (["--model", "noisy.csv"], "is an input of this command"),
+    ],
+)
+def test_tune_refuses_what_it_cannot_do(noisy, monkeypatch, capsys, options, message):
+    monkeypatch.chdir(noisy.parent)
+    assert message in refused(capsys, "tune", noisy, "--k", "3", "--cv", "3", *options)
+
+
+SAYING = """
+import sys
+
+class Say:
+    def find_spec(self, name, path=None, target=None):
+        print(name, flush=True)
+
+sys.meta_path.insert(0, Say())
+from structsvm_papk.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("structsvm_papk.cli.program", "typer.main", "numpy", "numba.core.types", "scipy.sparse"),
+        *("structsvm_papk.experiments.coverage", "structsvm_papk.bounds.class_bound"),
+    ],
+)
+def test_ctrl_c_while_modules_are_imported_shows_no_traceback(module):
+    """A command of minutes, stopped when it begins to import a module."""
+    command = [sys.executable, "-c", SAYING, "reproduce", "coverage"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as started:
+        assert module in (line.strip() for line in started.stdout)  # reads up to it
+        started.send_signal(signal.SIGINT)
+        _, said = started.communicate()
+    assert (started.returncode, said) == (130, "Error: interrupted\n")

@@ -49,6 +49,16 @@ def test_random_order_knows_nothing_of_the_true_direction():
         np.testing.assert_array_equal(train.X, again.X)
 
 
+def test_a_path_names_every_setting_whether_zero_is_the_optimum_or_not():
+    train, _ = study.make_data("mislabelled", 0, SIZES)
+    paper = dict(study.METHODS["Avg, certified"](train, 3, 0))
+    deep = dict(study.METHODS["Avg, certified, depth"](train, 3, 0))
+    assert list(paper) == [f"alpha={alpha:g}" for alpha in study.ALPHAS[::-1]]
+    assert len(deep) == len(study.DEPTHS) * 2 and "depth=inf, alpha=0.01" in deep
+    assert not any(w.any() for w in paper.values())
+    assert any(w.any() for w in deep.values())
+
+
 def test_mislabelled_users_are_in_the_training_data_only():
     train, test = study.make_data("mislabelled", 0, SIZES)
     w = np.random.default_rng(0).standard_normal(8)  # the direction of the generator's seed 0

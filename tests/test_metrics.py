@@ -9,7 +9,7 @@ from structsvm_papk.metrics import ranked_lists as lists
 
 NAMES = (
     "pap@1", "pap@3", "pauc@2", "auc", "precision@1", "precision@4", "recall@3", "ap",
-    "ndcg@3", "ndcg", "rr", "auc@3",
+    "ndcg@3", "ndcg", "rr", "auc@3", "hit@1", "hit@3",
 )  # fmt: skip
 TIES = ("loss", "half", "win", "threshold")
 

@@ -8,7 +8,7 @@ from sklearn.model_selection import GroupKFold
 from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.rankers import ranker_cv as model_selection
+from structsvm_papk.rankers import search as model_selection
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(24), 20)

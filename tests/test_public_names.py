@@ -12,6 +12,7 @@ import structsvm_papk
 ROOT = Path(__file__).parents[1]
 PACKAGE = "structsvm_papk"
 INTERNAL = {"baselines"}  # exports for the experiments; no page promises it
+_IMPORT = re.compile(rf"^ *from ({PACKAGE}\S*) import (.+)$", re.MULTILINE)
 _ROW = re.compile(r"^\| `([\w.]+)` \| (.*) \|$", re.MULTILINE)
 
 if not (ROOT / "docs").is_dir():
@@ -76,3 +77,12 @@ def test_the_reference_begins_with_the_ranker():
     first = re.findall(r"(reference/\w+\.md)", nav)[1]  # after the index
     text = (ROOT / "docs" / first).read_text()
     assert text.split("::: ")[1].split()[0] == f"{PACKAGE}.PAPKRanker"
+
+
+def test_pages_and_examples_import_supported_names_only():
+    rooms = {path.removeprefix(f"{PACKAGE}.") for path in listed()}
+    names = listed() | {PACKAGE: {*listed()[PACKAGE], *rooms, "cli"}}
+    for page in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.py")]:
+        for path, imported in _IMPORT.findall(page.read_text()):
+            unsupported = set(imported.split(", ")) - set(names.get(path, ()))
+            assert not unsupported, f"{page.name}: {unsupported} of {path}"

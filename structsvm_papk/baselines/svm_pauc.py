@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from structsvm_papk._types import Callback
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.surrogates import PAUC
+from structsvm_papk.surrogates.convex import PAUC
 
 if TYPE_CHECKING:
     from structsvm_papk.data.ranking_data import RankingData

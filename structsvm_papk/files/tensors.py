@@ -5,17 +5,22 @@ The header's ``__metadata__`` carries the description and a SHA-256 over descrip
 Reading trusts no stated size: everything is compared with the file's own length first.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import math
 import stat
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.errors import InputError
 
 _LARGEST_HEADER = 100_000_000  # the limit of the safetensors layout
@@ -30,11 +35,11 @@ class TensorFile:
     version: int
 
     @property
-    def format(self):
+    def format(self) -> str:
         """The name of the format in the header."""
         return f"structsvm_papk {self.kind}"
 
-    def encoded(self, description, arrays):
+    def encoded(self, description: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
         """The bytes of a file: a description that JSON can say, and numbers, kept with 64 bits."""
         text = json.dumps(description, allow_nan=False)
         header, blocks, end = {}, [], 0
@@ -54,13 +59,13 @@ class TensorFile:
         head += b" " * (-len(head) % 8)  # the arrays start aligned
         return struct.pack("<Q", len(head)) + head + body
 
-    def read(self, path):
+    def read(self, path: PathLike) -> tuple[dict[str, Any], dict[str, Array]]:
         """The description, a dict, and the arrays of a file."""
         header, body = self._split(path, _content(path))
         description = self._checked_metadata(path, header.pop("__metadata__", None), body)
         return description, self._arrays(path, header, body)
 
-    def damaged(self, path, reason):
+    def damaged(self, path: PathLike, reason: str) -> InputError:
         """The error of a damaged file."""
         return InputError(f"{path} is damaged: {reason}")
 
@@ -93,7 +98,7 @@ class TensorFile:
         except (ValueError, RecursionError):
             raise self.damaged(path, "its description is not JSON") from None
         if not isinstance(description, dict):
-            raise self.damaged(path, "its description is no object")
+            raise self.damaged(path, "its description is not an object")
         return description
 
     def _arrays(self, path, header, body):
@@ -117,7 +122,7 @@ class TensorFile:
         )
 
 
-def package_version():
+def package_version() -> str:
     """Version of this package."""
     try:
         return version("structsvm-papk")
@@ -125,7 +130,7 @@ def package_version():
         return "unknown"
 
 
-def checksum(description, body):
+def checksum(description: str, body: bytes) -> str:
     """SHA-256 over a description, as text, and the bytes of the arrays."""
     # half a surrogate pair, which JSON can spell, has no UTF-8: it must not match, not crash
     text = description.encode(errors="backslashreplace")

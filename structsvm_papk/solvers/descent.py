@@ -345,7 +345,7 @@ class Descent:
         return replace(self.inner, cuts=cuts, problem=None)
 
     def _contradiction(self, inner, risk):
-        """What shows that the majorant is none; None where it keeps its promises."""
+        """What shows that it is not a majorant; None where it keeps its promises."""
         if inner.status is Status.INCONSISTENT:
             return "its own cuts exceed it"
         slack = _ROUNDING * max(1.0, abs(self.objective))

@@ -146,11 +146,11 @@ class SolverResult:
     objective: float
     lower_bound: float
     status: Status
-    history: tuple = ()
+    history: tuple[Progress, ...] = ()
     alpha: float = 0.0
-    cuts: tuple | None = field(default=None, repr=False)
-    notes: tuple = ()
-    problem: tuple | None = field(default=None, repr=False)
+    cuts: tuple[Array, Array, Array] | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    problem: tuple[Any, ...] | None = field(default=None, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property

@@ -61,7 +61,9 @@ class Commands(TyperGroup):
             return None
         module = import_module(f"{self.package}.{cmd_name.replace('-', '_')}")
         if hasattr(module, "app"):
-            return typer.main.get_group(module.app)
+            group = typer.main.get_group(module.app)
+            group.name = cmd_name
+            return group
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         function = getattr(module, cmd_name.replace("-", "_"))
         alone.command(cmd_name, cls=RecordedCommand)(grouped(function))
