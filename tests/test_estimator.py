@@ -359,3 +359,12 @@ def test_random_state_seeds_a_random_start(task):
     )
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
+
+
+def test_what_results_print_fits_a_screen():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(200, 900)), rng.random(200) < 0.2
+    ranker = PAPKRanker(k=2, tol=1e-3).fit(X, y, np.repeat(np.arange(10), 20))
+    for shown in (ranker, ranker.result_, ranker.exclusions_, PAPKRankerCV(k=2)):
+        assert len(repr(shown)) < 1500, repr(shown)
+    assert "PAPKRanker" in ranker._repr_html_()
