@@ -142,11 +142,11 @@ class SolverResult:
         In checkpoints only: what else the solver needs to go on from here, and nobody else reads.
     """
 
-    w: np.ndarray
+    w: np.ndarray = field(repr=False)
     objective: float
     lower_bound: float
     status: Status
-    history: tuple[Progress, ...] = ()
+    history: tuple[Progress, ...] = field(default=(), repr=False)
     alpha: float = 0.0
     cuts: tuple[Array, Array, Array] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
