@@ -213,6 +213,8 @@ def test_own_recommenders_are_those_of_rectools(kind, interactions):
     user, item = interactions[0].T
     train = sparse.csr_matrix((np.ones(user.size, np.float32), (user, item)), shape=(150, 81))
     setting = {"ease": 50.0, "svd": 8, "popularity": None}.get(kind, 200)
+    if kind == "tfidf":  # its weights hang on the number of items
+        train = train[:, :80]
     own, theirs = (
         first_stage.FirstStage(kind, *factors(train, kind, setting)).scores(np.arange(150))
         for factors in (first_stage._own_factors, first_stage_factors)
