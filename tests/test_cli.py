@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import typer
 
 import structsvm_papk
 from structsvm_papk import cli
-from structsvm_papk.cli import compare, program, reproduce
+from structsvm_papk.cli import compare, program, reproduce, tune
 from structsvm_papk.cli._shared import console, progress
 from structsvm_papk.files.model import load_model
 from structsvm_papk.plots import convergence as plots
@@ -198,6 +199,14 @@ def test_the_list_of_commands_says_what_each_says_of_itself(capsys):
             assert " ".join(f"{name} {entry.help}".split()) in shown
 
 
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "compare", "diagnose"])
+def test_commands_of_every_day_import_no_library_that_they_do_not_need(command):
+    heavy = "sklearn", "cvxpy", "pandas", "matplotlib", "scipy.stats", "dask", "pyarrow"
+    check = f"import sys, structsvm_papk.cli.{command}; print({{*{heavy}}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True)
+    assert done.stdout.strip() == b"set()"
+
+
 @pytest.mark.parametrize(
     "program_text",
     [
@@ -378,6 +387,9 @@ def test_progress_and_silence_without_a_terminal(capsys):
     for word in ("iteration 7", "objective 0.25", "lower bound 0.125", "gap 5.0e-01", "passes 9"):
         assert word in text
     assert max(map(len, text.splitlines())) < 78
+    first = replace(at, objective=np.inf, lower_bound=-np.inf)
+    assert "inf" not in progress.lines("cutting_plane", "ts", first).replace("passes", "")
+    assert "objective" not in progress.lines("cutting_plane", "ts", first)
     with progress.live() as watch:
         assert watch("cutting_plane", "ts") is None
     assert capsys.readouterr().err == ""
@@ -601,8 +613,12 @@ def test_tune_chooses_what_the_estimator_chooses(noisy, tmp_path, capsys):
 
 
 def test_tune_prints_the_settings_and_the_call_that_repeats_the_model(noisy, tmp_path, capsys):
-    assert run("tune", noisy, *TUNE, "--model", tmp_path / "m", "--selection", "1se") == 0
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "depths.png"
+    tune = ["tune", noisy, *TUNE, "--model", tmp_path / "m", "--selection", "1se"]
+    assert run(*tune, "--plot", plot) == 0
     shown = capsys.readouterr()
+    assert plot.read_bytes()[1:4] == b"PNG" and f"plot written to {plot}" in shown.err
     assert "Mean pap@3 over held-out users, 3 folds" in shown.out and "chosen: " in shown.out
     assert "model written to" in shown.err and "user 'user_id', item 'item_id'" in shown.err
     call = re.search(r"^repeat: structsvm-papk (.*) --output MODEL$", shown.out, re.MULTILINE)[1]
@@ -612,6 +628,13 @@ def test_tune_prints_the_settings_and_the_call_that_repeats_the_model(noisy, tmp
     np.testing.assert_allclose(one.coef, two.coef, atol=0.02 * np.abs(one.coef).max())
     python = re.search(r"^Python: (PAPKRanker\(.*\))$", shown.out, re.MULTILINE)[1]
     assert eval(python, {"PAPKRanker": PAPKRanker}).depth == one.depth
+
+
+def test_tune_takes_a_surrogate_that_has_no_certificate(noisy, capsys):
+    one = ["--k", "3", "--cv", "2", "--alpha", "0.1", "--depth", "k", "--user-weight", "equal"]
+    assert run("tune", noisy, *one, "--surrogate", "clipped_ramp") == 0
+    shown = capsys.readouterr().out
+    assert "chosen: clipped_ramp, depth k" in shown and "trained on all users (critical)" in shown
 
 
 def test_tune_goes_on_from_its_checkpoint(noisy, tmp_path, capsys):
@@ -624,6 +647,27 @@ def test_tune_goes_on_from_its_checkpoint(noisy, tmp_path, capsys):
     assert "belongs to another run" in refused(capsys, "tune", noisy, *TUNE, "--k", "2",
                                                "--label", "b", "--relevance-threshold", "1",
                                                "--checkpoint", folder)  # fmt: skip
+
+
+def test_a_stopped_search_says_that_it_goes_on(noisy, tmp_path, monkeypatch, capsys):
+    command = ["tune", noisy, *TUNE, "--checkpoint", tmp_path / "state"]
+    trials = []
+
+    def stopping(update):
+        def watch(trial):
+            trials.append(trial)
+            if len(trials) == 3:
+                raise KeyboardInterrupt
+
+        return watch
+
+    monkeypatch.setattr(tune, "_watch", stopping)
+    assert run(*command) == 130
+    said = capsys.readouterr().err
+    assert f"kept in {tmp_path / 'state'}" in said and said.endswith("Error: interrupted\n")
+    status, first = run_json(capsys, *command)
+    fresh_status, fresh = run_json(capsys, "tune", noisy, *TUNE)
+    assert status == fresh_status == 0 and first["chosen"] == fresh["chosen"]
 
 
 @pytest.mark.parametrize(

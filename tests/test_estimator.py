@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.validation import _num_samples
 
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
@@ -24,11 +25,34 @@ from structsvm_papk.rankers.settings import make_solver
 from structsvm_papk.surrogates import make_surrogate
 
 
+class Grouped(PAPKRankerCV):
+    """A search that deals rows out to four users where a check gives no groups."""
+
+    def fit(self, X, y, groups=None, qid=None, sample_weight=None):
+        return super().fit(X, y, self._dealt(X, groups), qid, sample_weight)
+
+    def score(self, X, y, groups=None, qid=None):
+        return super().score(X, y, self._dealt(X, groups), qid)
+
+    def _dealt(self, X, groups):
+        rng = np.random.default_rng(0)
+        return rng.integers(4, size=_num_samples(X)) if groups is None else groups
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags._skip_test = False
+        return tags
+
+
+ONE = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",), "alphas": (0.1,)}
+
+
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
     [
         PAPKRanker(one_list=True),
         PAPKRanker(one_list=True, surrogate="ts", solver="subgradient"),
+        Grouped(**ONE, cv=2),
     ],
     expected_failed_checks=lambda _: dict.fromkeys(
         (

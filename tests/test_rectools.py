@@ -1,5 +1,8 @@
 """PAPKReranker in RecTools' own two-stage model, and the factors of its recommenders."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -216,3 +219,15 @@ def test_own_recommenders_are_those_of_rectools(kind, interactions):
     )
     unknown = train.toarray() == 0
     np.testing.assert_allclose(own[unknown], theirs[unknown], rtol=1e-3, atol=1e-4)
+
+
+def test_the_blocks_of_the_page_run(dataset, interactions, capsys):
+    page = Path(__file__).parents[1] / "docs" / "howto" / "recommend.md"
+    if not page.exists():
+        pytest.skip("the documentation is not here")
+    use, prepare = re.findall(r"^```py\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    names = {"dataset": dataset, "users": np.unique(interactions[0][:, 0])}
+    prepare = prepare.replace("PureSVDModel(64)", "PureSVDModel(8)")  # of 80 items
+    exec(prepare, names)
+    exec(use, names)
+    assert capsys.readouterr().out in ("converged (1500, 4)\n", "critical (1500, 4)\n")

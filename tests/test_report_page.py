@@ -86,6 +86,8 @@ def test_distribution_of_the_users():
     assert found["users"] == np.histogram(values, np.linspace(0, 1, 21))[0].tolist()
     assert f"24 users, {(values == 1).sum()} at 1" in found["note"]
     assert payload_of(report_page.page(SCORES, LABELS, GROUPS))["differences"] is None
+    pooled = payload_of(report_page.page(SCORES, LABELS, GROUPS, mean="pooled"))["distribution"]
+    assert pooled["mean"] is None and pooled["title"] == "pap@10 of the users"
 
 
 def test_curve_is_thinned_with_exact_counts():

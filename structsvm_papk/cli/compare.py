@@ -10,8 +10,8 @@ import typer
 from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER, option
 from structsvm_papk.cli._shared.runs import explain, print_runs
-from structsvm_papk.errors import InputError
 from structsvm_papk.plots import convergence as plots
+from structsvm_papk.rankers.settings import solver_name
 from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.result import Status
@@ -83,15 +83,9 @@ def convex_names(names: Sequence[str], k: int) -> list[str]:
     """The surrogates to run: ``all`` stands for every convex one."""
     chosen: list[str] = []
     for name in names:
-        if name == "all":
-            chosen += CONVEX
-        elif make_surrogate(name, k).convex:
-            chosen.append(name)
-        else:
-            raise InputError(
-                f"surrogate {name!r} is not convex, so no solver certifies it: compare takes "
-                f"{', '.join(CONVEX)}"
-            )
+        if name != "all":
+            solver_name("cutting_plane", make_surrogate(name, k))  # refuses what is not convex
+        chosen += CONVEX if name == "all" else [name]
     return list(dict.fromkeys(chosen))
 
 

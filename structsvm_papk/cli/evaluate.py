@@ -207,6 +207,8 @@ def _warn_of_ties(rows: Rows, table: MetricTable) -> None:
 def _all_tied(scores: Array, users: Array | None) -> bool:
     if users is None:
         return bool((scores == scores[0]).all())
+    if not (scores[users == users[0]] == scores[0]).all():  # most often one user decides
+        return False
     _, first, user = np.unique(users, return_index=True, return_inverse=True)
     return bool((scores == scores[first][user]).all())
 

@@ -65,10 +65,11 @@ def fit(
     name = solver_name(solver.solver, loss)
     options.check_outputs(output)
     settings = stopping.limits() | ({} if solver.eta is None else {"eta": solver.eta})
-    users = scale.Users(policy, weighting)
-    with where.risk(data, reading, loss, users, stopping.threads, saving.checkpoint) as loaded:
+    folder = saving.checkpoint
+    job = scale.Job(data, reading, loss, weighting, policy, stopping.threads, folder)
+    with where.risk(job) as loaded:
         checkpoint = saving.open("fit", loaded.lists)
-        loaded.remember(saving.checkpoint)
+        loaded.remember(folder)
         with progress.live() as watch:
             callback = watch(name, problem.surrogate)
             run = solve(name, loaded.risk, problem.alpha, None, callback, checkpoint, **settings)

@@ -99,15 +99,18 @@ def tune(
     model_file: Annotated[
         Path | None, option(OUTPUT, "Write the chosen model here.", "--model", metavar="FILE")
     ] = None,
+    plot: options.Plot = None,
     policy: options.Policy = "cap",
     as_json: options.Json = False,
 ) -> None:
     """Choose surrogate, depth and alpha on held-out users, and train with them.
 
     Every setting is trained on all folds of users but one and scored on the users of that one; the
-    chosen one is then trained on all users. Prints the settings, best first.
+    chosen one is then trained on all users. Prints the settings, best first; --plot draws the
+    metric against the depth, a line a surrogate.
     """
     options.check_outputs(model_file)
+    options.check_plot(plot)
     table = reading.table(data)
     lists = reading.lists(table)
     checkpoint = saving.open("tune", lists)
@@ -116,7 +119,15 @@ def tune(
         ranker = PAPKRankerCV(
             **grid.settings(), **choice.settings(), **stopping.limits(), policy=policy,
             checkpoint=checkpoint, callback=_watch(update),
-        ).fit(lists.X, *_labels_and_users(lists))  # fmt: skip
+        )  # fmt: skip
+        try:
+            ranker.fit(lists.X, *_labels_and_users(lists))
+        except KeyboardInterrupt:
+            if checkpoint is not None:
+                console.note(
+                    f"finished fits are kept in {saving.checkpoint}; the same command goes on"
+                )
+            raise
     options.say_columns(table)
     console.note(str(ranker.exclusions_))
     for warning in raised:
@@ -128,6 +139,7 @@ def tune(
         )  # fmt: skip
         save_model(model_file, model)
         console.note(f"model written to {model_file}")
+    options.save_plot(plot, ranker.plot)
     content = _content(ranker, data, model_file, reading, policy)
     console.answer(as_json, content, _show, content)
     if not ranker.result_.converged:
@@ -198,10 +210,11 @@ def _show(content: dict[str, Any]) -> None:
     columns = ("surrogate", ">depth", "users' weight", ">alpha", ">mean", ">± error", ">folds")
     console.print_table(title, columns, _rows(content))
     chosen = content["chosen"]
+    gap = "" if content["gap"] is None else f", gap {content['gap']:.1e}"
     print(
         f"chosen: {chosen['surrogate']}, depth {chosen['depth'] or 'k'}, users' weight "
-        f"{chosen['user_weight']}, alpha {chosen['alpha']:.4g}; trained on all users to a gap of "
-        f"{content['gap']:.1e}\nrepeat: {content['command']}\nPython: {content['python']}"
+        f"{chosen['user_weight']}, alpha {chosen['alpha']:.4g}; trained on all users "
+        f"({content['status']}{gap})\nrepeat: {content['command']}\nPython: {content['python']}"
     )
 
 

@@ -19,24 +19,10 @@ FORMATS = ("svmlight", *tables.FORMATS)
 class Table:
     """What a file holds, before grades become relevance.
 
-    Attributes
-    ----------
-    source : str
-        The file, for messages.
-    X : ndarray or scipy CSR of shape (n_rows, n_features)
-    labels : ndarray of float64, shape (n_rows,), or None
-        Grades as they stand in the file; None where the file has no label column and none was
-        required.
-    groups : ndarray of shape (n_rows,), or None
-        The user of each row; None where the file does not say.
-    feature_names : tuple of str, or None
-        Column names (CSV, TSV, Parquet).
-    first_index : int or None
-        0 or 1: the svmlight index of the first column of `X`.
-    columns_used : str
-        One line that says what was taken for the features, the label and the user.
-    remarks : tuple of str
-        What had to be assumed to match the features with those of `like`.
+    Labels are the grades of the file, groups the user of each row; None where the file does not
+    say. `first_index`, 0 or 1, is the svmlight index of the first column of X. `columns_used` is
+    one line that says what was taken for what; `remarks` say what had to be assumed to match the
+    features with those of `like`.
     """
 
     source: str

@@ -485,8 +485,7 @@ def _discounts(
 ) -> Array:
     if all(metric.code != _kernels.NDCG for metric in parsed):
         return np.ones(1)
-    weight = discounts.resolve(discount)
-    if callable(weight) and discount != "log" and discounts.sum_is_bounded(weight):
+    if discounts.sum_is_bounded(discount):
         warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=4)
     ks = [metric.kernel_k for metric in parsed if metric.code == _kernels.NDCG]
     longest = int(np.diff(rows.indptr).max())

@@ -205,9 +205,9 @@ def _distribution(table: MetricTable, metric: str) -> dict[str, Any]:
     values = table[metric][table.used(metric)]
     return {
         **_bars(values, np.linspace(0, 1, _USER_BINS + 1)),
-        "title": f"{metric} of the users (line: the mean)",
+        "title": f"{metric} of the users" + " (line: the mean)" * (not table.is_pooled),
         "axis": metric,
-        "mean": _plain(table.mean(metric)),
+        "mean": None if table.is_pooled else _plain(table.mean(metric)),
         "note": f"{metric}: {values.size} users, {np.count_nonzero(values == 1)} at 1 and "
         f"{np.count_nonzero(values == 0)} at 0.",
     }

@@ -43,13 +43,13 @@ class PAPKRankerCV(PAPKRanker):
     depths : 'auto' or sequence of int, float, None
         Training depths, see `PAPKRanker`. 'auto': k and three numbers on a logarithmic scale up to
         nearly all negatives of the median user; for surrogates that are not convex k and the first
-        of them, or k alone from 50,000 rows on, since their fits take ten times as long.
+        of them, or k alone from 10,000 rows on, since their fits take ten times as long.
     user_weights : sequence of {'equal', 'positives'}
         Not used where `fit` gets a sample_weight.
     alphas : 'auto' or sequence of float
         Regularisation strengths. 'auto': 1e-2, 1e-3 and 1e-4 times the mean variance of a feature
         within users, columns that are constant there left out; for surrogates that are not convex
-        the second only from 50,000 rows on.
+        the second only from 10,000 rows on.
     cv : int or splitter
         Number of folds of users, or an object of scikit-learn's with ``split(X, y, groups)``. A
         splitter that cuts a user in two is refused.

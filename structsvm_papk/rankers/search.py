@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ALPHAS = (1e-2, 1e-3, 1e-4)  # of features that vary by 1 within users
 _DEPTHS = (0.0, 0.5, 0.75, 0.95)  # between k and all negatives, on a logarithmic scale
-_MANY_ROWS = 50_000  # from which 'auto' tries surrogates that are not convex at one point only
+_MANY_ROWS = 10_000  # from which 'auto' tries surrogates that are not convex at one point only
 _LOSING = 1e-3  # chance at which a setting that is as good as the leader would be dropped
 _FEWEST = 10  # users on whom that is judged
 

@@ -33,16 +33,9 @@ _WIDER = 1 + 1e-9  # the cube, for the rounding of the objective that it is made
 
 @dataclass(frozen=True)
 class BoxProgress(Progress):
-    """One round of branch and bound.
+    """One round: boxes in which the optimum may be (`n_open`), and those bounded so far.
 
     `data_passes` counts the evaluations of the local searches, and there are no cuts.
-
-    Attributes
-    ----------
-    n_open : int
-        Boxes in which the optimum may be.
-    n_boxes : int
-        Boxes that were bounded so far.
     """
 
     n_open: int = 0

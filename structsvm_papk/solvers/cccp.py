@@ -22,7 +22,7 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
 from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
 from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
-from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.run import Run
 
 _INNER_ITERATIONS = 500
@@ -286,6 +286,13 @@ class Search(Run[CCCPResult]):
             self.stop = Status.STOPPED
         elif self.late():
             self.stop = Status.TIME_LIMIT
+
+    def show(self, objective: float, lower_bound: float) -> None:
+        """Show where quasi-Newton steps have come to; the caller may stop here."""
+        place = len(self.history) + 1, self.seconds(), self.passes
+        progress = Progress(*place, min(self.best, objective), lower_bound, 0)
+        if self.callback is not None and self.callback(progress):
+            self.stop = Status.STOPPED
 
     def result(self, status: Status, notes: tuple[str, ...]) -> CCCPResult:
         """The best descent, with what became of the others."""

@@ -30,23 +30,7 @@ _EFFORT = ("n_iter", "data_passes", "row_visits")
 def record(
     arguments: Sequence[str], settings: dict[str, Any], inputs: Sequence[Path]
 ) -> dict[str, Any]:
-    """The `run` object of a JSON output.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Of the command line, without the program.
-    settings : dict of str to object
-        What every option was.
-    inputs : sequence of Path
-        Files and folders that the run reads.
-
-    Returns
-    -------
-    dict
-        command, directory, date, python, platform, versions, seed, threads and jobs where the
-        command has them, and `files`: SHA-256 of every input.
-    """
+    """The `run` object of a JSON output: what ran, where, with what, on which files (SHA-256)."""
     return {
         "command": [PROGRAM, *arguments],
         "directory": os.getcwd(),
@@ -82,18 +66,7 @@ def fingerprint_of_input(path: PathLike) -> str:
 
 
 def load_result(path: PathLike) -> dict[str, Any]:
-    """The JSON of an earlier run, checked to be one.
-
-    Returns
-    -------
-    dict
-        With a `run` whose command is one of this program.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read or is no result of this program.
-    """
+    """The JSON of an earlier run, checked to be one: its `run` names a command of this program."""
     try:
         content: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -124,24 +97,13 @@ def check_inputs(run: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Difference:
-    """One entry in which two results differ.
+    """One entry in which two results differ."""
 
-    Attributes
-    ----------
-    place : str
-        Where, such as ``runs[0].objective``.
-    before, now : object
-    within : bool
-        Whether both are numbers that agree within the tolerance.
-    effort : bool
-        Whether it counts work, such as iterations, which is no part of the result.
-    """
-
-    place: str
+    place: str  # such as runs[0].objective
     before: object
     now: object
-    within: bool
-    effort: bool
+    within: bool  # both are numbers that agree within the tolerance
+    effort: bool  # it counts work, such as iterations, which is no part of the result
 
     @property
     def matters(self) -> bool:
@@ -157,10 +119,6 @@ def differences(before: object, now: object, tol: float) -> list[Difference]:
     """Every entry in which two JSON values differ, time and places left out.
 
     Numbers agree within the tolerance where ``|a - b| <= tol * max(1, |a|, |b|)``.
-
-    Returns
-    -------
-    list of Difference
     """
     return list(_compare("", before, now, tol))
 

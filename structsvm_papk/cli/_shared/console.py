@@ -61,13 +61,8 @@ def _plain(value: Any) -> Any:
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str] | None]) -> None:
     """Print a table on standard output, never narrower than what it holds.
 
-    Parameters
-    ----------
-    title : str
-    columns : sequence of str
-        Names; those of right-aligned columns begin with ``>``, as in format strings.
-    rows : iterable of sequence of str
-        Cells, which may hold markup; None is a line between rows.
+    Names of right-aligned columns begin with ``>``; cells may hold markup; a row that is None is a
+    line between rows.
     """
     print_rich(table_of(title, columns, rows))
 

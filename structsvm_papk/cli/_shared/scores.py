@@ -53,13 +53,7 @@ def scores_of(model: Model, table: Table) -> Array:
 
 
 def read_scores(path: Path, n_rows: int) -> Array:
-    """One number per line, infinite ones too, for each of `n_rows` rows; empty lines do not count.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, a line holds something else, or there are too few or too many.
-    """
+    """One number per line, infinite ones too, for each row; empty lines do not count."""
     try:
         with reading(path):
             lines = Path(path).read_text(encoding="utf-8").splitlines()
