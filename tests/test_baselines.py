@@ -242,9 +242,11 @@ def test_a_callback_stops_every_baseline(baseline, lists):
     assert result.status is Status.STOPPED and result.n_iter == 1
 
 
-def test_lambdarank_learns(lists):
+@pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg", "binary"])
+def test_boosted_trees_learn(lists, objective):
     pytest.importorskip("lightgbm")
-    result = LambdaRank(n_trees=30, n_leaves=7).solve(lists, 4)
+    result = LambdaRank(n_trees=30, n_leaves=7, objective=objective).solve(lists, 4)
+    assert f"objective={objective}" in result.booster.model_to_string()
     scores = scores_of(result, lists)
     naive = [
         risk(scores[lo : lo + n], scores[lo + n : hi], 4)
@@ -253,6 +255,11 @@ def test_lambdarank_learns(lists):
     assert result.objective == pytest.approx(np.mean(naive))
     assert result.objective < 0.3
     assert result.n_iter == 30 and isinstance(result, SolverResult)
+
+
+def test_an_unknown_loss_of_trees_is_refused():
+    with pytest.raises(InputError, match="unknown objective 'huber'; choose from lambdarank"):
+        LambdaRank(objective="huber")
 
 
 def test_lambdarank_says_what_is_missing(lists, monkeypatch):

@@ -13,7 +13,8 @@ trap 'rm -rf "$work"' EXIT
 "${PYTHON:-python3}" -m venv "$work"
 "$work/bin/pip" install --quiet --disable-pip-version-check uv
 "$work/bin/uv" pip install --quiet --python "$work/bin/python" \
-  --resolution lowest-direct --reinstall-package structsvm-papk '.[test,onnx,rectools,trees]' 'onnxruntime>=1.20'
+  --resolution lowest-direct --reinstall-package structsvm-papk \
+  '.[test,onnx,rectools,trees]' 'onnxruntime>=1.20'
 "$work/bin/uv" pip freeze --python "$work/bin/python" |
   grep -iE '^(cvxpy|highspy|numba|numpy|onnx|pandas|piqp|pyarrow|rectools|rich|scikit-learn|scipy|threadpoolctl|typer)=='
 "$work/bin/pytest" -q -p no:cacheprovider "$@"
