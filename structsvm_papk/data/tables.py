@@ -85,7 +85,8 @@ class Columns:
             "user": None if self.group is None else self.names[self.group],
             "item": None if item in self.feature_names else item,
         }
-        left = [n for n in self.names if n not in {*self.feature_names, *roles.values()}]
+        taken = {*self.feature_names, *roles.values()}
+        left = [name for name in self.names if name not in taken]
         said = ", ".join(f"{r} {'none' if n is None else repr(n)}" for r, n in roles.items())
         return (
             f"{self.source}: {len(self.features)} features ({listed(self.feature_names)}), {said}, "

@@ -77,7 +77,7 @@ def _evaluate(risk, W):
 def _scores(X, rows, W, block, out):
     for lo in range(0, rows.size, block):
         for s in range(W.shape[0]):
-            _products._row_scores(X, rows, W[s], lo, min(lo + block, rows.size), out[s])
+            _products._row_scores(X, rows, None, W[s], lo, min(lo + block, rows.size), out[s])
 
 
 @njit(cache=True, nogil=True)
@@ -85,4 +85,4 @@ def _add_rows(X, rows, coef, block, out):
     for lo in range(0, rows.size, block):
         for s in range(coef.shape[0]):
             active = lo + np.flatnonzero(coef[s, lo : lo + block])
-            _products._row_add(X, rows, coef[s], active, out[s])
+            _products._row_add(X, rows, None, coef[s], active, out[s])

@@ -346,7 +346,9 @@ def _follow(
             part = checkpoint and checkpoint.part("-".join(map(str, setting.as_dict().values())))
             start = path.starts.get(setting.alpha, next(iter(path.starts.values()), None))
             same = path.last.get(setting.depth)
-            result = solve_setting(config, setting, lists, config.cv_tol, start, None, part, same)
+            result = solve_setting(
+                config, setting, lists, config.cv_tol, start, None, part, same, in_fold=True
+            )
             if result.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             w, path.last[setting.depth] = result.w, result
@@ -391,13 +393,15 @@ def solve_setting(
     time_limit: float | None,
     checkpoint: Any,
     warm_start: SolverResult | None = None,
+    in_fold: bool = False,
 ) -> SolverResult:
-    """Solve one setting on these lists."""
+    """Solve one setting on these lists; in folds without trying other ways to break ties."""
     surrogate = setting.make(config.k)
     settings = {"tol": tol, "max_iter": config.max_iter, "time_limit": time_limit}
-    solver = make_solver(
-        "auto", surrogate, setting.alpha, **settings, **(config.solver_options or {})
-    )
+    if in_fold and surrogate.majorised:
+        settings["max_ties"] = 0
+    settings |= config.solver_options or {}
+    solver = make_solver("auto", surrogate, setting.alpha, **settings)
     risk = EmpiricalRisk(surrogate, lists, config.policy, n_threads=config.n_threads)
     if surrogate.convex and warm_start is not None:
         w_init = None  # the cuts bring their point along

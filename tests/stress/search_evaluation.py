@@ -29,11 +29,9 @@ from searching import main
 
 from structsvm_papk import PAPKRanker, RankingData, cli, metrics
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import significance
 
 _TOL = 1e-12
 _MOST_ORDERS = 5000
-_RESAMPLED = 10  # users below which resampling is refused
 
 
 def check(seed, report):
@@ -437,24 +435,10 @@ def labels(table, rng, report):
 def _label_readers(table):
     X, users = table.scores[:, None], table.users
 
-    def auc_positives(value):
-        rows = [(s, bool(r), 0) for s, r in zip(table.scores, table.labels, strict=True)]
-        right = exact.metric("auc", rows, table.rules | {"ties": "half"})
-        return int(table.labels.sum()) if same(value, right, 1e-9) else f"AUC {value}"
-
-    readers = {
+    return {
         "RankingData": lambda y: int(RankingData.from_groups(X, y, users).n_pos.sum()),
         "evaluate": lambda y: int(metrics.evaluate("rr", table.scores, y, users).n_pos.sum()),
     }
-    enough = min(table.labels.sum(), (~table.labels).sum()) >= 2
-    if enough:
-        readers["delong"] = lambda y: auc_positives(significance.delong(y, table.scores).value)
-    if enough and users.size >= _RESAMPLED:
-        rows = np.arange(users.size)
-        readers["pooled_auc_interval"] = lambda y: auc_positives(
-            significance.pooled_auc_interval(table.scores, y, rows, n_resamples=20).value
-        )
-    return readers
 
 
 def missing(table, rng, report):
@@ -502,16 +486,9 @@ def _missing_user(rng, table, row):
 def _calls(table, scores, y, users, what):
     """Everything that has to refuse it."""
     calls = {"evaluate": lambda: metrics.evaluate("rr", scores, y, users)}
-    if "user" not in what and table.labels.sum() > 2 and (~table.labels).sum() > 2:
-        calls["delong"] = lambda: significance.delong(y, scores)
     if "user" in what or "label" in what:
         X = np.asarray(table.scores)[:, None]
         calls["RankingData"] = lambda: RankingData.from_groups(X, y, users)
-    if table.labels.any() and table.users.size >= _RESAMPLED:
-        own = users if "user" in what else np.arange(table.users.size)
-        calls["pooled_auc_interval"] = lambda: significance.pooled_auc_interval(
-            scores, y, own, n_resamples=20
-        )
     calls["evaluate_frame"] = lambda: metrics.evaluate_frame(
         {"user_id": users, "score": scores, "label": y}, "rr"
     )
@@ -575,30 +552,6 @@ def ranker_score(table, rng, report):
     value = ranker.score(table.scores[:, None], y, groups=users)
     if not same(value, wanted):
         report.add("wrong mean", "ranker_score", f"{value!r}, right: {_shown(wanted)}")
-
-
-def one_list(table, rng, report):
-    """Intervals of one list: their values are the metrics themselves."""
-    rows = [(s, bool(r), 0) for s, r in zip(table.scores, table.labels, strict=True)]
-    n_pos = int(table.labels.sum())
-    if min(n_pos, table.labels.size - n_pos) < 2:
-        return
-    right = exact.metric("auc", rows, {"ties": "half", "few_negatives": "exclude"})
-    values = {"delong": significance.delong(table.labels, table.scores).value}
-    if table.users.size >= _RESAMPLED:
-        users = np.arange(table.users.size)
-        resampled = significance.pooled_auc_interval(
-            table.scores, table.labels, users, n_resamples=20
-        )
-        values["pooled"] = resampled.value
-    for name, value in values.items():
-        if not same(value, right):
-            report.add("wrong value", f"one_list: {name}", f"{value!r}, right: {_shown(right)}")
-    k = int(rng.integers(1, table.labels.size - n_pos + 1))
-    value = significance.held_out_interval(table.scores, table.labels, k).value
-    right = exact.metric(f"pap@{k}", rows, {"ties": "loss", "few_negatives": "exclude"})
-    if not same(value, right):
-        report.add("wrong value", "one_list: held_out", f"{value!r}, right: {_shown(right)}")
 
 
 def segments(table, rng, report):
@@ -706,7 +659,7 @@ WAYS = {
     each.__name__: each
     for each in (
         *(arrays, row_bounds, frames, recommendations, truncated, huge_scores, graded, labels),
-        *(missing, two_scorers, ranker_score, one_list, segments, command),
+        *(missing, two_scorers, ranker_score, segments, command),
     )
 }
 
