@@ -1,0 +1,302 @@
+"""Users as blocks of the dual: what `DualAscent` asks of a risk in memory.
+
+With weights v of the users that add up to 1, and points (c_u, b_u) of each user's dual polytope,
+which lies in the space of the user's scores,
+
+    S(s) >= c_u . s + b_u for all scores s,    w = -1/alpha sum_u v_u X_u' c_u,
+    min F >= sum_u v_u b_u - alpha/2 ||w||^2.
+
+c_u is zero on all but few rows. ``docs/math/dual-ascent.md`` has the polytopes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._types import Array
+from structsvm_papk.data import _products
+from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
+from structsvm_papk.errors import InputError
+from structsvm_papk.oracles import _dual_kernels as kernels
+from structsvm_papk.solvers.oracle import DualBlocks, DualPoint
+from structsvm_papk.surrogates import Avg
+
+if TYPE_CHECKING:
+    from structsvm_papk.oracles.list_risk import ListRisk
+
+_ROOM = 16  # slots of a user at first, beside those for the negatives that count
+_MORE = 4  # times as many violated negatives as count become active at a visit
+_SHARE = 0.1  # of a block's gap, to which it is solved
+_PAIRWISE = 64 * EPS  # of a pairwise sum, of any number of terms there can be
+
+
+@dataclass(frozen=True)
+class Duals:
+    """A point of every user's polytope, and the lists that it belongs to.
+
+    Attributes
+    ----------
+    risk : ListRisk
+    coef : ndarray of shape (n_positions,)
+        c, over the list positions.
+    intercepts : ndarray of shape (n_users,)
+        b.
+    errors : ndarray of shape (n_users,)
+        How far rounding may have put each b above what is right.
+    roundings : int
+        How often each entry of c was rounded.
+    """
+
+    risk: ListRisk
+    coef: Array
+    intercepts: Array
+    errors: Array
+    roundings: int
+
+    def scaled(self, factor: Any) -> Duals:
+        """Times a factor between 0 and 1, for all users or for each: zero is in every polytope."""
+        per_user = np.broadcast_to(factor, self.intercepts.shape)
+        coef = self.coef * np.repeat(per_user, self.risk.data.sizes)
+        errors = self.errors * per_user + EPS * np.abs(self.intercepts)
+        return Duals(self.risk, coef, self.intercepts * per_user, errors, self.roundings + 2)
+
+
+class UserBlocks(DualBlocks):
+    """The users of a risk as blocks; a subclass knows the polytope.
+
+    Parameters
+    ----------
+    risk : ListRisk
+    alpha : float
+    start : ndarray, mapping, Duals or None
+        See `Oracle.dual_blocks`.
+    """
+
+    def __init__(self, risk: ListRisk, alpha: float, start: Any = None) -> None:
+        self.risk, self.alpha = risk, alpha
+        data = risk.data
+        self.n_blocks, n = data.n_users, data.n_users
+        self.share = np.full(n, 1.0 / n) if data.user_weight is None else data.user_weight
+        self.share = self.share / self.share.sum()
+        counted = risk.surrogate.negatives_counted(data.n_neg)
+        self.matrix, rows = matrix_of(risk)
+        self.lists = kernels.Lists(rows, data.indptr, data.n_pos, counted, self.share / alpha)
+        self.gaps = np.full(n, np.inf)
+        self._gaps, self._gains = np.full(n, np.inf), np.zeros(n)
+        self.w, self._work = np.zeros(data.n_features), np.zeros(data.n_features)
+        self._make_room(np.minimum(counted + _ROOM, data.n_neg))
+        if start is not None:
+            self._begin_with(self._started(start))
+
+    @abstractmethod
+    def _make_room(self, room: Array) -> None:
+        """Allocate slots for so many negatives of each user; keep what there is."""
+
+    @abstractmethod
+    def _begin_with(self, duals: Duals) -> None:
+        """Take over dual variables."""
+
+    @abstractmethod
+    def _visit(self, order: Array, full: bool) -> int:
+        """Visit users; return how many rows were scored."""
+
+    @property
+    @abstractmethod
+    def duals(self) -> Duals:
+        """The point of every user, inside its polytope whatever rounding did."""
+
+    @property
+    def n_atoms(self) -> int:  # type: ignore[override]
+        """Negatives that are active."""
+        return int(self.active.used.sum())
+
+    def sweep(self, blocks: Array, full: bool) -> float:  # noqa: D102
+        if full and self.active.wanted.any():
+            room = self.active.room + np.maximum(self.active.wanted, self.active.room)
+            grow = self.active.wanted > 0
+            self.active.wanted[:] = 0
+            self._make_room(np.where(grow, np.minimum(room, self.risk.data.n_neg), self.active.room))
+        self.row_visits += self._visit(blocks, full)
+        self.gaps = self.share * self._gaps
+        return float(self.share[blocks] @ self._gains[blocks])
+
+    def certificate(self) -> DualPoint:  # noqa: D102
+        risk, duals = self.risk, self.duals
+        slope = self._pulled(duals.coef)
+        w = -slope / self.alpha
+        self.w[:] = w
+        scores = risk.scores(w)
+        values, _, _, errors = risk.user_tangents(scores)
+        products = duals.coef * scores
+        held = duals.intercepts + np.add.reduceat(products, risk.data.indptr[:-1])
+        self._gaps[:] = np.maximum(values - held, 0.0)
+        self.gaps = self.share * self._gaps
+        square = float(np.sum(slope * slope)) / (2.0 * self.alpha)
+        objective = risk.mean_over_users(values) + 0.5 * self.alpha * float(np.sum(w * w))
+        error = risk.mean_over_users(errors) + risk.rounding().value(w)
+        error += _PAIRWISE * (abs(objective) + square)
+        bound = float(np.sum(self.share * duals.intercepts)) - square
+        size = float(np.sum(self.share * np.abs(duals.intercepts))) + square
+        off = self._slope_errors(duals)
+        worse = float(np.sum(off * (np.abs(slope) + 0.5 * off))) / self.alpha
+        worse += float(np.sum(self.share * duals.errors)) + _PAIRWISE * size
+        return DualPoint(w, objective, error, bound - (1.0 + _PAIRWISE) * worse)
+
+    def _slope_errors(self, duals):
+        """How far rounding may have put the slope off, by feature."""
+        risk = self.risk
+        active = np.concatenate([[0], np.cumsum(duals.coef != 0.0)])
+        longest = max(active[hi] - active[lo] for lo, hi in risk.chunks)
+        chain = int(longest) + len(risk.chunks) + duals.roundings
+        steep = risk.mean_over_users(risk.surrogate.steepness(risk.data.n_pos))
+        shifted = risk.origins() is not None
+        return rounding_bound(risk.data.spread(), shifted, steep, chain).slopes
+
+    def _pulled(self, coef):
+        """``sum_u v_u X_u' c_u``."""
+        return self.risk.slopes(coef).sum(axis=0)
+
+    def cuts(self, blocks: Any) -> tuple[Array, Array, Array] | None:  # noqa: D102
+        if self.n_blocks == 1:
+            return None
+        duals, first = self.duals, blocks.user_bounds[:-1]
+        intercepts = np.add.reduceat(self.share * (duals.intercepts - duals.errors), first)
+        intercepts -= _PAIRWISE * np.add.reduceat(self.share * np.abs(duals.intercepts), first)
+        return blocks.slopes(duals.coef), intercepts, np.arange(intercepts.size)
+
+    def state(self) -> dict[str, Array]:  # noqa: D102
+        duals = self.duals
+        positions = np.flatnonzero(duals.coef)
+        return {
+            "positions": positions,
+            "coef": duals.coef[positions],
+            "intercepts": duals.intercepts,
+            "errors": duals.errors,
+            "roundings": np.array(duals.roundings),
+        }
+
+    def _started(self, start):
+        """The duals of any start, scaled for the highest bound."""
+        if isinstance(start, np.ndarray):
+            duals = self._tangents(start)
+        elif isinstance(start, Duals):
+            duals = self._adopted(start)
+        else:
+            duals = self._restored(start)
+            return duals
+        slope = self._pulled(duals.coef)
+        rise = self.alpha * float(self.share @ duals.intercepts)
+        square = float(slope @ slope)
+        factor = 1.0 if rise >= square else max(rise, 0.0) / square
+        return duals.scaled(factor) if factor < 1.0 else duals
+
+    def _tangents(self, w):
+        values, coef, intercepts, errors = self.risk.user_tangents(self.risk.scores(w))
+        return Duals(self.risk, coef, intercepts, errors, FEW_ROUNDINGS)
+
+    def _adopted(self, given):
+        """Duals of the same lists, where a smaller depth is scaled to a larger one.
+
+        The m largest terms add up to no more than the m' >= m largest, none of which is negative.
+        """
+        own, other = self.risk, given.risk
+        same = type(own.surrogate) is type(other.surrogate) and own.surrogate.k == other.surrogate.k
+        if not (same and own.same_lists(other)):
+            raise InputError(
+                "the warm start's dual variables are of another problem: data, surrogate or k differ"
+            )
+        old = other.surrogate.negatives_counted(other.data.n_neg)
+        factor = np.minimum(1.0, old / self.lists.counted)
+        duals = given.scaled(factor) if (factor < 1.0).any() else given
+        return Duals(own, duals.coef, duals.intercepts, duals.errors, duals.roundings)
+
+    def _restored(self, state):
+        data = self.risk.data
+        coef = np.zeros(data.rows.size)
+        coef[state["positions"]] = state["coef"]
+        shapes = state["intercepts"].shape, state["errors"].shape
+        if shapes != ((data.n_users,), (data.n_users,)) or not np.isfinite(coef).all():
+            raise ValueError("the dual variables do not fit")
+        roundings = int(state["roundings"])
+        return Duals(self.risk, coef, state["intercepts"], state["errors"], roundings)
+
+
+class AverageBlocks(UserBlocks):
+    """Blocks of Avg: weights of at most 1/m on negatives, adding up to at most 1.
+
+    ``c`` is the weight of each negative, and less their sum over the number of positives at each
+    positive; ``b`` is their sum.
+    """
+
+    def _make_room(self, room):
+        n, old = room.size, getattr(self, "active", None)
+        at = np.concatenate([[0], np.cumsum(room)])
+        square = np.concatenate([[0], np.cumsum(room**2)])
+        positions, theta, gram = np.zeros(at[-1], np.int64), np.zeros(at[-1]), np.zeros(square[-1])
+        if old is None:
+            slot = np.full(self.risk.data.rows.size, -1, dtype=np.int32)
+            used, wanted = np.zeros((2, n), dtype=np.int64)
+        else:
+            slot, used, wanted = old.slot, old.used, old.wanted
+            one = np.ones_like(used)
+            for source, out in ((old.positions, positions), (self.atoms.theta, theta)):
+                kernels.move_blocks(source, old.at, one, out, at, one, one, used)
+            kernels.move_blocks(
+                self.atoms.gram, self.atoms.square, old.room, gram, square, room, used, used
+            )
+        self.active = kernels.Active(at, room, used, positions, slot, wanted)
+        self.atoms = kernels.Weights(theta, square, gram)
+
+    def _begin_with(self, duals):
+        data = self.risk.data
+        negative = np.flatnonzero((duals.coef > 0.0) & ~data.labels)
+        user = np.searchsorted(data.indptr, negative, side="right") - 1
+        counts = np.bincount(user, minlength=data.n_users)
+        self._make_room(np.minimum(np.maximum(self.active.room, 2 * counts), data.n_neg))
+        kernels.load_average(
+            *self.matrix, self.lists, self.active, self.atoms, negative, duals.coef, counts,
+            self._work,
+        )  # fmt: skip
+        self.w[:] = -self._pulled(self.duals.coef) / self.alpha
+
+    def _visit(self, order, full):
+        return kernels.average_sweep(
+            *self.matrix, self.lists, self.active, self.atoms, order, full, _MORE, _SHARE,
+            self._work, self._gaps, self._gains, self.w,
+        )  # fmt: skip
+
+    @property
+    def duals(self):  # noqa: D102
+        coef, sums = np.zeros(self.risk.data.rows.size), np.zeros(self.n_blocks)
+        most = kernels.average_duals(self.lists, self.active, self.atoms, coef, sums)
+        errors = (most + FEW_ROUNDINGS) * EPS * sums
+        return Duals(self.risk, coef, sums, errors, FEW_ROUNDINGS)
+
+
+def matrix_of(risk: ListRisk) -> tuple[tuple[Any, Any, Any], Array]:
+    """``data, indices, indptr`` as the kernels take a matrix, and the row of each list position.
+
+    Where rows are read from an origin of their user, and for dense data that are not stored row
+    after row, this is a copy.
+    """
+    X, rows, origins = risk.data.X, risk.data.rows, risk.origins()
+    if origins is not None:
+        X, rows = _products.shifted_rows(X, rows, origins), np.arange(rows.size)
+    if sparse.issparse(X):
+        return (X.data, X.indices, X.indptr), rows
+    return (np.ascontiguousarray(X).ravel(), None, None), rows
+
+
+def blocks_of(risk: ListRisk, alpha: float, start: Any = None) -> UserBlocks | None:
+    """The users of a risk as blocks of its dual; None where the surrogate's polytope is not known.
+
+    A subclass of a surrogate may evaluate something else: it is not taken for its parent.
+    """
+    if type(risk.surrogate) is Avg:
+        return AverageBlocks(risk, alpha, start)
+    return None
