@@ -324,3 +324,36 @@ def inside(theta, cap):
     """Weights of at most `cap` that add up to at most 1, as real numbers: rounded towards zero."""
     theta = np.minimum(theta, cap)
     return theta * ((1.0 - (theta.size + 8) * _EPS) / max(theta.sum(), 1.0))
+
+
+@njit(cache=True, nogil=True)
+def column_sizes(data, indices, indptr, rows, coef, sizes, counts):
+    """Add ``sum_p |coef_p x_pf|`` to `sizes`, and the number of its terms to `counts`."""
+    for p in range(rows.size):
+        if coef[p] == 0.0:
+            continue
+        if indices is None:
+            for f in range(sizes.size):
+                sizes[f] += abs(coef[p] * data[rows[p] * sizes.size + f])
+                counts[f] += 1
+        else:
+            for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
+                sizes[indices[e]] += abs(coef[p] * data[e])
+                counts[indices[e]] += 1
+
+
+@njit(cache=True, nogil=True)
+def score_sizes(data, indices, indptr, rows, bounds, w):
+    """The largest ``sum_f |x_f w_f|`` over the rows x of each user."""
+    out = np.zeros(bounds.size - 1)
+    for u in range(out.size):
+        for row in rows[bounds[u] : bounds[u + 1]]:
+            size = 0.0
+            if indices is None:
+                for f in range(w.size):
+                    size += abs(data[row * w.size + f] * w[f])
+            else:
+                for e in range(indptr[row], indptr[row + 1]):
+                    size += abs(data[e] * w[indices[e]])
+            out[u] = max(out[u], size)
+    return out

@@ -104,6 +104,13 @@ class ListRisk(LineOracle):
         """
         return blocks_of(self, alpha, start)
 
+    def score_terms(self) -> Array:
+        """How many scores of each user a sum of the surrogate may have."""
+        data, surrogate = self.data, self.surrogate
+        if not surrogate.top_negatives_only:
+            return data.sizes
+        return data.n_pos + surrogate.negatives_counted(data.n_neg)
+
     def same_lists(self, other: ListRisk) -> bool:
         """Whether another risk is of the same users, rows and weights."""
         return self.data is other.data or self.data.fingerprint() == other.data.fingerprint()
@@ -206,14 +213,14 @@ class ListRisk(LineOracle):
         self._steeper = max(
             self._steeper, float((steep / self.surrogate.steepness(data.n_pos)).max())
         )
-        terms = score_terms(self.surrogate, data)
+        terms = self.score_terms()
         return values, coef, intercepts, (terms + FEW_ROUNDINGS) * EPS * sizes
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
         if self._rounding is None:
             data = self.data
-            active = np.add.reduceat(score_terms(self.surrogate, data), self.user_bounds[:-1])
+            active = np.add.reduceat(self.score_terms(), self.user_bounds[:-1])
             longest = max(hi - lo for lo, hi in self.chunks)
             chunks = np.diff(self._block_starts, append=len(self.chunks)).max()
             self._rounding = rounding_bound(
@@ -307,13 +314,6 @@ def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
     needed = 1 if policy == "cap" else surrogate.negatives_needed()
     setting = "k" if surrogate.depth is None or surrogate.depth < 1 else "depth"
     return needed, setting, "exclude" if policy == "cap" else policy
-
-
-def score_terms(surrogate: Surrogate, data: RankingData) -> Array:
-    """How many scores of each user a sum of the surrogate may have."""
-    if not surrogate.top_negatives_only:
-        return data.sizes
-    return data.n_pos + surrogate.negatives_counted(data.n_neg)
 
 
 @njit(cache=True, nogil=True)

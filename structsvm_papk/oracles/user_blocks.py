@@ -20,11 +20,13 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import _products
-from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
+from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS
 from structsvm_papk.errors import InputError
+from structsvm_papk.oracles import _cut_kernels
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.solvers.oracle import DualBlocks, DualPoint
-from structsvm_papk.surrogates import Avg
+from structsvm_papk.surrogates.convex import PAUC, TS, Avg, Max
+from structsvm_papk.surrogates.majorants import FrozenHinges, FrozenPairs
 
 if TYPE_CHECKING:
     from structsvm_papk.oracles.list_risk import ListRisk
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 _ROOM = 16  # slots of a user at first, beside those for the negatives that count
 _MORE = 4  # times as many violated negatives as count become active at a visit
 _SHARE = 0.1  # of a block's gap, to which it is solved
+_CUTS, _MOST_CUTS = 16, 64  # cuts of a user at first, and at most
+_EXACTER = 0.01  # of the gap: a larger bound of rounding is made anew, closer
 _PAIRWISE = 64 * EPS  # of a pairwise sum, of any number of terms there can be
 
 
@@ -49,7 +53,7 @@ class Duals:
     errors : ndarray of shape (n_users,)
         How far rounding may have put each b above what is right.
     roundings : int
-        How often each entry of c was rounded.
+        How often each entry of c was rounded, beyond a few times.
     """
 
     risk: ListRisk
@@ -116,7 +120,7 @@ class UserBlocks(DualBlocks):
         return int(self.active.used.sum())
 
     def sweep(self, blocks: Array, full: bool) -> float:  # noqa: D102
-        if full and self.active.wanted.any():
+        if full and self._needs_room:
             room = self.active.room + np.maximum(self.active.wanted, self.active.room)
             grow = self.active.wanted > 0
             self.active.wanted[:] = 0
@@ -124,6 +128,10 @@ class UserBlocks(DualBlocks):
         self.row_visits += self._visit(blocks, full)
         self.gaps = self.share * self._gaps
         return float(self.share[blocks] @ self._gains[blocks])
+
+    @property
+    def _needs_room(self) -> bool:
+        return bool(self.active.wanted.any())
 
     def certificate(self) -> DualPoint:  # noqa: D102
         risk, duals = self.risk, self.duals
@@ -138,24 +146,33 @@ class UserBlocks(DualBlocks):
         self.gaps = self.share * self._gaps
         square = float(np.sum(slope * slope)) / (2.0 * self.alpha)
         objective = risk.mean_over_users(values) + 0.5 * self.alpha * float(np.sum(w * w))
-        error = risk.mean_over_users(errors) + risk.rounding().value(w)
-        error += _PAIRWISE * (abs(objective) + square)
         bound = float(np.sum(self.share * duals.intercepts)) - square
         size = float(np.sum(self.share * np.abs(duals.intercepts))) + square
         off = self._slope_errors(duals)
         worse = float(np.sum(off * (np.abs(slope) + 0.5 * off))) / self.alpha
         worse += float(np.sum(self.share * duals.errors)) + _PAIRWISE * size
-        return DualPoint(w, objective, error, bound - (1.0 + _PAIRWISE) * worse)
+        bound -= (1.0 + _PAIRWISE) * worse
+        error = risk.mean_over_users(errors) + self._score_errors(w, objective - bound)
+        error += _PAIRWISE * (abs(objective) + square)
+        return DualPoint(w, objective, error, bound)
 
     def _slope_errors(self, duals):
-        """How far rounding may have put the slope off, by feature."""
+        """How far rounding may have put the slope off, by feature: few rows have each of them."""
+        risk, d = self.risk, self.w.size
+        sizes, counts = np.zeros(d), np.zeros(d, dtype=np.int64)
+        weights = duals.coef * np.repeat(self.share, risk.data.sizes)
+        kernels.column_sizes(*self.matrix, self.lists.rows, weights, sizes, counts)
+        return (counts + len(risk.chunks) + duals.roundings + FEW_ROUNDINGS) * EPS * sizes
+
+    def _score_errors(self, w, gap):
+        """What rounding of the scores may do to the risk at w; more exactly where it matters."""
         risk = self.risk
-        active = np.concatenate([[0], np.cumsum(duals.coef != 0.0)])
-        longest = max(active[hi] - active[lo] for lo, hi in risk.chunks)
-        chain = int(longest) + len(risk.chunks) + duals.roundings
-        steep = risk.mean_over_users(risk.surrogate.steepness(risk.data.n_pos))
-        shifted = risk.origins() is not None
-        return rounding_bound(risk.data.spread(), shifted, steep, chain).slopes
+        if risk.rounding().value(w) <= _EXACTER * gap:
+            return risk.rounding().value(w)
+        largest = kernels.score_sizes(*self.matrix, self.lists.rows, risk.data.indptr, w)
+        steep = risk.surrogate.steepness(risk.data.n_pos)
+        terms = risk.data.spread().row_terms + FEW_ROUNDINGS
+        return terms * EPS * risk.mean_over_users(steep * largest)
 
     def _pulled(self, coef):
         """``sum_u v_u X_u' c_u``."""
@@ -197,7 +214,7 @@ class UserBlocks(DualBlocks):
 
     def _tangents(self, w):
         values, coef, intercepts, errors = self.risk.user_tangents(self.risk.scores(w))
-        return Duals(self.risk, coef, intercepts, errors, FEW_ROUNDINGS)
+        return Duals(self.risk, coef, intercepts, errors, 0)
 
     def _adopted(self, given):
         """Duals of the same lists, where a smaller depth is scaled to a larger one.
@@ -275,7 +292,98 @@ class AverageBlocks(UserBlocks):
         coef, sums = np.zeros(self.risk.data.rows.size), np.zeros(self.n_blocks)
         most = kernels.average_duals(self.lists, self.active, self.atoms, coef, sums)
         errors = (most + FEW_ROUNDINGS) * EPS * sums
-        return Duals(self.risk, coef, sums, errors, FEW_ROUNDINGS)
+        return Duals(self.risk, coef, sums, errors, 0)
+
+
+class CutBlocks(UserBlocks):
+    """Blocks of the other convex losses: weights on cuts of the user's list, cut on its active rows.
+
+    As no loss is negative, weights add up to at most 1.
+    """
+
+    def __init__(self, risk: ListRisk, alpha: float, loss: _cut_kernels.Loss, start: Any) -> None:
+        self.loss, self._roundings = loss, 0
+        super().__init__(risk, alpha, start)
+        if start is None:
+            n = self.n_blocks
+            nothing = np.zeros(risk.data.rows.size), np.zeros(n), np.zeros(n)
+            self._begin_with(Duals(risk, *nothing, 0))
+
+    def _make_room(self, room):
+        old, old_cuts = getattr(self, "active", None), getattr(self, "cuts_", None)
+        n = room.size
+        if old is None or old_cuts is None:
+            n_cuts = np.full(n, _CUTS)
+            used, wanted, merged, used_cuts = np.zeros((4, n), dtype=np.int64)
+            slot = np.full(self.risk.data.rows.size, -1, dtype=np.int32)
+        else:
+            used, slot, wanted, used_cuts = old.used, old.slot, old.wanted, old_cuts.used
+            merged = old_cuts.merged
+            grow = (old_cuts.wanted > 0) & (old_cuts.room < _MOST_CUTS)
+            n_cuts = np.where(grow, 2 * old_cuts.room, old_cuts.room)
+        width = self.lists.n_pos + room
+        at, first, begin, square = (
+            np.concatenate([[0], np.cumsum(sizes)])
+            for sizes in (room, n_cuts, n_cuts * width, n_cuts**2)
+        )
+        positions = np.zeros(at[-1], dtype=np.int64)
+        theta, intercepts, errors = np.zeros((3, first[-1]))
+        coef, gram = np.zeros(begin[-1]), np.zeros(square[-1])
+        cuts = _cut_kernels.Cuts(
+            n_cuts, used_cuts, first, begin, square, theta, intercepts, errors, coef, gram,
+            np.zeros(n, dtype=np.int64), merged,
+        )  # fmt: skip
+        if old_cuts is not None:
+            one = np.ones_like(used)
+            kernels.move_blocks(old.positions, old.at, one, positions, at, one, one, used)
+            for name in ("theta", "intercepts", "errors"):
+                source, out = getattr(old_cuts, name), getattr(cuts, name)
+                kernels.move_blocks(source, old_cuts.first, one, out, first, one, one, used_cuts)
+            kernels.move_blocks(
+                old_cuts.coef, old_cuts.at, self.lists.n_pos + old.room, coef, begin, width,
+                used_cuts, self.lists.n_pos + used,
+            )  # fmt: skip
+            kernels.move_blocks(
+                old_cuts.gram, old_cuts.square, old_cuts.room, gram, square, n_cuts,
+                used_cuts, used_cuts,
+            )  # fmt: skip
+        self.active = kernels.Active(at, room, used, positions, slot, wanted)
+        self.cuts_ = cuts
+
+    @property
+    def _needs_room(self):
+        short = (self.cuts_.wanted > 0) & (self.cuts_.room < _MOST_CUTS)
+        return super()._needs_room or bool(short.any())
+
+    def _begin_with(self, duals):
+        data = self.risk.data
+        held = (duals.coef != 0.0) & ~data.labels
+        if self.loss.linear.size:
+            held |= (self.loss.linear != 0.0) & ~data.labels
+        counts = np.add.reduceat(held, data.indptr[:-1], dtype=np.int64)
+        self._make_room(np.minimum(np.maximum(self.active.room, 2 * counts + _ROOM), data.n_neg))
+        self._roundings = duals.roundings
+        _cut_kernels.load_cuts(
+            *self.matrix, self.lists, self.active, self.cuts_, self.loss, duals.coef,
+            duals.intercepts, duals.errors, self._work,
+        )  # fmt: skip
+        self.w[:] = -self._pulled(self.duals.coef) / self.alpha
+
+    def _visit(self, order, full):
+        return _cut_kernels.cut_sweep(
+            *self.matrix, self.lists, self.active, self.cuts_, self.loss, order, full, _MORE,
+            _SHARE, self._work, self._gaps, self._gains, self.w,
+        )  # fmt: skip
+
+    @property
+    def duals(self):  # noqa: D102
+        coef = np.zeros(self.risk.data.rows.size)
+        intercepts, errors = np.zeros((2, self.n_blocks))
+        most = _cut_kernels.cut_duals(
+            self.lists, self.active, self.cuts_, coef, intercepts, errors
+        )
+        roundings = self._roundings + int(most) + 4 * int(self.cuts_.merged.max())
+        return Duals(self.risk, coef, intercepts, errors, roundings)
 
 
 def matrix_of(risk: ListRisk) -> tuple[tuple[Any, Any, Any], Array]:
@@ -299,4 +407,32 @@ def blocks_of(risk: ListRisk, alpha: float, start: Any = None) -> UserBlocks | N
     """
     if type(risk.surrogate) is Avg:
         return AverageBlocks(risk, alpha, start)
-    return None
+    loss = loss_of(risk)
+    return None if loss is None else CutBlocks(risk, alpha, loss, start)
+
+
+def loss_of(risk: ListRisk) -> _cut_kernels.Loss | None:
+    """The kernel of a risk's surrogate, and what it needs; None where there is none."""
+    surrogate, kind = risk.surrogate, type(risk.surrogate)
+    nothing = np.zeros(0)
+    parts = np.zeros((0, 2), dtype=np.int64)
+    held: dict[str, Any] = {
+        "code": _cut_kernels.POOLED, "k": surrogate.k, "parts": parts, "mean_over_all": False,
+        "marked": nothing.astype(bool), "rest_at_zero": False, "linear": nothing,
+        "constants": nothing, "order": nothing.astype(np.int64),
+        "n_free": nothing.astype(np.int64), "terms": risk.score_terms(),
+    }  # fmt: skip
+    if kind in (Max, PAUC):
+        mean = surrogate.mean_over_all
+        held |= {"code": _cut_kernels.SEGMENTS, "parts": surrogate.parts, "mean_over_all": mean}
+    elif kind is FrozenHinges:
+        names = {"marked": "rows"} | {
+            name: name for name in ("rest_at_zero", "linear", "constants")
+        }
+        held |= {name: getattr(surrogate, own) for name, own in names.items()}
+        held |= {"code": _cut_kernels.HINGES}
+    elif kind is FrozenPairs:
+        held |= {"order": surrogate.order, "n_free": surrogate.n_free, "code": _cut_kernels.PAIRS}
+    elif kind is not TS:
+        return None
+    return _cut_kernels.Loss(**held)

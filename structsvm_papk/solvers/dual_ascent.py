@@ -24,7 +24,7 @@ from structsvm_papk.solvers.result import Progress, SolverResult, Status, relati
 from structsvm_papk.solvers.run import Run
 
 _SWEEPS = 5  # of the active rows, at most, for each look at all of them
-_WORTH = 0.02  # of the gap that such a sweep has to gain for another one
+_WORTH = 0.05  # of what the look at all of them gained, that such a sweep has to gain
 _OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not visited
 _CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
 _STALL = 50  # iterations without any progress before the solver gives up
@@ -252,13 +252,13 @@ class AscentRun(Run[AscentResult]):
         blocks, tol = self.blocks, self.config.tol * self._scale()
         order = np.random.default_rng([self.config.seed, len(self.history)])
         open_blocks = np.flatnonzero(blocks.gaps > _OPTIMAL * tol / blocks.n_blocks)
-        blocks.sweep(order.permutation(open_blocks), True)
+        first = blocks.sweep(order.permutation(open_blocks), True)
         self.passes += 1
         self.moved = True
         gap = float(blocks.gaps.sum())
         for _ in range(_SWEEPS):
             gained = blocks.sweep(order.permutation(open_blocks), False)
-            if gained <= _WORTH * gap or self.late():
+            if gained <= _WORTH * first or self.late():
                 break
         return gap
 
