@@ -23,8 +23,8 @@ from structsvm_papk.solvers.oracle import DualBlocks, DualPoint, Oracle, as_orac
 from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.run import Run
 
-_SWEEPS = 5  # of the active rows, at most, for each look at all of them
-_WORTH = 0.05  # of what the look at all of them gained, that such a sweep has to gain
+_SWEEPS = 8  # of the active rows, at most, for each look at all of them
+_WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to gain
 _OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not visited
 _CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
 _STALL = 50  # iterations without any progress before the solver gives up
