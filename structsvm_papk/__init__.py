@@ -12,6 +12,7 @@ from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.solvers import (
     CCCP,
     CuttingPlane,
+    DualAscent,
     GlobalRamp,
     SolverResult,
     Status,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CCCP",
     "CuttingPlane",
+    "DualAscent",
     "EmpiricalRisk",
     "GlobalRamp",
     "PAPKRanker",
