@@ -83,7 +83,9 @@ def child(task, surrogate, alpha):
     warnings.simplefilter("ignore")  # a degenerate optimum uses no less memory
     X, y, groups, k = data(task)
     before = peak_mb()
-    ranker = PAPKRanker(k=k, surrogate=surrogate, alpha=float(alpha), tol=1e-6, max_iter=300)
+    ranker = PAPKRanker(
+        k=k, surrogate=surrogate, depth=None, alpha=float(alpha), tol=1e-6, max_iter=300
+    )
     ranker.fit(X, y, groups=groups)
     return {
         "X_mb": X.nbytes / MB,

@@ -14,7 +14,7 @@ from structsvm_papk.rankers.solver_race import compare
 # Both solvers see the same risk and return the same type of result.
 
 train = RankingData.from_groups(*digit_queries("train", n_queries=200))
-test = RankingData.from_groups(*digit_queries("test", n_queries=300))
+test = RankingData.from_groups(*digit_queries("test", n_queries=800))
 runs = compare(train, ["avg", "ts"], k=5, alpha=0.01, test=test)
 
 print("surrogate  solver            objective  lower bound  pAp@5 train  test")

@@ -12,7 +12,7 @@ from structsvm_papk import PAPKRankerCV
 from structsvm_papk.datasets.digits import digit_queries
 
 X, y, users = digit_queries("train", n_queries=200)
-X_new, y_new, users_new = digit_queries("test", n_queries=300)
+X_new, y_new, users_new = digit_queries("test", n_queries=800)
 
 alphas = np.logspace(0, -4, 9)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

@@ -30,10 +30,13 @@ rules = {
 # %%
 # A summary says how many users each rule touched: print it beside the number.
 
-found = {name: metrics.evaluate(["pap@5", "auc"], scores, lists.y, lists.groups, **rule)
-         for name, rule in rules.items()}  # fmt: skip
-for name, table in found.items():
-    print(f"{name:<33} {table.summary()[0]}")
+names = ["pap@5", "auc"]
+tables = {
+    rule: metrics.evaluate(names, scores, lists.y, lists.groups, **choices)
+    for rule, choices in rules.items()
+}
+for rule, table in tables.items():
+    print(f"{rule:<33} {table.summary()[0]}")
 
 # %%
 # The same ranking, and a range of pAp@5 wider than most differences between methods. Numbers of
@@ -41,7 +44,7 @@ for name, table in found.items():
 
 figure, ax = plt.subplots(figsize=(7.5, 4), layout="constrained")
 for metric, marker in (("pap@5", "o"), ("auc", "s")):
-    ax.plot([table.mean(metric) for table in found.values()], list(found), marker, label=metric)
+    ax.plot([table.mean(metric) for table in tables.values()], list(tables), marker, label=metric)
 ax.invert_yaxis()
 ax.set_xlabel("mean over users")
 ax.grid(axis="x", alpha=0.3)

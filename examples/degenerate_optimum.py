@@ -8,6 +8,7 @@ two images, pixel by pixel, like the products of user and item features in the p
 
 import warnings
 
+import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
@@ -25,10 +26,10 @@ X_new, y_new, users_new = digit_queries("test", n_queries=800, features="product
 
 data = RankingData.from_groups(X, y, users)
 for name in ("avg", "ts", "max", "clipped_ramp"):
-    found = diagnose(EmpiricalRisk(make_surrogate(name, 5), data))
-    print(found)
+    diagnosis = diagnose(EmpiricalRisk(make_surrogate(name, 5), data))
+    print(diagnosis)
     if name != "clipped_ramp":
-        print(f"    min F >= {max(0, found.objective_bound(alpha=1e-3)):.4f} for alpha = 1e-3")
+        print(f"    min F >= {max(0, diagnosis.objective_bound(alpha=1e-3)):.4f} for alpha = 1e-3")
 
 # %%
 # Max ends at zero and says so. ClippedRamp is never above 1 and cannot be trapped like this: a
@@ -40,7 +41,9 @@ gains = {}
 for name in ("max", "avg", "ts", "clipped_ramp"):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        ranker = PAPKRanker(k=5, surrogate=name, alpha=1e-3, tol=1e-8).fit(X, y, groups=users)
+        ranker = PAPKRanker(k=5, surrogate=name, depth=None, alpha=1e-3, tol=1e-8).fit(
+            X, y, groups=users
+        )
     table = metrics.evaluate("pap@5", ranker.predict(X_new), y_new, users_new)
     gains[name] = metrics.interval(table, "pap@5")
     digits = 4 if ranker.result_.lower_bound > 0 else 2  # where CCCP ends depends on rounding
@@ -65,9 +68,8 @@ for name, values in (
 # percent of F(0) = 1, and yet the directions rank. Look at the gain, not at the objective.
 
 figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
-value = [found.value for found in gains.values()]
-ends = [[f.value - f.lower for f in gains.values()], [f.upper - f.value for f in gains.values()]]
-ax.errorbar(value, range(len(gains)), xerr=ends, fmt="o", capsize=4)
+value, lower, upper = np.array([[g.value, g.lower, g.upper] for g in gains.values()]).T
+ax.errorbar(value, range(len(gains)), xerr=(value - lower, upper - value), fmt="o", capsize=4)
 ax.set_yticks(range(len(gains)), gains)
 ax.invert_yaxis()
 ax.set(xlabel="mean pAp@5 on new users, 95% intervals", xlim=(-0.02, 0.7))

@@ -12,13 +12,13 @@ from structsvm_papk.datasets.digits import digit_queries
 from structsvm_papk.plots.rankings import RankStripDisplay
 
 # %%
-# Rows of 200 users, and of 300 other users who look at other images. `fit` takes rows in any
+# Rows of 200 users, and of 800 other users who look at other images. `fit` takes rows in any
 # order; `groups` says whose they are.
 
 X, y, users = digit_queries("train", n_queries=200)
-X_new, y_new, users_new = digit_queries("test", n_queries=300)
+X_new, y_new, users_new = digit_queries("test", n_queries=800)
 
-ranker = PAPKRanker(k=5, surrogate="ts", alpha=0.1, tol=1e-8).fit(X, y, groups=users)
+ranker = PAPKRanker(k=5, surrogate="ts", depth=None, alpha=0.1, tol=1e-8).fit(X, y, groups=users)
 
 # %%
 # The certificate: no weights at all have an objective below `lower_bound`. The score is the mean

@@ -41,7 +41,7 @@ print(f"{megabytes:.0f} MB as CSR, {8e-6 * np.prod(X.shape):,.0f} MB dense\n")
 
 for name, columns in (("tags", N_TAGS), ("tags and group x tag", X.shape[1])):
     for alpha in (1, 0.1):
-        ranker = PAPKRanker(k=5, surrogate="ts", alpha=alpha, tol=1e-8)
+        ranker = PAPKRanker(k=5, surrogate="ts", depth=None, alpha=alpha, tol=1e-8)
         ranker.fit(X[:, :columns], y, groups=users)
         print(
             f"{name:<21} alpha = {alpha:<3} gap below 1e-8: {ranker.result_.gap <= 1e-8}, pAp@5 "

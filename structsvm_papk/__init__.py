@@ -1,28 +1,29 @@
 """Certified cutting-plane training and evaluation of rankers for the pAp@k metric.
 
-The names that most programs need, from their rooms. The estimators are imported on first use, as
-scikit-learn alone takes a second.
+The names that most programs need, and the rooms that they come from, are imported on first use, so
+that a program pays for what it uses: compiled kernels, cvxpy and scikit-learn take a second.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from structsvm_papk._version import __version__
-from structsvm_papk.data import RankingData
-from structsvm_papk.oracles import EmpiricalRisk
-from structsvm_papk.solvers import (
-    CCCP,
-    CuttingPlane,
-    DualAscent,
-    GlobalRamp,
-    SolverResult,
-    Status,
-    SubgradientDescent,
-    alpha_path,
-)
-from structsvm_papk.surrogates import make_surrogate
 
 if TYPE_CHECKING:
+    from structsvm_papk.data import RankingData
+    from structsvm_papk.oracles import EmpiricalRisk
     from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
+    from structsvm_papk.solvers import (
+        CCCP,
+        CuttingPlane,
+        DualAscent,
+        GlobalRamp,
+        SolverResult,
+        Status,
+        SubgradientDescent,
+        alpha_path,
+    )
+    from structsvm_papk.surrogates import make_surrogate
 
 __all__ = [
     "CCCP",
@@ -41,10 +42,28 @@ __all__ = [
     "make_surrogate",
 ]
 
+_ROOM_OF = {
+    **dict.fromkeys(("PAPKRanker", "PAPKRankerCV"), "rankers"),
+    "EmpiricalRisk": "oracles",
+    "RankingData": "data",
+    "make_surrogate": "surrogates",
+}
+_ROOMS = (
+    *("baselines", "bounds", "cli", "data", "datasets", "diagnosis", "errors", "files"),
+    *("integrations", "margins", "metrics", "oracles", "plots", "propositions", "rankers"),
+    *("solvers", "surrogates"),
+)
+
 
 def __getattr__(name: str) -> object:
-    if name in ("PAPKRanker", "PAPKRankerCV"):
-        from structsvm_papk import rankers
-
-        return getattr(rankers, name)
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
+    if name in __all__:
+        value: object = getattr(import_module(f"{__name__}.{_ROOM_OF.get(name, 'solvers')}"), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -23,17 +23,9 @@ class DegenerateOptimumWarning(UserWarning):
 
 
 def check_number(name, value, above=None, least=None, optional=False):
-    """Raise `InputError` unless a setting is a finite number in its range.
+    """Raise `InputError` unless a setting is a finite number above one bound or at least the other.
 
-    Parameters
-    ----------
-    name : str
-    value : object
-    above, least : float, optional
-        The value has to be larger than `above`, or at least `least`. With a `least` that is an
-        int of at least 1 it counts something and has to be whole.
-    optional : bool
-        Whether None will do.
+    With a `least` that is an int of at least 1 it counts something and has to be whole.
     """
     if optional and value is None:
         return

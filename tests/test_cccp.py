@@ -203,6 +203,44 @@ def test_starts_are_restricted_by_name_and_reported():
     assert result.n_iter == sum(report.n_iter for report in result.starts)
 
 
+@pytest.mark.parametrize("name", SURROGATES)
+def test_quasi_newton_steps_leave_the_majorants_less_to_do(name):
+    data = ranking_data(linear_lists(n_users=80, n_items=40, n_features=6, noise=1.0, seed=6))
+    risk, start = EmpiricalRisk(make_surrogate(name, 3), data), {"given": np.arange(6.0)}
+    with_steps, without = (
+        CCCP(1e-2, tol=1e-6, quasi_newton=limit, max_ties=0).solve(risk, start)
+        for limit in (200, 0)
+    )
+    for result in (with_steps, without):
+        assert result.status is Status.CRITICAL
+        check = CuttingPlane(1e-2, tol=1e-8).solve(risk.majorant(result.w))
+        assert result.objective - check.objective <= 1e-6 * result.objective + 1e-12
+    assert with_steps.objective <= 1.01 * without.objective
+    majorants = [sum(p.n_cuts > 0 for p in r.history) for r in (with_steps, without)]
+    assert majorants[0] < majorants[1]
+
+
+def test_quasi_newton_steps_can_be_stopped_and_are_limited():
+    risk, seen = small_risk("clipped_ramp"), []
+    stopped = CCCP(1e-2, max_ties=0).solve(
+        risk, np.arange(6.0), callback=lambda progress: seen.append(progress) or len(seen) == 3
+    )
+    assert stopped.status is Status.STOPPED
+    assert stopped.n_iter == 3
+    assert stopped.objective <= stopped.starts[0].initial
+    one = CCCP(1e-2, quasi_newton=1, max_iter=1, rescale=False).solve(risk, np.arange(6.0))
+    assert one.data_passes < stopped.data_passes
+
+
+def test_starts_at_the_same_point_are_one():
+    names = list(small_risk("clipped_ramp").starts(1e3))
+    assert {"zero", "avg"} <= set(names)  # at so large an alpha both are zero
+    result = CCCP(1e3, tol=1e-3).solve(small_risk("clipped_ramp"))
+    reports = [report.name for report in result.starts]
+    assert "zero" in reports
+    assert len(reports) < len(names)
+
+
 def test_warm_start_and_continuation():
     risk = small_risk("clipped_ramp")
     loose = CCCP(1e-1, tol=1e-3).solve(risk)
@@ -349,7 +387,7 @@ def test_criticality_is_that_of_the_point_returned(name, stop):
         return stop == "callback" and progress.iteration == 2
 
     limits = {"max_iter": {"max_iter": 2}, "time_limit": {"time_limit": 1e-9}}.get(stop, {})
-    solver = CCCP(1e-2, tol=1e-7, rescale=False, **limits)
+    solver = CCCP(1e-2, tol=1e-7, rescale=False, quasi_newton=0, **limits)
     result = solver.solve(risk, np.arange(6.0), callback=callback)
     check = CuttingPlane(1e-2, tol=1e-8).solve(risk.majorant(result.w))
     # the optimum of the majorant at w is between its two bounds

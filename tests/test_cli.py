@@ -8,10 +8,11 @@ import sys
 
 import numpy as np
 import pytest
+import typer
 
 import structsvm_papk
 from structsvm_papk import cli
-from structsvm_papk.cli import reproduce
+from structsvm_papk.cli import compare, program, reproduce
 from structsvm_papk.cli._shared import console, progress
 from structsvm_papk.files.model import load_model
 from structsvm_papk.plots import convergence as plots
@@ -166,11 +167,50 @@ def test_depths_and_weights_that_cannot_be_are_one_line(files, tmp_path, capsys,
 
 
 def test_every_command_function_takes_few_parameters():
-    groups = cli.app, reproduce.app
-    commands = [c.callback for app in groups for c in app.registered_commands]
+    commands = dict(every_command(typer.main.get_group(program.app)))
     assert len(commands) > 15
-    for command in commands:
-        assert len(inspect.signature(inspect.unwrap(command)).parameters) <= 12, command
+    for name, command in commands.items():
+        function = inspect.unwrap(command.callback)
+        assert len(inspect.signature(function).parameters) <= 12, name
+
+
+def every_command(group, prefix=""):
+    """Path and command of everything that can be called; groups of commands are walked through."""
+    ctx = typer.Context(group)
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        if hasattr(command, "list_commands"):
+            yield from every_command(command, f"{name} ")
+        else:
+            yield prefix + name, command
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself(capsys):
+    for group, prefix in ((typer.main.get_group(program.app), []),
+                          (typer.main.get_group(reproduce.app), ["reproduce"])):  # fmt: skip
+        assert run(*prefix, "--help") == 0
+        shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        ctx = typer.Context(group)
+        for name, entry in group.commands.items():
+            own = " ".join(group.get_command(ctx, name).help.split())
+            assert own.startswith(entry.help), name
+            assert " ".join(f"{name} {entry.help}".split()) in shown
+
+
+@pytest.mark.parametrize(
+    "program_text",
+    [
+        "import structsvm_papk",
+        "from structsvm_papk.cli import main; main(['--help'])",
+        "from structsvm_papk.cli import main; main(['reproduce', '--help'])",
+        "from structsvm_papk.cli import main; main(['--version'])",
+    ],
+)
+def test_what_needs_no_numbers_imports_no_numerics(program_text):
+    """Half a second, not two: a clock would depend on the machine, the modules do not."""
+    heavy = "numpy", "scipy", "numba", "sklearn", "cvxpy", "pandas", "matplotlib"
+    check = f"; import sys; assert not {{*{heavy}}} & {{*sys.modules}}, {{*sys.modules}}"
+    subprocess.run([sys.executable, "-c", program_text + check], check=True, capture_output=True)
 
 
 def test_predict_to_standard_output(files, tmp_path, capsys):
@@ -313,7 +353,7 @@ def test_own_errors_show_no_traceback(files, monkeypatch, capsys):
         raise RuntimeError("boom")
 
     monkeypatch.delenv("STRUCTSVM_PAPK_TRACEBACK", raising=False)
-    monkeypatch.setattr(cli.compare, "run_all", broken)
+    monkeypatch.setattr(compare, "run_all", broken)
     assert run("compare", files / "qid.txt", *PROBLEM) == 3
     assert "internal error: RuntimeError: boom" in capsys.readouterr().err
     monkeypatch.setenv("STRUCTSVM_PAPK_TRACEBACK", "1")

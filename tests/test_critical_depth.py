@@ -108,12 +108,12 @@ def test_the_warning_of_a_degenerate_fit_names_the_depth_that_repairs_it():
     depth = critical_depth(EmpiricalRisk(make_surrogate("avg", 2), data)).informative_from
     X, y, users = data.X[data.rows], data.labels, data.user_of_position
     with pytest.warns(DegenerateOptimumWarning, match=f"from depth {depth} on"):
-        PAPKRanker(k=2, alpha=1e-3).fit(X, y, groups=users)
-    repaired = PAPKRanker(k=2, alpha=1e-3, depth=depth, policy="cap", tol=1e-8)
+        PAPKRanker(k=2, depth=None).fit(X, y, groups=users)
+    repaired = PAPKRanker(k=2, depth=depth, policy="cap", tol=1e-8)
     assert repaired.fit(X, y, groups=users).coef_.any()
 
 
 def test_the_warning_says_where_no_depth_helps():
     X = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None]
     with pytest.warns(DegenerateOptimumWarning, match="No training depth"):
-        PAPKRanker(k=1, surrogate="max").fit(X, [1, 1, 0, 0, 0, 0], groups="one_list")
+        PAPKRanker(k=1, surrogate="max", depth=None).fit(X, [1, 1, 0, 0, 0, 0], groups="one_list")

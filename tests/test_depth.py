@@ -336,7 +336,7 @@ def test_the_estimator_refuses_depths_and_weights_that_do_not_fit():
         )
     with pytest.raises(InputError, match="rows"):
         PAPKRanker(k=3).fit(X, y, groups=users, sample_weight=np.ones(3))
-    with pytest.raises(InputError, match="whole number, a share"):
+    with pytest.raises(InputError, match="depth='deep' must be a whole number"):
         PAPKRanker(k=3, depth="deep").fit(X, y, groups=users)
 
 

@@ -11,15 +11,10 @@ from scipy.optimize import linprog
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import degenerate_lists, linear_lists
 from structsvm_papk.diagnosis.min_norm import min_norm_point
-from structsvm_papk.diagnosis.zero_test import (
-    SURROGATES,
-    Verdict,
-    degeneracy_figure,
-    diagnose,
-    diagnose_over_k,
-)
+from structsvm_papk.diagnosis.zero_test import SURROGATES, Verdict, diagnose, diagnose_over_k
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.plots.degeneracy import degeneracy_figure
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane

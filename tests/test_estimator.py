@@ -18,8 +18,9 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.metrics import mean_score
-from structsvm_papk.rankers.ranker import PAPKRanker, make_solver
+from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
+from structsvm_papk.rankers.settings import make_solver
 from structsvm_papk.surrogates import make_surrogate
 
 
@@ -212,7 +213,7 @@ def test_scorer_without_groups_is_refused(task):
 def test_degenerate_optimum_warns(task):
     X, _, groups = task
     with pytest.warns(DegenerateOptimumWarning, match="zero vector"):
-        ranker = PAPKRanker(k=3).fit(X, (X[:, 0] * X[:, 1] > 1.2).astype(int), groups)
+        ranker = PAPKRanker(k=3, depth=None).fit(X, (X[:, 0] * X[:, 1] > 1.2).astype(int), groups)
     assert ranker.result_.status == "degenerate" and ranker.result_.converged
     np.testing.assert_allclose(ranker.coef_, 0, atol=1e-6)
 

@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.metrics import roc_auc_score
 
 from structsvm_papk import bounds, metrics
 from structsvm_papk.errors import InputError
@@ -173,7 +172,6 @@ def test_few_users_have_no_bootstrap_interval(n_users):
     assert 0 < found.p_value <= 1
     calls = (
         lambda: metrics.interval(one, "auc"),
-        lambda: significance.pooled_auc_interval(better, labels, groups, n_resamples=99),
         lambda: bounds.many_users(1 - one["auc"], method="bootstrap"),
     )
     assert metrics.interval(one, "auc", method="kl").upper == pytest.approx(
@@ -232,47 +230,6 @@ def test_users_of_weight_zero_are_not_resampled(n_counted):
         metrics.interval(one, "ap")
 
 
-def naive_delong(labels, *scorers):
-    """Covariance of AUCs from all pairs, as DeLong et al. write it."""
-    pos, neg = labels == 1, labels == 0
-    v10, v01 = [], []
-    for s in scorers:
-        psi = (s[pos][:, None] > s[neg]) + 0.5 * (s[pos][:, None] == s[neg])
-        v10.append(psi.mean(1))
-        v01.append(psi.mean(0))
-    return np.cov(v10) / pos.sum() + np.cov(v01) / neg.sum()
-
-
-def test_delong_variance_and_difference():
-    rng = np.random.default_rng(3)
-    labels = (rng.random(120) < 0.3).astype(int)
-    one = np.round(rng.normal(size=120) + labels, 1)
-    two = np.round(one + rng.normal(size=120), 1)
-    found = significance.delong(labels, one)
-    assert found.value == pytest.approx(roc_auc_score(labels, one), abs=1e-12)
-    assert found.standard_error == pytest.approx(float(naive_delong(labels, one)) ** 0.5)
-    cov = naive_delong(labels, one, two)
-    both = significance.delong(labels, one, two)
-    spread = np.sqrt(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1])
-    assert both.standard_error == pytest.approx(spread)
-    assert 0 <= both.p_value <= 1
-    assert significance.delong(labels, one, one).p_value == 1.0
-    with pytest.raises(InputError, match="two positives"):
-        significance.delong([1, 0, 0], [1.0, 2.0, 3.0])
-
-
-def test_pooled_auc_interval_resamples_users():
-    better, _, labels, groups = two_scorers()
-    found = significance.pooled_auc_interval(better, labels, groups, n_resamples=300)
-    assert found.value == pytest.approx(roc_auc_score(labels, better), abs=1e-12)
-    assert found.lower < found.value < found.upper
-    rows = significance.delong(labels, better)
-    assert found.standard_error == pytest.approx(rows.standard_error, rel=0.35)
-    copies = np.repeat(np.arange(80), 30)
-    same = np.tile(better[:30], 80), np.tile(labels[:30], 80)
-    assert significance.pooled_auc_interval(*same, copies, n_resamples=20).standard_error < 1e-12
-
-
 def test_segments_by_user_and_by_item_column():
     better, _, labels, groups = two_scorers(n_users=20)
     rng = np.random.default_rng(1)
@@ -309,14 +266,3 @@ def test_segment_column_per_user_and_bad_ones():
         metrics.evaluate(
             ["ap"], scores, labels, groups, segments={"x": [1, 2, 1, 2]}, list_length=1
         )
-
-
-def test_held_out_interval_is_the_bound_turned_into_a_gain():
-    rng = np.random.default_rng(2)
-    labels = (rng.random(600) < 0.3).astype(int)
-    scores = rng.normal(size=600) + 2 * labels
-    found = significance.held_out_interval(scores, labels, 40)
-    assert found.value == pytest.approx(metrics.pap_at_k(scores, labels, 40)[0], abs=1e-12)
-    assert found.lower <= found.value <= found.upper
-    assert found.guaranteed
-    assert not significance.held_out_interval(scores, labels, 40, method="asymptotic").guaranteed

@@ -1,16 +1,14 @@
 import numpy as np
 import pytest
-from sklearn.calibration import calibration_curve as sklearn_calibration
 from sklearn.metrics import (
     average_precision_score,
-    brier_score_loss,
     precision_recall_curve,
     roc_auc_score,
     roc_curve,
 )
 
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import calibration, curves
+from structsvm_papk.metrics import curves
 
 
 def tied_rows(seed=0, n=300):
@@ -20,30 +18,20 @@ def tied_rows(seed=0, n=300):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_five_views_are_one_number(seed):
+def test_area_is_the_share_of_ordered_pairs(seed):
     scores, labels = tied_rows(seed)
-    views = curves.five_views(scores, labels)
-    assert set(views) == {"sweep", "concordance", "integral", "distributions", "rank_sum"}
-    np.testing.assert_allclose(
-        list(views.values()), roc_auc_score(labels, scores), rtol=0, atol=1e-12
-    )
-
-
-def test_concordance_example():
-    scores = [0.92, 0.71, 0.45, 0.83, 0.62, 0.38, 0.21]
-    views = curves.five_views(scores, [1, 1, 1, 0, 0, 0, 0])
-    np.testing.assert_allclose(list(views.values()), 9 / 12, rtol=0, atol=1e-15)
+    expected = roc_auc_score(labels, scores)
+    assert curves.curve(scores, labels).auroc() == pytest.approx(expected, abs=1e-12)
 
 
 def test_confusion_matrix_example():
     labels = np.repeat([1, 1, 0, 0], [78, 22, 100, 300])
     scores = np.repeat([0.9, 0.1, 0.8, 0.2], [78, 22, 100, 300])
-    found = curves.curve(scores, labels).confusion(0.5)
-    assert found == curves.Confusion(78, 22, 100, 300)
-    np.testing.assert_allclose([found.tpr, found.fpr], [0.78, 0.25])
-    assert found.precision == pytest.approx(0.438, abs=5e-4)
-    assert curves.curve(scores, labels).confusion(0.8).tp == 78
-    assert curves.curve(scores, labels).confusion(2.0).precision == 1.0
+    found = curves.curve(scores, labels)
+    assert found.thresholds.tolist() == [np.inf, 0.9, 0.8, 0.2, 0.1]
+    assert (found.tp.tolist(), found.fp.tolist()) == ([0, 78, 78, 78, 100], [0, 0, 100, 400, 400])
+    np.testing.assert_allclose([found.tpr[2], found.fpr[2]], [0.78, 0.25])
+    assert found.precision[2] == pytest.approx(0.438, abs=5e-4) and found.precision[0] == 1.0
 
 
 def test_points_are_those_of_scikit_learn():
@@ -66,7 +54,6 @@ def test_average_precision_is_the_step_sum():
     )
     constant = curves.curve(np.ones(100), np.repeat([1, 0], [2, 98]))
     assert constant.average_precision() == pytest.approx(0.02, abs=1e-15)
-    assert constant.trapezoid_auprc() == pytest.approx(0.51, abs=1e-15)
 
 
 def test_positive_rate_reweights_precision_and_leaves_the_roc_alone():
@@ -82,9 +69,8 @@ def test_positive_rate_reweights_precision_and_leaves_the_roc_alone():
         found.average_precision(thinned.positive_rate), abs=1e-12
     )
     assert thinned.average_precision() < 0.6 * found.average_precision()
-    at = found.confusion(0.5)
-    assert thinned.confusion(0.5).precision == pytest.approx(
-        at.at_positive_rate(thinned.positive_rate), abs=1e-12
+    np.testing.assert_allclose(
+        thinned.precision, found.precision_at(thinned.positive_rate), rtol=0, atol=1e-12
     )
     with pytest.raises(InputError, match="between 0 and 1"):
         found.average_precision(1.0)
@@ -110,41 +96,6 @@ def test_the_articles_four_models_as_recomputed():
     assert "leak" in str(reports[3])
 
 
-def test_segments_and_missing_class():
-    scores, labels = tied_rows()
-    tier = np.where(np.arange(300) < 100, "new", "old")
-    labels[-5:], tier[-5:] = 0, "odd"
-    found = curves.segment_reports(scores, labels, tier)
-    assert found["odd"] is None
-    new = tier == "new"
-    assert found["new"].auroc == pytest.approx(roc_auc_score(labels[new], scores[new]), abs=1e-12)
+def test_a_class_is_missing():
     with pytest.raises(InputError, match="0 positives and 2 negatives"):
         curves.curve([1.0, 2.0], [0, 0])
-
-
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-def test_calibration_is_scikit_learns(strategy):
-    rng = np.random.default_rng(0)
-    probabilities = rng.random(500)
-    labels = (rng.random(500) < probabilities**2).astype(int)
-    found = calibration.calibration_curve(probabilities, labels, 8, strategy)
-    observed, predicted = sklearn_calibration(labels, probabilities, n_bins=8, strategy=strategy)
-    np.testing.assert_allclose(found.observed, observed)
-    np.testing.assert_allclose(found.predicted, predicted)
-    assert found.count.sum() == 500
-    assert found.expected_error() > 0.05
-    assert calibration.brier(probabilities, labels) == pytest.approx(
-        brier_score_loss(labels, probabilities)
-    )
-    assert curves.curve(probabilities, labels).auroc() == pytest.approx(
-        curves.curve(probabilities**2, labels).auroc()
-    )
-
-
-def test_calibration_refuses_scores():
-    with pytest.raises(InputError, match=r"row 1 has the probability 1\.5"):
-        calibration.brier([0.5, 1.5], [0, 1])
-    with pytest.raises(InputError, match="uniform or quantile"):
-        calibration.calibration_curve([0.5], [1], strategy="equal")
-    with pytest.raises(InputError, match="not binary: 2 in row"):
-        calibration.brier([0.5], [2])

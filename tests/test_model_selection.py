@@ -36,7 +36,7 @@ def test_the_choice_has_the_best_mean_and_the_model_is_a_cold_fit():
 def test_fold_scores_are_those_of_users_left_out():
     ranker = PAPKRankerCV(k=2, alphas=(0.03,), cv=24, tol=1e-8, cv_tol=1e-8, **SMALL)
     ranker.fit(X, Y, GROUPS)
-    rest = PAPKRanker(k=2, surrogate="ts", alpha=0.03, tol=1e-8)
+    rest = PAPKRanker(k=2, surrogate="ts", depth=None, alpha=0.03, tol=1e-8)
     own = []
     for user in np.unique(GROUPS):
         left = user == GROUPS
@@ -109,7 +109,8 @@ def test_any_metric_and_any_splitter_by_user():
     assert ranker.n_splits_ == 3
     held = next(iter(GroupKFold(3).split(X, Y, GROUPS)))[1]
     rest = np.setdiff1d(np.arange(480), held)
-    fit = PAPKRanker(k=2, surrogate="ts", alpha=0.03, tol=1e-3).fit(X[rest], Y[rest], GROUPS[rest])
+    fit = PAPKRanker(k=2, surrogate="ts", depth=None, alpha=0.03, tol=1e-3)
+    fit.fit(X[rest], Y[rest], GROUPS[rest])
     table = metrics.evaluate("ndcg@5", fit.decision_function(X[held]), Y[held], GROUPS[held])
     place = [p["alpha"] for p in ranker.cv_results_["params"]].index(0.03)
     score = ranker.cv_results_["split0_test_score"][place]
@@ -138,7 +139,7 @@ def test_weights_of_rows_replace_the_weights_of_users():
     weight = 1.0 + GROUPS % 2
     ranker = PAPKRankerCV(k=2, surrogates=("avg",), depths=(None,), alphas=(0.1,), cv=3)
     ranker.fit(X, Y, GROUPS, sample_weight=weight)
-    plain = PAPKRanker(k=2, surrogate="avg", alpha=0.1, tol=1e-4)
+    plain = PAPKRanker(k=2, surrogate="avg", depth=None, alpha=0.1, tol=1e-4)
     plain.fit(X, Y, GROUPS, sample_weight=weight)
     assert len(ranker.cv_results_["params"]) == 1
     assert ranker.result_.objective == pytest.approx(plain.result_.objective, rel=2e-4)

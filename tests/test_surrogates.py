@@ -187,3 +187,23 @@ def test_what_surrogates_declare_is_what_they_do(name):
     if name not in ramps:
         with pytest.raises(InputError, match="has no majorant"):
             surrogate.majorant(*lists)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_the_slope_at_zero_is_a_bound(name):
+    """``S(s) >= 1 + D(s)``, and along a ray from zero equality at first, but not for ever."""
+    rng, surrogate, above = np.random.default_rng(8), make_surrogate(name, 2), 0
+    assert surrogate.above_slope_at_zero
+    indptr, n_pos = np.array([0, 9]), np.array([4])
+    for _ in range(300):
+        scores = rng.normal(size=9) * 10.0 ** rng.integers(-1, 2)
+        small = 0.1 / 4 / np.abs(scores).max()
+        value, near, nearer = (
+            surrogate.value_and_subgradient(t * scores, indptr, n_pos)[0][0]
+            for t in (1.0, small, small / 2)
+        )
+        slope = (near - 1.0) / small
+        assert nearer == pytest.approx(1.0 + small / 2 * slope, abs=1e-12)
+        assert value >= 1.0 + slope - 1e-9 * (1.0 + abs(slope))
+        above += value > 1.0 + slope + 1e-3
+    assert above > 10

@@ -7,7 +7,7 @@ from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
-from structsvm_papk.metrics import calibration, curves, significance
+from structsvm_papk.metrics import curves
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 
 pd = pytest.importorskip("pandas")
@@ -32,13 +32,9 @@ LABEL_DOORS = {
     "evaluate": lambda y: metrics.evaluate(["auc", "ap", "ndcg"], SCORES, y, USERS).values,
     "exponential": lambda y: metrics.ndcg_at_k(SCORES, y, 3, USERS, gains="exponential"),
     "mean_score": lambda y: metrics.mean_score(y, SCORES, groups=USERS, metric="pap@2"),
-    "delong": lambda y: significance.delong(y, SCORES).value,
-    "held_out_interval": lambda y: significance.held_out_interval(SCORES, y, 3).upper,
     "bounds.held_out": lambda y: bounds.held_out(SCORES, y, 3).upper,
     "margins": lambda y: margins.check_scores(SCORES, y, 2).delta_weak,
     "curve": lambda y: curves.curve(SCORES, y).auroc(),
-    "segments": lambda y: curves.segment_reports(SCORES, y, USERS)[0].auroc,
-    "calibration": lambda y: calibration.brier(SCORES / N, y),
     "hook": _hook,
 }
 DOOR = pytest.mark.parametrize("door", LABEL_DOORS.values(), ids=LABEL_DOORS)
@@ -121,7 +117,6 @@ def test_missing_labels_are_not_irrelevant_under_a_threshold():
 
 SCORE_DOORS = {
     "evaluate": lambda s, y: metrics.per_user("auc", s, y)[0],
-    "delong": lambda s, y: significance.delong(y, s).value,
     "curve": lambda s, y: curves.curve(s, y).auroc(),
     "held_out": lambda s, y: 1 - bounds.held_out(s, y, 2).value,
     "margins": lambda s, y: float(margins.check_scores(s, y, 2).weak),
@@ -163,15 +158,13 @@ def test_large_whole_scores_that_stay_apart_are_taken(door):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_infinite_scores_tie_in_every_view_of_the_pooled_auc(sign):
     rng = np.random.default_rng(2)
-    groups, labels = np.repeat(np.arange(12), 5), rng.integers(0, 2, 60)
+    labels = rng.integers(0, 2, 60)
     levels = rng.integers(0, 3, 60)
     scores = np.array([0.0, 1.0, sign * np.inf])[levels]
     finite = np.array([0.0, 1.0, sign * 9.0])[levels]
     for value in (
         lambda s: curves.curve(s, labels).auroc(),
         lambda s: curves.curve(s, labels).average_precision(),
-        lambda s: significance.pooled_auc_interval(s, labels, groups, n_resamples=50).value,
-        lambda s: significance.delong(labels, s).value,
         lambda s: metrics.evaluate("auc", s, labels, ties="half").mean("auc"),
     ):
         assert value(scores) == value(finite)
@@ -335,9 +328,9 @@ def test_missing_segments_are_a_segment_of_their_own():
     tier = np.array(["new", None] * (N // 2), dtype=object)
     found = metrics.evaluate("auc", SCORES, Y, segments={"tier": tier}).segments
     assert [s.value for s in found] == ["new", "missing"]
-    assert set(curves.segment_reports(SCORES, Y, tier)) == {"new", "missing"}
     numbers = np.where(np.arange(N) % 2, np.nan, 3.0)
-    assert set(curves.segment_reports(SCORES, Y, numbers)) == {3.0, "missing"}
+    found = metrics.evaluate("auc", SCORES, Y, segments={"tier": numbers}).segments
+    assert [s.value for s in found] == [3.0, "missing"]
     with pytest.raises(InputError, match="mix types"):
         metrics.evaluate("auc", SCORES, Y, segments={"a": np.array([1, "1"] * (N // 2), object)})
 

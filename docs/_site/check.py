@@ -1,11 +1,12 @@
-"""Check the built site: links, anchors, requests to other hosts; with --browser, how pages look.
+"""Check the built site: links, formulas, requests to other hosts; with --browser, how pages look.
 
     python docs/_site/check.py site
     python docs/_site/check.py site --browser --pictures shots
 
-The first reads the HTML files. The second opens every page in headless Chromium (selenium) at the
-width of a phone: nothing may be wider than the screen, the console stays empty, no request leaves
-the machine, and every formula has a size.
+The first reads the HTML files; where Node.js is there, KaTeX reads every formula. The second opens
+every page in headless Chromium (selenium) on a phone and on a desktop: nothing may be wider than
+the screen, nor code wider than its column on a desktop; the console stays empty, no request leaves
+the machine, and every formula is rendered. Pictures are taken of some pages, light and dark.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import functools
 import http.server
 import json
 import shutil
+import subprocess
 import sys
 import threading
 from html.parser import HTMLParser
@@ -20,17 +22,45 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 _LOADS = {("script", "src"), ("img", "src"), ("source", "src"), ("iframe", "src"), ("use", "href")}
-_PHONE, _DESKTOP = (390, 844), (1280, 900)
-_SHOWN = ("index", "tutorial", "math/ts", "paper", "examples/first_fit", "reference/solvers")
-_TOO_WIDE = """
-    const width = document.documentElement.clientWidth;
+_SCREENS = {"phone": (390, 844), "desktop": (1280, 900)}
+_SHOWN = (
+    "index",
+    "install",
+    "tutorial",
+    "findings",
+    "solver",
+    "commands",
+    "math/surrogates",
+    "examples/first_fit",
+    "reference/index",
+    "reference/estimators",
+)
+_ON_SCREEN = """
+    const width = document.documentElement.clientWidth, faults = [];
     const inside = e => { for (e = e.parentElement; e; e = e.parentElement)
         if (/auto|scroll|hidden/.test(getComputedStyle(e).overflowX)) return true; return false; };
-    return [document.documentElement.scrollWidth - width,
-        [...document.querySelectorAll('.md-content *')]
-            .filter(e => e.getBoundingClientRect().right > width + 1 && !inside(e))
-            .slice(0, 3).map(e => e.outerHTML.slice(0, 120)),
-        [...document.querySelectorAll('math')].filter(e => !e.getBoundingClientRect().width).length]
+    const all = selector => [...document.querySelectorAll(selector)];
+    const excess = document.documentElement.scrollWidth - width;
+    if (excess > 0) faults.push(`wider than the screen by ${excess} pixels`);
+    for (const e of all('.md-content *'))
+        if (e.getBoundingClientRect().right > width + 1 && !inside(e) && faults.length < 4)
+            faults.push('wider than the screen: ' + e.outerHTML.slice(0, 120));
+    if (width > 1200)
+        for (const e of all('.md-content pre > code'))
+            if (e.scrollWidth > e.clientWidth + 1)
+                faults.push(`code ${e.scrollWidth - e.clientWidth} pixels wider than its column: `
+                    + e.innerText.split('\\n').reduce((a, b) => a.length < b.length ? b : a));
+    for (const e of all('.katex-error, .arithmatex:not(:has(.katex))'))
+        faults.push('formula not rendered: ' + e.outerHTML.slice(0, 120));
+    for (const e of all('.arithmatex .katex'))
+        if (!e.getBoundingClientRect().width) faults.push('formula without a width');
+    return faults;
+"""
+_READ_FORMULAS = """
+    const katex = require(process.argv[1]);
+    for (const [page, tex] of JSON.parse(require("fs").readFileSync(0)))
+        try { katex.renderToString(tex, {strict: "error"}); }
+        catch (error) { console.log(`${page}: ${error.message}: ${tex}`); }
 """
 
 
@@ -39,7 +69,8 @@ class _Page(HTMLParser):
 
     def __init__(self, path):
         super().__init__()
-        self.ids, self.links, self.loaded = set(), [], []
+        self.ids, self.links, self.loaded, self.formulas = set(), [], [], []
+        self._in_formula = False
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
@@ -51,10 +82,18 @@ class _Page(HTMLParser):
         if tag == "link" and attrs.get("rel") not in ("canonical", "next", "prev"):
             loads.append(attrs["href"])
         self.loaded += loads
+        self._in_formula = attrs.get("class") == "arithmatex"
+
+    def handle_data(self, data):
+        if self._in_formula:
+            self.formulas.append(data.strip()[2:-2])  # between \\( and \\), as formulas.js reads it
+
+    def handle_endtag(self, tag):
+        self._in_formula = False
 
 
 def check_files(site):
-    """Broken links and anchors, and what would be loaded from elsewhere."""
+    """Broken links and anchors, what would be loaded from elsewhere, formulas that are wrong."""
     pages = {path.resolve(): _Page(path) for path in sorted(site.rglob("*.html"))}
     for path, page in pages.items():
         if path.name == "404.html":
@@ -63,6 +102,26 @@ def check_files(site):
             fault = _fault(path, link, link in page.loaded, pages)
             if fault:
                 yield f"{path.relative_to(site.resolve())}: {fault}: {link}"
+    formulas = [
+        (str(path.relative_to(site.resolve())), tex)
+        for path, page in pages.items()
+        for tex in page.formulas
+    ]
+    yield from _wrong_formulas(formulas, site)
+
+
+def _wrong_formulas(formulas, site):
+    """What KaTeX of the site cannot read or warns about."""
+    node = shutil.which("node")
+    if node is None:
+        print(f"no Node.js: {len(formulas)} formulas are not checked")
+        return
+    katex = str((site / "assets/katex/katex.min.js").resolve())
+    call = [node, "-e", _READ_FORMULAS, katex]
+    done = subprocess.run(
+        call, input=json.dumps(formulas), capture_output=True, text=True, check=True
+    )
+    yield from done.stdout.splitlines()
 
 
 def _fault(path, link, is_loaded, pages):
@@ -79,7 +138,7 @@ def _fault(path, link, is_loaded, pages):
 
 
 def check_in_browser(site, pictures):
-    """Open every page on a phone-sized screen; save pictures of some, on both screens."""
+    """Open every page on both screens; save pictures of some."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -94,12 +153,14 @@ def check_in_browser(site, pictures):
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_path))
     try:
         for path in sorted(site.rglob("index.html")):
-            name = path.parent.relative_to(site).as_posix()
-            _resize(driver, _PHONE)
-            driver.get(root + ("" if name == "." else name + "/"))
-            yield from (f"{name}: {fault}" for fault in _faults_on_screen(driver, root))
-            if pictures and name.replace(".", "index") in _SHOWN:
-                _save_pictures(driver, pictures, name.replace(".", "index").replace("/", "-"))
+            folder = path.parent.relative_to(site).as_posix()
+            name = "index" if folder == "." else folder
+            for screen, size in _SCREENS.items():
+                _resize(driver, size)
+                driver.get(root + ("" if name == "index" else name + "/"))
+                yield from (f"{name}, {screen}: {f}" for f in _faults_on_screen(driver, root))
+            if pictures and name in _SHOWN:
+                _save_pictures(driver, pictures, name.replace("/", "-"))
     finally:
         driver.quit()
         server.shutdown()
@@ -113,16 +174,12 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 def _resize(driver, size):
     metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1}
     driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {**metrics, "mobile": size == _PHONE}
+        "Emulation.setDeviceMetricsOverride", {**metrics, "mobile": size[0] < 600}
     )
 
 
 def _faults_on_screen(driver, root):
-    excess, elements, invisible = driver.execute_script(_TOO_WIDE)
-    if excess > 0 or elements:
-        yield f"wider than the screen by {excess} pixels {elements}"
-    if invisible:
-        yield f"{invisible} formulas have no width"
+    yield from driver.execute_script(_ON_SCREEN)
     for entry in driver.get_log("browser"):
         yield f"console: {entry['message'][:200]}"
     for entry in driver.get_log("performance"):
@@ -134,9 +191,14 @@ def _faults_on_screen(driver, root):
 
 
 def _save_pictures(driver, folder, name):
-    for label, size in (("phone", _PHONE), ("desktop", _DESKTOP)):
-        _resize(driver, size)
-        driver.save_screenshot(str(folder / f"{name}-{label}.png"))
+    for scheme in ("light", "dark"):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        driver.execute_script("localStorage.clear()")  # the scheme that the page before had
+        driver.refresh()
+        for screen, size in _SCREENS.items():
+            _resize(driver, size)
+            driver.save_screenshot(str(folder / f"{name}-{screen}-{scheme}.png"))
 
 
 def main():

@@ -12,13 +12,7 @@ from structsvm_papk.surrogates.logistic import logistic_loss
 class CrossEntropy:
     """``ridge/2 ||w||^2 + sum_r v_r log(1 + exp(-y_r (w.x_r + b)))``, y = +-1, and its gradient.
 
-    Parameters
-    ----------
-    X : ndarray or scipy CSR of shape (n_rows, n_features)
-    positive : ndarray of bool, shape (n_rows,)
-    ridge : float
-    weights : ndarray of shape (n_rows,), optional
-        v; by default 1/n_rows.
+    `weights`: v; by default 1/n_rows.
     """
 
     def __init__(

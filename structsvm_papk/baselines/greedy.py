@@ -28,23 +28,11 @@ class GreedyPAPK:
     grid. With two rankers this is the pairwise combination of Ricamato and Tortorella, with their
     partial AUC replaced by pAp@k.
 
-    Parameters
-    ----------
-    alpha : float
-        Ridge of the weak rankers.
-    n_rankers : int
-        Weak rankers, one for each part of the rows.
-    grid : int
-        Values of a, from 0 to 1.
-    merge_share : float
-        Share of the users whose lists are used for merging only; with one user, or a share of 0,
-        the training lists are used for both.
-    steps : int
-        Steps of L-BFGS of a weak ranker.
-    seed : int
+    `alpha`: ridge of the weak rankers; `n_rankers`: weak rankers, one for each part of the rows;
+    `grid`: values of a, from 0 to 1; `merge_share`: share of the users whose lists are used for
+    merging only; with one user, or a share of 0, the training lists are used for both; `steps`:
+    steps of L-BFGS of a weak ranker.
 
-    References
-    ----------
     Ricamato and Tortorella, "Partial AUC maximization in a linear combination of dichotomizers",
     Pattern Recognition 44 (2011).
     """

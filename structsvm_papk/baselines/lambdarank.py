@@ -1,4 +1,4 @@
-"""LightGBM's LambdaMART ranker, where LightGBM is installed."""
+"""LightGBM's boosted trees for ranking, where LightGBM is installed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,14 @@ from structsvm_papk.solvers.result import SolverResult, Status
 if TYPE_CHECKING:
     from structsvm_papk.data.ranking_data import RankingData
 
+OBJECTIVES = ("lambdarank", "rank_xendcg", "binary")
 _LONGEST = 10_000
 _QUIET = {"verbosity": -1, "num_threads": 1}
 
 
 @dataclass(frozen=True)
 class LambdaRankResult(SolverResult):
-    """Outcome of `LambdaRank`: trees instead of weights, so `w` is empty.
-
-    Attributes
-    ----------
-    booster : lightgbm.Booster
-    """
+    """Outcome of `LambdaRank`: trees instead of weights, so `w` is empty."""
 
     booster: Any = field(default=None, repr=False)
 
@@ -38,7 +34,7 @@ class LambdaRankResult(SolverResult):
 
 @dataclass(frozen=True)
 class LambdaRank:
-    """Gradient boosted trees with the lambdarank loss, its NDCG truncated at k.
+    """Gradient boosted trees, with the lambdarank loss and its NDCG truncated at k by default.
 
     Parameters
     ----------
@@ -47,15 +43,13 @@ class LambdaRank:
     min_rows : int
         Fewest rows in a leaf.
     seed : int
+    objective : {'lambdarank', 'rank_xendcg', 'binary'}
+        LightGBM's name of the loss; 'binary' is the log-loss of single rows.
 
-    Raises
-    ------
-    InputError
-        LightGBM is not installed, or a list is longer than it accepts (10,000 rows).
+    Raises InputError: LightGBM is not installed, or a list is longer than it accepts (10,000 rows).
 
-    References
-    ----------
-    Burges, "From RankNet to LambdaRank to LambdaMART", MSR-TR-2010-82 (2010).
+    Burges, "From RankNet to LambdaRank to LambdaMART", MSR-TR-2010-82 (2010). Bruch, "An
+    alternative cross entropy loss for learning-to-rank", WWW 2021 (rank_xendcg).
     """
 
     n_trees: int = 100
@@ -63,6 +57,13 @@ class LambdaRank:
     learning_rate: float = 0.1
     min_rows: int = 20
     seed: int = 0
+    objective: str = "lambdarank"
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise InputError(
+                f"unknown objective {self.objective!r}; choose from {', '.join(OBJECTIVES)}"
+            )
 
     def solve(self, data: RankingData, k: int, callback: Callback | None = None) -> SolverResult:
         """Fit on `RankingData`; the objective of the result is its pAp@k risk in training."""
@@ -85,10 +86,11 @@ class LambdaRank:
         return self._result(booster, data, k, record)
 
     def _parameters(self, k):
+        own = {"lambdarank_truncation_level": k} if self.objective == "lambdarank" else {}
         return {
             **_QUIET,
-            "objective": "lambdarank",
-            "lambdarank_truncation_level": k,
+            **own,
+            "objective": self.objective,
             "num_leaves": self.n_leaves,
             "learning_rate": self.learning_rate,
             "min_data_in_leaf": self.min_rows,

@@ -22,17 +22,9 @@ if TYPE_CHECKING:
 class Logistic:
     """``alpha/2 ||w||^2 + mean_r log(1 + exp(-y_r (w.x_r + b)))`` over all rows, y = +-1.
 
-    Parameters
-    ----------
-    alpha : float
-        Regularisation strength, >= 0.
-    centred : bool
-        Take each user's mean off the features first, so that what all items of a user share does
-        not count. Dense features only.
-    equal_users : bool
-        Every user weighs the same, instead of every row.
-    max_iter : int
-        Steps of L-BFGS.
+    `alpha`: regularisation strength, >= 0; `centred`: take each user's mean off the features first,
+    so that what all items of a user share does not count. Dense features only; `equal_users`: every
+    user weighs the same, instead of every row; `max_iter`: steps of L-BFGS.
     """
 
     alpha: float = 1e-4

@@ -25,21 +25,10 @@ class PairwiseLogistic:
     Every positive i is paired with some negatives j of the same user. So users count by their
     number of positives; with `equal_users` they count the same.
 
-    Parameters
-    ----------
-    alpha : float
-        Regularisation strength, >= 0.
-    n_negatives : int
-        Negatives drawn for each positive, with replacement.
-    equal_users : bool
-        Every user weighs the same, instead of every pair.
-    max_iter : int
-        Steps of L-BFGS.
-    seed : int
-        Of the sample.
+    `alpha`: regularisation strength, >= 0; `n_negatives`: negatives drawn for each positive, with
+    replacement; `equal_users`: every user weighs the same, instead of every pair; `max_iter`: steps
+    of L-BFGS; `seed`: of the sample.
 
-    References
-    ----------
     Rendle, Freudenthaler, Gantner, Schmidt-Thieme, "BPR: Bayesian personalized ranking from
     implicit feedback", UAI 2009 (the loss; here on given features, to the optimum).
     """
@@ -60,10 +49,7 @@ class PairwiseLogistic:
     ) -> SolverResult:
         """Fit on `RankingData`; k is not used.
 
-        Raises
-        ------
-        InputError
-            No user has both a positive and a negative.
+        Raises InputError: no user has both a positive and a negative.
         """
         positives, negatives, weight = self._pairs(data)
         record = Recorder(callback)

@@ -26,8 +26,6 @@ class PrecAtKAvg(Surrogate):
     is added to all scores. With `balanced` the weight is ``k - h`` there, as in the original
     formula, and nothing changes.
 
-    References
-    ----------
     Kar, Narasimhan, Jain, "Surrogate functions for maximizing precision at the top", ICML 2015.
     """
 

@@ -26,21 +26,10 @@ class SelectPAPK:
     Every selected row weighs the same. The scorer with the best mean pAp@k gain on the training
     users is returned; a run ends early where the same items are selected again.
 
-    Parameters
-    ----------
-    alpha : float
-        Ridge of the cross-entropy.
-    rounds : int
-        Selections.
-    steps : int
-        Steps of L-BFGS on each pool.
-    start_scale : float
-        Standard deviation of the normal start that makes the first selection; with 0 the first
-        scorer is fitted to all rows.
-    seed : int
+    `alpha`: ridge of the cross-entropy; `rounds`: selections; `steps`: steps of L-BFGS on each
+    pool; `start_scale`: standard deviation of the normal start that makes the first selection; with
+    0 the first scorer is fitted to all rows.
 
-    References
-    ----------
     Budhiraja, Hiranandani, Yuan, Koyejo, Jain, "Rich-item recommendations for rich-users:
     exploiting dynamic and static side information" (2020), Algorithm 1.
     """

@@ -26,25 +26,11 @@ class SGDAtKAvg:
     each of them a random share `batch_share` of the positives and of the negatives, with k scaled
     by the same share (Algorithm 3 of Kar et al., whose lists are a single user).
 
-    Parameters
-    ----------
-    alpha : float
-        Regularisation strength, >= 0.
-    eta : float
-        Step size at t = 0.
-    max_iter : int
-        Number of steps.
-    batch_users : int, optional
-        Users of a step; by default all.
-    batch_share : float
-        Share of each user's items in a step, in (0, 1]; k is scaled by it.
-    start_scale : float
-        Standard deviation of the normal start; 0 starts at zero.
-    seed : int
-        Seed of the start and of the mini-batches.
+    `alpha`: regularisation strength, >= 0; `eta`: step size at t = 0; `max_iter`: number of steps;
+    `batch_users`: users of a step; by default all; `batch_share`: share of each user's items in a
+    step, in (0, 1]; k is scaled by it; `start_scale`: standard deviation of the normal start; 0
+    starts at zero; `seed`: seed of the start and of the mini-batches.
 
-    References
-    ----------
     Kar, Narasimhan, Jain, "Surrogate functions for maximizing precision at the top", ICML 2015.
     """
 
@@ -71,11 +57,8 @@ class SGDAtKAvg:
     def solve(self, data: RankingData, k: int, callback: Callback | None = None) -> SolverResult:
         """Descend on `RankingData`.
 
-        Returns
-        -------
-        SolverResult
-            Full steps: the point with the lowest objective. Mini-batches: the average of the second
-            half of the iterates, with its objective on all the data.
+        Full steps return the point with the lowest objective; mini-batches the average of the
+        second half of the iterates, with its objective on all the data.
         """
         risk = EmpiricalRisk(PrecAtKAvg(k), data)
         if not self.stochastic:
@@ -124,11 +107,7 @@ def part_of_lists(
 ) -> tuple[RankingData, int]:
     """Draw a random share of each user's positives and negatives; k scaled by the same share.
 
-    Returns
-    -------
-    data : RankingData
-        At least one positive and the new k negatives of each user that has k.
-    k : int
+    Returns data: at least one positive and the new k negatives of each user that has k.
     """
     small = max(1, round(share * k))
     n_pos = np.maximum(1, np.rint(share * data.n_pos).astype(np.int64))

@@ -19,16 +19,8 @@ if TYPE_CHECKING:
 class SVMPAUC:
     """Certified minimiser of ``alpha/2 ||w||^2 + mean_u pAUC surrogate`` over [0, k/n_neg].
 
-    Parameters
-    ----------
-    alpha : float
-        Regularisation strength, > 0.
-    tol : float
-        Certified relative gap.
-    max_iter : int
+    `alpha`: regularisation strength, > 0; `tol`: certified relative gap.
 
-    References
-    ----------
     Narasimhan and Agarwal, "A structural SVM based approach for optimizing partial AUC", ICML
     2013.
     """

@@ -199,16 +199,7 @@ def absolute_deviation(n: int, delta: float, log_growth: Growth) -> float:
     ``min over m of 1/m + sqrt( (n + m)(m + 1)/(2 n m^2) (ln S(n + m) + ln(2/delta)) )``; the ghost
     sample's size m is free. Every m is valid, so a search on a grid is.
 
-    Parameters
-    ----------
-    n : int
-    delta : float
-    log_growth : callable
-        ``n -> ln S(n)`` for an array of sizes.
-
-    Returns
-    -------
-    float
+    `log_growth`: ``n -> ln S(n)`` for an array of sizes.
     """
     m = _ghost_sizes(n)
     log_term = log_growth(n + m) + np.log(2 / delta)
@@ -280,15 +271,6 @@ def theorem2_counterexamples() -> list[dict[str, Any]]:
             "why": "the metric counts the best beta = min(n_pos, k) positives: a = beta/n_pos",
         },
     ]
-
-
-def bounded_differences(n_pos: int, n_neg: int, k: int) -> tuple[float, float]:
-    """Largest change of the empirical risk when one positive, or one negative, is exchanged.
-
-    ``(1/beta, 1/k)``, both attained. McDiarmid's inequality with them centres on ``E R^``, not R.
-    """
-    n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
-    return 1 / min(n_pos, k), 1 / k
 
 
 def _rate(n_pos: int, n_neg: int, a: float, b: float, dim: int, rho: float, form: str) -> float:

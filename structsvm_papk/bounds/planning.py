@@ -152,15 +152,7 @@ def plot_uniform(
 
     Vacuous values are not drawn: the region above 1 is marked as saying nothing.
 
-    Parameters
-    ----------
-    n_pos, n_neg, k, n_features, vc_dim, rho
-        As in `uniform`.
-    axes : pair of matplotlib axes, optional
-
-    Returns
-    -------
-    pair of matplotlib axes
+    `n_pos`, `n_neg`, `k`, `n_features`, `vc_dim`, `rho`: as in `uniform`.
     """
     n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
     if axes is None:

@@ -28,13 +28,7 @@ from structsvm_papk.errors import InputError
 
 @dataclass(frozen=True)
 class DiscreteLaw:
-    """A law on finitely many values: ``Pr(s = values[i]) = weights[i]``.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n,), decreasing, without repeats
-    weights : ndarray of shape (n,), positive, sum 1
-    """
+    """A law on finitely many values: ``Pr(s = values[i]) = weights[i]``."""
 
     values: np.ndarray
     weights: np.ndarray
@@ -97,22 +91,12 @@ Law: TypeAlias = Any  # a DiscreteLaw, a Mixture, or a frozen law of scipy, whic
 def population_risk(pos: Law, neg: Law, a: float, b: float) -> float:
     """Population risk ``R_{a,b}(P, N)``.
 
-    Parameters
-    ----------
-    pos, neg : scipy.stats frozen continuous law, DiscreteLaw or Mixture
-    a, b : float
-        Shares in (0, 1] of the positives and negatives that count.
+    `a`, `b`: shares in (0, 1] of the positives and negatives that count.
 
-    Returns
-    -------
-    float
-        Exact up to rounding when both laws are discrete or both are `scipy.stats.norm`; else by
-        adaptive quadrature in u with the kink and the atoms as break points (about 1e-9).
+    Exact up to rounding when both laws are discrete or both are `scipy.stats.norm`; else by
+    adaptive quadrature in u with the kink and the atoms as break points (about 1e-9).
 
-    Raises
-    ------
-    InputError
-        For shares outside (0, 1].
+    Raises InputError: shares outside (0, 1].
     """
     _check_shares(a, b)
     if _is_normal(pos) and _is_normal(neg):
@@ -150,15 +134,6 @@ def normal_risk(
     With ``x_a = Q_P(a)``, ``y_b = Q_N(b)``, ``c = max(x_a, y_b)``:
 
         a b R = b Pr(x_a <= p <= y_b) + Pr(p >= c, q >= p)
-
-    Parameters
-    ----------
-    mean_pos, std_pos, mean_neg, std_neg : float
-    a, b : float
-
-    Returns
-    -------
-    float
     """
     _check_shares(a, b)
     if not (std_pos > 0 and std_neg > 0):
@@ -189,18 +164,7 @@ def linear_normal_risk(
     a: float,
     b: float,
 ) -> float:
-    """``R_{a,b}`` of the scores ``w.x`` for normal features with class-wise means and covariances.
-
-    Parameters
-    ----------
-    w, mean_pos, mean_neg : array of shape (d,)
-    cov_pos, cov_neg : array of shape (d, d)
-    a, b : float
-
-    Returns
-    -------
-    float
-    """
+    """``R_{a,b}`` of the scores ``w.x`` for normal features; means and covariances by class."""
     w = np.asarray(w, dtype=float)
     if not w.any():
         return 1.0  # all scores tie, and ties count as errors
@@ -221,18 +185,7 @@ def monte_carlo_risk(
 ) -> tuple[float, float]:
     """``R_{a,b}`` by simulation, with a standard error from independent batches.
 
-    Parameters
-    ----------
-    pos, neg : law with ``rvs(size, random_state)``
-    a, b : float
-    n_draws : int
-        Scores drawn of each class, over all batches.
-    n_batches : int
-    seed : int
-
-    Returns
-    -------
-    risk, standard_error : float
+    `n_draws`: scores drawn of each class, over all batches.
     """
     _check_shares(a, b)
     rng = np.random.default_rng(seed)

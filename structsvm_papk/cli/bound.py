@@ -25,11 +25,6 @@ _BOUND = "Which bound"
 _SIZES = "Sizes"
 
 
-def register(app):
-    """Add the command."""
-    app.command()(options.grouped(bound))
-
-
 def _size(help, *names):
     return typer.Option(*names, help=help, rich_help_panel=_SIZES)
 
@@ -89,7 +84,11 @@ def bound(
     policy: options.Policy = "exclude",
     as_json: options.Json = False,
 ):
-    """How far can the risk on a sample be from the population's? Uniform, held-out, or how many."""
+    """How far can the risk on a sample be from the population's?
+
+    For all scorers of a class at once (from sizes), for one scorer (from held-out data), or which
+    sizes a width needs (--target).
+    """
     if target is not None:
         answer = _how_many(target, sizes, rho)
     elif data is not None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.solver_race import ETAS
@@ -23,11 +24,6 @@ Eta = Annotated[
         rich_help_panel=options.STOPPING,
     ),
 ]
-
-
-def register(app):
-    """Add the command."""
-    app.command()(options.grouped(compare))
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ def compare(
     plot: options.Plot = None,
     as_json: options.Json = False,
 ):
-    """Cutting plane against subgradient descent with the same number of data passes.
+    """Cutting plane against subgradient descent with the same data passes.
 
     Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run.
     """
@@ -118,9 +114,9 @@ def finish(runs, title, plot, as_json):
     """Print and draw the runs; exit status 1 where a certificate was not reached."""
     console.note(f"training: {runs[0].exclusions}")
     for run in runs:
-        console.explain(run)
+        explain(run)
     if not as_json:
-        console.print_runs(runs, title)
+        print_runs(runs, title)
     if plot is not None:
         plots.save_figure(plots.convergence_figure(runs, title), plot)
         console.note(f"plot written to {plot}")

@@ -19,11 +19,6 @@ K = 20
 _DEFAULT_PLOT = Path("structsvm-papk-demo.png")
 
 
-def register(app):
-    """Add the command."""
-    app.command()(demo)
-
-
 def demo(
     alpha: options.Alpha = 0.1,
     tol: options.Tol = 1e-6,
@@ -39,10 +34,10 @@ def demo(
     ] = _DEFAULT_PLOT,
     as_json: options.Json = False,
 ):
-    """Rank the breast-cancer data of scikit-learn as one list, malignant first, k = 20.
+    """Rank the breast-cancer data of scikit-learn as one list, malignant first.
 
-    Every convex surrogate is solved to a certified gap; subgradient descent gets the same number
-    of data passes.
+    k = 20. Every convex surrogate is solved to a certified gap; subgradient descent gets the same
+    number of data passes.
     """
     wanted = plot.name != _DEFAULT_PLOT.name or plots.has_matplotlib()
     picture = plot if wanted else None

@@ -6,25 +6,16 @@ from typing import Annotated
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.diagnosis.zero_test import (
-    SURROGATES,
-    Verdict,
-    degeneracy_figure,
-    diagnose_over_k,
-)
+from structsvm_papk.diagnosis.zero_test import SURROGATES, Verdict, diagnose_over_k
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots.convergence import save_figure
+from structsvm_papk.plots.degeneracy import degeneracy_figure
 
 _WORDS = {
     Verdict.DEGENERATE: "optimal",
     Verdict.INFORMATIVE: "not optimal",
     Verdict.UNDECIDED: "undecided",
 }
-
-
-def register(app):
-    """Add the command."""
-    app.command()(options.grouped(diagnose))
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,6 @@ _RULES = "Rules"
 _SURE = "Uncertainty"
 
 
-def register(app):
-    """Add the command."""
-    app.command()(options.grouped(evaluate))
-
-
 def _rule(help, *names, metavar="RULE"):
     return typer.Option(*names, help=help, rich_help_panel=_RULES, metavar=metavar)
 
@@ -133,7 +128,10 @@ def evaluate(
     ] = None,
     as_json: options.Json = False,
 ):
-    """Ranking metrics per user, their means with intervals, and what every rule did."""
+    """Ranking metrics per user, their means with intervals, and comparisons.
+
+    Says what every rule did: ties, users without a positive or with too few negatives.
+    """
     options.check_outputs(files.csv_file, files.per_user, files.html)
     if data is not None:  # `evaluate MODEL DATA` means `evaluate DATA --model MODEL`
         if scorer.model is not None:

@@ -8,15 +8,11 @@ import typer
 
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.files.model import Model, certificate_of, save_model
-from structsvm_papk.rankers.ranker import solver_name
+from structsvm_papk.rankers.settings import solver_name
 from structsvm_papk.rankers.solver_race import solve
 from structsvm_papk.solvers.result import Status
-
-
-def register(app):
-    """Add the command."""
-    app.command()(options.grouped(fit))
 
 
 @dataclass(frozen=True)
@@ -114,9 +110,9 @@ def _how_to_go_on(folder):
 
 def _report(run, output, as_json):
     console.note(str(run.exclusions))
-    console.explain(run)
+    explain(run)
     if as_json:
         console.print_json(run.as_dict() | {"model": str(output)})
         return
-    console.print_runs([run], f"alpha = {run.alpha:g}")
+    print_runs([run], f"alpha = {run.alpha:g}")
     console.note(f"model written to {output}")

@@ -12,11 +12,6 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.margins.existence import find_in_data
 
 
-def register(app):
-    """Add the command."""
-    app.command()(options.grouped(margins))
-
-
 def margins(
     data: options.DataFile,
     k: options.K,
@@ -39,7 +34,7 @@ def margins(
     policy: options.Policy = "raise",
     as_json: options.Json = False,
 ):
-    """Which margin conditions hold for given scores, and which can any linear scorer realise?"""
+    """Which margin conditions hold for scores, and for any linear scorer?"""
     conditions = _conditions(condition)
     model = scorer.load()
     table = reading.table(data, model)

@@ -10,11 +10,6 @@ from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model
 
 
-def register(app):
-    """Add the command."""
-    app.command()(options.grouped(predict))
-
-
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     data: options.DataFile,
@@ -31,7 +26,10 @@ def predict(
     ] = None,
     as_json: options.Json = False,
 ):
-    """Score every row: one number per line, in the order of the rows, larger ranks higher."""
+    """Score every row of a file with a model.
+
+    One number per line, in the order of the rows; larger ranks higher.
+    """
     options.check_outputs(output)
     trained = load_model(model)
     table = columns.table(data, like=trained, require_labels=False)

@@ -16,46 +16,36 @@ from structsvm_papk.errors import InputError
 _SHOWN = 50
 
 
-def register(app):
-    """Add the command."""
-    app.command()(rerun_of(app))
+def rerun(
+    result: Annotated[Path, typer.Argument(help="What a command printed with --json.")],
+    tol: Annotated[
+        float,
+        typer.Option(help="Numbers a, b are the same within this times max(1, |a|, |b|)."),
+    ] = 1e-6,
+    as_json: options.Json = False,
+):
+    """Run a recorded command again and compare every number but times.
 
-
-def rerun_of(app):
-    """The command; it runs commands of `app` and nothing else."""
-
-    def rerun(
-        result: Annotated[Path, typer.Argument(help="What a command printed with --json.")],
-        tol: Annotated[
-            float,
-            typer.Option(help="Numbers a, b are the same within this times max(1, |a|, |b|)."),
-        ] = 1e-6,
-        as_json: options.Json = False,
-    ):
-        """Run the recorded command again and compare every number but times.
-
-        Says whether they are the same to the bit, or within --tol (exit status 0), or not (1).
-        Refuses where a file that the run read is missing or has changed (2). What the command
-        writes goes to a temporary folder, which is removed.
-        """
-        if not 0 <= tol < 1:
-            raise InputError(f"--tol {tol:g} must lie between 0 and 1")
-        before = load_result(result)
-        with _in_directory(before["run"]):
-            check_inputs(before["run"])
-            now = _repeated(app, before["run"]["command"][1:])
-        found = differences(before, now, tol)
-        same = not any(difference.matters for difference in found)
-        if as_json:
-            told = {"same": same, "identical": not found, "tol": tol}
-            console.print_json(told | {"differences": [d.as_dict() for d in found]})
-        else:
-            _show(found, same, tol)
-        _note_versions(before["run"])
-        if not same:
-            raise typer.Exit(1)
-
-    return rerun
+    Says whether they are the same to the bit, or within --tol (exit status 0), or not (1). Refuses
+    where a file that the run read is missing or has changed (2). What the command writes goes to a
+    temporary folder, which is removed.
+    """
+    if not 0 <= tol < 1:
+        raise InputError(f"--tol {tol:g} must lie between 0 and 1")
+    before = load_result(result)
+    with _in_directory(before["run"]):
+        check_inputs(before["run"])
+        now = _repeated(before["run"]["command"][1:])
+    differing = differences(before, now, tol)
+    same = not any(difference.matters for difference in differing)
+    if as_json:
+        answer = {"same": same, "identical": not differing, "tol": tol}
+        console.print_json(answer | {"differences": [d.as_dict() for d in differing]})
+    else:
+        _show(differing, same, tol)
+    _note_versions(before["run"])
+    if not same:
+        raise typer.Exit(1)
 
 
 def _in_directory(run):
@@ -65,10 +55,12 @@ def _in_directory(run):
     return contextlib.chdir(directory) if known else contextlib.nullcontext()
 
 
-def _repeated(app, arguments):
+def _repeated(arguments):
     """The JSON object of a command, run with its outputs in a temporary folder."""
     if arguments[0] == "rerun":
         raise InputError("the result is of rerun itself: give the result that it repeated")
+    from structsvm_papk.cli.program import app
+
     if "--json" not in arguments:
         arguments = [*arguments, "--json"]
     printed = io.StringIO()
@@ -82,19 +74,19 @@ def _repeated(app, arguments):
         raise InputError(f"{' '.join(arguments)} prints no result") from None
 
 
-def _show(found, same, tol):
-    if not found:
+def _show(differing, same, tol):
+    if not differing:
         print("identical: every number is the same to the bit")
         return
     rows = []
-    for difference in sorted(found, key=lambda d: not d.matters)[:_SHOWN]:
+    for difference in sorted(differing, key=lambda d: not d.matters)[:_SHOWN]:
         words = "different"
         if not difference.matters:
             words = "effort" if difference.effort else f"within {tol:g}"
         rows.append((difference.place, str(difference.before), str(difference.now), words))
     console.print_table("What differs", ("entry", ">before", ">now", ""), rows)
-    if len(found) > _SHOWN:
-        console.note(f"and {len(found) - _SHOWN} more")
+    if len(differing) > _SHOWN:
+        console.note(f"and {len(differing) - _SHOWN} more")
     print(f"the same within {tol:g}" if same else "different")
 
 

@@ -16,11 +16,6 @@ from structsvm_papk.propositions.optimising import regimes
 from structsvm_papk.propositions.running import ALL_IDS
 
 
-def register(app):
-    """Add the command."""
-    app.command()(verify)
-
-
 def verify(
     check: Annotated[
         list[str] | None, typer.Option("--check", metavar="ID", help="Only this one; repeat.")
@@ -36,7 +31,10 @@ def verify(
     ] = None,
     as_json: options.Json = False,
 ):
-    """Search the published claims for counterexamples and print which ones hold."""
+    """Search the published claims for counterexamples.
+
+    Prints which ones hold, and the smallest counterexample to those that do not.
+    """
     options.check_outputs(report)
     if report is not None:
         check_templates()

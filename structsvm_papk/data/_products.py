@@ -5,42 +5,60 @@ needed; sums are in float64 whatever the storage, and never depend on the number
 whose coefficient is zero are not touched: with top-k surrogates that is most of them.
 
 With `origins` (`Origins`) a row is read as its difference to another row of the matrix, entry by
-entry and in float64, before anything is multiplied.
+entry and in float64, before anything is multiplied. numba compiles every kernel twice, with origins
+and, without a trace of them, for None.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
 from scipy import sparse
 
+from structsvm_papk._types import Array
+
+if TYPE_CHECKING:
+    from structsvm_papk.data.origins import Origins
+
 _SUMS = {"reassoc", "contract", "nsz"}
 
 
-def scores(X, rows, w, start, stop, out, origins=None):
+def scores(
+    X: Any, rows: Array, w: Array, start: int, stop: int, out: Array, origins: Origins | None = None
+) -> None:
     """Write ``X[rows[p]] . w`` into ``out[p]`` for ``start <= p < stop``."""
-    if origins is not None:
-        _shifted_scores(X, rows, origins, w, start, stop, out)
-    elif sparse.issparse(X):
-        _csr_scores(X.data, X.indices, X.indptr, rows, w, start, stop, out)
+    at, columns = (None, None) if origins is None else origins
+    if sparse.issparse(X):
+        _csr_scores(X.data, X.indices, X.indptr, rows, at, columns, w, start, stop, out)
     elif is_row_major(X):
-        _row_scores(X, rows, w, start, stop, out)
+        _row_scores(X, rows, at, w, start, stop, out)
     else:
-        _column_scores(X.T, rows, w, start, stop, out)
+        _column_scores(X.T, rows, at, w, start, stop, out)
 
 
-def add_weighted_rows(X, rows, coef, start, stop, out, origins=None):
+def add_weighted_rows(
+    X: Any,
+    rows: Array,
+    coef: Array,
+    start: int,
+    stop: int,
+    out: Array,
+    origins: Origins | None = None,
+) -> None:
     """Add ``sum_p coef[p] X[rows[p]]`` over ``start <= p < stop`` to the vector ``out``."""
     active = start + np.flatnonzero(coef[start:stop])
-    if origins is not None:
-        _add_shifted(X, rows, origins, coef, active, out)
-    elif sparse.issparse(X):
-        _csr_add(X.data, X.indices, X.indptr, rows, coef, active, out)
+    at, columns = (None, None) if origins is None else origins
+    if sparse.issparse(X):
+        _csr_add(X.data, X.indices, X.indptr, rows, at, columns, coef, active, out)
     elif is_row_major(X):
-        _row_add(X, rows, coef, active, out)
+        _row_add(X, rows, at, coef, active, out)
     else:
-        _column_add(X.T, rows, coef, active, out)
+        _column_add(X.T, rows, at, coef, active, out)
 
 
-def shifted_rows(X, rows, origins):
+def shifted_rows(X: Any, rows: Array, origins: Origins | None) -> Any:
     """The rows less their origins, as a dense float64 or a CSR matrix."""
     if origins is None:
         return X[rows]
@@ -51,27 +69,9 @@ def shifted_rows(X, rows, origins):
     return part
 
 
-def is_row_major(X):
+def is_row_major(X: Array) -> bool:
     """Whether the entries of a row lie next to each other."""
     return abs(X.strides[0]) >= abs(X.strides[1])
-
-
-def _shifted_scores(X, rows, origins, w, start, stop, out):
-    if sparse.issparse(X):
-        _csr_scores_from(X.data, X.indices, X.indptr, rows, *origins, w, start, stop, out)
-    elif is_row_major(X):
-        _row_scores_from(X, rows, origins.rows, w, start, stop, out)
-    else:
-        _column_scores_from(X.T, rows, origins.rows, w, start, stop, out)
-
-
-def _add_shifted(X, rows, origins, coef, active, out):
-    if sparse.issparse(X):
-        _csr_add_from(X.data, X.indices, X.indptr, rows, *origins, coef, active, out)
-    elif is_row_major(X):
-        _row_add_from(X, rows, origins.rows, coef, active, out)
-    else:
-        _column_add_from(X.T, rows, origins.rows, coef, active, out)
 
 
 @njit(cache=True, nogil=True)
@@ -80,130 +80,106 @@ def difference(value, origin):
     return np.float64(value) - np.float64(origin)
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _row_scores(X, rows, w, start, stop, out):
-    for p in range(start, stop):
-        row = X[rows[p]]
-        total = 0.0
-        for f in range(w.size):
-            total += row[f] * w[f]
-        out[p] = total
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _column_scores(columns, rows, w, start, stop, out):
-    out[start:stop] = 0.0
-    for f in range(w.size):
-        column = columns[f]
-        for p in range(start, stop):
-            out[p] += w[f] * column[rows[p]]
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _csr_scores(data, indices, indptr, rows, w, start, stop, out):
-    for p in range(start, stop):
-        total = 0.0
-        for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-            total += data[e] * w[indices[e]]
-        out[p] = total
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _row_add(X, rows, coef, active, out):
-    for p in active:
-        row = X[rows[p]]
-        c = coef[p]
-        for f in range(out.size):
-            out[f] += c * row[f]
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _column_add(columns, rows, coef, active, out):
-    for f in range(out.size):
-        column = columns[f]
-        total = 0.0
-        for p in active:
-            total += coef[p] * column[rows[p]]
-        out[f] += total
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _csr_add(data, indices, indptr, rows, coef, active, out):
-    for p in active:
-        c = coef[p]
-        for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-            out[indices[e]] += c * data[e]
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _row_scores_from(X, rows, origins, w, start, stop, out):
-    for p in range(start, stop):
-        row, origin = X[rows[p]], X[origins[p]]
-        total = 0.0
-        for f in range(w.size):
-            total += difference(row[f], origin[f]) * w[f]
-        out[p] = total
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _column_scores_from(columns, rows, origins, w, start, stop, out):
-    out[start:stop] = 0.0
-    for f in range(w.size):
-        column = columns[f]
-        for p in range(start, stop):
-            out[p] += w[f] * difference(column[rows[p]], column[origins[p]])
+@njit(cache=True, nogil=True)
+def _entry(values, i, origin, j):
+    """An entry, less its origin where there is one."""
+    if origin is None:
+        return values[i]
+    return difference(values[i], origin[j])
 
 
 @njit(cache=True, nogil=True)
-def _take_origin(data, indices, indptr, row, shifted, origin):
-    """Write a row's shifted entries; they are stored in every row, so all are overwritten."""
-    for e in range(indptr[row], indptr[row + 1]):
-        if shifted[indices[e]]:
-            origin[indices[e]] = data[e]
+def _row_of(X, rows, p):
+    """Row ``rows[p]`` of X, or None."""
+    if rows is None:
+        return None
+    return X[rows[p]]
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _csr_scores_from(data, indices, indptr, rows, origins, shifted, w, start, stop, out):
-    origin, last = np.zeros(w.size), -1
+def _row_scores(X, rows, origins, w, start, stop, out):
     for p in range(start, stop):
-        if origins[p] != last:
-            last = origins[p]
-            _take_origin(data, indices, indptr, last, shifted, origin)
+        row, origin = X[rows[p]], _row_of(X, origins, p)
         total = 0.0
-        for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-            total += difference(data[e], origin[indices[e]]) * w[indices[e]]
+        for f in range(w.size):
+            total += _entry(row, f, origin, f) * w[f]
         out[p] = total
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _row_add_from(X, rows, origins, coef, active, out):
+def _row_add(X, rows, origins, coef, active, out):
     for p in active:
-        row, origin = X[rows[p]], X[origins[p]]
+        row, origin = X[rows[p]], _row_of(X, origins, p)
         c = coef[p]
         for f in range(out.size):
-            out[f] += c * difference(row[f], origin[f])
+            out[f] += c * _entry(row, f, origin, f)
+
+
+@njit(cache=True, nogil=True)
+def _column_entry(column, rows, origins, p):
+    if origins is None:
+        return column[rows[p]]
+    return difference(column[rows[p]], column[origins[p]])
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _column_add_from(columns, rows, origins, coef, active, out):
+def _column_scores(columns, rows, origins, w, start, stop, out):
+    out[start:stop] = 0.0
+    for f in range(w.size):
+        for p in range(start, stop):
+            out[p] += w[f] * _column_entry(columns[f], rows, origins, p)
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _column_add(columns, rows, origins, coef, active, out):
     for f in range(out.size):
-        column = columns[f]
         total = 0.0
         for p in active:
-            total += coef[p] * difference(column[rows[p]], column[origins[p]])
+            total += coef[p] * _column_entry(columns[f], rows, origins, p)
         out[f] += total
 
 
+@njit(cache=True, nogil=True)
+def _no_origin(origins, size):
+    if origins is None:
+        return None
+    return np.zeros(size)
+
+
+@njit(cache=True, nogil=True)
+def _take_origin(data, indices, indptr, origins, p, last, shifted, origin):
+    """Write the shifted entries of p's origin where it is not the last one; return its row.
+
+    They are stored in every row, so all are overwritten.
+    """
+    if origins is None:
+        return last
+    if origins[p] != last:
+        for e in range(indptr[origins[p]], indptr[origins[p] + 1]):
+            if shifted[indices[e]]:
+                origin[indices[e]] = data[e]
+    return origins[p]
+
+
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _csr_add_from(data, indices, indptr, rows, origins, shifted, coef, active, out):
-    origin, last = np.zeros(out.size), -1
+def _csr_scores(data, indices, indptr, rows, origins, shifted, w, start, stop, out):
+    origin, last = _no_origin(origins, w.size), -1
+    for p in range(start, stop):
+        last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
+        total = 0.0
+        for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
+            total += _entry(data, e, origin, indices[e]) * w[indices[e]]
+        out[p] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _csr_add(data, indices, indptr, rows, origins, shifted, coef, active, out):
+    origin, last = _no_origin(origins, out.size), -1
     for p in active:
-        if origins[p] != last:
-            last = origins[p]
-            _take_origin(data, indices, indptr, last, shifted, origin)
+        last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
         c = coef[p]
         for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-            out[indices[e]] += c * difference(data[e], origin[indices[e]])
+            out[indices[e]] += c * _entry(data, e, origin, indices[e])
 
 
 @njit(cache=True, nogil=True)
@@ -211,8 +187,6 @@ def _csr_shift(part, part_indices, part_indptr, data, indices, indptr, origins, 
     """Subtract the origins from the rows of another matrix with the same columns, in place."""
     origin, last = np.zeros(shifted.size), -1
     for p in range(origins.size):
-        if origins[p] != last:
-            last = origins[p]
-            _take_origin(data, indices, indptr, last, shifted, origin)
+        last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
         for e in range(part_indptr[p], part_indptr[p + 1]):
             part[e] = difference(part[e], origin[part_indices[e]])

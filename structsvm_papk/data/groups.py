@@ -16,18 +16,9 @@ _BY_SCORER = "scorer.set_score_request(groups=True)  # and hand groups=users to 
 
 
 def required(groups: Any, scorer: bool = False) -> Any:
-    """The groups of the rows, or None for one list, which has to be asked for.
+    """The groups of the rows, or None for one list, which has to be asked for by 'one_list'.
 
-    Parameters
-    ----------
-    groups : array-like, 'one_list' or None
-    scorer : bool
-        Whether a scorer asks, which does not request groups by itself.
-
-    Raises
-    ------
-    InputError
-        There are no groups, or another word in their place.
+    `scorer`: whether a scorer asks, which does not request groups by itself.
     """
     if groups is None:
         raise InputError(

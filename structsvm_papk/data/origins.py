@@ -29,15 +29,7 @@ _STEPS = 4  # steps of the storage type within a user that are too few to be mor
 
 
 class Origins(NamedTuple):
-    """What is subtracted from the rows of X.
-
-    Attributes
-    ----------
-    rows : ndarray of int64, shape (n_positions,)
-        Row of X that is subtracted at each list position.
-    columns : ndarray of bool, shape (n_features,)
-        The columns in which it is; for dense X all of them.
-    """
+    """What is subtracted at each list position: a row of X, in the columns that are True."""
 
     rows: Array
     columns: Array
@@ -51,17 +43,9 @@ class Origins(NamedTuple):
 class Spread:
     """How large the values of each column are, and how far apart within a user.
 
-    Attributes
-    ----------
-    largest : ndarray of shape (n_features,)
-        Largest absolute value.
-    within : ndarray of shape (n_features,)
-        Largest distance to the user's first row; `largest` for columns that are not shifted.
-    shifted : ndarray of bool, shape (n_features,)
-        Columns from which the first row may be subtracted: for sparse X those that are stored in
-        every row.
-    row_terms : int
-        The most values that a row's score adds up.
+    `within` is the largest distance to the user's first row (`largest` for columns that are not
+    shifted); `shifted` are the columns from which that row may be subtracted: for sparse X those
+    that are stored in every row. A row's score adds up at most `row_terms` values.
     """
 
     largest: Array
@@ -95,18 +79,10 @@ def spread_of(X: Any, rows: Array, indptr: Array) -> Spread:
 
 
 def rounding_bound(spread: Spread, shifted: bool, steepness: float, chain: int) -> Rounding:
-    """The `Rounding` of a risk.
+    """The `Rounding` of a risk, whose rows may be read from their user's first one (`shifted`).
 
-    Parameters
-    ----------
-    spread : Spread
-        Of the columns.
-    shifted : bool
-        Whether rows are read from their user's first row.
-    steepness : float
-        What the absolute subgradients of a user add up to at most, in the mean over the users.
-    chain : int
-        The most rows that are added up one after the other in a slope.
+    A user's absolute subgradients add up to `steepness` at most, in the mean over the users; at
+    most `chain` rows are added up one after the other in a slope.
     """
     steep = steepness * (spread.within if shifted else spread.largest)
     return Rounding(
@@ -117,13 +93,7 @@ def rounding_bound(spread: Spread, shifted: bool, steepness: float, chain: int) 
 def refuse_unresolved(
     X: Any, rows: Array, spread: Spread, names: Sequence[str] | None = None
 ) -> None:
-    """Refuse a column whose values within a user differ by rounding of their storage only.
-
-    Raises
-    ------
-    InputError
-        Names the column, its mean and spread, and what to do.
-    """
+    """Refuse a column whose values within a user differ by rounding of their storage only."""
     step = np.spacing(spread.largest.astype(X.dtype)).astype(np.float64)
     bad = (spread.within > 0.0) & (spread.within <= _STEPS * step)
     bad &= spread.shifted & (spread.largest > _OFFSET * spread.within)

@@ -16,18 +16,8 @@ from structsvm_papk.errors import InputError
 
 @contextmanager
 def open_parquet(path: PathLike, buffer_bytes: int = 0) -> Iterator[Any]:
-    """An open ``pyarrow.parquet.ParquetFile``.
-
-    Parameters
-    ----------
-    path : path-like
-    buffer_bytes : int
-        Read a column chunk in pieces of this size; 0: as a whole.
-
-    Raises
-    ------
-    InputError
-        pyarrow is absent; the file cannot be read or is damaged.
+    """An open ``pyarrow.parquet.ParquetFile``; `buffer_bytes` are read at a time, 0: all of a
+    chunk.
     """
     try:
         from pyarrow import ArrowException, parquet

@@ -30,17 +30,10 @@ def open_source(path: PathLike, **columns: Any) -> Source:
 
 @dataclass(frozen=True)
 class UserRows:
-    """Which rows of a source belong to which user, and which are relevant.
+    """User u owns the rows ``indptr[u]:indptr[u + 1]`` of a source; those in `positive` are
+    relevant.
 
-    Attributes
-    ----------
-    users : ndarray of shape (n_users,)
-        Labels, in the order of the rows.
-    indptr : ndarray of int64, shape (n_users + 1,)
-        User u owns the rows ``indptr[u]:indptr[u + 1]``.
-    positive : ndarray of bool, shape (n_rows,)
-    relevant_from : float
-        The smallest label that is relevant.
+    `relevant_from` is the smallest label that is.
     """
 
     users: np.ndarray
@@ -56,23 +49,7 @@ class UserRows:
 
 
 def scan_users(source: Source, threshold: float | None = None) -> UserRows:
-    """Read labels and users of a source, a piece at a time.
-
-    Parameters
-    ----------
-    source : NpyFiles or ParquetFiles
-    threshold : float, optional
-        ``label >= threshold`` is relevant; needed unless the labels are 0/1, -1/1 or booleans.
-
-    Returns
-    -------
-    UserRows
-
-    Raises
-    ------
-    InputError
-        A user whose rows do not stand together, missing labels, labels that are not binary.
-    """
+    """Read labels and users of a source in pieces; each user's rows must stand together."""
     positive = np.empty(source.n_rows, dtype=bool)
     runs: list[Array] = []  # the user of each run of rows
     starts, values, last = [], [], None
@@ -143,15 +120,7 @@ def cut_users(indptr: Array, n_rows: int) -> Array:
 
 @dataclass(frozen=True)
 class FilePartition:
-    """The rows ``start <= i < stop`` of a source, read by whoever loads it.
-
-    Attributes
-    ----------
-    source : NpyFiles or ParquetFiles
-    start, stop : int
-    relevant_from : float
-        The smallest label that is relevant.
-    """
+    """The rows ``start <= i < stop`` of a source, read by whoever loads it."""
 
     source: Source
     start: int
@@ -177,13 +146,7 @@ class FilePartition:
 
 @dataclass(frozen=True)
 class ArrayPartition:
-    """The users ``first <= u < last`` of data in this process.
-
-    Attributes
-    ----------
-    data : RankingData
-    first, last : int
-    """
+    """The users ``first <= u < last`` of data in this process."""
 
     data: RankingData
     first: int

@@ -20,20 +20,9 @@ POLICIES = ("exclude", "raise", "cap")
 
 @dataclass(frozen=True)
 class Exclusions:
-    """How many users cannot be used, and why.
+    """How many users cannot be used, and why: no positive, or fewer negatives than needed.
 
-    Attributes
-    ----------
-    needed : int
-        Negatives that a user needs: k, the training depth, or 1 where depths are capped.
-    n_users : int
-        Users in the data.
-    no_positive : ndarray of int
-        Indices of the users without a positive.
-    few_negatives : ndarray of int
-        Indices of the users with a positive but fewer negatives than needed.
-    setting : {'k', 'depth'}
-        Where the needed number comes from.
+    `setting` says where the needed number comes from: 'k' or 'depth'.
     """
 
     needed: int
@@ -177,15 +166,7 @@ class RankingData:
         spread: Spread | None = None,
         origins: Origins | None = None,
     ) -> RankingData:
-        """Build from the attributes of checked data; nothing is checked again.
-
-        Parameters
-        ----------
-        X, rows, indptr, n_pos, users, user_weight, feature_names
-            The attributes of the class.
-        spread, origins
-            What the methods of these names return, where it is known.
-        """
+        """Build from the attributes of checked data; nothing is checked again."""
         data = cls.__new__(cls)
         data._keep(X, rows, indptr, n_pos, users, user_weight, feature_names, spread, origins)
         return data

@@ -54,19 +54,8 @@ class Table:
         return self.X.shape[1]
 
     def ranking_data(self, threshold: float | None = None, one_list: bool = False) -> RankingData:
-        """Turn the table into `RankingData`.
-
-        Parameters
-        ----------
-        threshold : float, optional
-            ``label >= threshold`` is relevant; needed unless the labels are 0/1 or -1/1.
-        one_list : bool
-            Rank all rows against each other, whatever users the file names.
-
-        Raises
-        ------
-        InputError
-            Graded labels without a threshold, one class only, users that the file does not name.
+        """Turn the table into `RankingData`; with `one_list` all rows are ranked against each
+        other.
         """
         if self.labels is None:
             raise InputError(f"{self.source}: no labels in the file")

@@ -35,16 +35,7 @@ _BUFFER_BYTES = 1 << 16  # of a column chunk that is read at a time
 
 @dataclass(frozen=True)
 class NpyFile:
-    """A `.npy` file of one or two dimensions, stored by rows.
-
-    Attributes
-    ----------
-    path : str
-    dtype : dtype
-    shape : tuple of int
-    offset : int
-        Where the values begin, in bytes.
-    """
+    """A `.npy` file of one or two dimensions, by rows, whose values begin at byte `offset`."""
 
     path: str
     dtype: np.dtype
@@ -53,13 +44,7 @@ class NpyFile:
 
     @classmethod
     def open(cls, path: PathLike) -> NpyFile:
-        """Read the header, and check that the file is as long as it says.
-
-        Raises
-        ------
-        InputError
-            No file, not a `.npy` file, truncated, Python objects, stored by columns.
-        """
+        """Read the header, and check that the file is as long as it says."""
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except OSError as error:
@@ -92,15 +77,10 @@ class NpyFile:
         return out
 
     def read_into(self, file: Any, start: int, out: Array) -> None:
-        """Fill `out` with the rows from `start` on.
+        """Fill `out` with the rows from `start` on; OSError where the file ends before.
 
         Explicit reads into memory of the caller's: pages of a memory map would count as the
         process's own for as long as the system likes.
-
-        Raises
-        ------
-        OSError
-            The file ends before the rows do, or cannot be read.
         """
         file.seek(self.offset + start * self.row_bytes)
         left = memoryview(out.data).cast("B") if out.size else memoryview(b"")
@@ -113,12 +93,7 @@ class NpyFile:
 
 @dataclass(frozen=True)
 class NpyFiles:
-    """Features, labels and users in three `.npy` files of the same number of rows.
-
-    Attributes
-    ----------
-    X, y, groups : NpyFile
-    """
+    """Features, labels and users in three `.npy` files of the same number of rows."""
 
     X: NpyFile
     y: NpyFile
@@ -202,18 +177,8 @@ class NpyFiles:
 class ParquetFiles:
     """Rows of one Parquet file, or of several that continue each other.
 
-    Attributes
-    ----------
-    paths : tuple of str
-    n_rows_of : tuple of int
-        Rows of each file.
-    feature_names : tuple of str
-    label, group : str
-        Columns.
-    dtype : dtype
-        float32 where every feature column is, else float64.
-    columns_used : str
-        One line that says what was taken for the features, the label and the user.
+    The features are float32 where every one of them is, else float64. `columns_used` is one line
+    that says what was taken for the features, the label and the user.
     """
 
     paths: tuple
@@ -234,13 +199,7 @@ class ParquetFiles:
         group: str | None = None,
         ignore: Sequence[str] = (),
     ) -> ParquetFiles:
-        """Open a file, or the `.parquet` files of a directory in the order of their names.
-
-        Raises
-        ------
-        InputError
-            No such file or column, not Parquet, truncated, files with different columns.
-        """
+        """Open a file, or the `.parquet` files of a directory in the order of their names."""
         paths = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
         if not paths:
             raise InputError(f"{path}: neither X.npy nor a .parquet file in this directory")

@@ -21,17 +21,8 @@ _LARGEST_INDEX = 2**31 - 2
 def read_svmlight(
     path: Path, query: PathLike | None = None, like: Any = None, first_index: int | None = None
 ) -> tuple[Any, Array, Array | None, int, str, tuple]:
-    """Read a file; the parameters are those of `readers.read_table`.
-
-    Returns
-    -------
-    X, labels, groups, first_index, columns_used, remarks
-        As the attributes of `readers.Table`.
-
-    Raises
-    ------
-    InputError
-        With the file, the line, and the reason.
+    """X, labels, groups, first_index, columns_used and remarks of a file, as `readers.Table` has
+    them.
     """
     from sklearn.datasets import load_svmlight_file  # half a second, and not of every program
 

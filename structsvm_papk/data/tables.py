@@ -62,17 +62,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the features, the label and the user stand; None for a column that is absent.
-
-    Attributes
-    ----------
-    source : str
-        The file.
-    names : list of str
-        All columns of the file.
-    features : list of int
-    label, group : int or None
-    """
+    """Where the features, the label and the user stand in a file; None where there is none."""
 
     source: str
     names: list
@@ -118,11 +108,6 @@ def choose_columns(path: Any, names: list, roles: Roles) -> Columns:
 
     Columns named as users or items usually are (`USER_COLUMNS`, `ITEM_COLUMNS`) are no features.
     Every step is linear in the number of columns.
-
-    Raises
-    ------
-    InputError
-        A column that is needed is absent, a name is empty or stands twice, no feature is left.
     """
     places = _places(path, names)
     if "" in places:
@@ -202,13 +187,7 @@ def reading(path: PathLike) -> Iterator[None]:
 
 
 def column_names(path: Any, format: str) -> list:
-    """Names of the columns, each once.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, has no header, or names a column twice.
-    """
+    """Names of the columns, each once."""
     path = Path(path)
     with reading(path):
         if format == "parquet":
@@ -221,13 +200,7 @@ def column_names(path: Any, format: str) -> list:
 
 
 def read_features(path: Any, format: str, roles: Roles) -> tuple:
-    """The feature matrix, the labels, the users (None where absent), and the `Columns`.
-
-    Raises
-    ------
-    InputError
-        With the file, the line or row, and the reason.
-    """
+    """The feature matrix, the labels, the users (None where absent), and the `Columns`."""
     path = Path(path)
     with reading(path):
         if format == "parquet":
@@ -244,25 +217,10 @@ def read_features(path: Any, format: str, roles: Roles) -> tuple:
 
 
 def read_columns(path: Any, format: str, kinds: dict) -> dict:
-    """Some columns of a file by name.
+    """Some columns of a file by name, which must be there; `kinds` says what they hold.
 
-    Parameters
-    ----------
-    path : path-like
-    format : {'csv', 'tsv', 'parquet'}
-    kinds : dict of str to Kind
-        The columns, which must be there, and what they hold.
-
-    Returns
-    -------
-    dict of str to ndarray
-        In Parquet of the type of the file; else numbers are float64, or int64 where whole numbers
-        reach beyond 2**53, and ids and texts are text.
-
-    Raises
-    ------
-    InputError
-        With the file, the line or row, and the reason.
+    In Parquet they are of the type of the file; else numbers are float64, or int64 where whole
+    numbers reach beyond 2**53, and ids and texts are text.
     """
     path = Path(path)
     with reading(path):

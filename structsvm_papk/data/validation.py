@@ -102,13 +102,7 @@ def _is_missing(value):
 
 
 def check_matrix(X: Any) -> Any:
-    """X as a matrix of finite float64 or float32, dense or canonical CSR; not copied where it is.
-
-    Raises
-    ------
-    InputError
-        Not numeric, complex, of another dimension, empty, masked, NaN or infinite.
-    """
+    """X as finite float64 or float32, dense or canonical CSR; not copied where it is."""
     X = X if sparse.issparse(X) else as_array(X, "X")
     if X.dtype.kind == "c":
         raise InputError("X must be numeric and real, but it holds complex numbers")
@@ -190,13 +184,7 @@ def first_non_finite(X: Any) -> tuple[int, int, float] | None:
 
 
 def check_scores(scores: Any, groups: Any = None, name: str = "scores") -> Array:
-    """Scores as a contiguous vector of float64 that orders rows as the scores do.
-
-    Raises
-    ------
-    InputError
-        No rows, NaN, text, or different scores that double precision makes equal.
-    """
+    """Scores as a contiguous vector of float64 that orders rows as the scores do."""
     values = as_array(scores, name)
     if values.ndim != 1:
         raise InputError(f"{name} must have one dimension, not shape {values.shape}")
@@ -251,22 +239,9 @@ def check_labels(
     groups: Any = None,
     name: str = "labels",
 ) -> Array:
-    """Relevance of each row, as booleans.
+    """Relevance of each row, as booleans: ``label >= threshold``; without one they must be binary.
 
-    Parameters
-    ----------
-    labels : array-like of shape (n_rows,)
-    n_rows : int
-    threshold : float, optional
-        ``label >= threshold`` is relevant; without it the labels must be binary.
-    groups : array-like of shape (n_rows,), optional
-        Users, for messages.
-    name : str
-
-    Raises
-    ------
-    InputError
-        NaN or infinite labels, text, a wrong shape; labels that are not binary.
+    `groups` are the users of the rows, for messages.
     """
     return relevance(check_grades(labels, n_rows, groups=groups, name=name), threshold, name)
 
@@ -316,21 +291,10 @@ def is_zero_one(grades: Array) -> bool:
 
 
 def relevant_from(values: Array, threshold: float | None, source: Any) -> float:
-    """From which label on a row of a file is relevant.
+    """From which label on a row of a file is relevant; a threshold is needed unless they are
+    binary.
 
-    Parameters
-    ----------
-    values : ndarray
-        The labels of the file, or the distinct ones among them.
-    threshold : float, optional
-        What the caller says; needed unless the labels are 0/1 or -1/1.
-    source : str or path-like
-        The file, for messages.
-
-    Raises
-    ------
-    InputError
-        Labels that are not binary and no threshold, or all of one class.
+    `values` are the labels, or the distinct ones among them.
     """
     if threshold is not None:
         if values.min() >= threshold or not values.max() >= threshold:
@@ -357,11 +321,7 @@ def relevant_from(values: Array, threshold: float | None, source: Any) -> float:
 def check_ids(values: Any, n_rows: int, name: str = "groups") -> Array:
     """Ids of users or items, one per row; none missing, none of another kind than the rest.
 
-    Raises
-    ------
-    InputError
-        Missing ids, a wrong shape, text beside numbers, or floating-point numbers so large that
-        neighbouring whole numbers are the same float.
+    Floating-point ids so large that neighbouring whole numbers are the same float are refused.
     """
     ids = as_vector(values, name, n_rows)
     if ids.dtype.kind in "biuUS":

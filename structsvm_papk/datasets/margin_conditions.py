@@ -28,23 +28,10 @@ def paper_figure1(
     those with ``w.x <= tau``, tau the largest threshold for which the condition holds with margin
     `delta` (`largest_negative`). While fewer than `min_neg` remain, the lowest positive is dropped.
 
-    Parameters
-    ----------
-    condition : {"weak", "beta", "moderate", "strong"}
-    k, n_pos, n_neg : int
-        Sizes before filtering.
-    mean : float
-        0.5 in the paper; 0.4 in the authors' code.
-    delta : float
-        Margin.
-    min_neg : int
-        At least this many negatives are kept.
-    seed : int
+    `k`, `n_pos`, `n_neg`: sizes before filtering; `mean`: 0.5 in the paper; 0.4 in the authors'
+    code; `delta`: margin; `min_neg`: at least this many negatives are kept.
 
-    Returns
-    -------
-    Lists
-        ``w_true = -1_5``.
+    Returns ``w_true = -1_5``.
     """
     rng = np.random.default_rng(seed)
     w_true = -np.ones(5)

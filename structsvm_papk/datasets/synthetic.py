@@ -224,17 +224,10 @@ def paper_table2(case: int = 1, seed: int = 0) -> Lists:
     """The data of Section 7.1 (Table 2) of the paper: positives ``N(-1_5, I)``, negatives ``N(0_5,
     I)``.
 
-    Parameters
-    ----------
-    case : {1, 2}
-        1: 10 positives, 160 negatives, to be used with k = 20; 2: 20 positives, 160 negatives, k =
-        10.
-    seed : int
+    `case`: 1: 10 positives, 160 negatives, to be used with k = 20; 2: 20 positives, 160 negatives,
+    k = 10.
 
-    Returns
-    -------
-    Lists
-        One user.
+    Returns one user.
     """
     sizes = {1: (10, 160), 2: (20, 160)}
     if case not in sizes:

@@ -114,6 +114,6 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
     return CriticalDepth(name, k, degenerate_to, informative_from, deepest, direction)
 
 
-def _at_depth(risk, m):
+def _at_depth(risk: EmpiricalRisk, m: int) -> EmpiricalRisk:
     surrogate = replace(risk.surrogate, depth=max(m, risk.surrogate.k))
     return EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)

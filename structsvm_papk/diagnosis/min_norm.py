@@ -12,9 +12,14 @@ so -x separates 0 from K as soon as ``v . x > 0``.
 P. Wolfe, "Finding the nearest point in a polytope", Mathematical Programming 11 (1976).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+
+from structsvm_papk._types import Array
 
 _ROUNDING = 1e-12
 
@@ -39,15 +44,22 @@ class NearestPoint:
         Support points that were asked for.
     """
 
-    x: np.ndarray
+    x: Array
     distance: float
     lower_bound: float
-    direction: np.ndarray | None
+    direction: Array | None
     scale: float
     n_steps: int
 
 
-def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None, noise=0.0, any_direction=False):
+def min_norm_point(
+    lmo: Callable[[Array], Array],
+    n_features: int,
+    tol: float = 1e-9,
+    max_iter: int | None = None,
+    noise: float | Array = 0.0,
+    any_direction: bool = False,
+) -> NearestPoint:
     """Find the point of smallest norm.
 
     Parameters
@@ -96,11 +108,11 @@ def min_norm_point(lmo, n_features, tol=1e-9, max_iter=None, noise=0.0, any_dire
 class _Corral:
     """Affinely independent support points, and the point of smallest norm in their hull."""
 
-    def __init__(self, point):
+    def __init__(self, point: Array) -> None:
         self.points, self.weights = point[None, :].copy(), np.ones(1)
         self.x = point.copy()
 
-    def add(self, point):
+    def add(self, point: Array) -> bool:
         """Take in a support point; return whether the norm went down."""
         before = self.x @ self.x
         self.points = np.vstack([self.points, point])
@@ -119,9 +131,9 @@ class _Corral:
             self.points, self.weights = self.points[keep], self.weights[keep]
         self.weights /= self.weights.sum()
         self.x = self.weights @ self.points
-        return self.x @ self.x < before
+        return bool(self.x @ self.x < before)
 
-    def _affine_minimiser(self):
+    def _affine_minimiser(self) -> Array:
         """Weights that sum to 1 of the smallest point in the affine hull."""
         base = self.points[0]
         edges = self.points[1:] - base

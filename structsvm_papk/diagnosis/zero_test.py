@@ -27,20 +27,27 @@ large one, 0 counts as in K only where it is so to the tolerance in coordinates 
 of a user spread about equally in all directions (`_Coordinates`).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis.min_norm import min_norm_point
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.starts import logistic_regression
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
+from structsvm_papk.surrogates import Surrogate, make_surrogate
+from structsvm_papk.surrogates.convex import Avg
 
-SURROGATES = ("avg", "pauc", "ts", "max", "ramp", "clipped_ramp")
 _TOL = 1e-8
 _FEW_FEATURES = 500  # up to which directions are scaled, not features only
 _SAMPLE_ENTRIES = 1 << 21
@@ -48,7 +55,14 @@ _LEAST_SPREAD = 1e-14  # of a direction, squared and relative to the largest
 _SUM_ROUNDING = 64 * np.finfo(float).eps  # of a slope, relative to the entries that it is made of
 _NO_FALL = 1e-12  # ClippedRamp this close to 1 may be 1
 _ROUNDS = 20
-_COLORS = ("#1b5e9b", "#dd6b1f", "#2a8a57", "#8f2d16", "#7a4fa3", "#555555")
+
+
+def has_test(surrogate: Surrogate | type[Surrogate]) -> bool:
+    """Whether its slope at 0 says if w = 0 is optimal."""
+    return surrogate.above_slope_at_zero and (surrogate.convex or surrogate.majorised)
+
+
+SURROGATES = tuple(name for name, cls in ALL_SURROGATES.items() if has_test(cls))
 
 
 class Verdict(StrEnum):
@@ -57,13 +71,6 @@ class Verdict(StrEnum):
     DEGENERATE = "degenerate"  # 0 is the exact minimiser for every alpha
     INFORMATIVE = "informative"  # a direction lowers the surrogate
     UNDECIDED = "undecided"  # no direction was found, and no proof that there is none
-
-
-_MARKERS = {
-    Verdict.DEGENERATE: ("o", True),
-    Verdict.INFORMATIVE: ("o", False),
-    Verdict.UNDECIDED: ("X", True),
-}
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class ZeroTest:
     verdict: Verdict
     distance: float
     lower_bound: float
-    direction: np.ndarray | None = field(default=None, repr=False)
+    direction: Array | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -104,32 +111,36 @@ class Diagnosis:
         Every user alone, with a w of its own; empty if not asked for.
     labels : ndarray
         The users' labels.
+    convex : bool
+        Whether the surrogate is.
     """
 
     surrogate: str
     k: int
     n_users: int
     joint: ZeroTest
-    users: tuple = field(default=(), repr=False)
-    labels: np.ndarray | None = field(default=None, repr=False)
+    users: tuple[ZeroTest, ...] = field(default=(), repr=False)
+    labels: Array | None = field(default=None, repr=False)
+    convex: bool = True
 
     @property
-    def zero_is_optimal(self):
+    def zero_is_optimal(self) -> bool | None:
         """True, False, or None where it is undecided."""
         answers = {Verdict.DEGENERATE: True, Verdict.INFORMATIVE: False}
         return answers.get(self.joint.verdict)
 
-    def share(self, verdict=Verdict.DEGENERATE):
+    def share(self, verdict: Verdict = Verdict.DEGENERATE) -> float:
         """Share of the users with this verdict; nan where users were not tested."""
-        return np.mean([test.verdict == verdict for test in self.users]) if self.users else np.nan
+        hits = [test.verdict == verdict for test in self.users]
+        return float(np.mean(hits)) if hits else np.nan
 
-    def objective_bound(self, alpha):
+    def objective_bound(self, alpha: float) -> float:
         """``max(0, 1 - distance^2 / (2 alpha))``: no w has a smaller objective (if convex)."""
-        if self.surrogate in ("ramp", "clipped_ramp"):
+        if not self.convex:
             raise InputError(f"surrogate {self.surrogate!r} is not convex: there is no such bound")
         return max(0.0, 1.0 - self.joint.distance**2 / (2 * alpha))
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "surrogate": self.surrogate,
@@ -142,7 +153,7 @@ class Diagnosis:
             "users": {str(v): float(self.share(v)) for v in Verdict} if self.users else None,
         }
 
-    def __str__(self):
+    def __str__(self) -> str:
         words = {
             Verdict.DEGENERATE: "w = 0 is optimal for every alpha",
             Verdict.INFORMATIVE: "w = 0 is not optimal",
@@ -154,7 +165,7 @@ class Diagnosis:
         return text
 
 
-def diagnose(risk, per_user=True, tol=_TOL):
+def diagnose(risk: EmpiricalRisk, per_user: bool = True, tol: float = _TOL) -> Diagnosis:
     """Find out whether w = 0 is optimal, for all users jointly and for every user alone.
 
     Parameters
@@ -181,20 +192,27 @@ def diagnose(risk, per_user=True, tol=_TOL):
     InputError
         Surrogate 'ts_alg2', which is not convex and not bounded by its slope at 0.
     """
-    if risk.surrogate.name not in SURROGATES:
+    if not has_test(risk.surrogate):
         raise InputError(
             f"no diagnosis of surrogate {risk.surrogate.name!r}; choose from "
             f"{', '.join(SURROGATES)}"
         )
-    users = ()
+    users: tuple[ZeroTest, ...] = ()
     if per_user:
         users = tuple(_test(_one_user(risk, u), tol) for u in range(risk.n_users))
     joint = _test(risk, tol, users)
     name, k = risk.surrogate.name, risk.surrogate.k
-    return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users)
+    return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users, risk.convex)
 
 
-def diagnose_over_k(data, ks, surrogates=SURROGATES, per_user=True, callback=None, depth=None):
+def diagnose_over_k(
+    data: RankingData,
+    ks: Sequence[int],
+    surrogates: Sequence[str] = SURROGATES,
+    per_user: bool = True,
+    callback: Callable[[Diagnosis], Any] | None = None,
+    depth: int | float | None = None,
+) -> list[Diagnosis]:
     """Diagnose several surrogates at several k.
 
     Parameters
@@ -213,17 +231,17 @@ def diagnose_over_k(data, ks, surrogates=SURROGATES, per_user=True, callback=Non
     list of Diagnosis
         For every k, one for each surrogate, over the users that have k negatives.
     """
-    found = []
+    answers = []
     for k in ks:
         for name in surrogates:
             risk = EmpiricalRisk(make_surrogate(name, k, depth), data)
-            found.append(diagnose(risk, per_user))
+            answers.append(diagnose(risk, per_user))
             if callback is not None:
-                callback(found[-1])
-    return found
+                callback(answers[-1])
+    return answers
 
 
-def _one_user(risk, u):
+def _one_user(risk: EmpiricalRisk, u: int) -> EmpiricalRisk:
     data = risk.data
     rows = data.rows[data.indptr[u] : data.indptr[u + 1]]
     indptr, users = np.array([0, rows.size]), data.users[u : u + 1]
@@ -231,14 +249,15 @@ def _one_user(risk, u):
     return EmpiricalRisk(risk.surrogate, part, "cap")
 
 
-def _test(risk, tol, users=()):
-    name = risk.surrogate.name
+def _test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest] = ()) -> ZeroTest:
     if risk.convex:
         return _convex_test(_Slopes(risk), tol)
-    return _ramp_test(risk, tol, users) if name == "ramp" else _clipped_test(risk)
+    return _clipped_test(risk) if risk.surrogate.clipped else _ramp_test(risk, tol, users)
 
 
-def is_zero_optimal(risk, tol=_TOL, max_iter=None):
+def is_zero_optimal(
+    risk: EmpiricalRisk, tol: float = _TOL, max_iter: int | None = None
+) -> tuple[Verdict, Array | None]:
     """Verdict about w = 0 for all users jointly, and a direction of descent where there is one.
 
     As `diagnose`, but without the distance: the first direction that is met ends the search.
@@ -262,10 +281,10 @@ def is_zero_optimal(risk, tol=_TOL, max_iter=None):
     return test.verdict, test.direction
 
 
-def falls_along(risk, w):
+def falls_along(risk: EmpiricalRisk, w: Array) -> bool:
     """Whether a convex risk falls from w = 0 along w, beyond what rounding may have done."""
     slopes = _Slopes(risk)
-    return slopes(w) @ w < -_rounding(risk) @ np.abs(w)
+    return bool(slopes(w) @ w < -_rounding(risk) @ np.abs(w))
 
 
 class _Slopes:
@@ -280,23 +299,26 @@ class _Slopes:
     soon as ``2 s < 1``. A tenth of what that allows is taken.
     """
 
-    def __init__(self, risk):
+    def __init__(self, risk: ListRisk) -> None:
         self.risk = risk
         self.n_features = risk.n_features
         self.small = 0.05 / risk.data.n_pos.max()
 
-    def __call__(self, w):
+    def __call__(self, w: Array) -> Array:
         scores = self.risk.scores(w)
         largest = np.abs(scores).max()
         if largest > 0.0:
             scores *= self.small / largest
-        return self.risk.blocks_from_scores(scores)[1].sum(axis=0)
+        slope: Array = self.risk.blocks_from_scores(scores)[1].sum(axis=0)
+        return slope
 
 
-def _convex_test(slopes, tol, max_iter=None, any_direction=False):
+def _convex_test(
+    slopes: _Slopes, tol: float, max_iter: int | None = None, any_direction: bool = False
+) -> ZeroTest:
     """Whether 0 is in the subdifferential; a second look in other coordinates where it seems so."""
     noise = _rounding(slopes.risk)
-    how = {"tol": tol, "max_iter": max_iter, "any_direction": any_direction}
+    how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "any_direction": any_direction}
     nearest = min_norm_point(slopes, slopes.n_features, noise=noise, **how)
     if nearest.direction is not None:
         fall, w = nearest.lower_bound, nearest.direction
@@ -305,7 +327,7 @@ def _convex_test(slopes, tol, max_iter=None, any_direction=False):
     again = min_norm_point(there, slopes.n_features, noise=np.abs(there.T).T @ noise, **how)
     if again.direction is not None:
         w = there.T @ again.direction
-        norm = np.linalg.norm(w)
+        norm = float(np.linalg.norm(w))
         fall = again.lower_bound / norm
         return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w / norm)
     inside = all(one.distance <= 10 * tol * one.scale for one in (nearest, again))
@@ -314,13 +336,14 @@ def _convex_test(slopes, tol, max_iter=None, any_direction=False):
     return ZeroTest(verdict, nearest.distance, 0.0)
 
 
-def _rounding(risk):
+def _rounding(risk: ListRisk) -> Array:
     """Bound of the rounding error of each entry of a slope: sums of multiples of rows of X."""
     data = risk.data
     largest = np.abs(data.X).max(axis=0)
     largest = largest.toarray().ravel() if sparse.issparse(largest) else largest
     heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
-    return _SUM_ROUNDING * 2 * heaviest * largest.astype(np.float64)
+    bound: Array = _SUM_ROUNDING * 2 * heaviest * largest.astype(np.float64)
+    return bound
 
 
 class _Coordinates:
@@ -332,7 +355,7 @@ class _Coordinates:
     sample makes one that is good enough.
     """
 
-    def __init__(self, slopes):
+    def __init__(self, slopes: _Slopes) -> None:
         self.slopes, data = slopes, slopes.risk.data
         rows, scale = _sample(data), _spread(data)
         self.scale = scale
@@ -343,11 +366,12 @@ class _Coordinates:
             floor = _LEAST_SPREAD * max(spread[-1], np.finfo(float).tiny)
             self.T = (basis / np.sqrt(np.maximum(spread, floor))) / scale[:, None]
 
-    def __call__(self, w):
-        return self.T.T @ self.slopes(self.T @ w)
+    def __call__(self, w: Array) -> Array:
+        slope: Array = self.T.T @ self.slopes(self.T @ w)
+        return slope
 
 
-def _spread(data):
+def _spread(data: RankingData) -> Array:
     """Root mean square of each feature less its mean within users; 1 for a constant one."""
     total = np.zeros(data.n_features)
     step = max(1, _SAMPLE_ENTRIES // data.n_features)
@@ -358,7 +382,7 @@ def _spread(data):
     return np.sqrt(np.where(total > 0.0, total / data.rows.size, 1.0))
 
 
-def _sample(data):
+def _sample(data: RankingData) -> Array:
     """Some rows, less the mean of their user's: whole users if possible, spread over the data."""
     wanted = max(1, _SAMPLE_ENTRIES // data.n_features)
     step = -(-data.rows.size // wanted)
@@ -368,21 +392,21 @@ def _sample(data):
     return np.vstack([_centred(data, part) for part in parts])
 
 
-def _centred(data, positions):
+def _centred(data: RankingData, positions: Array) -> Array:
     rows = data.X[data.rows[positions]]
     rows = rows.toarray() if sparse.issparse(rows) else rows
-    rows = rows.astype(np.float64)
-    return rows - rows.mean(axis=0)
+    centred: Array = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
+    return centred
 
 
-def _ramp_test(risk, tol, users):
-    """Every positive inside K_N proves degeneracy; a direction, found by freezing, disproves it."""
-    if (risk.data.n_pos <= risk.surrogate.k).all():
+def _ramp_test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest]) -> ZeroTest:
+    """Every positive inside K_N proves degeneracy; a direction, from freezing, disproves it."""
+    if risk.surrogate.is_its_majorant(risk.data.n_pos):  # convex on these lists
         return _convex_test(_Slopes(risk), tol)
     if users and all(test.verdict == Verdict.DEGENERATE for test in users):
         largest = max(test.distance for test in users)
         return ZeroTest(Verdict.DEGENERATE, largest, 0.0)
-    start = _convex_test(_Slopes(_same_data(risk, "avg")), tol)
+    start = _convex_test(_Slopes(_as_avg(risk)), tol)
     if start.verdict == Verdict.INFORMATIVE:  # Ramp falls at least as fast as Avg
         return start
     directions = [logistic_regression(risk.data, centred=True)]
@@ -391,13 +415,13 @@ def _ramp_test(risk, tol, users):
         if not directions:
             return ZeroTest(Verdict.DEGENERATE, start.distance, 0.0)
     for w in directions:
-        found = _freeze_and_test(risk, w, tol)
-        if found.verdict == Verdict.INFORMATIVE:
-            return found
+        test = _freeze_and_test(risk, w, tol)
+        if test.verdict == Verdict.INFORMATIVE:
+            return test
     return ZeroTest(Verdict.UNDECIDED, start.distance, 0.0)
 
 
-def _freeze_and_test(risk, w, tol):
+def _freeze_and_test(risk: EmpiricalRisk, w: Array, tol: float) -> ZeroTest:
     """Freeze the best positives at w, find the steepest descent of that majorant, and repeat.
 
     The majorant's slope is never below the slope of Ramp, so its directions of descent are
@@ -405,18 +429,18 @@ def _freeze_and_test(risk, w, tol):
     """
     best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
     for _ in range(_ROUNDS):
-        found = _convex_test(_Slopes(risk.majorant(w, "mixed")), tol)
-        if found.direction is None or found.lower_bound <= best.lower_bound * (1 + 1e-9):
+        test = _convex_test(_Slopes(risk.majorant(w, "mixed")), tol)
+        if test.direction is None or test.lower_bound <= best.lower_bound * (1 + 1e-9):
             return best
-        best, w = found, found.direction
+        best, w = test, test.direction
     return best
 
 
-def _positives_outside(risk, tol):
+def _positives_outside(risk: EmpiricalRisk, tol: float) -> list[Array]:
     """For each positive of a single user outside K_N, a direction that separates it from K_N."""
-    data, avg = risk.data, make_surrogate("avg", risk.surrogate.k, risk.surrogate.depth)
+    data, avg = risk.data, _as_avg(risk).surrogate
     n_pos = int(data.n_pos[0])
-    found = []
+    directions = []
     for i in range(n_pos):
         rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
         indptr = np.array([0, rows.size])
@@ -424,16 +448,16 @@ def _positives_outside(risk, tol):
         slopes = _Slopes(EmpiricalRisk(avg, alone, "cap"))
         test = _convex_test(slopes, tol)
         if test.verdict != Verdict.DEGENERATE:
-            found.append(test.direction)
-    return found
+            directions.append(test.direction)
+    return [w for w in directions if w is not None]
 
 
-def _same_data(risk, name):
-    surrogate = make_surrogate(name, risk.surrogate.k, risk.surrogate.depth)
+def _as_avg(risk: EmpiricalRisk) -> EmpiricalRisk:
+    surrogate = Avg(risk.surrogate.k, depth=risk.surrogate.depth)
     return EmpiricalRisk(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)
 
 
-def _clipped_test(risk):
+def _clipped_test(risk: EmpiricalRisk) -> ZeroTest:
     """Look for any w that puts a selected positive above a selected negative."""
     best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
     for w in _candidates(risk.data):
@@ -445,7 +469,7 @@ def _clipped_test(risk):
     return best
 
 
-def _candidates(data):
+def _candidates(data: RankingData) -> Iterator[Array]:
     """A few likely directions, both ways; then the positives of one user, one by one."""
     sides = [data.pullback(side / max(side.sum(), 1)) for side in (data.labels, ~data.labels)]
     difference = sides[0] - sides[1]
@@ -459,7 +483,7 @@ def _candidates(data):
             yield data.pullback(one) - sides[1]
 
 
-def _clipped_slope(risk, w):
+def _clipped_slope(risk: EmpiricalRisk, w: Array) -> float:
     """``D(w)``, from the value at a scale where no hinge has ended."""
     scores = risk.scores(w)
     largest = np.abs(scores).max()
@@ -468,47 +492,3 @@ def _clipped_slope(risk, w):
     values, _ = risk.user_values(scores * (0.25 / largest))
     fall = 1.0 - risk.mean_over_users(values)
     return -fall * largest / 0.25 if fall > _NO_FALL else 0.0
-
-
-def degeneracy_figure(diagnoses):
-    """Share of the users for whom w = 0 is optimal on its own, against k, for each surrogate.
-
-    Filled markers say that w = 0 is optimal for all users jointly, open ones that it is not, a
-    cross that it is undecided.
-
-    Parameters
-    ----------
-    diagnoses : list of Diagnosis
-        From `diagnose_over_k`, with users.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
-    axes = figure.subplots()
-    names = list(dict.fromkeys(one.surrogate for one in diagnoses))
-    ks = sorted({one.k for one in diagnoses})
-    room = 0.08 * min(np.diff(ks), default=1)  # lines that coincide stay visible side by side
-    for place, name in enumerate(names):
-        own = [one for one in diagnoses if one.surrogate == name]
-        color, shift = _COLORS[place % len(_COLORS)], room * (place - (len(names) - 1) / 2)
-        x = [one.k + shift for one in own]
-        axes.plot(x, [one.share() for one in own], "-", color=color, label=name)
-        for at, one in zip(x, own, strict=True):
-            marker, fill = _MARKERS[one.joint.verdict]
-            face = color if fill else "white"
-            axes.plot(at, one.share(), marker, color=color, mfc=face, ms=7, zorder=3)
-    axes.set_xticks(ks)
-    axes.set(
-        xlabel="k",
-        ylabel="share of users for whom\nw = 0 is optimal",
-        ylim=(-0.04, 1.04),
-        title="filled: w = 0 is optimal for all users jointly; cross: undecided",
-    )
-    axes.grid(alpha=0.25)
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center")
-    return figure

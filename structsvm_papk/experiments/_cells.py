@@ -14,21 +14,11 @@ _AGE = 3600.0  # seconds after which no process can still be writing a part
 def claim(folder, identity):
     """Make a folder this run's, or make sure that it is.
 
-    Parameters
-    ----------
-    folder : path-like
-        New, empty, or claimed before with the same identity.
-    identity : dict
-        What runs must share to use one folder; of what JSON can say.
+    `folder`: new, empty, or claimed before with the same identity; `identity`: what runs must share
+    to use one folder; of what JSON can say.
 
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InputError
-        The folder belongs to another run, or to nothing that is known, or cannot be written.
+    Raises InputError: the folder belongs to another run, or to nothing that is known, or cannot be
+    written.
     """
     folder, identity = Path(folder), json.loads(json.dumps(identity))
     record = folder / RECORD
@@ -58,12 +48,7 @@ def check_folder(folder):
 class Cells:
     """Finished parts of a run, one JSON file each; what is there is not computed again.
 
-    Parameters
-    ----------
-    folder : path-like, optional
-        See `claim`; without it nothing is kept.
-    identity : dict, optional
-        See `claim`.
+    `folder`: see `claim`; without it nothing is kept; `identity`: see `claim`.
     """
 
     def __init__(self, folder=None, identity=None):
@@ -80,10 +65,7 @@ class Cells:
     def load(self, key):
         """What a part gave, or None where it is not there.
 
-        Raises
-        ------
-        InputError
-            The file is damaged.
+        Raises InputError: the file is damaged.
         """
         if self.folder is None or not self.path(key).is_file():
             return None

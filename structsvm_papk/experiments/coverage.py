@@ -44,21 +44,10 @@ TOP_SHARE = 0.05
 class Coverage:
     """Coverage of one method in one setting.
 
-    Attributes
-    ----------
-    method, law : str
-    n_pos, n_neg, k, n_draws : int
-    risk : float
-        The population risk.
-    nominal, covered : float
-        Level asked for, and share of draws whose interval contains the risk.
-    half_width : float
-        Mean half-width.
-    ratio : float
-        Mean half-width over the observed `nominal` quantile of ``|R - R^|``; nan when that is 0.
-    vacuous : float
-        Share of draws with the interval [0, 1].
-    guaranteed : bool
+    `risk`: the population risk; `nominal`, `covered`: level asked for, and share of draws whose
+    interval contains the risk; `half_width`: mean half-width; `ratio`: mean half-width over the
+    observed `nominal` quantile of ``|R - R^|``; nan when that is 0; `vacuous`: share of draws with
+    the interval [0, 1].
     """
 
     method: str
@@ -99,27 +88,13 @@ def coverage(
 ):
     """Run the study.
 
-    Parameters
-    ----------
-    n_draws : int
-        Draws of each setting.
-    sizes : sequence of int
-        Numbers of negatives; ``n_pos = n_neg/4``, ``k = n_neg/20``, and k = 10 for the largest.
-    laws : list of str, optional
-        Names in `LAWS`; all when not given.
-    rho : float
-    n_directions : int
-        Random linear scorers over which the uniform bound is checked at once.
-    seed : int
-    progress : callable, optional
-        Called with each finished `Coverage`.
-    cells : Cells, optional
-        Keeps the rows of finished settings, and gives back those that are there.
+    `n_draws`: draws of each setting; `sizes`: numbers of negatives; ``n_pos = n_neg/4``, ``k =
+    n_neg/20``, and k = 10 for the largest; `laws`: names in `LAWS`; all when not given;
+    `n_directions`: random linear scorers over which the uniform bound is checked at once;
+    `progress`: called with each finished `Coverage`; `cells`: keeps the rows of finished settings,
+    and gives back those that are there.
 
-    Returns
-    -------
-    list of Coverage
-        Fixed-scorer methods for each law and size, means over users, then the uniform bound.
+    Rows: fixed-scorer methods for each law and size, means over users, then the uniform bound.
     """
     if n_draws < 1 or n_directions < 1:
         raise InputError("n_draws and n_directions must be at least 1")

@@ -55,16 +55,8 @@ class Sizes:
 class Outcome:
     """One method on one data set.
 
-    Attributes
-    ----------
-    regime, method : str
-    seed : int
-    gain : float
-        Mean pAp@k gain of the held-out users, ties counting as errors.
-    setting : str
-        What cross-validation chose.
-    zero : bool
-        The weights are zero: the certified optimum for every alpha.
+    `gain`: mean pAp@k gain of the held-out users, ties counting as errors; `setting`: what
+    cross-validation chose; `zero`: the weights are zero: the certified optimum for every alpha.
     """
 
     regime: str
@@ -191,18 +183,10 @@ OURS = "ClippedRamp, CCCP"
 class Summary:
     """One method in one regime, over the seeds.
 
-    Attributes
-    ----------
-    regime, method : str
-    n_seeds : int
-    mean, half_width : float
-        Mean test gain, and the half-width of its 95% Student interval.
-    difference, difference_half_width : float
-        ClippedRamp less this method, paired by seed, with its 95% interval.
-    wins, losses : int
-        Seeds where ClippedRamp is above, and below.
-    zeros : int
-        Seeds where the weights are zero.
+    `mean`, `half_width`: mean test gain, and the half-width of its 95% Student interval;
+    `difference`, `difference_half_width`: ClippedRamp less this method, paired by seed, with its
+    95% interval; `wins`, `losses`: seeds where ClippedRamp is above, and below; `zeros`: seeds
+    where the weights are zero.
     """
 
     regime: str
@@ -277,28 +261,12 @@ def run(
 ):
     """Run the study.
 
-    Parameters
-    ----------
-    seeds : sequence of int
-        One data set each.
-    regimes, methods : sequence of str
-        Keys of `REGIMES` and `METHODS`; ClippedRamp is always among the methods.
-    sizes : Sizes, optional
-    jobs : int
-        Processes; the result does not depend on it.
-    callback : callable, optional
-        Called with the outcomes of each data set.
-    cells : Cells, optional
-        Keeps the outcomes of finished data sets, and gives back those that are there.
+    `seeds`: one data set each; `regimes`, `methods`: keys of `REGIMES` and `METHODS`; ClippedRamp
+    is always among the methods; `jobs`: processes; the result does not depend on it; `callback`:
+    called with the outcomes of each data set; `cells`: keeps the outcomes of finished data sets,
+    and gives back those that are there.
 
-    Returns
-    -------
-    Study
-
-    Raises
-    ------
-    InputError
-        Unknown names, or no seeds.
+    Raises InputError: unknown names, or no seeds.
     """
     sizes = sizes or Sizes()
     _check_names("regime", regimes, REGIMES)
@@ -388,10 +356,6 @@ def figure(study):
     """Test gains by regime, ClippedRamp first; the bars are 95% intervals over the seeds.
 
     Methods whose weights are zero on every data set rank nothing and are left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     from matplotlib.figure import Figure
 

@@ -22,25 +22,13 @@ _NUMBERS = 1 << 23  # scores and coefficients that are held at a time
 def descend(risk, settings, steps, start):
     """Run `SubgradientDescent` with several settings from one start.
 
-    Parameters
-    ----------
-    risk : EmpiricalRisk
-    settings : sequence of (float, float)
-        Step size eta and regularisation alpha of each.
-    steps : int
-    start : ndarray of shape (n_features,)
+    `settings`: step size eta and regularisation alpha of each.
 
-    Returns
-    -------
-    list of SolverResult
-        What ``SubgradientDescent(alpha, eta, steps).solve(risk, start)`` gives for each; it does
-        not depend on the other settings. The history holds the last step only, and each has an
-        equal share of the seconds.
+    Gives what ``SubgradientDescent(alpha, eta, steps).solve(risk, start)`` gives for each; it does
+    not depend on the other settings. The history holds the last step only, and each has an equal
+    share of the seconds.
 
-    Raises
-    ------
-    InputError
-        Scores that are not finite.
+    Raises InputError: scores that are not finite.
     """
     X = risk.data.X
     if sparse.issparse(X) or not X.flags.c_contiguous:

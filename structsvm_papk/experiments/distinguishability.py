@@ -38,17 +38,9 @@ METRICS = NDCG_VARIANTS | OTHERS
 class Distinguishability:
     """Result of the experiment.
 
-    Attributes
-    ----------
-    by : {"users", "items"}
-    sizes : ndarray of int
-        The values of N.
-    share : dict of str to ndarray
-        Per metric, the share of replicates in which the better scorer is ahead at every n >= N.
-    right_now : dict of str to ndarray
-        Per metric, the share in which it is ahead at N itself.
-    n_replicates : int
-    description : str
+    `sizes`: the values of N; `share`: per metric, the share of replicates in which the better
+    scorer is ahead at every n >= N; `right_now`: per metric, the share in which it is ahead at N
+    itself.
     """
 
     by: str
@@ -100,25 +92,10 @@ def run(
     Quality x ~ N(0, 1), Pr[Y = 1 | x] = sigmoid(2 x + c) with c set for the positive rate, scores
     x + noise * N(0, 1), independent between the scorers.
 
-    Parameters
-    ----------
-    by : {"users", "items"}
-        Whether users (lists of `n_items`) or the items of one list are added.
-    n_replicates : int
-    largest : int, optional
-        Largest number of users (default 2000) or items (default 20000).
-    noise : pair of float
-        Standard deviation of the noise of the better and of the worse scorer.
-    positive_rate : float
-    chosen : sequence of str, optional
-        Names of `METRICS`; default all.
-    seed : int
-    cells : Cells, optional
-        Keeps finished replicates, and gives back those that are there.
-
-    Returns
-    -------
-    Distinguishability
+    `by`: whether users (lists of `n_items`) or the items of one list are added; `largest`: largest
+    number of users (default 2000) or items (default 20000); `noise`: standard deviation of the
+    noise of the better and of the worse scorer; `chosen`: names of `METRICS`; default all; `cells`:
+    keeps finished replicates, and gives back those that are there.
     """
     if by not in ("users", "items"):
         raise InputError(f"by={by!r} must be 'users' or 'items'")
@@ -219,12 +196,7 @@ def _by_items(metric, drawn, sizes, _, n_threads):
 
 
 def plot(result, path=None, ax=None):
-    """Share of replicates that stay right, against N; saved when a path is given.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
+    """Share of replicates that stay right, against N; saved when a path is given."""
     from matplotlib.figure import Figure
 
     if ax is None:

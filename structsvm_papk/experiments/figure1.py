@@ -58,17 +58,10 @@ TENDS_TO_ZERO = {
 class Panel:
     """One margin condition, one solver.
 
-    Attributes
-    ----------
-    condition, optimised, solver : str
-    n_pos, n_neg : int
-        Sizes of the list after filtering.
-    curves : dict of str to ndarray
-        Value of every surrogate in `SHOWN`, and of the pAp@k ``risk``, after each evaluation of
-        the optimised one: at that iterate for descent, at the best point so far otherwise.
-    result : SolverResult
-    at_truth : dict of str to float
-        The same values at a multiple of the direction along which the list was filtered.
+    `n_pos`, `n_neg`: sizes of the list after filtering; `curves`: value of every surrogate in
+    `SHOWN`, and of the pAp@k ``risk``, after each evaluation of the optimised one: at that iterate
+    for descent, at the best point so far otherwise; `at_truth`: the same values at a multiple of
+    the direction along which the list was filtered.
     """
 
     condition: str
@@ -102,20 +95,10 @@ class Panel:
 def run(conditions=tuple(SETTINGS), seed=0, callback=None, cells=None):
     """Minimise in every panel, by the authors' recipe and with a certificate.
 
-    Parameters
-    ----------
-    conditions : sequence of {"strong", "beta", "moderate", "weak"}
-    seed : int
-        Seed of the list and of the start.
-    callback : callable, optional
-        Called with each panel.
-    cells : Cells, optional
-        Keeps finished panels, and gives back those that are there, without solver histories.
+    `seed`: seed of the list and of the start; `callback`: called with each panel; `cells`: keeps
+    finished panels, and gives back those that are there, without solver histories.
 
-    Returns
-    -------
-    list of Panel
-        Two for each condition: descent, then certified (CCCP for the weak condition).
+    Returns two for each condition: descent, then certified (CCCP for the weak condition).
     """
     panels, cells = [], cells or Cells()
     for condition in conditions:
@@ -244,12 +227,7 @@ _SOLVERS = {"cutting_plane": "cutting plane", "cccp": "CCCP"}
 
 
 def plot(panels):
-    """Draw the panels: one column a condition, the authors' recipe above, certified below.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """Draw the panels: one column a condition, the authors' recipe above, certified below."""
     from matplotlib.figure import Figure
 
     conditions = list(dict.fromkeys(panel.condition for panel in panels))

@@ -46,16 +46,8 @@ class Splits:
 class Preparation:
     """How ratings become lists; the defaults are the paper's.
 
-    Parameters
-    ----------
-    rank : int
-        Factors of a user and of an item.
-    n_first : int
-        Ratings of each user that are factorised.
-    min_rows : int
-        Users with fewer instances are left out.
-    steps : int
-        Updates of the factorisation.
+    `rank`: factors of a user and of an item; `n_first`: ratings of each user that are factorised;
+    `min_rows`: users with fewer instances are left out; `steps`: updates of the factorisation.
     """
 
     rank: int = 30
@@ -67,19 +59,9 @@ class Preparation:
 def read_ratings(folder):
     """Ratings of an unpacked ``ml-100k`` folder.
 
-    Parameters
-    ----------
-    folder : path-like
-        Holds ``u.data``: user, item, rating 1 to 5 and time, separated by tabs.
+    `folder`: holds ``u.data``: user, item, rating 1 to 5 and time, separated by tabs.
 
-    Returns
-    -------
-    ndarray of int64, shape (n_ratings, 4)
-
-    Raises
-    ------
-    InputError
-        No such folder or file, or a line that is no rating; the line is named.
+    Raises InputError: no such folder or file, or a line that is no rating; the line is named.
     """
     path = Path(folder) / "u.data"
     if not Path(folder).is_dir():
@@ -122,22 +104,9 @@ def _first_bad_line(path):
 def prepare(ratings, seed=0, how=None):
     """Turn ratings into training, validation and test lists.
 
-    Parameters
-    ----------
-    ratings : ndarray of int, shape (n_ratings, 4)
-        User, item, rating, time.
-    seed : int
-        Of the factorisation's start and of the split.
-    how : Preparation, optional
+    `ratings`: user, item, rating, time; `seed`: of the factorisation's start and of the split.
 
-    Returns
-    -------
-    Splits
-
-    Raises
-    ------
-    InputError
-        No user has enough ratings.
+    Raises InputError: no user has enough ratings.
     """
     how = how or Preparation()
     rng = np.random.default_rng(seed)
@@ -174,18 +143,8 @@ def masked_nmf(matrix, rank, rng, steps=1000):
 
     Multiplicative updates of Lee and Seung, the missing entries left out of both sides.
 
-    Parameters
-    ----------
-    matrix : scipy CSR of shape (n_users, n_items)
-        Stored entries are the known ratings, all positive.
-    rank : int
-    rng : numpy Generator
-    steps : int
-        They end early where 5 updates change the fitted ratings by less than 1e-6.
-
-    Returns
-    -------
-    ndarrays of shape (n_users, rank) and (n_items, rank)
+    `matrix`: stored entries are the known ratings, all positive; `steps`: they end early where 5
+    updates change the fitted ratings by less than 1e-6.
     """
     known = matrix.tocoo()
     left = np.maximum(rng.random((matrix.shape[0], rank)), _SMALLEST)
@@ -230,10 +189,7 @@ def read_prepared(folder):
 
     Columns ``user_id``, features, ``label``, in tab-separated files of one folder.
 
-    Raises
-    ------
-    InputError
-        A file is missing or there are several; other columns; features that differ.
+    Raises InputError: a file is missing or there are several; other columns; features that differ.
     """
     folder = Path(folder)
     paths = [sorted(folder.glob(f"{part}_data_d*.tsv")) for part in _PARTS]
@@ -265,17 +221,10 @@ def write_synthetic(folder, n_users=100, n_items=200, mean_ratings=90, rank=4, s
     ``rating = round(3.4 + 1.2 (a_u . b_i)/sqrt(rank) + noise)``, clipped to 1..5, a and b standard
     normal; popular items are rated more often. Nothing in it comes from MovieLens.
 
-    Parameters
-    ----------
-    folder : path-like
-        Created; a folder that is not empty is refused.
-    n_users, n_items, mean_ratings, rank, seed : int
-        Every user has at least 45 ratings, as far as there are items.
+    `folder`: created; a folder that is not empty is refused; `n_users`, `n_items`, `mean_ratings`,
+    `rank`, `seed`: every user has at least 45 ratings, as far as there are items.
 
-    Returns
-    -------
-    pathlib.Path
-        The file ``u.data``.
+    Returns the file ``u.data``.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

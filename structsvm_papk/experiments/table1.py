@@ -36,11 +36,8 @@ PUBLISHED = {  # correctly ordered pairs (or hits), of how many
 def run():
     """Recompute every value of the table.
 
-    Returns
-    -------
-    dict
-        ``rows``, each with ``ranker, metric, published, published_as, measured, difference``, and
-        ``max_abs_difference``.
+    Returns ``rows``, each with ``ranker, metric, published, published_as, measured, difference``,
+    and ``max_abs_difference``.
     """
     rows = [_row(ranker, metric) for ranker, metric in PUBLISHED]
     largest = max(abs(row["difference"]) for row in rows)

@@ -53,12 +53,7 @@ _TOL = 1e-6
 class Descent:
     """The authors' recipe: normal start, fixed steps, the point of lowest objective.
 
-    Parameters
-    ----------
-    eta, alpha : float
-    steps : int
-    scaled : bool
-        Features scaled to range 1 around their mid-range, as in the authors' scripts.
+    `scaled`: features scaled to range 1 around their mid-range, as in the authors' scripts.
     """
 
     eta: float = 0.1
@@ -85,13 +80,8 @@ class Descent:
 class Certified:
     """Certified minimisers, to a relative gap of 1e-6.
 
-    Parameters
-    ----------
-    alpha : float
-    scaled : bool
-    balanced : bool
-        Case 1: the surrogate of precision@k that does not change when a constant is added to all
-        scores, see `PrecAtKAvg`.
+    `balanced`: case 1: the surrogate of precision@k that does not change when a constant is added
+    to all scores, see `PrecAtKAvg`.
     """
 
     alpha: float = 0.1
@@ -126,27 +116,15 @@ HOWS = (
 def run(n_runs=N_RUNS, hows=HOWS, cases=tuple(CASES), seed=0, callback=None, cells=None):
     """Run the comparison.
 
-    Parameters
-    ----------
-    n_runs : int
-        Lists of each case.
-    hows : sequence of Descent or Certified
-    cases : sequence of {1, 2}
-    seed : int
-        Run i uses the seed ``seed + i``, the same lists for every way of solving.
-    callback : callable, optional
-        Called with each row.
-    cells : Cells, optional
-        Keeps finished rows, and gives back those that are there.
+    `n_runs`: lists of each case; `seed`: run i uses the seed ``seed + i``, the same lists for every
+    way of solving; `callback`: called with each row; `cells`: keeps finished rows, and gives back
+    those that are there.
 
-    Returns
-    -------
-    dict
-        ``rows``, one for each case and way of solving, with ``case, k, methods, how, published,
-        measured``. Both of the last hold pairs (first method, second method): ``precision`` and
-        ``auc_where_equal`` as (mean, standard deviation), ``precision_higher`` and ``auc_higher``
-        as numbers of runs, and ``n_equal``; measured also ``certified`` and ``zero``, in how many
-        runs the result has a certificate of 1e-6 and is the zero vector.
+    Returns ``rows``, one for each case and way of solving, with ``case, k, methods, how, published,
+    measured``. Both of the last hold pairs (first method, second method): ``precision`` and
+    ``auc_where_equal`` as (mean, standard deviation), ``precision_higher`` and ``auc_higher`` as
+    numbers of runs, and ``n_equal``; measured also ``certified`` and ``zero``, in how many runs the
+    result has a certificate of 1e-6 and is the zero vector.
     """
     if n_runs < 1:
         raise InputError(f"the table needs at least one run, got {n_runs}")

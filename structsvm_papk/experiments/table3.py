@@ -63,18 +63,8 @@ _N_RESAMPLES = 2000
 class Plan:
     """What a run computes; a results folder belongs to one data set and one grid.
 
-    Parameters
-    ----------
-    source : str
-        Folder of the data.
-    dataset : {'movielens', 'citation', 'behance'}
-    ks : sequence of int
-    seeds : sequence of int
-        Preparations (MovieLens) and starts.
-    methods : sequence of str
-        Keys of `METHODS`.
-    grid : Grid
-    preparation : movielens.Preparation
+    `source`: folder of the data; `seeds`: preparations (MovieLens) and starts; `methods`: keys of
+    `METHODS`.
     """
 
     source: str
@@ -135,25 +125,13 @@ class Cell:
 def run(plan, results, jobs=1, callback=None):
     """Compute the cells that the results folder lacks, and make the table.
 
-    Parameters
-    ----------
-    plan : Plan
-    results : path-like
-        Folder of the run: new, empty, or of an earlier run of the same data and preparation.
-    jobs : int
-        Processes; the result does not depend on it.
-    callback : callable, optional
-        Called with ``(done, total, cell)``: once at the start (cell None), then for each new cell.
+    `results`: folder of the run: new, empty, or of an earlier run of the same data and preparation;
+    `jobs`: processes; the result does not depend on it; `callback`: called with ``(done, total,
+    cell)``: once at the start (cell None), then for each new cell.
 
-    Returns
-    -------
-    dict
-        ``rows``, see `table`.
+    Returns ``rows``, see `table`.
 
-    Raises
-    ------
-    InputError
-        The data cannot be read, or the results folder belongs to another run.
+    Raises InputError: the data cannot be read, or the results folder belongs to another run.
     """
     if jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
@@ -258,15 +236,12 @@ def _gains(result, data, k):
 def table(plan, results):
     """Choose settings by validation and compare with the published gains.
 
-    Returns
-    -------
-    dict
-        ``published_data``, whether the ratings are those of MovieLens 100K (by their sizes; None
-        for prepared files), and ``rows``, one for each k and method, with ``published`` (gain in
-        %, None where the paper has none), ``measured`` (mean test gain in % over the seeds),
-        ``by_seed`` (the gain of each), ``lower`` and ``upper`` (95% bootstrap: users are
-        drawn with their gains in all seeds), ``n_users``, and for each seed ``settings``,
-        ``statuses`` and ``gaps`` of the chosen fit and ``zero``.
+    Returns ``published_data``, whether the ratings are those of MovieLens 100K (by their sizes;
+    None for prepared files), and ``rows``, one for each k and method, with ``published`` (gain in
+    %, None where the paper has none), ``measured`` (mean test gain in % over the seeds),
+    ``by_seed`` (the gain of each), ``lower`` and ``upper`` (95% bootstrap: users are drawn with
+    their gains in all seeds), ``n_users``, and for each seed ``settings``, ``statuses`` and
+    ``gaps`` of the chosen fit and ``zero``.
     """
     folder = Path(results) / "cells"
     best = {}

@@ -31,16 +31,8 @@ _MAX_ITER = 500
 class Grid:
     """What cross-validation tries; the defaults are the paper's.
 
-    Parameters
-    ----------
-    etas : sequence of float
-        Step sizes of descent.
-    alphas : sequence of float
-        Regularisation of descent, certified minimisers and CCCP.
-    ridges : sequence of float
-        Regularisation of the methods that fit cross-entropy.
-    steps : int
-        Steps of descent.
+    `etas`: step sizes of descent; `alphas`: regularisation of descent, certified minimisers and
+    CCCP; `ridges`: regularisation of the methods that fit cross-entropy; `steps`: steps of descent.
     """
 
     etas: tuple = tuple(m * 10.0**e for e in (-4, -3, -2, -1) for m in (1, 2, 5))
@@ -87,15 +79,9 @@ class Grid:
 class Method:
     """How a row of the table is fitted.
 
-    Attributes
-    ----------
-    published : str or None
-        The row of the paper that it stands beside.
-    settings : str
-        The method of `Grid` that lists its settings.
-    fit : callable
-        ``fit(data, k, seed, settings)`` gives the `SolverResult` of each setting. What it gives
-        does not depend on the other settings.
+    `published`: the row of the paper that it stands beside; `settings`: the method of `Grid` that
+    lists its settings; `fit`: ``fit(data, k, seed, settings)`` gives the `SolverResult` of each
+    setting. What it gives does not depend on the other settings.
     """
 
     published: str | None

@@ -38,10 +38,6 @@ def check_apart(outputs, inputs):
 
     Files are the same where they are one file to the system, whatever their names. Of a folder
     that is read, the `.npy` and `.parquet` files are; a folder that is written belongs to its run.
-
-    Parameters
-    ----------
-    outputs, inputs : sequence of Path
     """
     for place, output in enumerate(outputs):
         for path in inputs:
@@ -75,11 +71,6 @@ def write_atomically(path, content):
 
     The bytes go to a temporary file in the same directory, are flushed to the disk, and take the
     name `path` by a rename. A symbolic link keeps pointing where it points.
-
-    Raises
-    ------
-    InputError
-        The file cannot be written; what was there before is untouched.
     """
     path = Path(path)
     try:
@@ -107,11 +98,6 @@ def held(folder):
 
     The lock is the system's, so it ends with the process, however that ends; its file stays.
     Windows, and file systems without locks, keep nobody out.
-
-    Raises
-    ------
-    InputError
-        The folder cannot be written, or is held already.
     """
     folder = Path(folder)
     try:

@@ -68,14 +68,7 @@ class Checkpoint(CheckpointStore):
     def opened(
         self, identity: Mapping[str, Any], limits: Mapping[str, Any]
     ) -> Iterator["FolderKeeper"]:
-        """The keeper of one solve, with the folder locked for as long as the context lasts.
-
-        Raises
-        ------
-        InputError
-            The folder cannot be written, is in use, or holds the state of another run; or no file
-            in it can be read.
-        """
+        """The keeper of one solve, with the folder locked for as long as the context lasts."""
         known = {**identity, "version": package_version()}
         with held(self.folder):
             yield FolderKeeper(self, {k: _plain(v) for k, v in known.items()}, limits)
@@ -105,13 +98,7 @@ class FolderKeeper(Keeper):
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
-        """The body takes what it needs of `kept`; where that fails, the file is at fault.
-
-        Raises
-        ------
-        InputError
-            An entry is missing, or has another shape, although the checksum is right.
-        """
+        """The body takes what it needs of `kept`; where that fails, the file is at fault."""
         try:
             yield
         except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:

@@ -16,10 +16,6 @@ def fingerprint_of(*parts: Any) -> str:
 
     Arrays count with dtype, shape and every value; whether they lie in rows or in columns makes no
     difference. They are read in pieces: nothing of their size is copied.
-
-    Parameters
-    ----------
-    *parts : str, int, ndarray or scipy CSR
     """
     digest = hashlib.sha256()
     for part in parts:

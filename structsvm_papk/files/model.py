@@ -80,13 +80,7 @@ def _finite_or_none(value):
 
 
 def save_model(path: PathLike, model: Model) -> None:
-    """Write a `Model`; an existing file is replaced in one step or kept.
-
-    Raises
-    ------
-    InputError
-        The path cannot be written.
-    """
+    """Write a `Model`; an existing file is replaced in one step or kept."""
     write_atomically(path, _FILE.encoded(_description(model), {"coef": model.coef}))
 
 

@@ -8,13 +8,7 @@ from structsvm_papk.errors import InputError
 
 
 def check_templates() -> None:
-    """Refuse a page that could not be made, before the work starts.
-
-    Raises
-    ------
-    InputError
-        jinja2 is missing.
-    """
+    """Refuse a page that could not be made, before the work starts: jinja2 is missing."""
     if find_spec("jinja2") is None:
         raise InputError("HTML pages need jinja2; pip install 'structsvm-papk[report]'")
 
@@ -24,16 +18,7 @@ def filled(
     values: Mapping[str, object],
     filters: Mapping[str, Callable[..., object]] = MappingProxyType({}),
 ) -> str:
-    """A template with values put in; text is escaped unless the template says `safe`.
-
-    Parameters
-    ----------
-    template : str
-        Path in the package, such as `plots/page.html`.
-    values : mapping
-    filters : mapping of str to callable, optional
-        Filters of the template's own.
-    """
+    """A template of the package with values put in; text is escaped unless it says `safe`."""
     check_templates()
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

@@ -24,15 +24,7 @@ _DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
 
 @dataclass(frozen=True)
 class TensorFile:
-    """One kind of file.
-
-    Attributes
-    ----------
-    kind : str
-        What it holds: 'model', 'checkpoint'. Also the key of the description in the header.
-    version : int
-        Of the format.
-    """
+    """One kind of file: `kind` says what it holds, and is the description's key in the header."""
 
     kind: str
     version: int
@@ -43,15 +35,7 @@ class TensorFile:
         return f"structsvm_papk {self.kind}"
 
     def encoded(self, description, arrays):
-        """The bytes of a file.
-
-        Parameters
-        ----------
-        description : dict
-            Of what JSON can say; no NaN, no infinity.
-        arrays : dict of str to ndarray
-            Real or whole numbers; they are kept with 64 bits.
-        """
+        """The bytes of a file: a description that JSON can say, and numbers, kept with 64 bits."""
         text = json.dumps(description, allow_nan=False)
         header, blocks, end = {}, [], 0
         for name, array in arrays.items():
@@ -71,13 +55,7 @@ class TensorFile:
         return struct.pack("<Q", len(head)) + head + body
 
     def read(self, path):
-        """The description, a dict, and the arrays of a file.
-
-        Raises
-        ------
-        InputError
-            The file cannot be read, is of another kind, is damaged, or of a later format.
-        """
+        """The description, a dict, and the arrays of a file."""
         header, body = self._split(path, _content(path))
         description = self._checked_metadata(path, header.pop("__metadata__", None), body)
         return description, self._arrays(path, header, body)

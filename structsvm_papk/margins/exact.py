@@ -57,11 +57,6 @@ class ExactLists:
     """Exact order statistics of the scores ``w.x`` of every user.
 
     Only rows that rounding leaves in doubt are evaluated exactly.
-
-    Parameters
-    ----------
-    data : RankingData
-    w : sequence of float or Fraction, length n_features
     """
 
     def __init__(self, data, w):
@@ -91,19 +86,7 @@ class ExactLists:
 
 
 def exact_margins(data, w, k, condition):
-    """Exact largest margin of each user for a condition and a given w (None: no margin at all).
-
-    Parameters
-    ----------
-    data : RankingData
-    w : array of shape (n_features,)
-    k : int
-    condition : {"weak", "beta", "moderate", "strong"}
-
-    Returns
-    -------
-    list of Fraction or None
-    """
+    """Exact largest margin of each user for a condition and a given w (None: no margin at all)."""
     lists = ExactLists(data, w)
     margins = []
     for start, n_pos, stop in zip(data.indptr[:-1], data.n_pos, data.indptr[1:], strict=True):
@@ -127,16 +110,7 @@ def solve_near(columns, target, values):
     A well-conditioned set of columns is chosen by pivoted QR (scaled by `values`, so that entries
     far from zero are preferred); the others keep their float value exactly.
 
-    Parameters
-    ----------
-    columns : list of list of Fraction
-    target : list of Fraction
-    values : array of float
-
-    Returns
-    -------
-    list of Fraction or None
-        None when the chosen columns do not solve the system exactly.
+    Returns None where the chosen columns do not solve the system exactly.
     """
     x = fractions(values)
     A = np.array([[float(v) for v in column] for column in columns]).T

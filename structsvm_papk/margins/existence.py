@@ -3,14 +3,16 @@
 import time
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.margins.exact import exact_linf, exact_margins, fractions
 from structsvm_papk.margins.many_users import separator_for
-from structsvm_papk.margins.proofs import HullProof, SubsetProof
+from structsvm_papk.margins.proofs import CommonProof, HullProof, SubsetProof
 from structsvm_papk.margins.scores import CONDITIONS
 from structsvm_papk.margins.subsets import NUMERICAL_ZERO, SubsetSearch
 
@@ -53,12 +55,12 @@ class Existence:
     margin_bound: float
     norm: str
     exact: bool
-    proof: object
-    w_exact: tuple | None
+    proof: HullProof | SubsetProof | CommonProof | None
+    w_exact: tuple[Fraction, ...] | None
     seconds: float
     note: str = ""
 
-    def verify(self, X, y, groups=None):
+    def verify(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> bool:
         """Check the certificate again, from the data alone, in rational arithmetic."""
         data = RankingData.from_groups(X, y, groups)
         if self.answer == "yes":
@@ -73,7 +75,7 @@ class Existence:
         about_this = self.proof.n_lowest == asked
         return about_this and self.proof.is_valid(data) and not any(self.proof.vector(data))
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Return a summary as plain Python values."""
         return {
             "condition": self.condition,
@@ -90,7 +92,15 @@ class Existence:
         }
 
 
-def find_scorer(X, y, k, condition, groups=None, time_limit=60.0, largest_margin=True):
+def find_scorer(
+    X: Any,
+    y: ArrayLike,
+    k: int,
+    condition: str,
+    groups: ArrayLike | None = None,
+    time_limit: float = 60.0,
+    largest_margin: bool = True,
+) -> Existence:
     """Search for one w, shared by all users, that realises a margin condition.
 
     Parameters
@@ -124,33 +134,15 @@ def find_scorer(X, y, k, condition, groups=None, time_limit=60.0, largest_margin
     return find_in_data(data, k, condition, time_limit, largest_margin)
 
 
-def find_in_data(data, k, condition, time_limit=60.0, largest_margin=True):
+def find_in_data(
+    data: RankingData,
+    k: int,
+    condition: str,
+    time_limit: float = 60.0,
+    largest_margin: bool = True,
+) -> Existence:
     """`find_scorer` for `RankingData` whose users all have a positive and k negatives."""
     return _decide(data, int(k), condition, time.monotonic(), time_limit, largest_margin)
-
-
-def find_scorers(X, y, k, condition, groups, time_limit=60.0, largest_margin=True):
-    """Search for each user's own w; the time limit holds for each user.
-
-    Returns
-    -------
-    dict of user -> Existence
-    """
-    if condition not in CONDITIONS:
-        raise InputError(f"condition {condition!r} is not one of {', '.join(CONDITIONS)}")
-    data = RankingData.from_groups(X, y, groups).usable(k, "raise")
-    numbers = np.arange(data.n_users)
-    return {
-        name: _decide(
-            data.subset(numbers == u),
-            int(k),
-            condition,
-            time.monotonic(),
-            time_limit,
-            largest_margin,
-        )
-        for u, name in enumerate(data.users.tolist())
-    }
 
 
 def _decide(data, k, condition, start, time_limit, largest_margin):

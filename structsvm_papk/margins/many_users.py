@@ -21,15 +21,7 @@ IDLE = 15  # rounds that a cut may be slack before it leaves
 
 
 class CutSeparator(Separator):
-    """As `Separator`, on cuts instead of rows; for data with many users.
-
-    Parameters
-    ----------
-    data : RankingData
-    n_lowest : array of int, shape (n_users,)
-    chosen : array of bool, optional
-    deadline : float
-    """
+    """As `Separator`, on cuts instead of rows; for data with many users."""
 
     def _start(self):
         self._cuts = {}  # (positives, negative) -> row

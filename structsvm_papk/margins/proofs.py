@@ -16,12 +16,8 @@ from structsvm_papk.margins.exact import dense_rows, fractions
 class HullProof:
     """Exact weights for the inequality (*) of `separation`: ``f(w) <= v.w`` for every w.
 
-    Attributes
-    ----------
-    pos_weights, neg_weights : dict of int -> Fraction
-        Row of X to weight; both sides of a user add to the same share, all shares to 1.
-    n_lowest : tuple of int
-        r of each user.
+    `pos_weights`, `neg_weights`: row of X to weight; both sides of a user add to the same share,
+    all shares to 1; `n_lowest`: r of each user.
     """
 
     pos_weights: dict
@@ -87,12 +83,8 @@ def _owners(data, chosen):
 class SubsetProof:
     """Exact proof that no w puts beta positives of each user strictly above its negatives.
 
-    Attributes
-    ----------
-    conflicts : tuple of HullProof
-        Each with v = 0: the positives in it cannot all be strictly above.
-    needed : tuple of int
-        beta of each user.
+    `conflicts`: each with v = 0: the positives in it cannot all be strictly above; `needed`: beta
+    of each user.
     """
 
     conflicts: tuple
@@ -111,12 +103,7 @@ class SubsetProof:
 class CommonProof:
     """Exact proof for moderate: whenever all positives reach ``max q``, those in it tie with it.
 
-    Attributes
-    ----------
-    identity : HullProof
-        With v = 0.
-    needed : tuple of int
-        beta of each user; one user keeps fewer positives than that.
+    `identity`: with v = 0; `needed`: beta of each user; one user keeps fewer positives than that.
     """
 
     identity: HullProof
@@ -144,10 +131,7 @@ def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
 
     Exhaustive search over removals: in each set still complete, some element must go.
 
-    Raises
-    ------
-    TimeoutError
-        After the deadline.
+    Raises TimeoutError: after the deadline.
     """
     spare = [len(g) - n for g, n in zip(groups, needed, strict=True)]
     if min(spare) < 0:

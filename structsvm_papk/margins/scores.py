@@ -1,10 +1,14 @@
 """Which margin conditions given scores realise, and with which largest margin."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.errors import InputError
 
@@ -38,12 +42,12 @@ class MarginReport:
     delta_moderate: float
     delta_strong: float
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain Python values."""
         return asdict(self)
 
 
-def check_scores(scores, labels, k, delta=1.0):
+def check_scores(scores: ArrayLike, labels: ArrayLike, k: int, delta: float = 1.0) -> MarginReport:
     """Margin conditions of one list.
 
     With ``beta = min(n_pos, k)``, ``top = max q`` and the positives sorted decreasingly::
@@ -76,7 +80,7 @@ def check_scores(scores, labels, k, delta=1.0):
     return _report(*_checked(scores, labels), k, delta)
 
 
-def _report(scores, relevant, k, delta):
+def _report(scores: Array, relevant: Array, k: int, delta: float) -> MarginReport:
     p, top = _sides(scores, relevant, k)
     beta = min(len(p), k)
     bottom = p[len(p) - beta :]
@@ -99,7 +103,9 @@ def _report(scores, relevant, k, delta):
     )
 
 
-def check_users(scores, labels, groups, k, delta=1.0):
+def check_users(
+    scores: ArrayLike, labels: ArrayLike, groups: ArrayLike, k: int, delta: float = 1.0
+) -> tuple[dict[Any, MarginReport], MarginReport]:
     """Margin conditions of every user, and of all users together.
 
     Parameters
@@ -130,7 +136,7 @@ def check_users(scores, labels, groups, k, delta=1.0):
     return users, join(users.values())
 
 
-def join(reports):
+def join(reports: Iterable[MarginReport]) -> MarginReport:
     """Combine the reports of several users: all must hold, the smallest margin counts."""
     reports = list(reports)
     if not reports:
@@ -141,7 +147,7 @@ def join(reports):
     return MarginReport(k=reports[0].k, delta=reports[0].delta, **merged)
 
 
-def _at_least(values, top, delta):
+def _at_least(values: Array, top: float, delta: float) -> bool:
     """``mean(values) >= top + delta``, exact: fsum rounds once, so its sign is right."""
     n = len(values)
     if np.isneginf(top):
@@ -149,7 +155,7 @@ def _at_least(values, top, delta):
     return math.fsum([*values, *[-top] * n, *[-float(delta)] * n]) >= 0
 
 
-def _checked(scores, labels):
+def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     """Finite scores, and relevance."""
     scores = validation.check_scores(scores)
     infinite = ~np.isfinite(scores)
@@ -158,7 +164,7 @@ def _checked(scores, labels):
     return scores, validation.check_labels(labels, scores.size)
 
 
-def _sides(scores, relevant, k):
+def _sides(scores: Array, relevant: Array, k: int) -> tuple[Array, float]:
     """Return the positives in decreasing order, and the largest negative."""
     p, q = scores[relevant], scores[~relevant]
     if len(p) == 0:

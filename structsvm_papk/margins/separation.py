@@ -37,14 +37,8 @@ LARGEST_SYSTEM = 300  # equations solved in rational arithmetic: half a minute o
 class Separation:
     """What is known about ``max f(w)`` over a unit ball.
 
-    Attributes
-    ----------
-    answer : {"yes", "no", "undecided"}
-    w : ndarray or None
-        With ``f(w) = margin`` exactly, when the answer is yes.
-    margin : Fraction
-    proof : HullProof or None
-        Bounds f from above; with v = 0 when the answer is no.
+    `w`: with ``f(w) = margin`` exactly, when the answer is yes; `proof`: bounds f from above; with
+    v = 0 when the answer is no.
     """
 
     answer: str
@@ -56,15 +50,8 @@ class Separation:
 class Separator:
     """Solve the two programmes on a working set of rows that grows.
 
-    Parameters
-    ----------
-    data : RankingData
-    n_lowest : array of int, shape (n_users,)
-        r of each user.
-    chosen : array of bool, shape (n_positions,), optional
-        Only these positives count (all negatives always do).
-    deadline : float
-        In seconds of `time.monotonic`.
+    `n_lowest`: r of each user; `chosen`: only these positives count (all negatives always do);
+    `deadline`: in seconds of `time.monotonic`.
     """
 
     def __init__(self, data, n_lowest, chosen=None, deadline=np.inf):

@@ -34,12 +34,7 @@ MOST_ENTRIES = 5_000_000  # rows times features that the integer programmes take
 class SubsetSearch:
     """Decide weak and moderate for one w shared by all users of the data.
 
-    Parameters
-    ----------
-    data : RankingData
-    k : int
-    deadline : float
-        In seconds of `time.monotonic`.
+    `deadline`: in seconds of `time.monotonic`.
     """
 
     def __init__(self, data, k, deadline):
@@ -233,11 +228,7 @@ class SubsetSearch:
         ``w.p_i >= t_u``. Valid ``M_i``: the largest m for moderate, and for weak that plus
         ``max_j |q_j - p_i|_1``.
 
-        Returns
-        -------
-        w : ndarray or None
-        bound : float
-            The solver's upper bound on m, numerical.
+        Returns w or None, and the solver's numerical upper bound on m.
         """
         import cvxpy as cp
 

@@ -31,11 +31,7 @@ def flipped_sums(differences: Array, bits: Array, out: Array) -> None:
 def null_sums(differences: Array, n_resamples: int, seed: int) -> tuple[Array, bool]:
     """Sums under random signs; every sign pattern once where there are not more than asked for.
 
-    Returns
-    -------
-    sums : ndarray
-    exact : bool
-        Whether all patterns were enumerated.
+    Also returns whether all patterns were enumerated.
     """
     n = differences.size
     if n < 63 and 2**n <= n_resamples:

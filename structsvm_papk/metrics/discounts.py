@@ -33,10 +33,7 @@ class NoLimitWarning(UserWarning):
 class Power:
     """D(r) = r^-b; b = 1 is Zipf's discount.
 
-    Parameters
-    ----------
-    b : float
-        Exponent, at least 0.
+    `b`: exponent, at least 0.
     """
 
     b: float

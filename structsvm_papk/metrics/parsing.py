@@ -38,14 +38,8 @@ _SYNONYMS = {"prec": "precision", "p": "precision", "map": "ap", "mrr": "rr", "r
 class Metric:
     """A parsed metric name.
 
-    Attributes
-    ----------
-    name : str
-        As the user wrote it.
-    code : int
-        Which formula of the kernel.
-    k : int or None
-        The cut-off; None for metrics of the whole list.
+    `name`: as the user wrote it; `code`: which formula of the kernel; `k`: the cut-off; None for
+    metrics of the whole list.
     """
 
     name: str

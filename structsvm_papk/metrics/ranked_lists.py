@@ -25,18 +25,9 @@ Gains: TypeAlias = str | Callable[[Array], ArrayLike]
 class RankedLists:
     """Rows sorted by user.
 
-    Attributes
-    ----------
-    users : ndarray
-        Sorted unique group labels.
-    indptr : ndarray of int64, shape (n_users + 1,)
-        User u owns the rows indptr[u] .. indptr[u+1]-1.
-    scores : ndarray of float64, shape (n_rows,)
-    relevant : ndarray of uint8, shape (n_rows,)
-    gains : ndarray of float64 or None
-        Graded gains for NDCG; None where they equal `relevant`.
-    lengths : ndarray of int64, shape (n_users,) or (0,)
-        Places shown of each list; empty when lists are complete.
+    `users`: sorted unique group labels; `indptr`: user u owns the rows indptr[u] .. indptr[u+1]-1;
+    `gains`: graded gains for NDCG; None where they equal `relevant`; `lengths`: places shown of
+    each list; empty when lists are complete.
     """
 
     users: np.ndarray
@@ -75,27 +66,13 @@ def build(
 ) -> RankedLists:
     """RankedLists of row arrays.
 
-    Parameters
-    ----------
-    scores : array-like of float, shape (n_rows,)
-        Infinite scores order as usual; NaN is refused, and numbers that only more than double
-        precision tells apart.
-    labels : array-like, shape (n_rows,)
-        0/1, -1/1 or bool; graded labels need `relevance_threshold`.
-    groups : array-like, shape (n_rows,), optional
-        User of each row, any dtype and order. None with `indptr` None: one list.
-    indptr : array-like of int, shape (n_users + 1,), optional
-        Rows already sorted by user.
-    list_length : int or array-like of int, shape (n_users,), optional
-        How many top places of each list were shown.
-    relevance_threshold : float, optional
-        A row is relevant when its label is at least this.
-    gains : {"linear", "exponential"} or callable, optional
-        Graded gain of a label for NDCG. Default: linear on graded labels.
-    need_binary : bool
-        Whether graded labels without a threshold are an error.
-    n_threads : int, optional
-        Default: one per processor.
+    `scores`: infinite scores order as usual; NaN is refused, and numbers that only more than double
+    precision tells apart; `labels`: 0/1, -1/1 or bool; graded labels need `relevance_threshold`;
+    `groups`: user of each row, any dtype and order. None with `indptr` None: one list; `indptr`:
+    rows already sorted by user; `list_length`: how many top places of each list were shown;
+    `relevance_threshold`: a row is relevant when its label is at least this; `gains`: graded gain
+    of a label for NDCG. Default: linear on graded labels; `need_binary`: whether graded labels
+    without a threshold are an error; `n_threads`: default: one per processor.
     """
     scores = _validation.check_scores(scores, groups)
     labels = _validation.check_grades(labels, scores.size, groups=groups)
@@ -153,14 +130,8 @@ def group_rows(
 class Sorter:
     """A stable counting sort of the rows by user, in parts that threads can place at once.
 
-    Attributes
-    ----------
-    codes : ndarray of int64, shape (n_rows,)
-        User index of each row.
-    counts : ndarray of int64, shape (n_parts, n_users)
-        Rows of each user in each part.
-    cuts : ndarray of int64, shape (n_parts + 1,)
-        The parts of the rows.
+    `codes`: user index of each row; `counts`: rows of each user in each part; `cuts`: the parts of
+    the rows.
     """
 
     codes: np.ndarray

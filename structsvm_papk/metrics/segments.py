@@ -23,18 +23,9 @@ _MAX_SEGMENTS = 1000
 class Segment:
     """One value of one column.
 
-    Attributes
-    ----------
-    column : str
-    value : object
-        The value of the column that defines the segment.
-    kind : {"user", "item"}
-        `user`: whole lists of the users with this value. `item`: the value differs inside a list,
-        so lists are restricted to the rows with this value.
-    n_rows, n_pos : int
-        Support.
-    table : MetricTable
-        The metrics of the segment's users.
+    `value`: the value of the column that defines the segment; `kind`: `user`: whole lists of the
+    users with this value. `item`: the value differs inside a list, so lists are restricted to the
+    rows with this value; `n_rows`, `n_pos`: support; `table`: the metrics of the segment's users.
     """
 
     column: str
@@ -55,16 +46,7 @@ def split(
 ) -> list[Segment]:
     """Segments of one column.
 
-    Parameters
-    ----------
-    column : str
-    values : ndarray, shape (n_rows,) or (n_users,)
-    codes : ndarray of int, shape (n_rows,)
-        User index of each row.
-    relevant : ndarray of uint8, shape (n_rows,)
-    whole : MetricTable
-    restricted : callable
-        Gives the MetricTable of a mask of rows.
+    `codes`: user index of each row; `restricted`: gives the MetricTable of a mask of rows.
     """
     values = _as_rows(column, as_array(values, column), codes, whole.users.size)
     names, inverse = levels(values, column)

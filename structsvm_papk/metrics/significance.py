@@ -7,27 +7,18 @@ the two scorers' values of a user.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.bootstrap import percentile_ends, weighted_mean_ends
+from structsvm_papk.bounds.bootstrap import weighted_mean_ends
 from structsvm_papk.bounds.interval import Interval
-from structsvm_papk.bounds.intervals import held_out, many_users
-from structsvm_papk.data.validation import (
-    check_labels,
-    check_scores,
-    encode,
-    joined,
-    same_kind,
-    too_few_to_resample,
-)
+from structsvm_papk.bounds.intervals import many_users
+from structsvm_papk.data.validation import encode, joined, same_kind, too_few_to_resample
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import _auc
-from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics._sign_flips import sign_flip_p_value
 
 if TYPE_CHECKING:
@@ -121,7 +112,7 @@ def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> s
     if method not in METHODS:
         return f"method={method!r} is not known; choose one of {', '.join(METHODS)}"
     if table.is_pooled:
-        return "a pooled mean has no user values; use pooled_auc_interval or another mean"
+        return "a pooled mean has no user values; choose another mean"
     values = table[metric][table.used(metric)]
     if not values.size:
         return f"no user has a value of {metric}; there is nothing to make an interval of"
@@ -153,34 +144,6 @@ def _guaranteed(
     return (1.0 - risk.upper, 1.0 - risk.lower) if table.gain else (risk.lower, risk.upper)
 
 
-def held_out_interval(
-    scores: ArrayLike, labels: ArrayLike, k: int, *, method: str = "shift", level: float = 0.95
-) -> Interval:
-    """Interval for the pAp@k of the population that one held-out list was drawn from.
-
-    The scorer and k were chosen before the list was seen, see `bounds.held_out`.
-
-    Parameters
-    ----------
-    scores, labels : array-like, shape (n_rows,)
-    k : int
-    method : {"shift", "dkw", "asymptotic"}
-        The first two are guaranteed.
-    level : float
-
-    Returns
-    -------
-    Interval
-        Of the gain 1 - risk, ties counting as errors; `n_users` is 1.
-    """
-    _check_level(level)
-    rows = lists.build(scores, labels)
-    risk = held_out(rows.scores, rows.relevant, k, rho=1.0 - level, method=method)
-    return replace(
-        risk, value=1.0 - risk.value, lower=1.0 - risk.upper, upper=1.0 - risk.lower, level=level
-    )
-
-
 def compare(
     first: MetricTable,
     second: MetricTable,
@@ -197,7 +160,7 @@ def compare(
     ----------
     first, second : MetricTable
         Of the same users, both gains or both risks and with the same mean, which is not `pooled`
-        (for pooled AUCs see `delong`). A user that either table leaves out is left out of the pair.
+        A user that either table leaves out is left out of the pair.
     metrics : sequence of str, optional
         Default: all metrics of `first`.
     correction : {"none", "bh", "by"} or a method of statsmodels' `multipletests`
@@ -307,82 +270,3 @@ def _same_users(first: MetricTable, second: MetricTable) -> None:
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
         raise InputError(f"level={level} must lie between 0 and 1, for example 0.95")
-
-
-def delong(
-    labels: ArrayLike, scores: ArrayLike, other: ArrayLike | None = None, *, level: float = 0.95
-) -> AucTest:
-    """AUC of all rows as one list with DeLong's variance; with `other`, the paired difference.
-
-        var = var(V10)/n_pos + var(V01)/n_neg
-
-    V10, V01: each row's share of correct pairs, half for ties (DeLong, DeLong and
-    Clarke-Pearson 1988, by the midranks of Sun and Xu 2014). Rows are taken as independent; for
-    rows clustered in users use `pooled_auc_interval`.
-
-    Returns
-    -------
-    AucTest
-        `value` is the AUC, or the AUC difference scores - other, with its interval and, for a
-        difference, the two-sided p-value that it is 0.
-    """
-    from scipy import stats
-
-    _check_level(level)
-    parts = [check_scores(s) for s in (scores, other) if s is not None]
-    if len({part.size for part in parts}) > 1:
-        raise InputError(f"one scorer has {parts[0].size} scores, the other {parts[1].size}")
-    relevant = check_labels(labels, parts[0].size)
-    pos, neg = relevant.sum(), (~relevant).sum()
-    if min(pos, neg) < 2:
-        raise InputError(f"DeLong needs two positives and two negatives; here {pos} and {neg}")
-    v10, v01 = _auc.shares(parts[0], relevant)
-    if other is not None:
-        w10, w01 = _auc.shares(parts[1], relevant)
-        v10, v01 = v10 - w10, v01 - w01
-    value = float(v10.mean())
-    error = float(np.sqrt(v10.var(ddof=1) / pos + v01.var(ddof=1) / neg))
-    reach = error * stats.norm.ppf(0.5 + level / 2)
-    p_value = None
-    if other is not None:
-        p_value = float(2 * stats.norm.sf(abs(value) / error)) if error > 0 else float(value == 0)
-    low = 0.0 if other is None else -1.0
-    ends = max(value - reach, low), min(value + reach, 1.0)
-    return AucTest(value, *ends, level, "delong", False, standard_error=error, p_value=p_value)
-
-
-@dataclass(frozen=True)
-class AucTest(Interval):
-    """A pooled AUC, or the difference of two, with its interval.
-
-    Attributes
-    ----------
-    standard_error : float
-    p_value : float or None
-        Two-sided, for a difference of two scorers.
-    """
-
-    standard_error: float = float("nan")
-    p_value: float | None = None
-
-
-def pooled_auc_interval(
-    scores: Array,
-    labels: ArrayLike,
-    groups: ArrayLike | None,
-    *,
-    level: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
-) -> AucTest:
-    """AUC of all rows as one list, with an interval from resampled users (ties count half).
-
-    Refused for fewer than 10 users, whom resampling says too little about; for rows that are
-    independent of each other see `delong`.
-    """
-    _check_level(level)
-    rows = lists.build(scores, labels, groups)
-    value, draws = _auc.cluster_bootstrap(rows, n_resamples, seed)
-    ends = percentile_ends(draws, level)
-    error = float(draws.std(ddof=1)) if draws.size > 1 else float("nan")
-    return AucTest(value, *ends, level, "bootstrap", False, rows.n_users, standard_error=error)

@@ -33,19 +33,9 @@ if TYPE_CHECKING:
 class Summary:
     """One metric's mean, and what the conventions did to reach it.
 
-    Attributes
-    ----------
-    metric : str
-    value : float
-        The mean; NaN when no user is left.
-    n_users : int
-        Users in the data.
-    n_used : int
-        Users that entered the mean.
-    touched : dict of str to int
-        Users touched by each rule: `no_positives`, `few_negatives`, `no_negatives`, `ties`,
-        `insufficient`.
-    conventions : Conventions
+    `value`: the mean; NaN when no user is left; `n_users`: users in the data; `n_used`: users that
+    entered the mean; `touched`: users touched by each rule: `no_positives`, `few_negatives`,
+    `no_negatives`, `ties`, `insufficient`.
     """
 
     metric: str
@@ -157,8 +147,7 @@ class MetricTable:
         """Raise where the mean is pooled: `what` needs values of users that the mean is made of."""
         if self.is_pooled:
             raise InputError(
-                f"a pooled mean is not made of users' values, which {what} needs; use "
-                "pooled_auc_interval, delong, or another mean"
+                f"a pooled mean is not made of users' values, which {what} needs; choose another"
             )
 
     @overload

@@ -39,18 +39,7 @@ _FEW = 16  # operations on a term beside the sums
 
 
 class Boxes:
-    """Bounds over boxes for one risk.
-
-    Parameters
-    ----------
-    risk : EmpiricalRisk
-        Of Ramp or ClippedRamp.
-
-    Raises
-    ------
-    InputError
-        Another surrogate, or more than `MAX_FEATURES` features or `MAX_WORK` multiplications a box.
-    """
+    """Bounds over boxes for one risk."""
 
     def __init__(self, risk):
         if not risk.surrogate.boxed:
@@ -75,21 +64,10 @@ class Boxes:
         return d * (data.rows.size + int(pairs) + (n_pos << d))
 
     def bounds(self, alpha, low, high):
-        """Bound ``alpha/2 ||w||^2 + R(w)`` over boxes.
+        """Bound ``alpha/2 ||w||^2 + R(w)`` over boxes ``low[b] <= w <= high[b]``.
 
-        Parameters
-        ----------
-        alpha : float
-        low, high : ndarray of shape (n_boxes, n_features)
-
-        Returns
-        -------
-        lower : ndarray of shape (n_boxes,)
-            Less what rounding may have added.
-        centre : ndarray of shape (n_boxes,)
-            Objective at each centre.
-        split : ndarray of int, shape (n_boxes,)
-            Coordinate along which to cut.
+        Returns for each a lower bound, less what rounding may have added, the objective at the
+        centre, and the coordinate along which to cut.
         """
         n = low.shape[0]
         lower, centre, split = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)

@@ -70,25 +70,10 @@ class _Part:
 class DaskLists:
     """X, y and groups of Dask collections, in blocks on the workers.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    X : dask array of shape (n_rows, n_features) or data frame
-        Blocks may be dense or CSR.
-    y, groups : dask array or series, or anything array-like, of shape (n_rows,)
-        Unknown chunk sizes are computed where they are needed to bring the blocks in line.
-
-    Attributes
-    ----------
-    sample : array or data frame without rows
-        What X looks like.
-    classes : ndarray
-        The labels that occur in y.
-
-    Raises
-    ------
-    InputError
-        Shapes that do not fit, labels or users that are missing, no users.
+    Blocks of X, an array or a data frame, may be dense or CSR; y and groups are anything
+    array-like. Chunk sizes that are not known are computed where they are needed to bring the
+    blocks in line. `sample` is what X looks like, without rows; `classes` are the labels that occur
+    in y.
     """
 
     def __init__(self, client, X, y, groups):
@@ -111,20 +96,7 @@ class DaskLists:
             raise _other_types("some blocks hold text, others numbers")
 
     def partitions(self, relevant_from, repartition=True):
-        """Futures of partitions of whole users, for `DaskRisk`.
-
-        Parameters
-        ----------
-        relevant_from : float
-            The smallest label that is relevant.
-        repartition : bool
-            Whether rows of users in several blocks may be moved.
-
-        Raises
-        ------
-        InputError
-            A user is in several blocks, and rows may not be moved.
-        """
+        """Futures of partitions of whole users; rows are moved with `repartition` only."""
         block, owner, users = self._owners()
         away = block != owner
         if away.any() and not repartition:

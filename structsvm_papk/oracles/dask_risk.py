@@ -132,16 +132,7 @@ def _check_address(address):
 
 @dataclass
 class _Held:
-    """A partition on a worker.
-
-    Attributes
-    ----------
-    data : RankingData or None
-        The users that are used.
-    summary : Summary
-    place : str
-        Where and when it was loaded.
-    """
+    """A partition on a worker: its users that are used, and where and when it was loaded."""
 
     data: object
     summary: Summary

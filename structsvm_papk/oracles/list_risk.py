@@ -120,14 +120,7 @@ class ListRisk(LineOracle):
         return fingerprint_of(*self.surrogate.settings(), self.data.fingerprint())
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
-        """Return the value and a subgradient of each block's share of the risk.
-
-        Returns
-        -------
-        values : ndarray of shape (n_blocks,)
-            They add up to ``R(w)``.
-        subgradients : ndarray of shape (n_blocks, n_features)
-        """
+        """Value and a subgradient of each block's share of the risk."""
         return self.blocks_from_scores(self.scores(w))
 
     def cuts(self, w: Array) -> Cuts:
@@ -140,13 +133,7 @@ class ListRisk(LineOracle):
         return Cuts(float(values.sum()), slopes, intercepts, w, errors)
 
     def along(self, scores: Array, direction: Array) -> Callback:
-        """The risk on a line, for scores that are linear in t, without another look at X.
-
-        Returns
-        -------
-        callable
-            ``t -> (R, dR/dt)`` at the scores ``scores + t * direction``.
-        """
+        """``t -> (R, dR/dt)`` at ``scores + t * direction``, without another look at X."""
 
         def line(t):
             values, coef = self.user_values(scores + t * direction)

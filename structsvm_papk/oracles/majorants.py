@@ -28,23 +28,12 @@ class Majorant(ListRisk):
     def reuse(
         self, previous: BlockOracle, cuts: tuple[Array, Array, Array]
     ) -> tuple[Array, Array, Array] | None:
-        """The cuts of an earlier majorant that are cuts of this one.
+        """The cuts of an earlier majorant that are cuts of this one; None where it is of another
+        kind.
 
         A block keeps its cuts where what was frozen is the same in all its users; a linear term
         that differs is moved from one to the other. The other blocks get the cut 0: a majorant of a
         risk that is nowhere negative.
-
-        Parameters
-        ----------
-        previous : Majorant
-            Of the same risk and kind.
-        cuts : tuple of ndarray
-            ``(slopes, intercepts, blocks)``.
-
-        Returns
-        -------
-        tuple of ndarray
-            None where the other one is of another kind.
         """
         if not isinstance(previous, Majorant):
             return None

@@ -40,14 +40,7 @@ def terms_of(risk):
 class OneListCuts(BlockOracle):
     """Oracle of one user's risk with a cut for each block of its pairs.
 
-    Parameters
-    ----------
-    risk : EmpiricalRisk
-        Of a single user.
-    n_blocks : int
-        At most one block for each positive (pAUC, Max) or negative (TS, Avg).
-    short : ShortLists, optional
-        Finds the rows that count, instead of scoring all.
+    At most one block for each positive (pAUC, Max) or negative (TS, Avg).
     """
 
     def __init__(self, risk, n_blocks, short=None):
@@ -118,15 +111,7 @@ class OneListCuts(BlockOracle):
 
 
 class _Coefficients(NamedTuple):
-    """Subgradients of the blocks in the scores: ``own`` in their rows, ``shared[b]`` elsewhere.
-
-    Attributes
-    ----------
-    own : ndarray of shape (n_positions,)
-    shared : ndarray of shape (n_blocks, n_partners)
-    partners : ndarray of int
-        List positions of the columns of `shared`.
-    """
+    """Subgradients of the blocks in the scores: `own` in their rows, `shared` at `partners`."""
 
     own: np.ndarray
     shared: np.ndarray

@@ -29,23 +29,9 @@ from structsvm_papk.surrogates.convex import Avg
 class Summary:
     """What the risk has to know of a partition without its rows.
 
-    Attributes
-    ----------
-    n_features : int
-    exclusions : Exclusions
-        Of the users of the partition.
-    first_excluded : str
-        What is wrong with the first of those that are left out.
-    n_rows : int
-        Rows of the users that are used.
-    positives : ndarray of shape (2, m)
-        The numbers of positives that occur among these users, and what those with as many weigh.
-    fingerprint : str
-        Of these users' data; of nothing where there is none.
-    spread : Spread or None
-        Of these users' rows.
-    weight : float
-        Sum of their weights.
+    `first_excluded` says what is wrong with the first user that is left out; `positives` holds the
+    numbers of positives that occur among the others, and what the users with as many weigh; rows,
+    fingerprint, spread and weight are of those users too.
     """
 
     n_features: int
@@ -66,21 +52,7 @@ class Summary:
 def summarise(data, needed, setting="k", user_weight=None):
     """The users of a partition that can be used, and the `Summary`.
 
-    Parameters
-    ----------
-    data : RankingData
-    needed : int
-        Negatives that a user needs.
-    setting : {'k', 'depth'}
-        What says so.
-    user_weight : {'equal', 'positives'}, optional
-        Instead of the data's own weights.
-
-    Returns
-    -------
-    RankingData or None
-        None where no user can be used: the partition has no share in the risk.
-    Summary
+    None instead of data where no user can be used: the partition has no share in the risk.
     """
     if user_weight is not None:
         data = data.weighted(user_weight)
@@ -100,28 +72,10 @@ def summarise(data, needed, setting="k", user_weight=None):
 class PartitionedRisk(BlockOracle, MajorisedOracle):
     """An oracle like `EmpiricalRisk`, over partitions that someone else holds.
 
-    Parameters
-    ----------
-    surrogate : Surrogate
-    parts : object
-        Holder of the partitions, with ``summaries`` (list of `Summary`), ``notes`` (list of str:
-        what went wrong and was put right) and ``run(task, shares)``, which yields
-        ``task(data, n_blocks, n_threads)`` for each partition with users, in order.
-    policy : {'exclude', 'raise', 'cap'}
-        As for `EmpiricalRisk`.
-    n_blocks : int
-        Blocks of consecutive users; every partition has a share in proportion to its rows.
-
-    Attributes
-    ----------
-    exclusions : Exclusions
-        The users that were left out, numbered through the partitions.
-
-    Raises
-    ------
-    InputError
-        No user can be used, some cannot and the policy is 'raise', or the partitions differ in
-        their number of features.
+    `parts` has ``summaries``, one `Summary` each; ``notes`` on what went wrong and was put right;
+    and ``run(task, shares)``, which yields ``task(data, n_blocks, n_threads)`` for each partition
+    with users, in order. Blocks are of consecutive users; every partition has a share of them in
+    proportion to its rows. `exclusions` numbers the users through the partitions.
     """
 
     def __init__(self, surrogate, parts, policy="exclude", n_blocks=1):
@@ -181,14 +135,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         return fingerprint_of(*self.surrogate.settings(), *parts)
 
     def blocks(self, w):
-        """Return the value and a subgradient of each block's share of the risk.
-
-        Returns
-        -------
-        values : ndarray of shape (n_blocks,)
-            They add up to ``R(w)``.
-        subgradients : ndarray of shape (n_blocks, n_features)
-        """
+        """Value and a subgradient of each block's share of the risk."""
         values, subgradients, _, _ = self._tangents(w)
         return values, subgradients
 
@@ -242,13 +189,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         return _PartitionedMajorant(self, self._checked(w), kind)
 
     def starts(self, alpha, names=None):
-        """Starting points by name for solvers of non-convex risks: zero, and Avg's optimum to 1%.
-
-        Raises
-        ------
-        InputError
-            Another name: the starts that need all the data in one place are not to be had.
-        """
+        """Starting points by name for non-convex risks: zero, and Avg's optimum to 1%."""
         makers = {
             "zero": lambda: np.zeros(self.n_features),
             "avg": lambda: self._convex_optimum(alpha),

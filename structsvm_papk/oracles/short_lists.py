@@ -38,13 +38,7 @@ _EPS = np.finfo(float).eps
 def short_lists(data, surrogate, run):
     """`ShortLists` where the surrogate allows them and they can pay, else None.
 
-    Parameters
-    ----------
-    data : RankingData
-        Users with at least k negatives and a positive.
-    surrogate : Surrogate
-    run : callable
-        ``run(task, arguments)`` calls ``task(*args)`` for every args, in any order.
+    ``run(task, arguments)`` calls ``task(*args)`` for every args, in any order.
     """
     per_row = data.X.nnz / data.X.shape[0] if sparse.issparse(data.X) else data.n_features
     wanted = surrogate.negatives_counted(data.n_neg).sum()
@@ -58,17 +52,8 @@ def short_lists(data, surrogate, run):
 class ShortLists:
     """For every user the positives (Max: the lowest of them) and the m highest negatives.
 
-    Parameters
-    ----------
-    data, surrogate, run
-        See `short_lists`.
-
-    Attributes
-    ----------
-    data : RankingData
-        The short lists of the last call: `rows` changes with every call, `indptr` and `n_pos` stay.
-    positions : ndarray of int64
-        Position of each of its rows in the full lists.
+    `data` are the short lists of the last call: its `rows` change with every call, `indptr` and
+    `n_pos` stay. `positions` says where each of its rows stands in the full lists.
     """
 
     def __init__(self, data, surrogate, run):

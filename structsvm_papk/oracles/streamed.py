@@ -116,13 +116,7 @@ class _StreamedParts:
         return sum(len(data.X) for data in self._kept.values()) / self._lists.positive.size
 
     def run(self, task, shares):
-        """Yield the task's result for each partition with users, reading one ahead.
-
-        Raises
-        ------
-        OracleFailure
-            The file was truncated, changed, or cannot be read.
-        """
+        """Yield the task's result for each partition with users, reading one ahead."""
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._load, 0)
             for i, share in enumerate(shares):

@@ -13,58 +13,50 @@ try them all. Those of a fixed number of directions are tried, the steepest firs
 that is all, in two nearly so.
 """
 
-from itertools import islice
+import hashlib
 
 import numpy as np
 
 from structsvm_papk.oracles.majorants import Majorant
 
 _NEAR = 1e-3  # scores that differ by less tie, as w is not exact either; a margin is 1
-_DIRECTIONS = 8  # directions that are looked at, for each majorant that may be tried
+_DIRECTIONS = 2  # looked at for each majorant that may be tried
+_IN_THE_PLANE = 8  # with two features, whose directions can be covered
 
 
 def tied_majorants(risk, w, alpha, limit):
     """Majorants at w with ties broken along other directions, each once, the steepest first.
 
-    Parameters
-    ----------
-    risk : EmpiricalRisk
-        Of Ramp or ClippedRamp.
-    w : ndarray of shape (n_features,)
-    alpha : float
-        Regularisation: "steepest" is said of ``alpha/2 ||w||^2 + R(w)``.
-    limit : int
-        Majorants to yield at most. It costs `_DIRECTIONS` times as many products ``X @ v`` to
-        choose them, and two where nothing ties.
-
-    Yields
-    ------
-    Majorant
-        Of kind 'latent'; at w it exceeds the risk by what was taken for a tie, at most.
+    They are of kind 'latent', at most `limit`; at w each exceeds the risk by what was taken for a
+    tie, at most. "Steepest" is said of ``alpha/2 ||w||^2 + R(w)``. Choosing them
+    costs a few times as many products ``X @ v``, and two where nothing ties.
     """
     ties = _Ties(risk, w)
-    directions = _directions(w.size, _DIRECTIONS * limit)
+    directions = _directions(w.size, limit)
     if not ties.any_near() or ties.kept(directions[0]) == ties.kept(directions[1]):
         return  # what ties differently along a direction does so the other way round against it
-    slopes = {}
-    for v in directions:
-        slope, kept = alpha * (w @ v) + ties.slope(v), ties.kept(v)
-        if kept not in slopes or slope < slopes[kept][0]:
-            slopes[kept] = slope, v
-    steepest = sorted(slopes.values(), key=lambda entry: entry[0])
-    for _, v in islice(steepest, limit):
-        yield ties.majorant(v)
+    slopes = alpha * (directions @ w) + np.array([ties.slope(v) for v in directions])
+    yielded = set()
+    for v in directions[np.argsort(slopes, kind="stable")]:
+        majorant = ties.majorant(v)
+        kept = hashlib.blake2b(majorant.surrogate.selection()).digest()
+        if kept not in yielded:
+            yielded.add(kept)
+            yield majorant
+        if len(yielded) == limit:
+            return
 
 
-def _directions(n_features, count):
+def _directions(n_features, limit):
     """Unit vectors, each followed by its opposite: all in one dimension, spread evenly in two."""
     if n_features == 1:
         return np.array([[1.0], [-1.0]])
     if n_features == 2:
-        angle = np.pi * (np.arange(max(1, count // 2)) + 0.5) / max(1, count // 2)
+        count = max(1, _IN_THE_PLANE * limit // 2)
+        angle = np.pi * (np.arange(count) + 0.5) / count
         half = np.column_stack([np.cos(angle), np.sin(angle)])
     else:
-        half = np.random.default_rng(0).normal(size=(max(1, count // 2), n_features))
+        half = np.random.default_rng(0).normal(size=(max(1, _DIRECTIONS * limit // 2), n_features))
         half /= np.linalg.norm(half, axis=1)[:, None]
     return np.stack([half, -half], axis=1).reshape(-1, n_features)
 
@@ -101,12 +93,10 @@ class _Ties:
 
     def kept(self, v):
         """What is frozen along v, as bytes."""
-        return self._surrogate(v).selection().tobytes()
+        return self.majorant(v).surrogate.selection().tobytes()
 
     def majorant(self, v):
         """The majorant that breaks ties along v."""
-        return Majorant(self._surrogate(v), self.risk)
-
-    def _surrogate(self, v):
         data = self.risk.data
-        return self.risk.surrogate.majorant(self._ahead(v)[0], data.indptr, data.n_pos)
+        frozen = self.risk.surrogate.majorant(self._ahead(v)[0], data.indptr, data.n_pos)
+        return Majorant(frozen, self.risk)

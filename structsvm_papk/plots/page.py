@@ -48,28 +48,11 @@ def page(
 ) -> str:
     """The page as a string of HTML.
 
-    Parameters
-    ----------
-    scores, labels, groups
-        Rows as in `metrics.evaluate`.
-    names : sequence of str
-        Metrics of the summary table.
-    k, largest_k : int
-        Where the k slider starts and ends.
-    n_users : int
-        How many users can be looked at: the first ones that have positives and negatives.
-    title : str
-    segments : dict of str to array, optional
-    comparisons : list of Comparison, optional
-        Shown as a table, see `metrics.compare`.
-    interval, level, n_resamples, seed
-        Of the intervals, see `metrics.interval`; `interval="none"` leaves them out.
-    **options
-        Of `metrics.evaluate`.
-
-    Returns
-    -------
-    str
+    `scores`, `labels`, `groups`: rows as in `metrics.evaluate`; `names`: metrics of the summary
+    table; `k`, `largest_k`: where the k slider starts and ends; `n_users`: how many users can be
+    looked at: the first ones that have positives and negatives; `comparisons`: shown as a table,
+    see `metrics.compare`; `interval`, `level`, `n_resamples`, `seed`: of the intervals, see
+    `metrics.interval`; `interval="none"` leaves them out; `**options`: of `metrics.evaluate`.
     """
     _check_k(k, largest_k)
     table = metrics.evaluate(names, scores, labels, groups, segments=segments, **options)
@@ -99,12 +82,7 @@ def page(
 class Intervals:
     """How intervals are made: the same for whoever shows them.
 
-    Attributes
-    ----------
-    method : str
-        Of `metrics.interval`, or none.
-    level : float
-    n_resamples, seed : int
+    `method`: of `metrics.interval`, or none.
     """
 
     method: str = "bootstrap"

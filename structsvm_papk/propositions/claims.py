@@ -7,12 +7,11 @@ that holds fails once its hypothesis is dropped, a claim that fails holds once i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from structsvm_papk.propositions.lists import Shape
-from structsvm_papk.propositions.search import Statement
+from structsvm_papk.propositions.search import Claim, Statement
 from structsvm_papk.propositions.statements import (
     ENOUGH,
     EVERY,
@@ -40,35 +39,6 @@ from structsvm_papk.propositions.statements import (
 )
 
 PAPER = "Hiranandani et al., ICML 2020"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim with its control.
-
-    Attributes
-    ----------
-    id, title, claim, formula, source : str
-    hypothesis : str
-        In words; "none" when there is none.
-    statement : Statement
-    control : Statement
-        Its verdict must be the opposite.
-    control_words : str
-    quantities : tuple of str
-        What to compute at a counterexample.
-    """
-
-    id: str
-    title: str
-    claim: str
-    formula: str
-    source: str
-    hypothesis: str
-    statement: Statement
-    control: Statement
-    control_words: str
-    quantities: tuple[str, ...] = ("risk",)
 
 
 _EVERYTHING = ("risk", "clipped_ramp", "ramp", "avg", "max", "ts", "ts_alg2", "pauc")
@@ -423,11 +393,10 @@ def _implication(
     )
 
 
-_ALL = (
+CLAIMS = (
     *PUBLISHED,
     *FURTHER,
     *(_order(*row) for row in _ORDERS),
     *(_convexity(*row) for row in _CONVEX),
     *_margin_lattice(),
 )
-CLAIMS = {claim.id: claim for claim in _ALL}

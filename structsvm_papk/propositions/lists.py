@@ -18,6 +18,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.surrogates import make_surrogate
 
 TOL = 1e-9
+FULL = " at full depth"  # of a name: all negatives count
 
 
 @dataclass(frozen=True)
@@ -74,20 +75,20 @@ class Batch:
         """Largest negative of each list."""
         return self.q.max(axis=-1)
 
-    def surrogate(self, name: str) -> Array:
-        """Values (n, m) of a surrogate, by the package's kernels."""
+    def surrogate(self, name: str, depth: int | None = None) -> Array:
+        """Values (n, m) of a surrogate at a training depth, by the package's kernels."""
         n, m = self.p.shape[:2]
         scores = np.concatenate([self.p, self.q], axis=-1).reshape(n * m, -1)
         indptr = np.arange(n * m + 1, dtype=np.int64) * scores.shape[1]
         n_pos = np.full(n * m, self.shape.n_pos, dtype=np.int64)
-        loss = make_surrogate(name, self.shape.k)
+        loss = make_surrogate(name, self.shape.k, depth)
         values, _ = loss.value_and_subgradient(scores.ravel(), indptr, n_pos)
         return values.reshape(n, m)
 
-    def risk(self) -> Array:
-        """Definition 1, in numpy: the share of pairs (best beta) x (top k) with ``p <= q``."""
+    def risk(self, depth: int | None = None) -> Array:
+        """Definition 1, in numpy: the share of pairs (best beta, top k or m) with ``p <= q``."""
         p = self.best[..., : self.shape.beta]
-        q = -np.sort(-self.q, axis=-1)[..., : self.shape.k]
+        q = -np.sort(-self.q, axis=-1)[..., : depth or self.shape.k]
         return (p[..., :, None] <= q[..., None, :]).mean(axis=(-2, -1))
 
     def margins(self) -> dict[str, Array]:
@@ -133,6 +134,32 @@ class Batch:
                 value = loss[:, None] + reward + above.sum(axis=1) @ columns
                 best = np.maximum(best, value.max(axis=1))
         return best / (shape.beta * shape.k)
+
+    def midpoint(self) -> Batch:
+        """Each instance's mean list."""
+        return self.with_scores(
+            self.p.mean(axis=1, keepdims=True), self.q.mean(axis=1, keepdims=True)
+        )
+
+    def value(self, name: str) -> Array:
+        """Values (n, m) of the risk, of a surrogate, or of the largest delta of a condition."""
+        if name.startswith("delta_"):
+            return self.margins()[name.removeprefix("delta_")]
+        depth = self.shape.n_neg if name.endswith(FULL) else None
+        name = name.removesuffix(FULL)
+        return self.risk(depth) if name == "risk" else self.surrogate(name, depth)
+
+    def described(self, quantities: Sequence[str]) -> dict[str, Any]:
+        """The first instance with named values, one per list."""
+        values: dict[str, Any] = {name: self.value(name)[0].tolist() for name in quantities}
+        if self.shape.n_lists > 1:
+            middle = self.midpoint()
+            values |= {
+                f"{name} at the midpoint": float(middle.value(name)[0, 0]) for name in quantities
+            }
+        else:
+            values = {name: value for name, (value,) in values.items()}
+        return self.as_dict() | {"values": values}
 
     def as_dict(self, row: int = 0) -> dict[str, Any]:
         """One instance as plain lists, items in decreasing order where it is a single list."""

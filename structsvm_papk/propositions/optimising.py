@@ -8,7 +8,7 @@ positive risk ``1/(n_users beta k)``. For Avg, which is no upper bound, they nee
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,76 +19,12 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.datasets.margin_conditions import margin_lists
 from structsvm_papk.margins import CONDITIONS, find_scorer
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.propositions.search import Claim, Effort
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.surrogates import make_surrogate
 
 SLACK = 1e-3  # alpha/2 |w_m|^2 as a share of the smallest positive mean risk
-
-
-@dataclass(frozen=True)
-class OptimumClaim:
-    """On data with a margin condition, the certified optimum of a surrogate has zero risk.
-
-    Attributes
-    ----------
-    id, title, claim, formula, source, hypothesis : str
-    surrogate, condition : str
-        What is optimised, on data of which condition.
-    control_surrogate, control_condition, control_words : str
-        A variant with the opposite verdict.
-    """
-
-    id: str
-    title: str
-    claim: str
-    formula: str
-    source: str
-    hypothesis: str
-    surrogate: str
-    condition: str
-    control_surrogate: str
-    control_condition: str
-    control_words: str
-
-
-def _claims() -> Iterator[OptimumClaim]:
-    for surrogate, condition, proposition in (
-        ("max", "strong", "Proposition 6"),
-        ("ts", "moderate", "Proposition 4"),
-    ):
-        yield OptimumClaim(
-            id=f"optimum-{surrogate}-{condition}",
-            title=f"Optimum of {surrogate} under the {condition} margin",
-            claim=f"Where some w realises the {condition} margin, the certified optimum of "
-            f"{surrogate} for small alpha has zero risk.",
-            formula=f"argmin alpha/2 |w|^2 + {surrogate}(w), alpha -> 0, has risk = 0",
-            source=f"follows from {proposition} ({surrogate} is an upper bound of the risk)",
-            hypothesis=f"data realise the {condition} margin (certified)",
-            surrogate=surrogate,
-            condition=condition,
-            control_surrogate=surrogate,
-            control_condition="weak",
-            control_words="data that realise the weak margin only (no w realises more)",
-        )
-    for condition in ("beta", "strong"):
-        yield OptimumClaim(
-            id=f"optimum-avg-{condition}",
-            title=f"Optimum of avg under the {condition} margin",
-            claim=f"Where some w realises the {condition} margin (and n_pos >= 2 beta - 1), the "
-            "certified optimum of Avg for small alpha has zero risk.",
-            formula="argmin alpha/2 |w|^2 + Avg(w), alpha -> 0, has risk = 0",
-            source="suggested by Proposition 3; Avg(w) = 0 only needs mean(p) >= max q + 1",
-            hypothesis=f"data realise the {condition} margin (certified), n_pos >= 2 beta - 1",
-            surrogate="avg",
-            condition=condition,
-            control_surrogate="max",
-            control_condition="strong",
-            control_words="Max under the strong margin",
-        )
-
-
-OPTIMUM_CLAIMS = {claim.id: claim for claim in _claims()}
 
 
 @dataclass
@@ -105,41 +41,86 @@ class OptimumOutcome:
         """True when some certified optimum has positive risk."""
         return self.example is not None
 
-
-def search_optima(
-    surrogate: str, condition: str, seed: int, n_large: int = 4, n_small: int = 120
-) -> OptimumOutcome:
-    """Solve data sets that realise the condition, and look at the risk of the optimum.
-
-    Parameters
-    ----------
-    surrogate : str
-    condition : {"weak", "beta", "moderate", "strong"}
-    seed : int
-    n_large, n_small : int
-        Data sets from `margin_lists` (several users, no stronger condition), and small ones with
-        whole-number features.
-
-    Returns
-    -------
-    OptimumOutcome
-    """
-    outcome = OptimumOutcome()
-    for n in range(n_large):
-        lists = margin_lists(
-            condition, n_users=3, n_pos=8, n_neg=15, n_features=3, k=3, exclude="any", seed=seed + n
+    def drawn_words(self) -> str:
+        """How many data sets were solved."""
+        return (
+            f"{self.instances} data sets solved to a certified optimum, {self.n_bad} with positive "
+            "risk"
         )
-        data = RankingData.from_groups(lists.X, lists.y, lists.groups)
-        _record(data, lists.w_true, surrogate, 3, outcome)
-    rng = np.random.default_rng(seed)
-    for _ in range(n_small):
-        X, y, k = _small_data(rng)
-        scorer = find_scorer(X, y, k, condition, time_limit=5, largest_margin=False)
-        stronger = condition == "weak" and scorer.answer == "yes" and _more_than_weak(X, y, k)
-        if scorer.answer == "yes" and not stronger:
-            data = RankingData.from_groups(X, y)
-            _record(data, scorer.w / scorer.margin, surrogate, k, outcome)
-    return outcome
+
+    def described(self, _: Sequence[str]) -> dict[str, Any] | None:
+        """The simplest bad data set; its values are kept with it."""
+        return self.example and {k: v for k, v in self.example.items() if k != "size"}
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """On data with a margin condition, the certified optimum of a surrogate has zero risk."""
+
+    surrogate: str
+    condition: str
+
+    def search(self, seed: int, effort: Effort) -> OptimumOutcome:
+        """Solve data sets that realise the condition, and look at the risk of the optimum.
+
+        The large ones are from `margin_lists` (several users, no stronger condition), the small
+        ones have whole-number features.
+        """
+        outcome, condition, seed = OptimumOutcome(), self.condition, seed % 10**6
+        for n in range(effort.n_data[0]):
+            lists = margin_lists(
+                condition, n_users=3, n_pos=8, n_neg=15, n_features=3, k=3, exclude="any",
+                seed=seed + n,
+            )  # fmt: skip
+            data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+            _record(data, lists.w_true, self.surrogate, 3, outcome)
+        rng = np.random.default_rng(seed)
+        for _ in range(effort.n_data[1]):
+            X, y, k = _small_data(rng)
+            scorer = find_scorer(X, y, k, condition, time_limit=5, largest_margin=False)
+            stronger = condition == "weak" and scorer.answer == "yes" and _more_than_weak(X, y, k)
+            if scorer.w is not None and not stronger:
+                data = RankingData.from_groups(X, y)
+                _record(data, scorer.w / scorer.margin, self.surrogate, k, outcome)
+        return outcome
+
+
+def _upper_bound(surrogate: str, condition: str, proposition: str) -> Claim:
+    return Claim(
+        id=f"optimum-{surrogate}-{condition}",
+        title=f"Optimum of {surrogate} under the {condition} margin",
+        claim=f"Where some w realises the {condition} margin, the certified optimum of "
+        f"{surrogate} for small alpha has zero risk.",
+        formula=f"argmin alpha/2 |w|^2 + {surrogate}(w), alpha -> 0, has risk = 0",
+        source=f"follows from {proposition} ({surrogate} is an upper bound of the risk)",
+        hypothesis=f"data realise the {condition} margin (certified)",
+        statement=Optimum(surrogate, condition),
+        control=Optimum(surrogate, "weak"),
+        control_words="data that realise the weak margin only (no w realises more)",
+    )
+
+
+def _of_avg(condition: str) -> Claim:
+    return Claim(
+        id=f"optimum-avg-{condition}",
+        title=f"Optimum of avg under the {condition} margin",
+        claim=f"Where some w realises the {condition} margin (and n_pos >= 2 beta - 1), the "
+        "certified optimum of Avg for small alpha has zero risk.",
+        formula="argmin alpha/2 |w|^2 + Avg(w), alpha -> 0, has risk = 0",
+        source="suggested by Proposition 3; Avg(w) = 0 only needs mean(p) >= max q + 1",
+        hypothesis=f"data realise the {condition} margin (certified), n_pos >= 2 beta - 1",
+        statement=Optimum("avg", condition),
+        control=Optimum("max", "strong"),
+        control_words="Max under the strong margin",
+    )
+
+
+CLAIMS = (
+    _upper_bound("max", "strong", "Proposition 6"),
+    _upper_bound("ts", "moderate", "Proposition 4"),
+    _of_avg("beta"),
+    _of_avg("strong"),
+)
 
 
 def _more_than_weak(X: Array, y: Array, k: int) -> bool:
@@ -188,18 +169,8 @@ def regimes(
     One user whose scores along ``w*`` are spread out; in step i all negatives move by ``i/2`` along
     ``w*``, so that first strong, then moderate and beta, then weak are lost.
 
-    Parameters
-    ----------
-    seed : int
-    n_steps : int
-    k : int
-    alpha : float
-
-    Returns
-    -------
-    list of dict
-        ``shift``; ``conditions``, condition to "yes", "no" or "undecided" for any linear w;
-        ``risk``, surrogate to the risk at its certified optimum.
+    Returns ``shift``; ``conditions``, condition to "yes", "no" or "undecided" for any linear w;
+    ``risk``, surrogate to the risk at its certified optimum.
     """
     rng = np.random.default_rng(seed)
     w_star = np.array([1.0, 0.0, 0.0])

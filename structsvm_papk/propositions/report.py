@@ -17,22 +17,9 @@ def render(
 ) -> str:
     """Return the page.
 
-    Parameters
-    ----------
-    checks : list of Check
-    seed : int
-    effort : str
-    regimes : list of dict
-        From `propositions.regimes`; shown as a table when there are some.
+    `regimes`: from `propositions.regimes`; shown as a table when there are some.
 
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    InputError
-        jinja2 is missing.
+    Raises InputError: jinja2 is missing.
     """
     values = {
         "title": "pAp@k: which claims hold", "checks": checks, "seed": seed, "effort": effort,

@@ -7,9 +7,10 @@ its hypothesis does. `prepare(batch)` moves random scores into the hypothesis. V
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, product
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,34 +23,71 @@ MOST_LATTICE = 30_000
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to try per shape: random draws, climbing steps and population; and which shapes."""
+    """How much to try per shape: random draws, climbing steps and population; which shapes; and
+    how many large and small data sets, where a claim is about data.
+    """
 
     n_random: int = 150
     n_steps: int = 30
     n_climbers: int = 24
     largest: int = 100
+    n_data: tuple[int, int] = (4, 70)
 
     def allows(self, shape: Shape) -> bool:
         """Whether lists of this shape are tried: no side is longer than `largest`."""
         return max(shape.n_pos, shape.n_neg) <= self.largest
 
 
-@dataclass
-class Outcome:
-    """What a search found.
+class Found(Protocol):
+    """What came out of trying to refute something."""
 
-    Attributes
-    ----------
-    instances : int
-        Instances tried that satisfy the hypothesis.
-    worst : float
-        Largest violation seen, -inf when nothing was tried; at most rounding when the claim holds.
-    drawn : dict of str -> int
-        Instances by source: random, lattice, climbing.
-    example : Batch or None
-        One instance that violates the claim, as small as was found.
+    instances: int
+    worst: float
+
+    @property
+    def violated(self) -> bool:
+        """True when a counterexample was found."""
+
+    def drawn_words(self) -> str:
+        """How the instances were drawn."""
+
+    def described(self, quantities: Sequence[str]) -> dict[str, Any] | None:
+        """The counterexample with the values that the claim is about."""
+
+
+class Refutable(Protocol):
+    """A statement that can be searched for a counterexample."""
+
+    def search(self, seed: int, effort: Effort) -> Found:
+        """Try to refute it."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, and a control whose verdict must be the opposite.
+
+    `hypothesis`: in words; `quantities`: what to compute at a counterexample.
     """
 
+    id: str
+    title: str
+    claim: str
+    formula: str
+    source: str
+    hypothesis: str
+    statement: Refutable
+    control: Refutable
+    control_words: str
+    quantities: tuple[str, ...] = ("risk",)
+
+
+@dataclass
+class Outcome:
+    """Instances tried that satisfy the hypothesis, the largest violation seen (rounding where the
+    claim holds), and one instance that violates the claim, as small as was found.
+    """
+
+    n_shapes: int = 0
     instances: int = 0
     worst: float = -np.inf
     drawn: dict[str, int] = field(
@@ -62,31 +100,17 @@ class Outcome:
         """True when a counterexample was found."""
         return self.example is not None
 
+    def drawn_words(self) -> str:
+        """How the instances were drawn, with counts."""
+        return (
+            f"{self.drawn['random']} random lists, {self.drawn['lattice']} on tie-rich lattices, "
+            f"{self.drawn['climbing']} by climbing towards a violation; "
+            f"{self.n_shapes} shapes, with n_pos = 1 and k = n_neg"
+        )
 
-def search(statement: Statement, seed: int, effort: Effort) -> Outcome:
-    """Try all shapes of the statement; then make the counterexample, if any, small.
-
-    Parameters
-    ----------
-    statement : Statement
-    seed : int
-    effort : Effort
-
-    Returns
-    -------
-    Outcome
-    """
-    rng = np.random.default_rng(seed)
-    outcome = Outcome()
-    for shape in filter(effort.allows, statement.shapes):
-        drawn = _keep(statement, _random(shape, effort.n_random, rng), prepare=True)
-        _record(statement, drawn, "random", outcome)
-        lattice = _keep(statement, _lattice_sample(shape, effort.n_random, rng))
-        _record(statement, lattice, "lattice", outcome)
-        _climb(statement, drawn, rng, effort, outcome)
-    if outcome.example is not None:
-        outcome.example = minimise(statement, outcome.example, rng, effort)
-    return outcome
+    def described(self, quantities: Sequence[str]) -> dict[str, Any] | None:
+        """The instance with the values that the claim is about, one per list."""
+        return None if self.example is None else self.example.described(quantities)
 
 
 def _record(statement: Statement, batch: Batch, source: str, outcome: Outcome) -> Array:
@@ -267,18 +291,8 @@ def _rounded(statement: Statement, example: Batch) -> Batch:
 
 @dataclass(frozen=True)
 class Statement:
-    """A claim in a form that can be searched.
-
-    Attributes
-    ----------
-    violation : callable, Batch -> array (n,)
-        Positive where the claim fails.
-    shapes : list of Shape
-        In order of size.
-    holds : callable, Batch -> array of bool (n,)
-        The hypothesis.
-    prepare : callable, Batch -> Batch, or None
-        Moves random scores into the hypothesis.
+    """A claim about lists: `violation` is positive where it fails, `holds` is its hypothesis,
+    `prepare` moves random scores into the hypothesis; `shapes` in order of size.
     """
 
     violation: Callable[[Batch], Array]
@@ -286,5 +300,17 @@ class Statement:
     holds: Callable[[Batch], Array] = lambda batch: np.ones(len(batch), dtype=bool)
     prepare: Callable[[Batch], Batch] | None = None
 
-
-__all__ = ["Batch", "Effort", "Outcome", "Shape", "Statement", "minimise", "search"]
+    def search(self, seed: int, effort: Effort) -> Outcome:
+        """Try all shapes; then make the counterexample, if any, small."""
+        rng = np.random.default_rng(seed)
+        allowed = list(filter(effort.allows, self.shapes))
+        outcome = Outcome(len(allowed))
+        for shape in allowed:
+            drawn = _keep(self, _random(shape, effort.n_random, rng), prepare=True)
+            _record(self, drawn, "random", outcome)
+            lattice = _keep(self, _lattice_sample(shape, effort.n_random, rng))
+            _record(self, lattice, "lattice", outcome)
+            _climb(self, drawn, rng, effort, outcome)
+        if outcome.example is not None:
+            outcome.example = minimise(self, outcome.example, rng, effort)
+        return outcome

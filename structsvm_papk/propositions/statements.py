@@ -20,16 +20,11 @@ DELTA = 1.0
 _ROUNDING = 1e-12
 
 
-def value(batch: Batch, name: str) -> Array:
-    """Value (n, m) of the risk or of a surrogate."""
-    return batch.risk() if name == "risk" else batch.surrogate(name)
-
-
 def below(*names: str) -> Measure:
     """Violation of ``names[0] <= names[1] <= ..``."""
 
     def violation(batch: Batch) -> Array:
-        values = [value(batch, name)[:, 0] for name in names]
+        values = [batch.value(name)[:, 0] for name in names]
         return np.max([a - b for a, b in itertools.pairwise(values)], axis=0)
 
     return violation
@@ -37,7 +32,7 @@ def below(*names: str) -> Measure:
 
 def vanish(*names: str) -> Measure:
     """Violation of: all these values are zero."""
-    return lambda batch: np.max([np.abs(value(batch, name)[:, 0]) for name in names], axis=0)
+    return lambda batch: np.max([np.abs(batch.value(name)[:, 0]) for name in names], axis=0)
 
 
 def both(*violations: Measure) -> Measure:
@@ -49,7 +44,7 @@ def equal(*names: str) -> Measure:
     """Violation of: all these values agree."""
 
     def violation(batch: Batch) -> Array:
-        values = np.array([value(batch, name)[:, 0] for name in names])
+        values = np.array([batch.value(name)[:, 0] for name in names])
         return values.max(axis=0) - values.min(axis=0)
 
     return violation
@@ -59,10 +54,7 @@ def convex(name: str) -> Measure:
     """Violation of midpoint convexity along the two lists of an instance."""
 
     def violation(batch: Batch) -> Array:
-        middle = Batch(
-            batch.p.mean(axis=1, keepdims=True), batch.q.mean(axis=1, keepdims=True), batch.shape
-        )
-        return value(middle, name)[:, 0] - value(batch, name).mean(axis=1)
+        return batch.midpoint().value(name)[:, 0] - batch.value(name).mean(axis=1)
 
     return violation
 
@@ -130,21 +122,25 @@ def without_hinge_margin(name: str) -> Measure:
 
     def violation(batch: Batch) -> Array:
         lowered = batch.with_scores(batch.p + 1.0, batch.q)
-        return batch.risk()[:, 0] - value(lowered, name)[:, 0]
+        return batch.risk()[:, 0] - lowered.value(name)[:, 0]
 
     return violation
 
 
-def clipped_limit(factor: float) -> Measure:
-    """Violation of ``ClippedRamp(c s) = risk(s)`` at c = factor / (smallest winning gap)."""
+def clipped_limit(factor: float, at: str = "", risk_at: str | None = None) -> Measure:
+    """Violation of ``ClippedRamp(c s) = risk(s)`` at c = factor / (smallest winning gap).
+
+    `at` and `risk_at`: the depth of the surrogate and, where it is another one, of the risk.
+    """
+    names = f"risk{at if risk_at is None else risk_at}", f"clipped_ramp{at}"
 
     def violation(batch: Batch) -> Array:
         gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
         smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
         c = factor / np.where(np.isfinite(smallest), smallest, 1.0)
         scaled = batch.with_scores(batch.p * c[:, None, None], batch.q * c[:, None, None])
-        risk, never_below = batch.risk()[:, 0], below("risk", "clipped_ramp")
-        distance = np.abs(scaled.surrogate("clipped_ramp")[:, 0] - risk)
+        risk, never_below = batch.value(names[0])[:, 0], below(*names)
+        distance = np.abs(scaled.value(names[1])[:, 0] - risk)
         # rounding of the scaled scores enters relative to their size, not to 1
         return np.maximum(distance - 1e-13 * scaled.scale, never_below(batch))
 

@@ -1,10 +1,9 @@
-"""`PAPKRanker`, the scikit-learn face, and the solver that a name stands for."""
+"""`PAPKRanker`, the scikit-learn face."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,112 +14,34 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structsvm_papk import metrics
 from structsvm_papk._types import Array, Callback, PathLike
-from structsvm_papk.data import validation as _validation
+from structsvm_papk.data import validation
 from structsvm_papk.data.groups import ONE_LIST, required
-from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.diagnosis.critical_depth import critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.solvers.cccp import CCCP
-from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.result import Status
-from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import SURROGATES, make_surrogate
+from structsvm_papk.rankers.settings import (
+    ALPHA,
+    DEPTH,
+    SURROGATE,
+    Setting,
+    as_depth,
+    make_solver,
+    refuse_deeper_than_all,
+    solver_name,
+    weights_of_users,
+)
+from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.surrogates import Surrogate
 
-if TYPE_CHECKING:
-    from structsvm_papk.surrogates import Surrogate
-
-_SOLVERS: dict[str, Any] = {
-    "cutting_plane": CuttingPlane,
-    "cccp": CCCP,
-    "subgradient": SubgradientDescent,
-}
-SOLVERS = ("auto", *_SOLVERS)
-AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
 _MATRIX = {
     "accept_sparse": "csr",
     "accept_large_sparse": True,
     "dtype": (np.float64, np.float32),
     "ensure_all_finite": False,  # RankingData checks, and names the place
 }
-
-
-def solver_name(name: str, surrogate: Any) -> str:
-    """The solver that `name` stands for, where it can solve the surrogate.
-
-    ``auto`` is the cutting plane for convex surrogates, CCCP for those with convex majorants
-    (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
-    """
-    if name not in SOLVERS:
-        raise InputError(f"unknown solver {name!r}: choose from {', '.join(SOLVERS)}")
-    if name == "auto":
-        if surrogate.convex:
-            return "cutting_plane"
-        return "cccp" if surrogate.majorised else "subgradient"
-    if name == "cccp" and not surrogate.majorised:
-        able = [other for other, cls in SURROGATES.items() if cls.majorised]
-        raise InputError(f"CCCP solves {' and '.join(able)}, not {surrogate.name!r}")
-    if name == "cutting_plane" and not surrogate.convex:
-        raise InputError(
-            f"surrogate {surrogate.name!r} is not convex, so its cuts are not valid and the "
-            "cutting plane cannot certify it; use solver 'auto'"
-        )
-    return name
-
-
-def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) -> Any:
-    """The solver called `name` for a surrogate.
-
-    Parameters
-    ----------
-    name : {'auto', 'cutting_plane', 'cccp', 'subgradient'}
-    surrogate : Surrogate
-    alpha : float
-        Regularisation strength.
-    **settings
-        Fields of the solver; those that are None keep the solver's own default, and ``tol``,
-        ``time_limit`` and ``seed`` are dropped where the solver has no use for them.
-
-    Raises
-    ------
-    InputError
-        Unknown names, settings that the solver does not have, or a surrogate that it cannot solve.
-    """
-    solver = _SOLVERS[solver_name(name, surrogate)]
-    known = solver.__dataclass_fields__
-    given = {key: value for key, value in settings.items() if value is not None}
-    unknown = set(given) - set(known) - {"tol", "time_limit", "seed"}
-    if unknown:
-        raise InputError(f"{solver.__name__} has no setting {sorted(unknown)[0]!r}")
-    return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What is minimised, beside the data and k.
-
-    Attributes
-    ----------
-    surrogate : str
-    depth : int, float or None
-    user_weight : str
-    alpha : float
-    """
-
-    surrogate: str
-    depth: int | float | None
-    user_weight: str
-    alpha: float
-
-    def make(self, k: int) -> Surrogate:
-        """The surrogate."""
-        return make_surrogate(self.surrogate, k, self.depth)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Name and value of each part."""
-        return asdict(self)
 
 
 class PAPKRanker(BaseEstimator):
@@ -139,9 +60,9 @@ class PAPKRanker(BaseEstimator):
         The first four are convex and solved to a certified gap; the last two to a critical
         point.
     depth : int, float, 'auto' or None
-        How many of a user's best negatives count in training: a number of at least k (capped at or
-        refused for users with fewer, see `policy`), a share of each user's negatives, or None for
-        k, as in the paper, where many optima are w = 0. 'auto' is a share of 0.9.
+        How many of a user's best negatives count in training: a number of at least k (what becomes
+        of users with fewer says `policy`), a share of each user's negatives, or None for k, as in
+        the paper, where many optima are w = 0. 'auto' is a share of 0.9.
     user_weight : {'equal', 'positives'}
         What a user counts in the mean: the same, or its number of positives. For other weights
         give `fit` a sample_weight.
@@ -228,8 +149,10 @@ class PAPKRanker(BaseEstimator):
     def __init__(
         self,
         k: int = 1,
-        surrogate: str = "avg",
-        alpha: float = 1e-2,
+        surrogate: str = SURROGATE,
+        depth: int | float | str | None = DEPTH,
+        user_weight: str = "equal",
+        alpha: float = ALPHA,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -243,8 +166,6 @@ class PAPKRanker(BaseEstimator):
         callback: Callback | None = None,
         checkpoint: Any | None = None,
         one_list: bool = False,
-        depth: int | float | str | None = None,
-        user_weight: str = "equal",
     ) -> None:
         self.k = k
         self.surrogate = surrogate
@@ -312,17 +233,17 @@ class PAPKRanker(BaseEstimator):
                 raise InputError("sample_weight is not available for Dask; use user_weight")
             return self._fit_dask(X, y, groups)
         for values, name in ((X, "X"), (y, "y")):
-            _validation.refuse_masked(values, name)  # scikit-learn drops masks
+            validation.refuse_masked(values, name)  # scikit-learn drops masks
         X, y = validate_data(self, X, y, **_MATRIX)
-        y = _validation.check_grades(y, len(y), name="labels y")
+        y = validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
         names = getattr(self, "feature_names_in_", None)
         data = RankingData.from_groups(X, self._relevance(y), groups, feature_names=names)
         if sample_weight is not None:
-            data = data.weighted(user_weights(data, sample_weight))
+            data = data.weighted(weights_of_users(data, sample_weight))
         return self._fit_data(data)
 
-    def _fit_data(self, data):
+    def _fit_data(self, data: RankingData) -> Any:
         """Train on lists in memory."""
         self._setting = self._given_setting()
         surrogate = self._setting.make(self.k)
@@ -335,7 +256,7 @@ class PAPKRanker(BaseEstimator):
         self.result_ = self._solve(self._make_solver(surrogate), risk)
         return self._finish(risk.exclusions, risk)
 
-    def _fit_dask(self, X, y, groups):
+    def _fit_dask(self, X: Any, y: Any, groups: Any) -> Any:
         """Train where the blocks of a Dask collection are."""
         from structsvm_papk.oracles import dask_collections
         from structsvm_papk.oracles import dask_risk as cluster
@@ -356,7 +277,7 @@ class PAPKRanker(BaseEstimator):
             self.result_ = self._solve(solver, risk)
             return self._finish(risk.exclusions)
 
-    def _finish(self, exclusions, risk=None):
+    def _finish(self, exclusions: Exclusions, risk: EmpiricalRisk | None = None) -> Any:
         """Take over the result; `risk` is what was minimised, where its data are in memory."""
         self.coef_ = self.result_.w
         self.n_iter_ = self.result_.n_iter
@@ -364,14 +285,25 @@ class PAPKRanker(BaseEstimator):
         _warn_about(self.result_, risk)
         return self
 
-    def _given_setting(self):
-        depth = AUTO_DEPTH if isinstance(self.depth, str) and self.depth == "auto" else self.depth
-        return Setting(self.surrogate, depth, self.user_weight, self.alpha)
+    def _given_setting(self) -> Setting:
+        return Setting(self.surrogate, as_depth(self.depth), self.user_weight, self.alpha)
 
     def decision_function(self, X: Any) -> Array:
-        """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher."""
+        """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
+
+        Warns
+        -----
+        DegenerateOptimumWarning
+            The weights are zero, and so are all scores.
+        """
         check_is_fitted(self)
-        _validation.refuse_masked(X, "X")
+        if not self.coef_.any():
+            warnings.warn(
+                "the weights of this model are zero: all scores are 0 and rank nothing",
+                DegenerateOptimumWarning,
+                stacklevel=2,
+            )
+        validation.refuse_masked(X, "X")
         X = validate_data(self, X, reset=False, **(_MATRIX | {"ensure_all_finite": True}))
         return X @ self.coef_
 
@@ -394,7 +326,7 @@ class PAPKRanker(BaseEstimator):
         """
         groups = self._groups(groups, qid)
         scores = self.decision_function(X)
-        y = _validation.check_grades(y, scores.size, name="labels y")
+        y = validation.check_grades(y, scores.size, name="labels y")
         table = metrics.evaluate(
             f"pap@{self.k}",
             scores,
@@ -429,29 +361,30 @@ class PAPKRanker(BaseEstimator):
         """Write a model file (safe to load: no pickle), for `load_model` and the command line."""
         save_model(path, self.to_model())
 
-    def _groups(self, groups, qid):
+    def _groups(self, groups: ArrayLike | None, qid: ArrayLike | None) -> Any:
         """The user of each row; None where all rows are one list, which has to be said."""
         groups = _one_of(groups, qid)
         return required(ONE_LIST if groups is None and self.one_list else groups)
 
-    def _solve(self, solver, risk):
+    def _solve(self, solver: Any, risk: Any) -> SolverResult:
         """Solve; with `warm_start`, from the last result."""
         last = getattr(self, "result_", None) if self.warm_start else None
         if last is not None and last.w.size != risk.n_features:
             raise InputError(
                 f"warm_start: the last fit had {last.w.size} features, X has {risk.n_features}"
             )
-        return solver.solve(
+        result: SolverResult = solver.solve(
             risk,
             w_init=None if last is None else last.w,
             callback=self.callback,
             checkpoint=as_checkpoint(self.checkpoint),
         )
+        return result
 
-    def _solver_name(self):
+    def _solver_name(self) -> str:
         return self.solver
 
-    def _make_solver(self, surrogate):
+    def _make_solver(self, surrogate: Surrogate) -> Any:
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -468,13 +401,13 @@ class PAPKRanker(BaseEstimator):
             },
         )
 
-    def _extra_settings(self):
+    def _extra_settings(self) -> dict[str, Any]:
         options = self.solver_options or {}
         if not isinstance(options, dict) or "alpha" in options:
             raise InputError("solver_options must be a dict of solver fields, without 'alpha'")
         return options
 
-    def _find_classes(self, y):
+    def _find_classes(self, y: Array) -> Array:
         if self.relevance_threshold is not None:
             return np.array([False, True])
         classes = np.unique(y)
@@ -491,15 +424,15 @@ class PAPKRanker(BaseEstimator):
             )
         return classes
 
-    def _relevance(self, y):
+    def _relevance(self, y: Array) -> Array:
         if self.relevance_threshold is not None:
-            return _validation.relevance(y, self.relevance_threshold)
+            return validation.relevance(y, self.relevance_threshold)
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
             raise InputError(f"label {y[unknown][0]} in y was not there in training")
         return y == self.classes_[1]
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
@@ -509,46 +442,13 @@ class PAPKRanker(BaseEstimator):
         return tags
 
 
-def user_weights(data: RankingData, sample_weight: ArrayLike) -> Array:
-    """One weight for each user, from weights of rows that are the same on all rows of a user.
-
-    Raises
-    ------
-    InputError
-        The weights have another shape, or differ within a user.
-    """
-    weight = _validation.check_grades(sample_weight, data.rows.size, name="sample_weight")
-    weight = weight.astype(np.float64)
-    weight = weight[data.rows]
-    first = weight[data.indptr[:-1]]
-    other = np.flatnonzero(weight != np.repeat(first, data.sizes))
-    if other.size:
-        u = data.user_of_position[other[0]]
-        user = data.users[u : u + 1].tolist()[0]
-        raise InputError(
-            f"sample_weight is {first[u]:g} and {weight[other[0]]:g} on rows of user {user!r}: it "
-            "weighs users, and has to be the same on all rows of a user"
-        )
-    return first
-
-
-def refuse_deeper_than_all(surrogate: Surrogate, data: RankingData) -> None:
-    """A number of negatives that no user has is a mistake, whatever is done about few of them."""
-    most = int(data.n_neg.max())
-    if surrogate.depth is not None and surrogate.depth > most:
-        raise InputError(
-            f"depth={surrogate.depth} is above every list: the most negatives of a user are "
-            f"{most}; give at most {most}, or a share such as 0.9"
-        )
-
-
-def _one_of(groups, qid):
+def _one_of(groups: ArrayLike | None, qid: ArrayLike | None) -> ArrayLike | None:
     if groups is not None and qid is not None:
         raise InputError("give groups or qid, not both: they are two names of the same thing")
     return groups if qid is None else qid
 
 
-def _warn_about(result, risk):
+def _warn_about(result: SolverResult, risk: EmpiricalRisk | None) -> None:
     """Warn of a minimiser that is zero, with the depth that repairs it, and of a gap too large."""
     if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
         advice = "" if risk is None else f" {repair_of_zero(risk)}"

@@ -20,7 +20,8 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.ranker import PAPKRanker, Setting, make_solver, refuse_deeper_than_all
+from structsvm_papk.rankers.ranker import PAPKRanker
+from structsvm_papk.rankers.settings import Setting, make_solver, refuse_deeper_than_all
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES
 

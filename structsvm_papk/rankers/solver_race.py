@@ -1,17 +1,24 @@
 """Solvers side by side on the same problem, given the same number of passes over the data."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from structsvm_papk import metrics
+from structsvm_papk._types import Array, Callback
+from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.ranker import make_solver
-from structsvm_papk.solvers.result import Status
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.rankers.settings import make_solver
+from structsvm_papk.solvers.keeping import CheckpointStore
+from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.surrogates import Surrogate, make_surrogate
 
 ETAS = (0.01, 0.1, 1.0)  # which one is best depends on the data: none of them is tuned
 
@@ -39,22 +46,22 @@ class Run:
     surrogate: str
     k: int
     alpha: float
-    result: object
-    exclusions: object
-    settings: dict
-    pap_at_k: dict
+    result: SolverResult
+    exclusions: Exclusions
+    settings: dict[str, Any]
+    pap_at_k: dict[str, float]
 
     @property
-    def data_passes(self):
+    def data_passes(self) -> int:
         """Passes over the training data."""
         return self.result.data_passes
 
     @property
-    def seconds(self):
+    def seconds(self) -> float:
         """Wall-clock seconds."""
         return self.result.seconds
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; a bound that is not known is None."""
         return {
             "solver": self.solver,
@@ -72,30 +79,39 @@ class Run:
         }
 
 
-def mean_pap_at_k(w, data, k):
+def mean_pap_at_k(w: Array, data: RankingData, k: int) -> float:
     """Mean pAp@k gain of a linear scorer over the users that have k negatives and a positive."""
     name = f"pap@{k}"
     table = metrics.evaluate(name, data.scores(w), data.labels, indptr=data.indptr)
     return table.mean(name)
 
 
-def _train_gain(w, risk):
+def _train_gain(w: Array, risk: Any) -> float:
     if not hasattr(risk, "gain"):
         return mean_pap_at_k(w, risk.data, risk.surrogate.k)
     try:
-        return risk.gain(w)  # of data in partitions
+        return float(risk.gain(w))  # of data in partitions
     except OracleFailure:
         return math.nan
 
 
-def solve(name, risk, alpha, test=None, callback=None, checkpoint=None, **settings):
+def solve(
+    name: str,
+    risk: Any,
+    alpha: float,
+    test: RankingData | None = None,
+    callback: Callback | None = None,
+    checkpoint: CheckpointStore | None = None,
+    **settings: Any,
+) -> Run:
     """Run one solver.
 
     Parameters
     ----------
     name : str
-        Solver, see `structsvm_papk.rankers.ranker.make_solver`.
+        Solver, see `structsvm_papk.rankers.settings.make_solver`.
     risk : EmpiricalRisk
+        Or a risk of partitions.
     alpha : float
         Regularisation strength.
     test : RankingData, optional
@@ -120,18 +136,18 @@ def solve(name, risk, alpha, test=None, callback=None, checkpoint=None, **settin
 
 
 def compare(
-    data,
-    surrogates,
-    k,
-    alpha,
-    etas=ETAS,
-    test=None,
-    watch=None,
-    n_threads=1,
-    checkpoint=None,
-    depth=None,
-    **limits,
-):
+    data: RankingData,
+    surrogates: Sequence[str],
+    k: int,
+    alpha: float,
+    etas: Sequence[float] = ETAS,
+    test: RankingData | None = None,
+    watch: Callable[[str, str], Callback] | None = None,
+    n_threads: int = 1,
+    checkpoint: CheckpointStore | None = None,
+    depth: int | float | None = None,
+    **limits: Any,
+) -> list[Run]:
     """Cutting plane against subgradient descent, surrogate by surrogate.
 
     Subgradient descent is given as many passes over the data as the cutting plane took.
@@ -168,7 +184,7 @@ def compare(
         )
     losses = [make_surrogate(name, k, depth) for name in surrogates]
     _warm_up(data, losses, alpha)
-    runs = []
+    runs: list[Run] = []
     for loss in losses:
         risk = EmpiricalRisk(loss, data, n_threads=n_threads)
         for run in _solver_by_solver(risk, alpha, etas, test, watch, checkpoint, limits):
@@ -178,8 +194,16 @@ def compare(
     return runs
 
 
-def _solver_by_solver(risk, alpha, etas, test, watch, checkpoint, limits):
-    def run(solver, name, settings):
+def _solver_by_solver(
+    risk: EmpiricalRisk,
+    alpha: float,
+    etas: Sequence[float],
+    test: RankingData | None,
+    watch: Callable[[str, str], Callback] | None,
+    checkpoint: CheckpointStore | None,
+    limits: dict[str, Any],
+) -> Iterator[Run]:
+    def run(solver: str, name: str, settings: dict[str, Any]) -> Run:
         callback = watch(solver, risk.surrogate.name) if watch else None
         part = checkpoint and checkpoint.part(f"{risk.surrogate.name}-{name}")
         return solve(solver, risk, alpha, test, callback, part, **settings)
@@ -191,7 +215,7 @@ def _solver_by_solver(risk, alpha, etas, test, watch, checkpoint, limits):
         yield run("subgradient", f"eta-{eta!r}", settings)
 
 
-def _warm_up(data, losses, alpha):
+def _warm_up(data: RankingData, losses: Sequence[Surrogate], alpha: float) -> None:
     """Load compiled code and libraries on two users, so that their time is counted for no run."""
     for loss in losses:
         usable = data.usable(loss.negatives_needed())

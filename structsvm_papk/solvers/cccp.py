@@ -73,6 +73,9 @@ class CCCP:
     extrapolate : bool
         Go on along the step to the majorant's minimiser, doubling it while R itself decreases
         (boosted DC algorithm; Aragon Artacho, Fleming and Vuong, 2018).
+    quasi_newton : int
+        Evaluations of R that L-BFGS may spend at every start before the majorants take over; 0 for
+        none. Over many lists R is nearly smooth, and this several times faster than majorants.
     n_blocks : int, optional
         Cuts an inner iteration; by default as in `CuttingPlane`.
     qp_solver : str
@@ -88,6 +91,8 @@ class CCCP:
     Yuille and Rangarajan, "The concave-convex procedure", Neural Computation 15 (2003).
     Aragon Artacho, Fleming, Vuong, "Accelerating the DC algorithm for smooth functions",
     Mathematical Programming 169 (2018).
+    Lewis, Overton, "Nonsmooth optimization via quasi-Newton methods", Mathematical Programming 141
+    (2013).
     """
 
     alpha: float
@@ -98,6 +103,7 @@ class CCCP:
     continuation: tuple = ()
     rescale: bool = True
     extrapolate: bool = True
+    quasi_newton: int = 200
     n_blocks: int | None = None
     qp_solver: str = "blocks"
     time_limit: float | None = None
@@ -106,6 +112,7 @@ class CCCP:
     def __post_init__(self) -> None:
         self.inner(self.alpha)  # checks alpha, tol, n_blocks, time_limit
         check_number("max_iter", self.max_iter, least=1)
+        check_number("quasi_newton", self.quasi_newton, least=0)
         check_number("max_ties", self.max_ties, least=0)
         ladder = [*self.continuation, 1.0]
         if any(high <= low for high, low in pairwise(ladder)):
@@ -131,7 +138,8 @@ class CCCP:
         w_init : ndarray of shape (n_features,) or dict of str to ndarray, optional
             The start, or several by name, instead of the oracle's own.
         callback : callable, optional
-            Called with a `Progress` after every majorant; a true return value stops the solver.
+            Called with a `Progress` after every majorant and quasi-Newton step; a true return value
+            stops the solver.
         warm_start : SolverResult, optional
             Its point is the start.
         checkpoint : Checkpoint, optional
@@ -181,9 +189,12 @@ def _starts(config, oracle, w_init, warm_start):
     if w_init is None:
         w_init = oracle.starts(config.alpha, config.starts)
     points = w_init if isinstance(w_init, dict) else {"given": w_init}
-    return {
-        name: finite_start(w, oracle.n_features, f"start {name!r}") for name, w in points.items()
-    }
+    starts: dict[str, Array] = {}
+    for name, point in points.items():
+        w = finite_start(point, oracle.n_features, f"start {name!r}")
+        if not any(np.array_equal(w, other) for other in starts.values()):
+            starts[name] = w  # the convex optimum of 'avg' is often the zero of 'zero'
+    return starts
 
 
 class Search(Run[CCCPResult]):

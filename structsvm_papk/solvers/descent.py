@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from structsvm_papk.solvers.cccp import Search
 
 SCOUT = 3e-3  # criticality to which every start is followed, before the best is polished
+_MEMORY = 20  # steps from which L-BFGS estimates the curvature
 _SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
 _ROUNDING = 1e-9
 _CUTS = ("slopes", "intercepts", "blocks")
@@ -27,7 +30,11 @@ _NUMBERS = (
     *("objective", "initial", "alpha", "stage", "n_steps", "seconds", "passes", "n_iter"),
     *("lower_bound", "criticality", "reached"),
 )
-_SCALES = 4.0 ** np.arange(-10, 11)
+_SCALES = (16.0 ** np.arange(-5, 6), (0.25, 4.0), (0.5, 2.0))  # each about the best so far
+
+
+class _EndOfSlide(Exception):
+    """Breaks off L-BFGS."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class StartReport:
     criticality : float
         As in `CCCPResult`, at that point.
     n_iter : int
-        Majorants.
+        Majorants and quasi-Newton steps.
     data_passes : int
     seconds : float
     polished : bool
@@ -157,6 +164,10 @@ class Descent:
     def _loop(self, tol):
         if self.reached <= tol:
             return Status.CRITICAL if self.criticality <= tol else Status.STALLED
+        if self.n_steps == 0:
+            self._timed(self._slide)
+            if self.search.stop is not None:
+                return self.search.stop
         while self.n_steps < self.config.max_iter:
             status = self._timed(self._step, tol)
             self.n_steps += 1
@@ -168,6 +179,43 @@ class Descent:
         if self.criticality == np.inf:  # the last step moved the point
             self._timed(self._measure, tol)
         return Status.CRITICAL if self.criticality <= tol else Status.MAX_ITER
+
+    def _slide(self):
+        """Go down the risk itself by L-BFGS, as far as that leads.
+
+        A mean over many lists is nearly smooth, and a majorant, tight at one point, then allows
+        short steps only. No convergence is claimed: what the majorants say of the end counts.
+        """
+        if self.config.quasi_newton and not self.search.late():
+            with suppress(_EndOfSlide):
+                minimize(
+                    self._slope,
+                    self.w,
+                    jac=True,
+                    method="L-BFGS-B",
+                    callback=self._slid,
+                    options={"maxfun": self.config.quasi_newton, "maxcor": _MEMORY},
+                )
+
+    def _slope(self, w):
+        """F and a subgradient; the lowest point is kept. A risk may give values alone."""
+        if self.search.late():
+            raise _EndOfSlide
+        self.search.passes += 1
+        value, slope = self.oracle(w)
+        if slope is None:
+            raise _EndOfSlide
+        objective = float(self.alpha / 2 * (w @ w) + value)
+        if objective < self.objective:
+            self._move(w.copy(), objective)
+        return objective, self.alpha * w + slope
+
+    def _slid(self, _):
+        """Note a quasi-Newton step; the caller may stop here."""
+        self.n_iter += 1
+        self._note(0)
+        if self.search.stop is not None:
+            raise _EndOfSlide
 
     def _timed(self, step, *arguments):
         """Take a step that counts towards this start's time and passes."""
@@ -259,13 +307,13 @@ class Descent:
 
     def _record(self, inner):
         """Note one majorant; an interruption within it is one of the search."""
-        self.search.note(
-            self.objective if self.alpha == self.config.alpha else np.inf,
-            self.lower_bound,
-            0 if inner.cuts is None else inner.cuts[2].size,
-        )
+        self._note(0 if inner.cuts is None else inner.cuts[2].size)
         if inner.status is Status.INTERRUPTED:
             self.search.stop = Status.INTERRUPTED
+
+    def _note(self, n_cuts):
+        objective = self.objective if self.alpha == self.config.alpha else np.inf
+        self.search.note(objective, self.lower_bound, n_cuts)
 
     def _minimise(self, majorant, tol, warm):
         """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
@@ -325,9 +373,9 @@ class Descent:
     def _best_scale(self):
         """Scale the start."""
         self.objective = self._evaluate(self.w)
-        if not self.config.rescale:
+        if not self.config.rescale or not self.w.any():
             return
-        for scales in (_SCALES, (0.5, 2.0)):
+        for scales in _SCALES:
             if self.search.late():
                 return
             candidates = [scale * self.w for scale in scales]

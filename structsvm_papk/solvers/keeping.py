@@ -25,13 +25,8 @@ _LIMITS = ("tol", "max_iter", "time_limit")  # of a solver: when to stop, not wh
 class Keeper:
     """The checkpoint of one solve; this one keeps nothing.
 
-    Attributes
-    ----------
-    kept : SolverResult or None
-        The result so far of an earlier run, to go on from. Its status is an `Status.is_final` one
-        where that run ended by itself under the same limits: nothing is left to do.
-    notes : list of str
-        What went wrong with files.
+    `kept` is the result so far of an earlier run, to go on from: of an `Status.is_final` status
+    where that run ended by itself under the same limits. `notes` say what went wrong with files.
     """
 
     def __init__(self) -> None:
@@ -63,12 +58,8 @@ class CheckpointStore(ABC):
     ) -> AbstractContextManager[Keeper]:
         """The `Keeper` of one solve, for as long as the context lasts.
 
-        Parameters
-        ----------
-        identity : mapping
-            What the result belongs to: solver, settings, problem. Another run is refused.
-        limits : mapping
-            When the solver stops.
+        `identity` is what the result belongs to (solver, settings, problem): another run is
+        refused. `limits` say when the solver stops.
         """
 
     @abstractmethod
@@ -82,19 +73,7 @@ def opened(
 ) -> Iterator[Keeper]:
     """Begin or go on: the `Keeper` of one solve for as long as the context lasts.
 
-    Parameters
-    ----------
-    checkpoint : CheckpointStore or None
-    solver : dataclass
-        Its fields say what the result belongs to, but for the limits on when to stop.
-    oracle : Oracle
-    **more
-        What else the result belongs to.
-
-    Raises
-    ------
-    InputError
-        This is no checkpoint, or it is of another run; or the oracle has no fingerprint.
+    The solver's fields say what the result belongs to, but for the limits on when to stop.
     """
     if checkpoint is None:
         yield Keeper()
@@ -116,24 +95,12 @@ def opened(
 
 
 def numbers(extra: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Entries of `SolverResult.extra` that are single numbers.
-
-    Raises
-    ------
-    ValueError
-        One is absent or an array.
-    """
+    """Entries of `SolverResult.extra` that are single numbers; ValueError where one is not."""
     return {name: vector(extra, name, None).item() for name in names}
 
 
 def vector(extra: Mapping[str, Any], name: str, size: int | None) -> Array:
-    """An entry of `SolverResult.extra` as real numbers, of that length; None: a single number.
-
-    Raises
-    ------
-    ValueError
-        It is absent or of another shape.
-    """
+    """An entry of `SolverResult.extra` as real numbers of that length; None: a single number."""
     if name not in extra:
         raise ValueError(f"{name} is missing")
     value = np.asarray(extra[name])
@@ -143,13 +110,7 @@ def vector(extra: Mapping[str, Any], name: str, size: int | None) -> Array:
 
 
 def finite_start(w: Any, n_features: int, name: str) -> Array:
-    """A starting point of the right length as an array of its own.
-
-    Raises
-    ------
-    InputError
-        It has another shape, is not finite, or so far out that its square is not.
-    """
+    """A starting point as an array of its own; refused where it does not fit or overflows."""
     w = np.array(w, dtype=np.float64)
     if w.shape != (n_features,) or not np.isfinite(w).all():
         raise InputError(

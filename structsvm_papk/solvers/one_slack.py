@@ -13,12 +13,8 @@ if TYPE_CHECKING:
 class OneSlack:
     """Ask the oracle at each proposal of the model; the other steps refine this one.
 
-    Attributes
-    ----------
-    prox : float
-        Curvature of the proximal term around the best point.
-    nulls : int
-        Steps without a serious decrease since `prox` last changed.
+    `prox` is the curvature of the proximal term around the best point, `nulls` the steps without a
+    serious decrease since it last changed.
     """
 
     max_idle = 50  # iterations that a cut may be idle

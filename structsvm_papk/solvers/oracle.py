@@ -59,12 +59,8 @@ class Cuts:
 class Rounding:
     """What rounding can do to a risk and its slopes, whatever w is.
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_features,)
-        The risk at the computed scores is within ``scores . |w|`` of R(w).
-    slopes : ndarray of shape (n_features,)
-        A sum of one slope of each block is within this of what it was meant to be.
+    The risk at the computed scores is within ``scores . |w|`` of R(w), and a sum of one slope of
+    each block is within `slopes` of what it was meant to be; both of shape (n_features,).
     """
 
     scores: np.ndarray
@@ -313,13 +309,7 @@ class DualBlocks(ABC):
 
 
 def as_oracle(given: Any) -> Oracle:
-    """An `Oracle`, or a plain callable with `n_features` taken as one.
-
-    Raises
-    ------
-    InputError
-        It is neither.
-    """
+    """An `Oracle`, or a plain callable with `n_features` taken as one."""
     if isinstance(given, Oracle):
         return given
     try:

@@ -16,17 +16,7 @@ Result = TypeVar("Result", bound=SolverResult)
 
 
 class Run(ABC, Generic[Result]):
-    """State of one solve, which dies with it. A solver's own run says what an iteration is.
-
-    Parameters
-    ----------
-    config : dataclass
-        The solver, with `alpha` and `time_limit`.
-    callback : callable or None
-        Called with the `Progress` of every iteration; a true return value stops the run.
-    keeper : Keeper, optional
-        Its checkpoint.
-    """
+    """State of one solve, which dies with it. A solver's own run says what an iteration is."""
 
     def __init__(
         self, config: Any, callback: Callback | None, keeper: Keeper | None = None

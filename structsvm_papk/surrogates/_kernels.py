@@ -207,7 +207,7 @@ def segment_bounds(which, n_pos, beta):
 
 
 @njit(cache=True, nogil=True)
-def segments(scores, indptr, n_pos, k, depth, parts, mean_over_all, first, last, values, coef):
+def segments(k, depth, parts, mean_over_all, scores, indptr, n_pos, first, last, values, coef):
     """Surrogates that add hinges over segments of the sorted positives.
 
     Each row of `parts` is (which positives, margin) and adds
@@ -244,7 +244,7 @@ def add_counts(coef, offset, where, counts, scale):
 
 
 @njit(cache=True, nogil=True)
-def clipped_ramp(scores, indptr, n_pos, k, depth, first, last, values, coef):
+def clipped_ramp(k, depth, scores, indptr, n_pos, first, last, values, coef):
     """ClippedRamp: the top-beta positives against the top-m negatives, each pair within [0, 1]."""
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
@@ -263,7 +263,7 @@ def clipped_ramp(scores, indptr, n_pos, k, depth, first, last, values, coef):
 
 
 @njit(cache=True, nogil=True)
-def average(scores, indptr, n_pos, k, depth, first, last, values, coef):
+def average(k, depth, scores, indptr, n_pos, first, last, values, coef):
     """Avg, equation (10): hinges of the top-m negatives against the mean positive."""
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
@@ -306,7 +306,7 @@ def pool_around(t, beta):
 
 
 @njit(cache=True, nogil=True)
-def tight_structural(scores, indptr, n_pos, k, depth, first, last, values, coef):
+def tight_structural(k, depth, scores, indptr, n_pos, first, last, values, coef):
     """TS, equation (14), exactly: the thresholds are an antitonic regression."""
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]

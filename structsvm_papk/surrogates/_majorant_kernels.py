@@ -37,8 +37,8 @@ def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
 
 
 @njit(cache=True, nogil=True)
-def hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear, constants, sign):
-    """Add ``sign`` times a linear minorant of a sum of hinges, tight at these scores.
+def subtract_hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear, constants):
+    """Subtract a linear minorant of a sum of hinges, tight at these scores.
 
     The sum is ``sum_i sum_{j<=m} (margin - p_i + q_(j))_+ / (beta m)`` over the positives that are
     not chosen (`rest`) or over the chosen ones. A pair at the kink counts as inactive.
@@ -47,7 +47,7 @@ def hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear, constan
         start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
         rows = start + np.flatnonzero(chosen[start:middle] != rest)
         best = middle + np.flatnonzero(chosen[middle:stop])
-        scale = sign / (best.size * min(n_pos[u], k))
+        scale = -1.0 / (best.size * min(n_pos[u], k))
         rows = rows[increasing_order(scores[rows])]
         best = best[increasing_order(scores[best])]
         below, above = strictly_below(scores[rows] - margin, scores[best])
@@ -72,20 +72,9 @@ def strictly_below(thresholds, values):
 
 @njit(cache=True, nogil=True)
 def frozen_hinges(
-    scores,
-    indptr,
-    n_pos,
-    k,
-    depth,
-    rows,
-    rest_at_zero,
-    linear,
-    constants,
-    first,
-    last,
-    values,
-    coef,
-):
+    k, depth, rows, rest_at_zero, linear, constants,
+    scores, indptr, n_pos, first, last, values, coef,
+):  # fmt: skip
     """Hinges of the positives marked in `rows` against the top-m negatives, plus linear terms.
 
     ``1/(beta m) sum_{i in rows} sum_{j<=m} (1 - p_i + q_(j))_+ + linear . scores + constant``, and
@@ -119,7 +108,7 @@ def frozen_hinges(
 
 
 @njit(cache=True, nogil=True)
-def frozen_pairs(scores, indptr, n_pos, k, depth, order, n_free, first, last, values, coef):
+def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, values, coef):
     """Pairs clipped at w_t count 1 for good, the others by their hinge; the worst m negatives.
 
     ``1/(beta m) max_J sum_{j in J} [beta - f_j + sum_{i<=f_j} (1 - p_i + q_j)_+]`` over m-subsets J

@@ -67,6 +67,10 @@ class Surrogate(ABC):
     boxed, clipped : bool
         Whether its risk can be bounded over boxes of w (`structsvm_papk.oracles.boxes`), and
         whether a pair costs at most 1.
+    above_slope_at_zero : bool
+        Whether ``R(w) >= 1 + D(w)`` everywhere, where D is positively homogeneous and equality
+        holds for scores within ``1 / (10 n_pos)`` of zero: then `diagnose` tells whether w = 0 is
+        optimal if it is convex or `majorised`.
     shift_invariant : bool
         Whether the value stays the same when one number is added to all scores of a user: then
         columns with large offsets are read as differences within the user (`origins`).
@@ -81,6 +85,7 @@ class Surrogate(ABC):
     clipped: ClassVar[bool] = False
     top_negatives_only: ClassVar[bool] = False
     low_positives_only: ClassVar[bool] = False
+    above_slope_at_zero: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -162,12 +167,7 @@ class Surrogate(ABC):
         return None
 
     def check_majorant(self, kind: str) -> None:
-        """Refuse an unknown kind of majorant, and a surrogate without majorants.
-
-        Raises
-        ------
-        InputError
-        """
+        """Refuse an unknown kind of majorant, and a surrogate without majorants."""
         if kind not in KINDS:
             raise InputError(f"unknown majorant {kind!r}; choose from {', '.join(KINDS)}")
         if not self.majorised:
@@ -210,6 +210,7 @@ class Surrogate(ABC):
         last: int,
         values: Array,
         coef: Array,
+        /,
     ) -> None:
         """Write values and subgradients of the users ``first <= u < last`` into the outputs."""
 
@@ -217,7 +218,7 @@ class Surrogate(ABC):
 class PairMean(Surrogate):
     """A surrogate in which pairs weigh 1 together: so do positives, and so do negatives."""
 
-    shift_invariant = True
+    shift_invariant = above_slope_at_zero = True
 
     def steepness(self, n_pos: Array) -> Array:  # noqa: D102
         return np.full(np.shape(n_pos), 2.0)
@@ -230,20 +231,8 @@ class Segments(PairMean):
     parts: ClassVar[np.ndarray]  # rows (which positives, margin)
     mean_over_all: ClassVar[bool] = False
 
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
-        _kernels.segments(
-            scores,
-            indptr,
-            n_pos,
-            self.k,
-            self.counted,
-            self.parts,
-            self.mean_over_all,
-            first,
-            last,
-            values,
-            coef,
-        )
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        _kernels.segments(self.k, self.counted, self.parts, self.mean_over_all, *lists)
 
 
 def _checked_depth(depth, k):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from structsvm_papk.surrogates import _kernels
@@ -23,8 +25,8 @@ class Avg(PairMean):
     name = "avg"
     top_negatives_only = True
 
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
-        _kernels.average(scores, indptr, n_pos, self.k, self.counted, first, last, values, coef)
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        _kernels.average(self.k, self.counted, *lists)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return MeanThreshold(n_neg, self.depth_of_list(n_neg), n_rows=1)
@@ -54,13 +56,10 @@ class TS(Surrogate):
     """
 
     name = "ts"
-    top_negatives_only = True
-    shift_invariant = True
+    top_negatives_only = shift_invariant = above_slope_at_zero = True
 
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
-        _kernels.tight_structural(
-            scores, indptr, n_pos, self.k, self.counted, first, last, values, coef
-        )
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        _kernels.tight_structural(self.k, self.counted, *lists)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return NegativeTerms(n_neg, self.depth_of_list(n_neg), min(n_pos, self.k), pooled=True)

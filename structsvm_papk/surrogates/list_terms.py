@@ -27,21 +27,11 @@ from structsvm_papk.surrogates import _kernels
 
 
 class TermBlocks(NamedTuple):
-    """Blocks of terms at some scores, at the best s.
+    """Blocks of terms at some scores, at the best s, which is `lowest`.
 
     The subgradient of block b in the scores is ``own`` at the positions of its terms, and
-    ``shared[b]`` at the positions ``partners``.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_blocks,)
-    own : ndarray of shape (n_positions,)
-    shared : ndarray of shape (n_blocks, n_partners)
-    partners : ndarray of int
-    counted : ndarray of int, shape (n_blocks,)
-        Terms of each block among the c largest.
-    lowest : float
-        The best s.
+    ``shared[b]`` at the positions ``partners``. ``counted[b]`` of its terms are among the c
+    largest.
     """
 
     values: Array
@@ -54,17 +44,7 @@ class TermBlocks(NamedTuple):
 
 @dataclass(frozen=True)
 class ListTerms(ABC):
-    """The terms of a list.
-
-    Attributes
-    ----------
-    n_terms : int
-        One for each positive or negative of the list.
-    depth : int
-        Negatives that count, m.
-    over_negatives : bool
-        Whether there is one for each negative.
-    """
+    """The terms of a list: one for each positive, or one for each negative, of which m count."""
 
     n_terms: int
     depth: int

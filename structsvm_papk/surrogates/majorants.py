@@ -37,6 +37,7 @@ Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -67,17 +68,9 @@ class MajorantSurrogate(Surrogate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FrozenHinges(MajorantSurrogate):
-    """Hinges of marked positives against the m best negatives, plus a linear term. Convex.
+    """Hinges of the positives in `rows` against the m best negatives, plus a linear term. Convex.
 
-    Attributes
-    ----------
-    rows : ndarray of bool, shape (n_positions,)
-        The marked positives.
-    linear : ndarray of shape (n_positions,)
-        Coefficients of the linear term in the scores.
-    constants : ndarray of shape (n_users,)
-    rest_at_zero : bool
-        Whether the hinges at margin 0 of all but the beta best positives are added.
+    With `rest_at_zero`, the hinges at margin 0 of all but the beta best positives are added.
     """
 
     name = "frozen_hinges"
@@ -86,32 +79,9 @@ class FrozenHinges(MajorantSurrogate):
     constants: Array
     rest_at_zero: bool = False
 
-    def evaluate(
-        self,
-        scores: Array,
-        indptr: Array,
-        n_pos: Array,
-        first: int,
-        last: int,
-        values: Array,
-        coef: Array,
-    ) -> None:
-        """Value of each user's majorant, and a subgradient."""
-        kernels.frozen_hinges(
-            scores,
-            indptr,
-            n_pos,
-            self.k,
-            self.counted,
-            self.rows,
-            self.rest_at_zero,
-            self.linear,
-            self.constants,
-            first,
-            last,
-            values,
-            coef,
-        )
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        frozen = self.rows, self.rest_at_zero, self.linear, self.constants
+        kernels.frozen_hinges(self.k, self.counted, *frozen, *lists)
 
     def selection(self) -> Array:
         """The marked positives."""
@@ -130,12 +100,8 @@ class FrozenHinges(MajorantSurrogate):
 class FrozenPairs(MajorantSurrogate):
     """ClippedRamp with its best positives and its clipped pairs frozen. Convex.
 
-    Attributes
-    ----------
-    order, rank : ndarray of int64, shape (n_positions,)
-        Each user's positives by decreasing score, and the inverse.
-    n_free : ndarray of int64, shape (n_positions,)
-        Of each negative, the pairs with chosen positives that are not clipped.
+    Of each user's positives `order` is by decreasing score, and `rank` its inverse; of each
+    negative `n_free` counts the pairs with chosen positives that are not clipped.
     """
 
     name = "frozen_pairs"
@@ -143,30 +109,8 @@ class FrozenPairs(MajorantSurrogate):
     rank: Array
     n_free: Array
 
-    def evaluate(
-        self,
-        scores: Array,
-        indptr: Array,
-        n_pos: Array,
-        first: int,
-        last: int,
-        values: Array,
-        coef: Array,
-    ) -> None:
-        """Value of each user's majorant, and a subgradient."""
-        kernels.frozen_pairs(
-            scores,
-            indptr,
-            n_pos,
-            self.k,
-            self.counted,
-            self.order,
-            self.n_free,
-            first,
-            last,
-            values,
-            coef,
-        )
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        kernels.frozen_pairs(self.k, self.counted, self.order, self.n_free, *lists)
 
     def selection(self) -> Array:
         """Ranks of positives, and counts of unclipped pairs."""
@@ -182,17 +126,8 @@ class LinearTerm(Surrogate):
     linear: Array
     constants: Array
 
-    def evaluate(
-        self,
-        scores: Array,
-        indptr: Array,
-        n_pos: Array,
-        first: int,
-        last: int,
-        values: Array,
-        coef: Array,
-    ) -> None:
-        """The linear term of each user, and its coefficients."""
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        scores, indptr, _, first, last, values, coef = lists
         rows = slice(indptr[first], indptr[last])
         products = self.linear[rows] * scores[rows]
         values[first:last] = self.constants[first:last]
@@ -201,32 +136,15 @@ class LinearTerm(Surrogate):
 
 
 class Freeze:
-    """What majorants freeze of Ramp or ClippedRamp at given scores.
-
-    Parameters
-    ----------
-    surrogate : Surrogate
-        Its k and depth count.
-    scores, indptr, n_pos
-        As for `Surrogate.value_and_subgradient`.
-    """
+    """What majorants freeze of Ramp or ClippedRamp at given scores."""
 
     def __init__(self, surrogate: Surrogate, scores: Array, indptr: Array, n_pos: Array) -> None:
         self._k, self._depth = surrogate.k, surrogate.depth
         self._scores, self._indptr, self._n_pos = scores, indptr, n_pos
         self._chosen = np.zeros(scores.size, dtype=bool)
         self._order, self._rank, self._n_free = np.zeros((3, scores.size), dtype=np.int64)
-        kernels.freeze(
-            scores,
-            indptr,
-            n_pos,
-            surrogate.k,
-            surrogate.counted,
-            self._chosen,
-            self._order,
-            self._rank,
-            self._n_free,
-        )
+        outputs = self._chosen, self._order, self._rank, self._n_free
+        kernels.freeze(scores, indptr, n_pos, surrogate.k, surrogate.counted, *outputs)
 
     def pairs(self) -> FrozenPairs:
         """The latent majorant of ClippedRamp."""
@@ -249,18 +167,10 @@ class Freeze:
         """Hinges of some rows, less linear minorants: (margin, whether of the rest)."""
         linear, constants = np.zeros(self._scores.size), np.zeros(self._n_pos.size)
         for margin, rest in minus:
-            kernels.hinge_slopes(
-                self._scores,
-                self._indptr,
-                self._n_pos,
-                self._k,
-                self._chosen,
-                margin,
-                rest,
-                linear,
-                constants,
-                -1.0,
-            )
+            kernels.subtract_hinge_slopes(
+                self._scores, self._indptr, self._n_pos, self._k, self._chosen,
+                margin, rest, linear, constants,
+            )  # fmt: skip
         terms = {"rows": rows, "linear": linear, "constants": constants}
         return FrozenHinges(self._k, depth=self._depth, **terms, rest_at_zero=rest_at_zero)
 

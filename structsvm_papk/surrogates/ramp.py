@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from structsvm_papk._types import Array
@@ -66,10 +68,8 @@ class ClippedRamp(PairMean):
     convex = False
     majorised = boxed = True
 
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):  # noqa: D102
-        _kernels.clipped_ramp(
-            scores, indptr, n_pos, self.k, self.counted, first, last, values, coef
-        )
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        _kernels.clipped_ramp(self.k, self.counted, *lists)
 
     def majorant(
         self, scores: Array, indptr: Array, n_pos: Array, kind: str = "latent"

@@ -200,7 +200,13 @@ def _estimator(problem):
     limits = _LIMITS if problem.surrogate in CONVEX else {"max_iter": _DESCENT["max_iter"]}
     options = None if problem.surrogate in CONVEX else {"starts": _DESCENT["starts"]}
     return PAPKRanker(
-        problem.k, problem.surrogate, problem.alpha, tol=_TOL, solver_options=options, **limits
+        problem.k,
+        problem.surrogate,
+        depth=None,
+        alpha=problem.alpha,
+        tol=_TOL,
+        solver_options=options,
+        **limits,
     )
 
 

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from structsvm_papk.cli._shared.recording import add_record
-from structsvm_papk.solvers.result import Status
 
 
 def notes():
@@ -55,7 +54,7 @@ def print_table(title, columns, rows):
     rows : iterable of sequence of str
         Cells, which may hold markup; None is a line between rows.
     """
-    _print(table_of(title, columns, rows))
+    print_rich(table_of(title, columns, rows))
 
 
 def table_of(title, columns, rows, **style):
@@ -72,77 +71,11 @@ def table_of(title, columns, rows, **style):
     return table
 
 
-def _print(table):
+def print_rich(table):
     console = Console(highlight=False)
-    console.width = max(console.width, _needed_width(console, table))
+    console.width = max(console.width, needed_width(console, table))
     console.print(table)
 
 
-def _needed_width(console, table):
+def needed_width(console, table):
     return console.measure(table, options=console.options.update(width=1000)).maximum
-
-
-def print_runs(runs, title):
-    """Print the table of runs, in its compact form where the terminal is narrow."""
-    table, console = table_of_runs(runs, title), Console()
-    if console.is_terminal and _needed_width(console, table) > console.width:
-        table = table_of_runs(runs, title, compact=True)
-    _print(table)
-
-
-def table_of_runs(runs, title, compact=False):
-    """Objective, bound, gap, effort, metric and status of each run.
-
-    The compact form fits 80 columns: fewer digits, no status.
-    """
-    places = [place for place in ("train", "test") if place in runs[0].pap_at_k]
-    if compact:
-        numbers, end = ["objective", "bound", "gap", "passes", "s", *places], []
-        style = {"box": None, "padding": (0, 1, 0, 0)}
-    else:
-        numbers = ["objective", "lower bound", "gap", "passes", "seconds"]
-        numbers += [f"pAp@{runs[0].k} {place}" for place in places]
-        end, style = ["status"], {}
-    rows = []
-    for before, run in zip([None, *runs], runs, strict=False):
-        if before and before.surrogate != run.surrogate and not compact:
-            rows.append(None)
-        rows.append(_row(run, places, compact))
-    columns = ["surrogate", "solver", *(f">{name}" for name in numbers), *end]
-    return table_of(title, columns, rows, **style)
-
-
-def _row(run, places, compact):
-    result = run.result
-    number = "{:.6f}" if compact else "{:.8f}"
-    cells = [
-        run.surrogate,
-        _solver(run, compact),
-        number.format(result.objective),
-        _known(result.lower_bound, number),
-        _known(result.gap, "{:.0e}" if compact else "{:.1e}"),
-        f"{run.data_passes:g}",
-        f"{run.seconds:.2f}",
-        *(_known(run.pap_at_k[place], "{:.4f}") for place in places),
-    ]
-    return cells if compact else [*cells, str(result.status).replace("_", " ")]
-
-
-def _solver(run, compact):
-    name = run.solver.replace("_", " ")
-    if "eta" not in run.settings:
-        return name
-    eta = f"{run.settings['eta']:g}"
-    return f"descent {eta}" if compact else f"{name} (eta {eta})"
-
-
-def _known(value, form):
-    return form.format(value) if math.isfinite(value) else "-"
-
-
-def explain(run):
-    """Say on standard error what a status means, where it needs saying."""
-    if run.result.status not in (Status.CONVERGED, Status.FINISHED):
-        note(f"{run.surrogate}, {run.solver}: {run.result.message}", style="yellow")
-    elif run.result.notes:
-        note(f"{run.surrogate}, {run.solver}: {' '.join(run.result.notes)}")

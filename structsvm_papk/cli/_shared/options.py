@@ -1,15 +1,13 @@
 """Options that several commands share, and what they mean in code.
 
-Options that belong together are the fields of a dataclass such as `Reading`; a command under
-`grouped` takes one object of it.
+Options that belong together are the fields of a dataclass such as `Reading`, of which a command
+takes one object.
 """
 
-import functools
-import inspect
 import math
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, get_type_hints
+from typing import Annotated
 
 import typer
 
@@ -22,7 +20,7 @@ from structsvm_papk.experiments._cells import Cells, check_folder, claim
 from structsvm_papk.files.atomic import check_writable
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.plots import convergence as plots
-from structsvm_papk.rankers.ranker import refuse_deeper_than_all
+from structsvm_papk.rankers.settings import refuse_deeper_than_all
 from structsvm_papk.surrogates import make_surrogate
 
 READING = "Reading the data"
@@ -315,35 +313,3 @@ class Reading(Columns):
         # the first file's format and counts of rows say nothing of the second
         second = replace(self, query=None, format=None, first_index=None)
         return second.table(path, like)
-
-
-def grouped(command):
-    """Let a command take objects of options: one parameter for all the fields of a dataclass.
-
-    The command line shows the fields as options, in the place of the parameter.
-    """
-    signature = inspect.signature(command, eval_str=True)
-    groups = {
-        name: p.annotation for name, p in signature.parameters.items() if is_dataclass(p.annotation)
-    }
-
-    def run(**given):
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        return command(**given)
-
-    shown = []
-    for name, parameter in signature.parameters.items():
-        shown += _parameters(groups[name]) if name in groups else [parameter]
-    shown = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in shown]
-    functools.update_wrapper(run, command)
-    run.__signature__ = signature.replace(parameters=shown)
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    return run
-
-
-def _parameters(group):
-    kind, hints = inspect.Parameter.KEYWORD_ONLY, get_type_hints(group, include_extras=True)
-    for field in fields(group):
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
-        yield inspect.Parameter(field.name, kind, default=default, annotation=hints[field.name])

@@ -1,45 +1,87 @@
-"""The `run` object that every JSON output carries, and runs whose outputs go elsewhere."""
+"""Commands that are imported when they are called, and the `run` that every JSON output carries."""
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from structsvm_papk.cli._shared import _record as run_record
-from structsvm_papk.data.svmlight import sidecar
-from structsvm_papk.files.atomic import check_apart
+from structsvm_papk.cli._shared.grouped import grouped
 
 _SCRATCH = "scratch"  # a folder for temporary files: neither read nor a result
-OUTPUTS = ("output", "plot", "csv_file", "per_user", "html", "report", "results", "checkpoint")
-_record = ContextVar("record", default=None)
-_elsewhere = ContextVar("elsewhere", default=None)
+OUTPUTS = (
+    *("output", "plot", "csv_file", "per_user", "html", "report", "results", "checkpoint"),
+    "model_file",
+)
+_record: ContextVar[dict[str, Any] | None] = ContextVar("record", default=None)
+_elsewhere: ContextVar[Path | None] = ContextVar("elsewhere", default=None)
 
 
-class App(typer.Typer):
-    """An application whose commands are recorded."""
+def app_of(package: str, help: str, panels: Mapping[str, Mapping[str, str]]) -> typer.Typer:
+    """An application whose commands are functions of their names, in modules of their names.
 
-    def command(self, *args, **settings):
-        """Add a command."""
-        return super().command(*args, **{"cls": RecordedCommand, **settings})
+    Parameters
+    ----------
+    package : str
+        Where the modules are; one that holds an `app` is a group of commands.
+    help : str
+    panels : mapping of str to mapping of str to str
+        Heading, then each command with the first sentence of its help.
+    """
+    settings: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
+    kind = type("Commands", (Commands,), {"package": package})
+    app = typer.Typer(cls=kind, help=help, pretty_exceptions_enable=False, **settings)
+    for panel, commands in panels.items():
+        for name, sentence in commands.items():
+            app.command(name, help=sentence, rich_help_panel=panel)(_not_imported)
+    return app
 
 
-class RecordedGroup(TyperGroup):
-    """A group of commands that remembers the command line."""
+def _not_imported() -> None:
+    pass
 
-    def parse_args(self, ctx, args):
+
+class Commands(TyperGroup):
+    """A group that imports a command when it is asked for, and keeps the command line."""
+
+    package = ""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the arguments for the record."""
         ctx.meta.setdefault("arguments", list(args))
         return super().parse_args(ctx, args)
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, or None."""
+        if cmd_name not in self.commands:
+            return None
+        module = import_module(f"{self.package}.{cmd_name.replace('-', '_')}")
+        if hasattr(module, "app"):
+            return typer.main.get_group(module.app)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        function = getattr(module, cmd_name.replace("-", "_"))
+        alone.command(cmd_name, cls=RecordedCommand)(grouped(function))
+        return typer.main.get_command(alone)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them."""
+        TyperGroup(
+            name=self.name, commands=dict(self.commands), help=self.help, params=self.params,
+            rich_markup_mode=self.rich_markup_mode,
+        ).format_help(ctx, formatter)  # fmt: skip
+
 
 class RecordedCommand(TyperCommand):
-    """A command that notes what it was told and what it reads before it starts."""
+    """A command that notes its settings and what it reads before it starts."""
 
-    def invoke(self, ctx):
+    def invoke(self, ctx: Any) -> Any:
         """Run the command with its record at hand."""
+        from structsvm_papk.files.atomic import check_apart
+
         for name in _paths(self.callback):  # older releases of typer still have texts here
             if isinstance(ctx.params.get(name), str):
                 ctx.params[name] = Path(ctx.params[name])
@@ -48,8 +90,10 @@ class RecordedCommand(TyperCommand):
         token = _record.set(None)
         try:
             if ctx.params.get("as_json") or _writes_json(ctx.params.get("output")):
+                from structsvm_papk.cli._shared._record import record
+
                 arguments = ctx.meta.get("arguments", [])
-                _record.set(run_record.record(arguments, settings, _inputs(settings)))
+                _record.set(record(arguments, settings, _inputs(settings)))
             outputs = [ctx.params[name] for name in OUTPUTS if _is_path(ctx.params.get(name))]
             check_apart(outputs, _inputs(settings))
             _move_outputs(ctx.params)
@@ -58,21 +102,21 @@ class RecordedCommand(TyperCommand):
             _record.reset(token)
 
 
-def _paths(command):
+def _paths(command: Any) -> list[str]:
     """Names of the parameters of a command that are files or folders."""
     hints = get_type_hints(command)
     return [name for name, kind in hints.items() if Path in (kind, *get_args(kind))]
 
 
-def add_record(content):
+def add_record(content: dict[str, Any]) -> dict[str, Any]:
     """A JSON object with its `run`."""
     record = _record.get()
     return content if record is None else {**content, "run": record}
 
 
 @contextmanager
-def outputs_in(folder):
-    """Let commands write their files into a folder, whatever they were told, and resume nothing."""
+def outputs_in(folder: Any) -> Iterator[None]:
+    """Let commands write into a folder, whatever their options say, and resume nothing."""
     token = _elsewhere.set(Path(folder))
     try:
         yield
@@ -80,7 +124,7 @@ def outputs_in(folder):
         _elsewhere.reset(token)
 
 
-def _move_outputs(params):
+def _move_outputs(params: dict[str, Any]) -> None:
     folder = _elsewhere.get()
     if folder is None:
         return
@@ -89,16 +133,18 @@ def _move_outputs(params):
             params[name] = None if name == "checkpoint" else folder / params[name].name
 
 
-def _is_path(value):
+def _is_path(value: object) -> bool:
     return isinstance(value, Path)
 
 
-def _writes_json(path):
+def _writes_json(path: Path | None) -> bool:
     return path is not None and Path(path).suffix == ".json"
 
 
-def _inputs(settings):
+def _inputs(settings: dict[str, Any]) -> list[Path]:
     """Every file or folder that is read; a file of counts beside it counts."""
+    from structsvm_papk.data.svmlight import sidecar
+
     paths = [value for value in settings.values() if _is_path(value)]
     beside = [counts for path in paths if (counts := sidecar(path)) is not None]
     return [path for path in dict.fromkeys([*paths, *beside]) if path.exists()]

@@ -9,11 +9,6 @@ from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.experiments import coverage as study
 
 
-def register(app):
-    """Add the command."""
-    app.command()(coverage)
-
-
 def coverage(
     draws: Annotated[int, typer.Option(help="Draws of each setting.")] = 1000,
     sizes: Annotated[
@@ -31,7 +26,10 @@ def coverage(
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ):
-    """Coverage and width of every interval on laws whose risk is known; minutes at 1,000 draws."""
+    """Coverage and width of every interval on laws whose risk is known.
+
+    Takes minutes at 1,000 draws.
+    """
     with progress.bar("drawing") as update:
         rows = study.coverage(
             draws,

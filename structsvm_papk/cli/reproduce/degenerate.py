@@ -12,11 +12,6 @@ from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.plots.convergence import save_figure
 
 
-def register(app):
-    """Add the command."""
-    app.command()(options.grouped(degenerate))
-
-
 @dataclass(frozen=True)
 class Sizes:
     """Of every data set."""
@@ -47,7 +42,10 @@ def degenerate(
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ):
-    """Held-out pAp@k of ClippedRamp and its competitors; about a minute of work a data set."""
+    """What ClippedRamp gains where every convex optimum is zero.
+
+    Held-out pAp@k of ClippedRamp and its competitors; about a minute of work a data set.
+    """
     options.check_outputs(output)
     options.check_plot(plot)
     k = sizes.k

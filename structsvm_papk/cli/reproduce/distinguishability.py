@@ -11,12 +11,7 @@ from structsvm_papk.experiments import distinguishability as study
 from structsvm_papk.plots.convergence import save_figure
 
 
-def register(app):
-    """Add the command."""
-    app.command(name="distinguishability")(distinguish)
-
-
-def distinguish(
+def distinguishability(
     by: Annotated[
         str,
         typer.Option(help="What grows: users (lists of --items) or items (one list)."),
@@ -42,10 +37,11 @@ def distinguish(
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ):
-    """Share of repetitions in which the better ranker stays ahead from N on, for each metric.
+    """From how few users a metric tells two close rankers apart.
 
-    Consistent distinguishability, Def. 3 of Wang et al. (2013), for NDCG with several discounts
-    and for pAp@k, precision@k, AUC and AP.
+    Share of repetitions in which the better ranker stays ahead from N on, for each metric:
+    consistent distinguishability, Def. 3 of Wang et al. (2013), for NDCG with several discounts and
+    for pAp@k, precision@k, AUC and AP.
     """
     _check(replicates, items, positive_rate)
     options.check_plot(plot)

@@ -11,11 +11,6 @@ from structsvm_papk.experiments import figure1 as experiment
 from structsvm_papk.plots.convergence import save_figure
 
 
-def register(app):
-    """Add the command."""
-    app.command()(figure1)
-
-
 def figure1(
     condition: Annotated[
         list[str] | None,
@@ -28,8 +23,9 @@ def figure1(
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ):
-    """Surrogates under margin conditions: the authors' descent, and certified minimisers beside it.
+    """Surrogates under margin conditions.
 
+    The authors' descent, and certified minimisers beside it.
     Includes the weak condition, where Ramp is minimised by the convex-concave procedure.
     """
     options.check_plot(plot)

@@ -4,11 +4,6 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.experiments import table1 as experiment
 
 
-def register(app):
-    """Add the command."""
-    app.command()(table1)
-
-
 def table1(as_json: options.Json = False):
     """The metrics of Table 1 on its five rankings, beside the published values."""
     result = experiment.run()

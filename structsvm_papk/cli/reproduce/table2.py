@@ -8,11 +8,6 @@ from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.experiments import table2 as experiment
 
 
-def register(app):
-    """Add the command."""
-    app.command()(table2)
-
-
 def table2(
     runs: Annotated[int, typer.Option(help="Simulated lists of each case.")] = 300,
     case: Annotated[
@@ -22,7 +17,9 @@ def table2(
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
 ):
-    """GD-Avg against SGD@k-avg (case 1) and SVM-pAUC (case 2); then certified minimisers.
+    """GD-Avg against SGD@k-avg and SVM-pAUC on simulated lists.
+
+    Case 1 is against SGD@k-avg, case 2 against SVM-pAUC; then come certified minimisers.
 
     The paper does not state the settings of its gradient descent here, so several are run.
     """

@@ -1,4 +1,4 @@
-"""``reproduce table3`` and ``synthetic-movielens``: recommender data, real or invented."""
+"""``reproduce table3``: recommender data."""
 
 import os
 from dataclasses import dataclass
@@ -8,15 +8,8 @@ from typing import Annotated
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import movielens
 from structsvm_papk.experiments import table3 as experiment
-
-
-def register(app):
-    """Add the commands."""
-    app.command()(options.grouped(table3))
-    app.command(name="synthetic-movielens")(synthetic_movielens)
 
 
 @dataclass(frozen=True)
@@ -71,7 +64,10 @@ def table3(
     jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core.")] = 0,
     as_json: options.Json = False,
 ):
-    """Mean pAp@k on held-out items, all methods, settings chosen by validation."""
+    """Mean pAp@k on held-out items of recommender data, all methods.
+
+    Settings are chosen by validation.
+    """
     seeds, choice = tuple(seed or experiment.SEEDS), grid.of_study()
     plan = experiment.Plan(str(folder), dataset, tuple(k or ()), seeds, tuple(method or ()), choice)
     if dataset == "movielens":
@@ -94,18 +90,6 @@ def table3(
         return
     for number in plan.ks:
         _print([row for row in result["rows"] if row["k"] == number], dataset, number)
-
-
-def synthetic_movielens(
-    folder: Annotated[Path, typer.Argument(help="New or empty folder.")],
-    users: Annotated[int, typer.Option(help="Number of users.")] = 100,
-    items: Annotated[int, typer.Option(help="Number of items.")] = 200,
-    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
-):
-    """Write invented ratings shaped like ml-100k, to try table3 without the real data."""
-    if users < 1 or items < 50:
-        raise InputError("the folder needs at least 1 user and 50 items")
-    print(movielens.write_synthetic(folder, users, items, seed=seed))
 
 
 def _watch(update):

@@ -25,13 +25,6 @@ class CutModel:
 
     Cuts live in slots that are reused; `order` lists the slots in use, block after block. With many
     features the cuts' inner products are kept, and the restricted problem is solved in their span.
-
-    Parameters
-    ----------
-    n_features, n_variables, n_blocks : int
-        Lengths of w and of z, and number of blocks.
-    qp_solver : str
-        cvxpy solver for the restricted problem.
     """
 
     def __init__(self, n_features, n_variables, n_blocks, qp_solver):
@@ -101,23 +94,10 @@ class CutModel:
     def minimise(self, centre, curvature, target):
         """Improve the dual point for ``min_z sum_f curvature_f/2 (z_f - centre_f)^2 + model(z)``.
 
-        Coordinate steps over the blocks first; where they do not reach the wanted accuracy, the
-        restricted QP on the cuts that matter. Both work in coordinates v in which the curvature is
-        1 and the centre 0.
-
-        Parameters
-        ----------
-        centre, curvature : ndarray of shape (n_variables,)
-            The curvature is the same for all features.
-        target : float
-            Wanted duality gap of this problem.
-
-        Returns
-        -------
-        z : ndarray
-            Minimiser that belongs to the dual point.
-        value : float
-            ``model(z)``.
+        Returns the z that belongs to it, and ``model(z)``. Coordinate steps over the blocks first;
+        where they do not reach the wanted duality gap `target`, the restricted QP on the cuts that
+        matter. Both work in coordinates in which the curvature, the same for all features, is 1 and
+        the centre 0.
         """
         slopes = self._coordinates(curvature)
         heights = self._intercepts[self.order] + (self._slopes @ centre)[self.order]
@@ -166,16 +146,8 @@ class CutModel:
 
         With ``g = A' theta`` it is ``b . theta - ||g_w||^2 / (2 alpha)``; where there is an s, it
         lies between 0 and the optimum, so ``min(0, g_s)`` times an upper bound of that is added.
-        What rounding may have added to these sums is taken off.
-
-        Parameters
-        ----------
-        alpha : float
-        upper_bound : float
-            An objective that is attained.
-        slope_errors : ndarray of shape (n_features,), optional
-            How far rounding may have put g from what it was meant to be. The bound is taken at the
-            g within this that is worst.
+        What rounding may have added to these sums is taken off; rounding may have put g off by
+        `slope_errors`, and the bound is taken at the g within this that is worst.
         """
         theta = self._theta
         total = theta @ self._slopes

@@ -17,22 +17,9 @@ _PATIENCE = 5  # steps without progress before rounding is blamed
 
 
 def solve(slopes, intercepts, starts, tol):
-    """Return multipliers whose certified duality gap is at most `tol`, or the best found.
+    """Multipliers whose certified duality gap is at most `tol`, or the best that were reached.
 
-    Parameters
-    ----------
-    slopes : ndarray of shape (n_cuts, n_features)
-        Cuts of one block after the other.
-    intercepts : ndarray of shape (n_cuts,)
-    starts : ndarray of int, shape (n_blocks,)
-        First cut of each block; no block is empty.
-    tol : float
-        Absolute duality gap.
-
-    Returns
-    -------
-    theta : ndarray of shape (n_cuts,)
-        Non-negative, sums to 1 over each block.
+    Cuts stand block after block, from `starts` on; no block is empty.
     """
     state = _State(slopes, intercepts, starts)
     best, best_gap, stalled = None, np.inf, 0

@@ -41,20 +41,8 @@ def available_solvers():
 class RestrictedQP:
     """Solve restricted problems of changing size, with solvers that stand in for each other.
 
-    Parameters
-    ----------
-    solver : str
-        'blocks' or the name of an installed cvxpy QP solver; the others are fallbacks.
-
-    Attributes
-    ----------
-    notes : list of str
-        One sentence for each solver that failed and was replaced.
-
-    Raises
-    ------
-    InputError
-        No such solver is installed.
+    'blocks' or the name of an installed cvxpy QP solver comes first; `notes` has a sentence for
+    each that failed and was replaced.
     """
 
     def __init__(self, solver=BLOCKS):
@@ -70,21 +58,9 @@ class RestrictedQP:
         self.notes = []
 
     def solve(self, slopes, intercepts, blocks, tol):
-        """Return a feasible dual point with a gap of about `tol`, or the best that was found.
+        """A feasible dual point with a duality gap of about `tol`, or the best that was reached.
 
-        Parameters
-        ----------
-        slopes : ndarray of shape (n_cuts, n_features)
-        intercepts : ndarray of shape (n_cuts,)
-        blocks : ndarray of int, shape (n_cuts,)
-            Block of each cut, not decreasing.
-        tol : float
-            Absolute duality gap that is wanted.
-
-        Returns
-        -------
-        theta : ndarray of shape (n_cuts,)
-            Non-negative, sums to 1 over each block; None where every solver failed.
+        `blocks` does not decrease. None where every solver failed.
         """
         _, blocks, sizes = np.unique(blocks, return_inverse=True, return_counts=True)
         theta = np.ones(blocks.size)

@@ -1,0 +1,90 @@
+"""Invented interactions of users and items, in the form of public recommendation data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from structsvm_papk._types import Array, PathLike
+from structsvm_papk.errors import InputError
+
+
+def interaction_pairs(
+    n_users: int = 300,
+    n_items: int = 200,
+    mean_size: int = 25,
+    n_tastes: int = 6,
+    test_share: float = 0.2,
+    seed: int = 0,
+) -> tuple[Array, Array]:
+    """Users and items of a training and of a test part.
+
+    A user draws about ``mean_size`` different items with odds ``popularity_i exp(4 a_u . b_i)``,
+    where the popularity falls as ``1/(i + 5)`` in a random order and a, b are points on the unit
+    sphere of ``n_tastes`` dimensions; items of each user go to the test part at random.
+
+    Parameters
+    ----------
+    n_users, n_items, mean_size, n_tastes : int
+        Every user has at least 5 items.
+    test_share : float
+        Of a user's items, rounded.
+    seed : int
+
+    Returns
+    -------
+    train, test : ndarray of int, shape (n_pairs, 2)
+        User and item of each pair, counted from 0, ordered by user.
+
+    Raises
+    ------
+    InputError
+        Fewer than 1 user or 10 items, or a share outside 0..1.
+    """
+    if n_users < 1 or n_items < 10:
+        raise InputError("interactions need at least 1 user and 10 items")
+    if not 0 < test_share < 1:
+        raise InputError(f"test_share must lie between 0 and 1, got {test_share}")
+    rng = np.random.default_rng(seed)
+    taste = _on_sphere(rng.standard_normal((n_users, n_tastes)))
+    kind = _on_sphere(rng.standard_normal((n_items, n_tastes)))
+    popularity = -np.log(rng.permutation(n_items) + 5.0)
+    sizes = np.rint(mean_size * np.exp(0.5 * rng.standard_normal(n_users))).astype(int)
+    sizes = np.clip(sizes, 5, n_items // 2)
+    parts: list[list[Array]] = [[], []]
+    for u, size in enumerate(sizes):
+        # the largest of log-odds with Gumbel noise are a draw without replacement
+        odds = popularity + 4.0 * kind @ taste[u] + rng.gumbel(size=n_items)
+        items = rng.permutation(np.argsort(-odds)[:size])
+        n_test = max(1, round(test_share * int(size)))
+        for part, chosen in zip(parts, (items[n_test:], items[:n_test]), strict=True):
+            part.append(np.column_stack([np.full(chosen.size, u), np.sort(chosen)]))
+    train, test = (np.concatenate(part) for part in parts)
+    return train, test
+
+
+def _on_sphere(points: Array) -> Array:
+    lengths: Array = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.divide(points, lengths)
+
+
+def write_interactions(
+    folder: PathLike, n_users: int = 300, n_items: int = 200, seed: int = 0
+) -> Path:
+    """Write ``train.tsv`` and ``test.tsv`` of `interaction_pairs`; returns the folder.
+
+    Raises
+    ------
+    InputError
+        The folder exists and is not empty.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} exists and is not an empty folder")
+    pairs = interaction_pairs(n_users, n_items, seed=seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, part in zip(("train.tsv", "test.tsv"), pairs, strict=True):
+        lines = "".join(f"{user}\t{item}\n" for user, item in part)
+        (folder / name).write_text("user\titem\n" + lines)
+    return folder

@@ -1,0 +1,188 @@
+"""RecTools: a re-ranker for its two-stage models, and the score factors of its recommenders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+try:
+    from rectools import Columns
+    from rectools.models.ranking import Reranker
+except ImportError:
+    Reranker, Columns = object, None
+
+__all__ = ["PAPKReranker"]
+
+
+class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
+    """The second stage of RecTools' `CandidateRankingModel`, trained for pAp@k.
+
+    Users are handed to the ranker as groups. Where a first-stage model did not put an item forward,
+    its score is taken as the lowest that it gave to the user's candidates, and its rank as one
+    more than the highest; 0 where it put none of them forward. Then every column is brought to
+    mean 0 and variance 1 within each user, since the scores of a recommender are on another scale
+    for each user (columns with one value for all items of a user become 0).
+
+    Parameters
+    ----------
+    model : PAPKRanker, PAPKRankerCV or Pipeline
+        A pipeline ends in one of them.
+    fit_kwargs : dict, optional
+        Further arguments of its `fit`.
+    standardise : bool
+        Whether columns are standardised within users.
+
+    Attributes
+    ----------
+    ranker_ : PAPKRanker
+        The fitted ranker (of a pipeline: its last step).
+    certificate_ : dict
+        objective, lower_bound, gap, status, converged and n_iter of its solution.
+
+    Raises
+    ------
+    InputError
+        RecTools is missing, the model is no ranker of this package, no feature column, or
+        missing values in a column that comes from no first-stage model.
+
+    Notes
+    -----
+    RecTools' `PerUserNegativeSampler` keeps 3 negatives a user by default. The ranker needs k or
+    more to learn from: give ``PerUserNegativeSampler(n_negatives=100)``, or more than there are
+    candidates, to keep all.
+
+    Examples
+    --------
+    >>> reranker = PAPKReranker(PAPKRankerCV(k=10))  # doctest: +SKIP
+    >>> model = CandidateRankingModel(generators, splitter, reranker, sampler)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, model: Any, fit_kwargs: dict[str, Any] | None = None, standardise: bool = True
+    ) -> None:
+        if Columns is None:
+            raise InputError("PAPKReranker needs RecTools: pip install 'structsvm-papk[rectools]'")
+        last = _last_step(model)
+        if not (hasattr(last, "to_model") and hasattr(last, "k")):
+            raise InputError(
+                f"PAPKReranker takes PAPKRanker, PAPKRankerCV or a pipeline that ends in one, not "
+                f"{type(last).__name__}; other models go into RecTools' own Reranker"
+            )
+        super().__init__(model, fit_kwargs)
+        self.standardise = standardise
+
+    def prepare_fit_kwargs(self, candidates_with_target: pd.DataFrame) -> dict[str, Any]:
+        """Features, targets and the user of each row, for the ranker's `fit`."""
+        frame = candidates_with_target
+        groups = frame[Columns.User].to_numpy()
+        X = self._features(frame.drop(columns=[*Columns.UserItem, Columns.Target]), groups)
+        step = _step_name(self.model)
+        return {
+            "X": X,
+            "y": frame[Columns.Target].to_numpy(),
+            f"{step}groups": groups,
+            **(self.fit_kwargs or {}),
+        }
+
+    def fit(self, candidates_with_target: pd.DataFrame) -> None:
+        """Train on the candidates of all users."""
+        super().fit(candidates_with_target)
+        self.ranker_ = _last_step(self.model)
+        self.certificate_ = self.ranker_.to_model().certificate
+
+    def predict_scores(self, candidates: pd.DataFrame) -> Array:
+        """Scores of the candidates; larger ranks higher."""
+        groups = candidates[Columns.User].to_numpy()
+        X = self._features(candidates.drop(columns=Columns.UserItem), groups)
+        return np.asarray(self.model.predict(X))
+
+    def _features(self, frame: pd.DataFrame, groups: Array) -> pd.DataFrame:
+        """Columns without gaps, comparable between users."""
+        if not frame.shape[1]:
+            raise InputError(
+                "the candidates have no feature: set keep_scores=True (or keep_ranks) in the "
+                "CandidateGenerator, or give a CandidateFeatureCollector"
+            )
+        frame = frame.astype(float)
+        for name in frame.columns[frame.isna().any()]:
+            frame[name] = _filled(frame[name], groups, name)
+        if not self.standardise:
+            return frame
+        of_user = frame.groupby(groups)
+        spread = of_user.transform("std", ddof=0)
+        size = frame.abs().groupby(groups).transform("max")
+        centred = frame - of_user.transform("mean")
+        return centred.divide(spread.where(spread > 1e-9 * size, np.inf))
+
+
+def _filled(column: pd.Series, groups: Array, name: str) -> pd.Series:
+    """First-stage scores and ranks of items that a model did not put forward."""
+    of_user = column.groupby(groups)
+    if name.endswith("_score"):
+        return column.fillna(of_user.transform("min")).fillna(0.0)
+    if name.endswith("_rank"):
+        return column.fillna(of_user.transform("max") + 1).fillna(0.0)
+    user = groups[int(column.isna().to_numpy().argmax())]
+    raise InputError(
+        f"feature {name!r} is missing for an item of user {user!r}; fill it in your "
+        "CandidateFeatureCollector"
+    )
+
+
+def _last_step(model: Any) -> Any:
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def _step_name(model: Any) -> str:
+    """What precedes the name of an argument for the last step of a pipeline."""
+    return f"{model.steps[-1][0]}__" if hasattr(model, "steps") else ""
+
+
+def first_stage_factors(train: sparse.csr_matrix, kind: str, setting: Any) -> tuple[Any, Any]:
+    """Factors of a recommender of RecTools, fitted on interactions: scores are ``left @ right``.
+
+    Parameters
+    ----------
+    train : scipy CSR of shape (n_users, n_items)
+    kind : {'ease', 'items', 'users', 'svd', 'popularity'}
+    setting : number
+        Strength, number of neighbours, or number of factors.
+    """
+    from implicit.nearest_neighbours import CosineRecommender
+    from rectools import models
+
+    if kind == "ease":
+        ease = models.EASEModel(setting).fit(_dataset(train))
+        return train, ease.weight
+    if kind in ("items", "users"):
+        rows = train if kind == "items" else sparse.csr_matrix(train.T)
+        knn = models.ImplicitItemKNNWrapperModel(CosineRecommender(K=setting))
+        similarity = sparse.csr_matrix(knn.fit(_dataset(rows)).model.similarity)
+        return (train, similarity) if kind == "items" else (similarity, train)
+    if kind == "svd":
+        svd = models.PureSVDModel(setting).fit(_dataset(train))
+        return svd.user_factors, svd.item_factors.T
+    items, counts = models.PopularModel().fit(_dataset(train)).popularity_list
+    right = np.zeros((1, train.shape[1]))
+    right[0, items] = np.log1p(counts)
+    return np.ones((train.shape[0], 1)), right
+
+
+def _dataset(train: sparse.csr_matrix) -> Any:
+    """A data set of RecTools whose internal ids are the places in the matrix."""
+    import pandas as pd
+    from rectools.dataset import Dataset, IdMap, Interactions
+
+    pairs = train.tocoo()
+    frame = pd.DataFrame({Columns.User: pairs.row, Columns.Item: pairs.col})
+    frame[Columns.Weight], frame[Columns.Datetime] = 1.0, pd.Timestamp(0)
+    maps = (IdMap(np.arange(n)) for n in train.shape)
+    return Dataset(*maps, Interactions(frame))

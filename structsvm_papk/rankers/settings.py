@@ -1,0 +1,156 @@
+"""What is minimised, and by which solver: where names become objects, and defaults stand."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from structsvm_papk._types import Array
+from structsvm_papk.data import validation
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.surrogates import SURROGATES, Surrogate, make_surrogate
+
+AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
+# What a fit without further settings takes, in Python and on the command line: docs/howto/tune.md.
+SURROGATE = "avg"
+DEPTH = "auto"
+ALPHA = 1e-2
+
+_SOLVERS: dict[str, Any] = {
+    "cutting_plane": CuttingPlane,
+    "cccp": CCCP,
+    "subgradient": SubgradientDescent,
+}
+SOLVERS = ("auto", *_SOLVERS)
+
+
+def solver_name(name: str, surrogate: Surrogate) -> str:
+    """The solver that `name` stands for, where it can solve the surrogate.
+
+    ``auto`` is the cutting plane for convex surrogates, CCCP for those with convex majorants
+    (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
+    """
+    if name not in SOLVERS:
+        raise InputError(f"unknown solver {name!r}: choose from {', '.join(SOLVERS)}")
+    if name == "auto":
+        if surrogate.convex:
+            return "cutting_plane"
+        return "cccp" if surrogate.majorised else "subgradient"
+    if name == "cccp" and not surrogate.majorised:
+        able = [other for other, cls in SURROGATES.items() if cls.majorised]
+        raise InputError(f"CCCP solves {' and '.join(able)}, not {surrogate.name!r}")
+    if name == "cutting_plane" and not surrogate.convex:
+        raise InputError(
+            f"surrogate {surrogate.name!r} is not convex, so its cuts are not valid and the "
+            "cutting plane cannot certify it; use solver 'auto'"
+        )
+    return name
+
+
+def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) -> Any:
+    """The solver called `name` for a surrogate.
+
+    Parameters
+    ----------
+    name : {'auto', 'cutting_plane', 'cccp', 'subgradient'}
+    surrogate : Surrogate
+    alpha : float
+        Regularisation strength.
+    **settings
+        Fields of the solver; those that are None keep the solver's own default, and ``tol``,
+        ``time_limit`` and ``seed`` are dropped where the solver has no use for them.
+
+    Raises
+    ------
+    InputError
+        Unknown names, settings that the solver does not have, or a surrogate that it cannot solve.
+    """
+    solver = _SOLVERS[solver_name(name, surrogate)]
+    known = solver.__dataclass_fields__
+    given = {key: value for key, value in settings.items() if value is not None}
+    unknown = set(given) - set(known) - {"tol", "time_limit", "seed"}
+    if unknown:
+        raise InputError(f"{solver.__name__} has no setting {sorted(unknown)[0]!r}")
+    return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})
+
+
+def as_depth(depth: int | float | str | None) -> int | float | None:
+    """The training depth that surrogates take, of one that may be 'auto'.
+
+    Raises
+    ------
+    InputError
+        Another text.
+    """
+    if isinstance(depth, str):
+        if depth != "auto":
+            raise InputError(
+                f"depth={depth!r} must be a whole number of at least k, a share between 0 and 1, "
+                "None for k, or 'auto'"
+            )
+        return AUTO_DEPTH
+    return depth
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is minimised, beside the data and k.
+
+    Attributes
+    ----------
+    surrogate : str
+    depth : int, float or None
+    user_weight : str
+    alpha : float
+    """
+
+    surrogate: str
+    depth: int | float | None
+    user_weight: str
+    alpha: float
+
+    def make(self, k: int) -> Surrogate:
+        """The surrogate."""
+        return make_surrogate(self.surrogate, k, self.depth)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Name and value of each part."""
+        return asdict(self)
+
+
+def refuse_deeper_than_all(surrogate: Surrogate, data: RankingData) -> None:
+    """A number of negatives that no user has is a mistake, whatever is done about few of them."""
+    most = int(data.n_neg.max())
+    if surrogate.depth is not None and surrogate.depth > most:
+        raise InputError(
+            f"depth={surrogate.depth} is above every list: the most negatives of a user are "
+            f"{most}; give at most {most}, or a share such as 0.9"
+        )
+
+
+def weights_of_users(data: RankingData, sample_weight: ArrayLike) -> Array:
+    """One weight for each user, from weights of rows that are the same on all rows of a user.
+
+    Raises
+    ------
+    InputError
+        The weights have another shape, or differ within a user.
+    """
+    weight = validation.check_grades(sample_weight, data.rows.size, name="sample_weight")
+    weight = weight.astype(float)[data.rows]
+    first = weight[data.indptr[:-1]]
+    other = (weight != first.repeat(data.sizes)).nonzero()[0]
+    if other.size:
+        u = data.user_of_position[other[0]]
+        user = data.users[u : u + 1].tolist()[0]
+        raise InputError(
+            f"sample_weight is {first[u]:g} and {weight[other[0]]:g} on rows of user {user!r}: it "
+            "weighs users, and has to be the same on all rows of a user"
+        )
+    return first
