@@ -1,15 +1,15 @@
-"""Block-coordinate ascent on the dual: its polytopes, its certificate, and agreement with others."""
+"""Block-coordinate ascent on the dual: its polytopes, its certificate, agreement with others."""
 
 import cvxpy as cp
 import numpy as np
 import pytest
-from problems import ranking_data, risk
+from problems import ranking_data
 from scipy import sparse
 
 from structsvm_papk import CuttingPlane, DualAscent, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.checkpoint import Checkpoint
-from structsvm_papk.oracles import user_blocks
+from structsvm_papk.oracles import cut_blocks, user_blocks
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX, TS
 
@@ -101,7 +101,8 @@ def exact_block(oracle, alpha, u, w):
 @pytest.mark.parametrize("name", ["avg", "max", "pauc"])
 @pytest.mark.parametrize("u", [0, 5])
 def test_a_visit_solves_the_block_exactly(name, u, monkeypatch):
-    monkeypatch.setattr(user_blocks, "_SHARE", 1e-10)
+    monkeypatch.setattr(user_blocks, "SHARE", 1e-10)
+    monkeypatch.setattr(cut_blocks, "SHARE", 1e-10)
     oracle, alpha = wide_risk(name, n_users=6), 0.02
     blocks = oracle.dual_blocks(alpha)
     others = np.setdiff1d(np.arange(6), [u])
@@ -250,8 +251,8 @@ def test_small_and_uneven_lists(name):
 def test_little_room_is_enough(name, monkeypatch):
     """Slots and cuts are dropped, merged, and more are made."""
     monkeypatch.setattr(user_blocks, "_ROOM", 0)
-    monkeypatch.setattr(user_blocks, "_CUTS", 2)
-    monkeypatch.setattr(user_blocks, "_MOST_CUTS", 4)
+    monkeypatch.setattr(cut_blocks, "_MOST", 4)
+    monkeypatch.setattr(cut_blocks, "_IDLE", -40)
     oracle = wide_risk(name, n_items=40)
     result = DualAscent(1e-2, tol=1e-4).solve(oracle)
     reference = CuttingPlane(1e-2, tol=1e-9).solve(oracle)

@@ -16,7 +16,6 @@ import numpy as np
 from numba import njit
 
 from structsvm_papk._types import Array
-
 from structsvm_papk.surrogates._kernels import top_k
 
 _SUMS = {"reassoc", "contract", "nsz"}
@@ -104,6 +103,30 @@ def _shift(heights, gram, high, low, n, change):
 def _shift_one(heights, gram, i, n, change):
     for j in range(n):
         heights[j] -= change * gram[i, j]
+
+
+@njit(cache=True, nogil=True)
+def scores(data, indices, indptr, rows, w, out):
+    """Write ``x . w`` of these rows."""
+    for i in range(rows.size):
+        out[i] = row_dot(data, indices, indptr, rows[i], w)
+
+
+@njit(cache=True, nogil=True)
+def move(data, indices, indptr, rows, factors, w):
+    """Add the rows times their factors to w."""
+    for i in range(rows.size):
+        if factors[i] != 0.0:
+            add_row(data, indices, indptr, rows[i], factors[i], w)
+
+
+@njit(cache=True, nogil=True)
+def products(data, indices, indptr, rows, coef, work, out):
+    """Write ``X X' coef`` for the matrix X of these rows; `work` is n_features zeros."""
+    move(data, indices, indptr, rows, coef, work)
+    scores(data, indices, indptr, rows, work, out)
+    for row in rows:
+        clear_row(indices, indptr, row, work)
 
 
 @njit(cache=True, nogil=True)
@@ -205,7 +228,9 @@ def average_sweep(
             for p in range(middle, last):
                 i = active.slot[p]
                 scores[p - middle] = (
-                    heights[i] if i >= 0 else 1.0 - mean + row_dot(data, indices, indptr, rows[p], w)
+                    heights[i]
+                    if i >= 0
+                    else 1.0 - mean + row_dot(data, indices, indptr, rows[p], w)
                 )
             visited += last - middle - n
             gaps[u] = -(theta[:n] * heights[:n]).sum()

@@ -16,9 +16,9 @@ from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
 from structsvm_papk.data.ranking_data import check_policy
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
+from structsvm_papk.oracles.dual_choice import ascent_pays, blocks_of
 from structsvm_papk.oracles.one_list import OneListCuts, terms_of
 from structsvm_papk.oracles.short_lists import short_lists
-from structsvm_papk.oracles.user_blocks import blocks_of
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, DualBlocks, LineOracle, Rounding
 from structsvm_papk.surrogates.base import check_scores
 
@@ -103,6 +103,10 @@ class ListRisk(LineOracle):
         None for surrogates whose polytopes are not known.
         """
         return blocks_of(self, alpha, start)
+
+    def suits_dual_ascent(self, alpha: float) -> bool:
+        """See `structsvm_papk.oracles.dual_choice.ascent_pays`."""
+        return ascent_pays(self, alpha)
 
     def score_terms(self) -> Array:
         """How many scores of each user a sum of the surrogate may have."""

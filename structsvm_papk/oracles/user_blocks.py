@@ -22,19 +22,16 @@ from structsvm_papk._types import Array
 from structsvm_papk.data import _products
 from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles import _cut_kernels
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.solvers.oracle import DualBlocks, DualPoint
-from structsvm_papk.surrogates.convex import PAUC, TS, Avg, Max
-from structsvm_papk.surrogates.majorants import FrozenHinges, FrozenPairs
 
 if TYPE_CHECKING:
     from structsvm_papk.oracles.list_risk import ListRisk
 
 _ROOM = 16  # slots of a user at first, beside those for the negatives that count
 _MORE = 4  # times as many violated negatives as count become active at a visit
-_SHARE = 0.1  # of a block's gap, to which it is solved
-_CUTS, _MOST_CUTS = 16, 64  # cuts of a user at first, and at most
+SHARE = 0.1  # of a block's gap, to which it is solved
+_ACTIVE = 16  # negatives that come to be active, for each one that counts
 _EXACTER = 0.01  # of the gap: a larger bound of rounding is made anew, closer
 _PAIRWISE = 64 * EPS  # of a pairwise sum, of any number of terms there can be
 
@@ -77,11 +74,9 @@ class UserBlocks(DualBlocks):
     ----------
     risk : ListRisk
     alpha : float
-    start : ndarray, mapping, Duals or None
-        See `Oracle.dual_blocks`.
     """
 
-    def __init__(self, risk: ListRisk, alpha: float, start: Any = None) -> None:
+    def __init__(self, risk: ListRisk, alpha: float) -> None:
         self.risk, self.alpha = risk, alpha
         data = risk.data
         self.n_blocks, n = data.n_users, data.n_users
@@ -93,17 +88,6 @@ class UserBlocks(DualBlocks):
         self.gaps = np.full(n, np.inf)
         self._gaps, self._gains = np.full(n, np.inf), np.zeros(n)
         self.w, self._work = np.zeros(data.n_features), np.zeros(data.n_features)
-        self._make_room(np.minimum(counted + _ROOM, data.n_neg))
-        if start is not None:
-            self._begin_with(self._started(start))
-
-    @abstractmethod
-    def _make_room(self, room: Array) -> None:
-        """Allocate slots for so many negatives of each user; keep what there is."""
-
-    @abstractmethod
-    def _begin_with(self, duals: Duals) -> None:
-        """Take over dual variables."""
 
     @abstractmethod
     def _visit(self, order: Array, full: bool) -> int:
@@ -114,24 +98,10 @@ class UserBlocks(DualBlocks):
     def duals(self) -> Duals:
         """The point of every user, inside its polytope whatever rounding did."""
 
-    @property
-    def n_atoms(self) -> int:  # type: ignore[override]
-        """Negatives that are active."""
-        return int(self.active.used.sum())
-
     def sweep(self, blocks: Array, full: bool) -> float:  # noqa: D102
-        if full and self._needs_room:
-            room = self.active.room + np.maximum(self.active.wanted, self.active.room)
-            grow = self.active.wanted > 0
-            self.active.wanted[:] = 0
-            self._make_room(np.where(grow, np.minimum(room, self.risk.data.n_neg), self.active.room))
         self.row_visits += self._visit(blocks, full)
         self.gaps = self.share * self._gaps
         return float(self.share[blocks] @ self._gains[blocks])
-
-    @property
-    def _needs_room(self) -> bool:
-        return bool(self.active.wanted.any())
 
     def certificate(self) -> DualPoint:  # noqa: D102
         risk, duals = self.risk, self.duals
@@ -204,8 +174,7 @@ class UserBlocks(DualBlocks):
         elif isinstance(start, Duals):
             duals = self._adopted(start)
         else:
-            duals = self._restored(start)
-            return duals
+            return self._restored(start)
         slope = self._pulled(duals.coef)
         rise = self.alpha * float(self.share @ duals.intercepts)
         square = float(slope @ slope)
@@ -213,7 +182,7 @@ class UserBlocks(DualBlocks):
         return duals.scaled(factor) if factor < 1.0 else duals
 
     def _tangents(self, w):
-        values, coef, intercepts, errors = self.risk.user_tangents(self.risk.scores(w))
+        _, coef, intercepts, errors = self.risk.user_tangents(self.risk.scores(w))
         return Duals(self.risk, coef, intercepts, errors, 0)
 
     def _adopted(self, given):
@@ -225,7 +194,7 @@ class UserBlocks(DualBlocks):
         same = type(own.surrogate) is type(other.surrogate) and own.surrogate.k == other.surrogate.k
         if not (same and own.same_lists(other)):
             raise InputError(
-                "the warm start's dual variables are of another problem: data, surrogate or k differ"
+                "the warm start's dual variables are of another problem: data, surrogate, k differ"
             )
         old = other.surrogate.negatives_counted(other.data.n_neg)
         factor = np.minimum(1.0, old / self.lists.counted)
@@ -248,9 +217,28 @@ class AverageBlocks(UserBlocks):
 
     ``c`` is the weight of each negative, and less their sum over the number of positives at each
     positive; ``b`` is their sum.
+
+    Parameters
+    ----------
+    risk : ListRisk
+    alpha : float
+    start : ndarray, mapping, Duals or None
+        See `Oracle.dual_blocks`.
     """
 
+    def __init__(self, risk: ListRisk, alpha: float, start: Any = None) -> None:
+        super().__init__(risk, alpha)
+        self._make_room(np.minimum(self.lists.counted + _ROOM, risk.data.n_neg))
+        if start is not None:
+            self._begin_with(self._started(start))
+
+    @property
+    def n_atoms(self) -> int:  # type: ignore[override]
+        """Negatives that are active."""
+        return int(self.active.used.sum())
+
     def _make_room(self, room):
+        """Allocate slots for so many negatives of each user; keep what there is."""
         n, old = room.size, getattr(self, "active", None)
         at = np.concatenate([[0], np.cumsum(room)])
         square = np.concatenate([[0], np.cumsum(room**2)])
@@ -282,8 +270,15 @@ class AverageBlocks(UserBlocks):
         self.w[:] = -self._pulled(self.duals.coef) / self.alpha
 
     def _visit(self, order, full):
+        active = self.active
+        if full and active.wanted.any():
+            most = active.room + np.maximum(active.wanted, active.room)
+            most = np.minimum(most, self.risk.data.n_neg)
+            room = np.where(active.wanted > 0, most, active.room)
+            active.wanted[:] = 0
+            self._make_room(room)
         return kernels.average_sweep(
-            *self.matrix, self.lists, self.active, self.atoms, order, full, _MORE, _SHARE,
+            *self.matrix, self.lists, self.active, self.atoms, order, full, _MORE, SHARE,
             self._work, self._gaps, self._gains, self.w,
         )  # fmt: skip
 
@@ -293,97 +288,6 @@ class AverageBlocks(UserBlocks):
         most = kernels.average_duals(self.lists, self.active, self.atoms, coef, sums)
         errors = (most + FEW_ROUNDINGS) * EPS * sums
         return Duals(self.risk, coef, sums, errors, 0)
-
-
-class CutBlocks(UserBlocks):
-    """Blocks of the other convex losses: weights on cuts of the user's list, cut on its active rows.
-
-    As no loss is negative, weights add up to at most 1.
-    """
-
-    def __init__(self, risk: ListRisk, alpha: float, loss: _cut_kernels.Loss, start: Any) -> None:
-        self.loss, self._roundings = loss, 0
-        super().__init__(risk, alpha, start)
-        if start is None:
-            n = self.n_blocks
-            nothing = np.zeros(risk.data.rows.size), np.zeros(n), np.zeros(n)
-            self._begin_with(Duals(risk, *nothing, 0))
-
-    def _make_room(self, room):
-        old, old_cuts = getattr(self, "active", None), getattr(self, "cuts_", None)
-        n = room.size
-        if old is None or old_cuts is None:
-            n_cuts = np.full(n, _CUTS)
-            used, wanted, merged, used_cuts = np.zeros((4, n), dtype=np.int64)
-            slot = np.full(self.risk.data.rows.size, -1, dtype=np.int32)
-        else:
-            used, slot, wanted, used_cuts = old.used, old.slot, old.wanted, old_cuts.used
-            merged = old_cuts.merged
-            grow = (old_cuts.wanted > 0) & (old_cuts.room < _MOST_CUTS)
-            n_cuts = np.where(grow, 2 * old_cuts.room, old_cuts.room)
-        width = self.lists.n_pos + room
-        at, first, begin, square = (
-            np.concatenate([[0], np.cumsum(sizes)])
-            for sizes in (room, n_cuts, n_cuts * width, n_cuts**2)
-        )
-        positions = np.zeros(at[-1], dtype=np.int64)
-        theta, intercepts, errors = np.zeros((3, first[-1]))
-        coef, gram = np.zeros(begin[-1]), np.zeros(square[-1])
-        cuts = _cut_kernels.Cuts(
-            n_cuts, used_cuts, first, begin, square, theta, intercepts, errors, coef, gram,
-            np.zeros(n, dtype=np.int64), merged,
-        )  # fmt: skip
-        if old_cuts is not None:
-            one = np.ones_like(used)
-            kernels.move_blocks(old.positions, old.at, one, positions, at, one, one, used)
-            for name in ("theta", "intercepts", "errors"):
-                source, out = getattr(old_cuts, name), getattr(cuts, name)
-                kernels.move_blocks(source, old_cuts.first, one, out, first, one, one, used_cuts)
-            kernels.move_blocks(
-                old_cuts.coef, old_cuts.at, self.lists.n_pos + old.room, coef, begin, width,
-                used_cuts, self.lists.n_pos + used,
-            )  # fmt: skip
-            kernels.move_blocks(
-                old_cuts.gram, old_cuts.square, old_cuts.room, gram, square, n_cuts,
-                used_cuts, used_cuts,
-            )  # fmt: skip
-        self.active = kernels.Active(at, room, used, positions, slot, wanted)
-        self.cuts_ = cuts
-
-    @property
-    def _needs_room(self):
-        short = (self.cuts_.wanted > 0) & (self.cuts_.room < _MOST_CUTS)
-        return super()._needs_room or bool(short.any())
-
-    def _begin_with(self, duals):
-        data = self.risk.data
-        held = (duals.coef != 0.0) & ~data.labels
-        if self.loss.linear.size:
-            held |= (self.loss.linear != 0.0) & ~data.labels
-        counts = np.add.reduceat(held, data.indptr[:-1], dtype=np.int64)
-        self._make_room(np.minimum(np.maximum(self.active.room, 2 * counts + _ROOM), data.n_neg))
-        self._roundings = duals.roundings
-        _cut_kernels.load_cuts(
-            *self.matrix, self.lists, self.active, self.cuts_, self.loss, duals.coef,
-            duals.intercepts, duals.errors, self._work,
-        )  # fmt: skip
-        self.w[:] = -self._pulled(self.duals.coef) / self.alpha
-
-    def _visit(self, order, full):
-        return _cut_kernels.cut_sweep(
-            *self.matrix, self.lists, self.active, self.cuts_, self.loss, order, full, _MORE,
-            _SHARE, self._work, self._gaps, self._gains, self.w,
-        )  # fmt: skip
-
-    @property
-    def duals(self):  # noqa: D102
-        coef = np.zeros(self.risk.data.rows.size)
-        intercepts, errors = np.zeros((2, self.n_blocks))
-        most = _cut_kernels.cut_duals(
-            self.lists, self.active, self.cuts_, coef, intercepts, errors
-        )
-        roundings = self._roundings + int(most) + 4 * int(self.cuts_.merged.max())
-        return Duals(self.risk, coef, intercepts, errors, roundings)
 
 
 def matrix_of(risk: ListRisk) -> tuple[tuple[Any, Any, Any], Array]:
@@ -400,39 +304,8 @@ def matrix_of(risk: ListRisk) -> tuple[tuple[Any, Any, Any], Array]:
     return (np.ascontiguousarray(X).ravel(), None, None), rows
 
 
-def blocks_of(risk: ListRisk, alpha: float, start: Any = None) -> UserBlocks | None:
-    """The users of a risk as blocks of its dual; None where the surrogate's polytope is not known.
-
-    A subclass of a surrogate may evaluate something else: it is not taken for its parent.
-    """
-    if type(risk.surrogate) is Avg:
-        return AverageBlocks(risk, alpha, start)
-    loss = loss_of(risk)
-    return None if loss is None else CutBlocks(risk, alpha, loss, start)
-
-
-def loss_of(risk: ListRisk) -> _cut_kernels.Loss | None:
-    """The kernel of a risk's surrogate, and what it needs; None where there is none."""
-    surrogate, kind = risk.surrogate, type(risk.surrogate)
-    nothing = np.zeros(0)
-    parts = np.zeros((0, 2), dtype=np.int64)
-    held: dict[str, Any] = {
-        "code": _cut_kernels.POOLED, "k": surrogate.k, "parts": parts, "mean_over_all": False,
-        "marked": nothing.astype(bool), "rest_at_zero": False, "linear": nothing,
-        "constants": nothing, "order": nothing.astype(np.int64),
-        "n_free": nothing.astype(np.int64), "terms": risk.score_terms(),
-    }  # fmt: skip
-    if kind in (Max, PAUC):
-        mean = surrogate.mean_over_all
-        held |= {"code": _cut_kernels.SEGMENTS, "parts": surrogate.parts, "mean_over_all": mean}
-    elif kind is FrozenHinges:
-        names = {"marked": "rows"} | {
-            name: name for name in ("rest_at_zero", "linear", "constants")
-        }
-        held |= {name: getattr(surrogate, own) for name, own in names.items()}
-        held |= {"code": _cut_kernels.HINGES}
-    elif kind is FrozenPairs:
-        held |= {"order": surrogate.order, "n_free": surrogate.n_free, "code": _cut_kernels.PAIRS}
-    elif kind is not TS:
-        return None
-    return _cut_kernels.Loss(**held)
+def gram_bytes(risk: ListRisk) -> int:
+    """About how much the Gram matrices of the active negatives of all users may take."""
+    data = risk.data
+    room = np.minimum(_ACTIVE * risk.surrogate.negatives_counted(data.n_neg), data.n_neg)
+    return int(8 * np.sum(room.astype(np.float64) ** 2))

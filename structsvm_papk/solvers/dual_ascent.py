@@ -17,7 +17,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
-from structsvm_papk.solvers.cutting_plane import default_blocks
+from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
 from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import DualBlocks, DualPoint, Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
@@ -142,6 +142,18 @@ class DualAscent:
             return AscentRun(self, oracle, start, callback, keeper).solve()
 
 
+def suited(solver: Any, oracle: Oracle) -> Any:
+    """`DualAscent` in place of a bundle, with its limits, where the oracle says that it pays."""
+    plain = isinstance(solver, CuttingPlane) and solver.method == "bundle"
+    if not (plain and solver.qp_solver in (None, "blocks")):
+        return solver
+    if solver.n_blocks not in (None, default_blocks(oracle)):
+        return solver
+    if not oracle.suits_dual_ascent(solver.alpha):
+        return solver
+    return DualAscent(solver.alpha, solver.tol, solver.max_iter, solver.time_limit)
+
+
 class AscentRun(Run[AscentResult]):
     """State of one solve."""
 
@@ -193,7 +205,9 @@ class AscentRun(Run[AscentResult]):
         if status is Status.CONVERGED and self._zero_is_optimal():
             w, objective = np.zeros_like(w), self.at_zero
             status = Status.DEGENERATE
-        blocks = self.oracle.with_blocks(default_blocks(self.oracle))
+        n_blocks = self.oracle.n_blocks
+        n_blocks = n_blocks if n_blocks > 1 else default_blocks(self.oracle)
+        blocks = self.oracle.with_blocks(n_blocks)
         cuts = self.blocks.cuts(blocks)
         problem = None if cuts is None else (blocks.n_blocks, blocks.layout, blocks.fingerprint())
         return AscentResult(

@@ -9,8 +9,9 @@ the least; a class says by its bases what else it can do:
     MajorisedOracle    convex majorants of a risk that is not convex
     BoxedOracle        bounds over boxes of w, for a global search
 
-Any of them may offer `DualBlocks`, for an ascent on the dual that never stores a dense cut. A plain callable with `n_features` is taken as well, see `as_oracle`. Solvers never ask an object
-whether it has a method: what a kind of oracle may lack has a default here.
+Any of them may offer `DualBlocks`, for an ascent on the dual that stores no dense cut. A plain
+callable with `n_features` is taken as well, see `as_oracle`. Solvers never ask an object whether it
+has a method: what a kind of oracle may lack has a default here.
 """
 
 from __future__ import annotations
@@ -132,6 +133,10 @@ class Oracle(ABC):
             `DualBlocks.duals` of this one or a similar one. Without it they begin at zero.
         """
         return None
+
+    def suits_dual_ascent(self, alpha: float) -> bool:
+        """Whether ascent on the dual blocks is likely to be faster than cutting planes."""
+        return False
 
     def reuse(self, previous: Any, cuts: tuple[Array, Array, Array]) -> Any:
         """Of a majorant: the cuts of an earlier one that hold for this one; None for none."""
