@@ -259,7 +259,7 @@ class AscentRun(Run[AscentResult]):
             raise InputError(
                 f"{self.oracle} offers no dual blocks: use CuttingPlane, which asks for cuts only"
             )
-        self.blocks: DualBlocks = blocks
+        self.blocks = blocks
 
     def _sweeps(self):
         """Look at all blocks that are not optimal, then a few times at what is active in them."""

@@ -1,0 +1,181 @@
+"""Many sparse features: ascent on the dual against the bundle and others, objective for seconds.
+
+    python benchmarks/dual_ascent.py [--only ascent bundle liblinear lbfgs sgd] [--json FILE]
+
+Avg at k = 5 on generated lists (`sparse.py`), by default 200,000 rows x 50,000 features of 50
+non-zeros a row, 400 users. One thread, processor seconds. Each way is stopped after `--limit`
+seconds of its own. The others do not minimise this objective: each of their points is rescaled by
+the factor that is best for it, for free, and so is what they take to read the data.
+
+liblinear: linear SVM on pairs of a positive and one of its user's negatives, sampled, with as much
+regularisation; lbfgs: logistic regression on rows (scikit-learn); sgd: steps on one user's
+subgradient, of length 1/(alpha t), with the average of the last half.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from time import process_time as clock
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from sparse import generated
+
+from structsvm_papk import CuttingPlane, DualAscent, EmpiricalRisk, make_surrogate
+
+TOLS = (1e-2, 1e-3, 1e-7)
+
+
+def ascent(risk, alpha, limit):
+    """Seconds to each gap, in a run of its own."""
+    for tol in TOLS:
+        yield solved(DualAscent(alpha, tol=tol, max_iter=100_000), risk, limit)
+
+
+def bundle(risk, alpha, limit):
+    """The same of the bundle, to 1e-3."""
+    for tol in TOLS[:2]:
+        yield solved(CuttingPlane(alpha, tol=tol, max_iter=100_000), risk, limit)
+
+
+def solved(solver, risk, limit):
+    """A certified solve, stopped after so many seconds."""
+    start = clock()
+    result = solver.solve(risk, callback=lambda _: clock() - start > limit)
+    return line(clock() - start, result.objective, result.gap, result)
+
+
+def line(seconds, objective, gap=None, result=None):
+    """One measured point."""
+    point = {"seconds": seconds, "objective": objective}
+    if gap is not None:
+        point |= {"gap": gap, "status": str(result.status), "iterations": result.n_iter}
+        point |= {"row_visits": result.history[-1].row_visits if result.history else 0}
+    return point
+
+
+def rescaled(risk, alpha, w):
+    """The objective at the best multiple of w."""
+    scores, square = risk.scores(w), w @ w
+
+    def objective(log):
+        values, _ = risk.user_values(np.exp(log) * scores)
+        return alpha / 2 * np.exp(2 * log) * square + risk.mean_over_users(values)
+
+    return float(minimize_scalar(objective, bounds=(-12, 12), method="bounded").fun)
+
+
+def liblinear(risk, alpha, limit):
+    """LinearSVC on 1, 4 and 16 pairs for each positive."""
+    from sklearn.svm import LinearSVC
+
+    data, rng = risk.data, np.random.default_rng(0)
+    positive = np.flatnonzero(data.labels)
+    user = data.user_of_position[positive]
+    spent = 0.0
+    for per_positive in (1, 4, 16):
+        if spent > limit:
+            return
+        start = clock()
+        first = np.repeat(positive, per_positive)
+        u = np.repeat(user, per_positive)
+        low = data.indptr[u] + data.n_pos[u]
+        second = low + (rng.random(low.size) * data.n_neg[u]).astype(int)
+        signs = rng.choice([-1, 1], size=low.size)
+        pairs = sparse.diags_array(signs) @ (data.X[data.rows[first]] - data.X[data.rows[second]])
+        model = LinearSVC(
+            C=1 / (alpha * low.size), loss="hinge", fit_intercept=False, max_iter=2000
+        )
+        w = model.fit(sparse.csr_matrix(pairs), signs).coef_[0]
+        spent = clock() - start
+        yield line(spent, rescaled(risk, alpha, w)) | {"pairs": low.size}
+
+
+def lbfgs(risk, alpha, limit):
+    """LogisticRegression after 10, 30 and 100 iterations."""
+    from sklearn.linear_model import LogisticRegression
+
+    data = risk.data
+    y = np.zeros(data.rows.size, dtype=int)
+    y[data.rows] = data.labels
+    X, spent = sparse.csr_matrix(data.X), 0.0
+    for max_iter in (10, 30, 100):
+        if spent > limit:
+            return
+        start = clock()
+        model = LogisticRegression(C=1 / (alpha * y.size), max_iter=max_iter, tol=1e-8)
+        w = model.fit(X, y).coef_[0]
+        spent = clock() - start
+        yield line(spent, rescaled(risk, alpha, w)) | {"iterations": max_iter}
+
+
+def sgd(risk, alpha, limit):
+    """Stochastic subgradient steps on users, by the blocks' own kernels."""
+    data, rng = risk.data, np.random.default_rng(0)
+    n, d = data.n_users, data.n_features
+    X = sparse.csr_array(data.X)[data.rows]
+    lists = [X[data.indptr[u] : data.indptr[u + 1]] for u in range(n)]
+    turned = [rows.T.tocsr() for rows in lists]
+    surrogate = risk.surrogate
+    w, average, t = np.zeros(d), np.zeros(d), 0
+    start = clock()
+    spent, epochs, ends = 0.0, 0, [2**i for i in range(1, 9)]
+    for epoch in range(1, ends[-1] + 1):
+        for u in rng.permutation(n):
+            t += 1
+            indptr, n_pos = np.array([0, lists[u].shape[0]]), data.n_pos[u : u + 1]
+            _, coef = surrogate.value_and_subgradient(lists[u] @ w, indptr, n_pos)
+            w *= 1 - 1 / t
+            w -= turned[u] @ coef / (alpha * t)
+            average += (w - average) * (2 / (t + 1))
+        if epoch == ends[epochs]:
+            epochs += 1
+            spent += clock() - start
+            best = min(rescaled(risk, alpha, average), rescaled(risk, alpha, w))
+            yield line(spent, best) | {"epochs": epoch}
+            start = clock()
+            if spent > limit:
+                return
+
+
+WAYS = {"ascent": ascent, "bundle": bundle, "liblinear": liblinear, "lbfgs": lbfgs, "sgd": sgd}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=list(WAYS), choices=list(WAYS))
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--features", type=int, default=50_000)
+    parser.add_argument("--users", type=int, default=400)
+    parser.add_argument("--alphas", type=float, nargs="+", default=[1e-2, 1e-3, 1e-4])
+    parser.add_argument("--surrogate", default="avg")
+    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--json", type=Path, help="merge the numbers into this file")
+    options = parser.parse_args()
+    small = EmpiricalRisk(make_surrogate(options.surrogate, 5), generated(2000, 500, 5, 10, float))
+    for solver in (DualAscent(0.1), CuttingPlane(0.1)):
+        solver.solve(small)
+    data = generated(options.rows, options.features, 50, options.users, np.float64)
+    risk = EmpiricalRisk(make_surrogate(options.surrogate, 5), data)
+    data.spread()
+    shape = f"{options.rows} x {options.features}, {options.surrogate}"
+    for alpha in options.alphas:
+        for name in options.only:
+            points = []
+            for point in WAYS[name](risk, alpha, options.limit):
+                points.append(point)
+                print(shape, f"alpha {alpha:g}", name, point, flush=True)
+            if options.json:
+                merge(options.json, f"{shape}, alpha {alpha:g}", name, points)
+
+
+def merge(path, task, name, points):
+    """Add the points of one way on one task to the file."""
+    found = json.loads(path.read_text()) if path.exists() else {}
+    found.setdefault(task, {})[name] = points
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
