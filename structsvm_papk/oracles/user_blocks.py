@@ -104,27 +104,35 @@ class UserBlocks(DualBlocks):
         return float(self.share[blocks] @ self._gains[blocks])
 
     def certificate(self) -> DualPoint:  # noqa: D102
-        risk, duals = self.risk, self.duals
+        duals = self.duals
         slope = self._pulled(duals.coef)
-        w = -slope / self.alpha
-        self.w[:] = w
-        scores = risk.scores(w)
-        values, _, _, errors = risk.user_tangents(scores)
-        products = duals.coef * scores
-        held = duals.intercepts + np.add.reduceat(products, risk.data.indptr[:-1])
-        self._gaps[:] = np.maximum(values - held, 0.0)
-        self.gaps = self.share * self._gaps
+        w = self.w[:] = -slope / self.alpha
         square = float(np.sum(slope * slope)) / (2.0 * self.alpha)
-        objective = risk.mean_over_users(values) + 0.5 * self.alpha * float(np.sum(w * w))
-        bound = float(np.sum(self.share * duals.intercepts)) - square
-        size = float(np.sum(self.share * np.abs(duals.intercepts))) + square
         off = self._slope_errors(duals)
         worse = float(np.sum(off * (np.abs(slope) + 0.5 * off))) / self.alpha
-        worse += float(np.sum(self.share * duals.errors)) + _PAIRWISE * size
+        worse += float(np.sum(self.share * duals.errors))
+        worse += _PAIRWISE * (float(np.sum(self.share * np.abs(duals.intercepts))) + square)
+        bound = float(np.sum(self.share * duals.intercepts)) - square
         bound -= (1.0 + _PAIRWISE) * worse
+        scores, values, objective, error = self._evaluated(w, bound)
+        held = np.add.reduceat(duals.coef * scores, self.risk.data.indptr[:-1])
+        self._gaps[:] = np.maximum(values - held - duals.intercepts, 0.0)
+        self.gaps = self.share * self._gaps
+        return DualPoint(w.copy(), objective, error, bound)
+
+    def point(self, w: Array) -> DualPoint:  # noqa: D102
+        _, _, objective, error = self._evaluated(w, -np.inf)
+        return DualPoint(w, objective, error, -np.inf)
+
+    def _evaluated(self, w, bound):
+        """Scores, the users' losses, the objective and how far rounding may have put it off."""
+        risk = self.risk
+        scores = risk.scores(w)
+        values, _, _, errors = risk.user_tangents(scores)
+        square = 0.5 * self.alpha * float(np.sum(w * w))
+        objective = risk.mean_over_users(values) + square
         error = risk.mean_over_users(errors) + self._score_errors(w, objective - bound)
-        error += _PAIRWISE * (abs(objective) + square)
-        return DualPoint(w, objective, error, bound)
+        return scores, values, objective, error + _PAIRWISE * (abs(objective) + square)
 
     def _slope_errors(self, duals):
         """How far rounding may have put the slope off, by feature: few rows have each of them."""

@@ -19,7 +19,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
 from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
-from structsvm_papk.solvers.oracle import DualBlocks, DualPoint, Oracle, as_oracle
+from structsvm_papk.solvers.oracle import DualPoint, Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.run import Run
 
@@ -181,6 +181,9 @@ class AscentRun(Run[AscentResult]):
     def begin(self) -> None:
         """Evaluate the start."""
         self._open(self.start)
+        if isinstance(self.start, np.ndarray):
+            self.best = self.blocks.point(self.start)
+            self.passes += 1
         self._certify()
 
     def loop(self) -> Status:

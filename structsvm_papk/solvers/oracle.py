@@ -300,6 +300,10 @@ class DualBlocks(ABC):
         """One evaluation at the w that belongs to the dual variables; sets the `gaps`."""
 
     @abstractmethod
+    def point(self, w: Array) -> DualPoint:
+        """The objective at any w, without a bound."""
+
+    @abstractmethod
     def cuts(self, blocks: BlockOracle) -> tuple[Array, Array, Array] | None:
         """The bound as one cut for each block of this oracle: slopes, intercepts and blocks."""
 
