@@ -141,6 +141,20 @@ def row_skipping(found):
     ])  # fmt: skip
 
 
+def dual_ascent(found):
+    head = ("task", "way", "seconds", "F", "certified gap", "iterations")
+    yield from table(head, [
+        [
+            task, name, f"{point['seconds']:.1f}", f"{point['objective']:.5g}",
+            f"{point['gap']:.1e}" if "gap" in point else "",
+            str(point.get("iterations", point.get("epochs", ""))),
+        ]
+        for task, ways in found.items()
+        for name, points in ways.items()
+        for point in points
+    ])  # fmt: skip
+
+
 def _gap_or_status(row):
     return f"{row['gap']:.0e}" if row["status"] == "converged" else row["status"]
 
@@ -190,6 +204,7 @@ TABLES = {
     "oracle": ("oracle.json", oracle),
     "memory": ("memory.json", memory),
     "rows": ("row_skipping.json", row_skipping),
+    "dual_ascent": ("dual_ascent.json", dual_ascent),
 }
 
 if __name__ == "__main__":
