@@ -1,6 +1,7 @@
 """Many sparse features: ascent on the dual against the bundle and others, objective for seconds.
 
     python benchmarks/dual_ascent.py [--only ascent bundle liblinear lbfgs sgd] [--json FILE]
+    python benchmarks/dual_ascent.py --border [--json FILE]
 
 Avg at k = 5 on generated lists (`sparse.py`), by default 200,000 rows x 50,000 features of 50
 non-zeros a row, 400 users. One thread, processor seconds. Each way is stopped after `--limit`
@@ -9,11 +10,15 @@ the factor that is best for it, for free, and so is what they take to read the d
 
 liblinear: linear SVM on pairs of a positive and one of its user's negatives, sampled, with as much
 regularisation; lbfgs: logistic regression on rows (scikit-learn); sgd: steps on one user's
-subgradient, of length 1/(alpha t), with the average of the last half.
+subgradient, of length 1/(alpha t), with a weighted average.
+
+`--border`: where the bundle is faster, dense lists and sparse ones of 100 rows a user, to a gap of
+1e-4 or for 3 seconds.
 """
 
 import argparse
 import json
+from itertools import product
 from pathlib import Path
 from time import process_time as clock
 
@@ -22,7 +27,13 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from sparse import generated
 
-from structsvm_papk import CuttingPlane, DualAscent, EmpiricalRisk, make_surrogate
+from structsvm_papk import (
+    CuttingPlane,
+    DualAscent,
+    EmpiricalRisk,
+    RankingData,
+    make_surrogate,
+)
 
 TOLS = (1e-2, 1e-3, 1e-7)
 
@@ -142,6 +153,41 @@ def sgd(risk, alpha, limit):
 WAYS = {"ascent": ascent, "bundle": bundle, "liblinear": liblinear, "lbfgs": lbfgs, "sgd": sgd}
 
 
+def dense(n_users, d):
+    """Lists of 100 rows, all features normal, the highest tenth of a noisy score relevant."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_users * 100, d))
+    score = X @ rng.normal(size=d) / np.sqrt(d) + 0.7 * rng.normal(size=len(X))
+    score = score.reshape(n_users, 100)
+    y = score > np.quantile(score, 0.9, axis=1, keepdims=True)
+    return RankingData(X, y.ravel(), np.arange(0, len(X) + 1, 100))
+
+
+BORDER = (
+    *(("dense", 20, 200), ("dense", 100, 20), ("dense", 400, 200), ("dense", 1000, 50)),
+    *(("sparse", 300, 200), ("sparse", 1000, 20), ("sparse", 3000, 200), ("sparse", 20000, 20)),
+)
+
+
+def border(alpha):
+    """Seconds and gaps of both on small tasks, with and without a training depth."""
+    lines = []
+    for name, data in product(("avg", "ts"), (dense(5, 10), generated(500, 300, 5, 5, float))):
+        for solver in (CuttingPlane, DualAscent):  # compiled code is loaded
+            solver(alpha, tol=0.1).solve(EmpiricalRisk(make_surrogate(name, 5), data))
+    for (kind, d, users), depth, name in product(BORDER, (None, 0.9), ("avg", "ts")):
+        data = dense(users, d) if kind == "dense" else generated(users * 100, d, 20, users, float)
+        risk = EmpiricalRisk(make_surrogate(name, 5, depth), data)
+        row = {"data": kind, "features": d, "users": users, "surrogate": name, "depth": depth}
+        row["alpha"] = alpha
+        for solver in (CuttingPlane, DualAscent):
+            point = solved(solver(alpha, tol=1e-4, max_iter=100_000), risk, 3.0)
+            row |= {f"{solver.__name__} {what}": point[what] for what in ("seconds", "gap")}
+        lines.append(row)
+        print(row, flush=True)
+    return lines
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", default=list(WAYS), choices=list(WAYS))
@@ -151,11 +197,17 @@ def main():
     parser.add_argument("--alphas", type=float, nargs="+", default=[1e-2, 1e-3, 1e-4])
     parser.add_argument("--surrogate", default="avg")
     parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--border", action="store_true")
     parser.add_argument("--json", type=Path, help="merge the numbers into this file")
     options = parser.parse_args()
     small = EmpiricalRisk(make_surrogate(options.surrogate, 5), generated(2000, 500, 5, 10, float))
     for solver in (DualAscent(0.1), CuttingPlane(0.1)):
         solver.solve(small)
+    if options.border:
+        lines = [line for alpha in options.alphas for line in border(alpha)]
+        if options.json:
+            options.json.write_text(json.dumps(lines, indent=1) + "\n")
+        return
     data = generated(options.rows, options.features, 50, options.users, np.float64)
     risk = EmpiricalRisk(make_surrogate(options.surrogate, 5), data)
     data.spread()

@@ -155,6 +155,24 @@ def dual_ascent(found):
     ])  # fmt: skip
 
 
+def border(found):
+    head = ("data", "features", "users", "surrogate", "depth", "alpha", "bundle, s", "gap",
+            "ascent, s", "gap", "ratio")  # fmt: skip
+    yield from table(head, [
+        [
+            row["data"], str(row["features"]), str(row["users"]), f"`{row['surrogate']}`",
+            "k" if row["depth"] is None else f"{row['depth']:g}", f"{row['alpha']:g}",
+            *(
+                text
+                for name in ("CuttingPlane", "DualAscent")
+                for text in (f"{row[f'{name} seconds']:.2f}", f"{row[f'{name} gap']:.0e}")
+            ),
+            f"{row['CuttingPlane seconds'] / row['DualAscent seconds']:.1f}",
+        ]
+        for row in found
+    ])  # fmt: skip
+
+
 def _gap_or_status(row):
     return f"{row['gap']:.0e}" if row["status"] == "converged" else row["status"]
 
@@ -205,6 +223,7 @@ TABLES = {
     "memory": ("memory.json", memory),
     "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
+    "border": ("dual_border.json", border),
 }
 
 if __name__ == "__main__":

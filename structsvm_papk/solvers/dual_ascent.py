@@ -143,11 +143,14 @@ class DualAscent:
 
 
 def suited(solver: Any, oracle: Oracle) -> Any:
-    """`DualAscent` in place of a bundle, with its limits, where the oracle says that it pays."""
-    plain = isinstance(solver, CuttingPlane) and solver.method == "bundle"
-    if not (plain and solver.qp_solver in (None, "blocks")):
+    """`DualAscent` in place of a bundle, with its limits, where the oracle says that it pays.
+
+    Not where options of the bundle are set.
+    """
+    if not isinstance(solver, CuttingPlane) or solver.method != "bundle":
         return solver
-    if solver.n_blocks not in (None, default_blocks(oracle)):
+    usual = (None, default_blocks(oracle) if oracle.n_blocks == 1 else oracle.n_blocks)
+    if solver.n_blocks not in usual or solver.qp_solver not in (None, "blocks"):
         return solver
     if not oracle.suits_dual_ascent(solver.alpha):
         return solver
