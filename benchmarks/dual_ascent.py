@@ -95,12 +95,20 @@ def liblinear(risk, alpha, limit):
         second = low + (rng.random(low.size) * data.n_neg[u]).astype(int)
         signs = rng.choice([-1, 1], size=low.size)
         pairs = sparse.diags_array(signs) @ (data.X[data.rows[first]] - data.X[data.rows[second]])
+        pairs = narrow(pairs)
         model = LinearSVC(
             C=1 / (alpha * low.size), loss="hinge", fit_intercept=False, max_iter=2000
         )
-        w = model.fit(sparse.csr_matrix(pairs), signs).coef_[0]
+        w = model.fit(pairs, signs).coef_[0]
         spent = clock() - start
         yield line(spent, rescaled(risk, alpha, w)) | {"pairs": low.size}
+
+
+def narrow(X):
+    """CSR with the index type that scikit-learn takes."""
+    X = sparse.csr_matrix(X)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X
 
 
 def lbfgs(risk, alpha, limit):
@@ -110,7 +118,7 @@ def lbfgs(risk, alpha, limit):
     data = risk.data
     y = np.zeros(data.rows.size, dtype=int)
     y[data.rows] = data.labels
-    X, spent = sparse.csr_matrix(data.X), 0.0
+    X, spent = narrow(data.X), 0.0
     for max_iter in (10, 30, 100):
         if spent > limit:
             return
