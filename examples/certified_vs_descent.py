@@ -6,9 +6,9 @@ does it matter for the ranking?
 """
 
 from structsvm_papk import RankingData
-from structsvm_papk.datasets.digits import digit_queries
+from structsvm_papk.datasets import digit_queries
 from structsvm_papk.plots import convergence_figure
-from structsvm_papk.rankers.solver_race import compare
+from structsvm_papk.rankers import compare
 
 # %%
 # Both solvers see the same risk and return the same type of result.

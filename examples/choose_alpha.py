@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from structsvm_papk import PAPKRankerCV
-from structsvm_papk.datasets.digits import digit_queries
+from structsvm_papk.datasets import digit_queries
 
 X, y, users = digit_queries("train", n_queries=200)
 X_new, y_new, users_new = digit_queries("test", n_queries=800)

@@ -9,8 +9,8 @@ from matplotlib import pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
 from structsvm_papk import PAPKRanker, metrics
-from structsvm_papk.datasets.digits import digit_queries
-from structsvm_papk.plots.rankings import PAPDisplay
+from structsvm_papk.datasets import digit_queries
+from structsvm_papk.plots import PAPDisplay
 
 X, y, users = digit_queries("train", n_queries=200)
 X_new, y_new, users_new = digit_queries("test", n_queries=800)
@@ -32,8 +32,9 @@ tables = {
     name: metrics.evaluate(names, values, y_new, users_new) for name, values in scores.items()
 }
 for name, table in tables.items():
-    print(f"{name:<13} pap@5", metrics.interval(table, "pap@5"))
-    print(f"{'':<19}", metrics.interval(table, "pap@5", method="kl"))
+    for method in ("bootstrap", "kl"):
+        mean = metrics.interval(table, "pap@5", method=method)
+        print(f"{name:<13} {mean.value:.3f} [{mean.lower:.3f}, {mean.upper:.3f}] {method}")
 
 # %%
 # The intervals overlap, and still one ranker is better: what counts is the difference *within*

@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate, metrics
-from structsvm_papk.datasets.digits import digit_queries
+from structsvm_papk.datasets import digit_queries
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning
 

@@ -8,8 +8,8 @@ there matters. The data come with scikit-learn.
 from matplotlib import pyplot as plt
 
 from structsvm_papk import PAPKRanker
-from structsvm_papk.datasets.digits import digit_queries
-from structsvm_papk.plots.rankings import RankStripDisplay
+from structsvm_papk.datasets import digit_queries
+from structsvm_papk.plots import RankStripDisplay
 
 # %%
 # Rows of 200 users, and of 800 other users who look at other images. `fit` takes rows in any

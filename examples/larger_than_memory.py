@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.data.sources import NpyFiles
-from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.data import open_source
+from structsvm_papk.oracles import StreamedRisk
 
 N_USERS, N_ITEMS, N_FEATURES = 2000, 100, 50
 rng = np.random.default_rng(0)
@@ -38,7 +38,7 @@ np.save(folder / "groups.npy", np.repeat(np.arange(N_USERS), N_ITEMS))
 # %%
 # The same solver on the file and on the array.
 
-source = NpyFiles.open(folder)
+source = open_source(folder)
 surrogate = make_surrogate("ts", 10)
 streamed = StreamedRisk(surrogate, source, memory_budget=40_000_000)
 in_memory = EmpiricalRisk(

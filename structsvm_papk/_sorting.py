@@ -15,46 +15,40 @@ SHORT = 32  # values for which plain insertion is the quickest
 
 @njit(cache=True, nogil=True)
 def increasing_order(values: Array) -> Array:
-    """Return the indices that sort the values; numba's argsort takes long to set up."""
-    if values.size > SHORT:
-        return np.argsort(values, kind="mergesort")
-    order = np.arange(values.size)
-    for i in range(1, values.size):
-        hole = i
-        while hole > 0 and values[order[hole - 1]] > values[i]:
-            order[hole] = order[hole - 1]
-            hole -= 1
-        order[hole] = i
+    """Return the indices that sort the values: insertion for runs of `SHORT`, then merges."""
+    n = values.size
+    order, keys = np.arange(n), values.copy()
+    for start in range(0, n, SHORT):
+        for i in range(start + 1, min(start + SHORT, n)):
+            key, hole = keys[i], i
+            while hole > start and keys[hole - 1] > key:
+                keys[hole], order[hole] = keys[hole - 1], order[hole - 1]
+                hole -= 1
+            keys[hole], order[hole] = key, i
+    if n <= SHORT:
+        return order
+    spare, spare_keys = np.empty_like(order), np.empty_like(keys)
+    width = SHORT
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            i, j, at = start, middle, start
+            if middle < stop and keys[middle - 1] <= keys[middle]:
+                j = stop  # in order already
+            while i < middle and j < stop:
+                if keys[i] <= keys[j]:
+                    spare_keys[at], spare[at] = keys[i], order[i]
+                    i += 1
+                else:
+                    spare_keys[at], spare[at] = keys[j], order[j]
+                    j += 1
+                at += 1
+            i = i if i < middle else j  # the rest stands in order
+            for rest in range(stop - at):
+                spare_keys[at + rest], spare[at + rest] = keys[i + rest], order[i + rest]
+        order, spare, keys, spare_keys = spare, order, spare_keys, keys
+        width *= 2
     return order
-
-
-@njit(cache=True, nogil=True)
-def insertion_sort(values: Array) -> None:
-    """Sort a few values in place, smallest first."""
-    for i in range(1, values.size):
-        value = values[i]
-        hole = i
-        while hole > 0 and values[hole - 1] > value:
-            values[hole] = values[hole - 1]
-            hole -= 1
-        values[hole] = value
-
-
-@njit(cache=True, nogil=True)
-def merge(left: Array, right: Array, out: Array) -> None:
-    """Write two increasing arrays into one."""
-    if left[-1] <= right[0]:
-        out[: left.size] = left
-        out[left.size :] = right
-        return
-    i = j = 0
-    for at in range(out.size):
-        if j == right.size or (i < left.size and left[i] <= right[j]):
-            out[at] = left[i]
-            i += 1
-        else:
-            out[at] = right[j]
-            j += 1
 
 
 @njit(cache=True, nogil=True)
@@ -63,7 +57,12 @@ def increasing(values: Array) -> Array:
     n = values.size
     values = values.copy()
     for start in range(0, n, SHORT):
-        insertion_sort(values[start : start + SHORT])
+        for i in range(start + 1, min(start + SHORT, n)):
+            value, hole = values[i], i
+            while hole > start and values[hole - 1] > value:
+                values[hole] = values[hole - 1]
+                hole -= 1
+            values[hole] = value
     if n <= SHORT:
         return values
     spare = np.empty_like(values)
@@ -71,10 +70,20 @@ def increasing(values: Array) -> Array:
     while width < n:
         for start in range(0, n, 2 * width):
             middle, stop = min(start + width, n), min(start + 2 * width, n)
-            if middle == stop:
-                spare[start:stop] = values[start:stop]
-            else:
-                merge(values[start:middle], values[middle:stop], spare[start:stop])
+            i, j, at = start, middle, start
+            if middle < stop and values[middle - 1] <= values[middle]:
+                j = stop  # in order already
+            while i < middle and j < stop:
+                if values[i] <= values[j]:
+                    spare[at] = values[i]
+                    i += 1
+                else:
+                    spare[at] = values[j]
+                    j += 1
+                at += 1
+            i = i if i < middle else j  # the rest stands in order
+            for rest in range(stop - at):
+                spare[at + rest] = values[i + rest]
         values, spare = spare, values
         width *= 2
     return values

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from structsvm_papk.errors import InputError
 
 
 @contextmanager
-def workers(jobs):
+def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Yield a pool of processes; leaving its block with an exception ends them in mid-task.
 
     They hold one end of a pipe. Its other end closes when they are to leave, and also when the

@@ -2,6 +2,7 @@
 
 import math
 from numbers import Real
+from typing import Any
 
 __all__ = ["DegenerateOptimumWarning", "InputError", "OracleFailure"]
 
@@ -22,7 +23,13 @@ class DegenerateOptimumWarning(UserWarning):
     """The minimiser is zero to within the tolerance: the surrogate says nothing about this data."""
 
 
-def check_number(name, value, above=None, least=None, optional=False):
+def check_number(
+    name: str,
+    value: Any,
+    above: float | None = None,
+    least: float | None = None,
+    optional: bool = False,
+) -> None:
     """Raise `InputError` unless a setting is a finite number above one bound or at least the other.
 
     With a `least` that is an int of at least 1 it counts something and has to be whole.

@@ -51,6 +51,10 @@ def _precision(ordered, k, _, length):
     return Fraction(int(sum(ordered[: min(k, length)])), k)
 
 
+def _hit(ordered, k, _, length):
+    return Fraction(bool(sum(ordered[: min(k, length)])))
+
+
 def _recall(ordered, k, _, length):
     return Fraction(int(sum(ordered[: min(k, length)])), int(sum(ordered)))
 
@@ -102,6 +106,7 @@ def _pauc(ordered, k, few, length):
 RANKED = {
     "precision": _precision,
     "recall": _recall,
+    "hit": _hit,
     "ap": _ap,
     "rr": _rr,
     "ndcg": _ndcg,

@@ -7,8 +7,6 @@ import pytest
 from test_public_names import listed, supported
 
 PATHS = listed()
-# Rooms whose annotations are still partial, each to be taken off this list.
-PARTIAL = {f"structsvm_papk{room}" for room in ("", ".oracles", ".solvers")}
 
 
 def functions_of(value):
@@ -41,9 +39,7 @@ def missing(function):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_supported_names_are_annotated(path, request):
-    if path in PARTIAL:
-        request.applymarker(pytest.mark.xfail(strict=False, reason="annotations are partial"))
+def test_supported_names_are_annotated(path):
     functions = [f for value in supported(path).values() for f in functions_of(value)]
     assert not {f.__qualname__: missing(f) for f in functions if missing(f)}
 

@@ -3,12 +3,11 @@ import builtins
 import cvxpy as cp
 import numpy as np
 import pytest
-from reference import pauc, risk
+from reference import risk
 from reference_baselines import prec_avg_by_subsets, prec_avg_few_positives, precision_risk
 
 from structsvm_papk import EmpiricalRisk, RankingData, SolverResult, Status
 from structsvm_papk.baselines import (
-    SVMPAUC,
     GreedyPAPK,
     LambdaRank,
     Logistic,
@@ -100,25 +99,6 @@ def test_prec_avg_is_above_the_precision_risk(seed):
 
 
 # ----------------------------------------------------------------- SVM-pAUC and SGD@k-avg
-
-
-def test_svm_pauc_is_certified_on_one_pair():
-    # one positive at 1, one negative at 0: F(w) = alpha/2 w^2 + (1 - w)_+, alpha = 2: w = 1/2
-    result = SVMPAUC(2.0, tol=1e-9).solve(toy([[1.0]], [[0.0]]), 1)
-    assert result.status is Status.CONVERGED
-    assert result.w[0] == pytest.approx(0.5, abs=1e-4)  # the gap in F allows no less
-    assert result.objective == pytest.approx(0.75, abs=1e-8)
-
-
-def test_svm_pauc_minimises_the_naive_surrogate(lists):
-    result = SVMPAUC(0.1).solve(lists, 4)
-    scores = lists.scores(result.w)
-    naive = [
-        pauc(list(scores[lo : lo + n]), list(scores[lo + n : hi]), 4)
-        for lo, hi, n in zip(lists.indptr[:-1], lists.indptr[1:], lists.n_pos, strict=True)
-    ]
-    assert result.objective == pytest.approx(np.mean(naive) + 0.05 * result.w @ result.w)
-    assert result.gap <= 1e-6
 
 
 def test_first_step_of_sgd_at_k_by_hand():
@@ -238,7 +218,6 @@ def test_centred_logistic_ignores_what_a_user_shares(lists):
 
 
 LINEAR = [
-    SVMPAUC(0.01),
     SGDAtKAvg(0.01, eta=0.5),
     GreedyPAPK(),
     SelectPAPK(),
@@ -257,15 +236,17 @@ def test_every_baseline_learns_and_gives_the_same_type(baseline, lists):
     assert np.array_equal(scores_of(result, lists), lists.scores(result.w))
 
 
-@pytest.mark.parametrize("baseline", LINEAR[1:], ids=lambda b: type(b).__name__)
+@pytest.mark.parametrize("baseline", LINEAR, ids=lambda b: type(b).__name__)
 def test_a_callback_stops_every_baseline(baseline, lists):
     result = baseline.solve(lists, 4, callback=lambda progress: True)
     assert result.status is Status.STOPPED and result.n_iter == 1
 
 
-def test_lambdarank_learns(lists):
+@pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg", "binary"])
+def test_boosted_trees_learn(lists, objective):
     pytest.importorskip("lightgbm")
-    result = LambdaRank(n_trees=30, n_leaves=7).solve(lists, 4)
+    result = LambdaRank(n_trees=30, n_leaves=7, objective=objective).solve(lists, 4)
+    assert f"objective={objective}" in result.booster.model_to_string()
     scores = scores_of(result, lists)
     naive = [
         risk(scores[lo : lo + n], scores[lo + n : hi], 4)
@@ -274,6 +255,11 @@ def test_lambdarank_learns(lists):
     assert result.objective == pytest.approx(np.mean(naive))
     assert result.objective < 0.3
     assert result.n_iter == 30 and isinstance(result, SolverResult)
+
+
+def test_an_unknown_loss_of_trees_is_refused():
+    with pytest.raises(InputError, match="unknown objective 'huber'; choose from lambdarank"):
+        LambdaRank(objective="huber")
 
 
 def test_lambdarank_says_what_is_missing(lists, monkeypatch):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.datasets import degenerate_lists, linear_lists, two_gaussians
+from structsvm_papk.datasets import linear_lists, two_gaussians
+from structsvm_papk.datasets.synthetic import degenerate_lists
 
 ROOT = Path(__file__).resolve().parents[1] / "benchmarks" / "solvers_benchopt"
 pytestmark = pytest.mark.skipif(not ROOT.exists(), reason="benchmarks are not installed")

@@ -167,7 +167,7 @@ def test_paper_gamma_and_small_constants_are_not_guaranteed():
 
 
 def test_theorem_2_counterexamples():
-    atoms, wrong_share = bounds.theorem2_counterexamples()
+    atoms, wrong_share = class_bound.theorem2_counterexamples()
     assert atoms["population"] == pytest.approx(100) and atoms["empirical"] == pytest.approx(1)
     assert abs(wrong_share["population"] - wrong_share["empirical"]) > 0.05
 

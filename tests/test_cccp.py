@@ -6,7 +6,8 @@ import reference_nonconvex
 from scipy import sparse
 
 from structsvm_papk.data import RankingData
-from structsvm_papk.datasets import degenerate_lists, engagement_lists, linear_lists
+from structsvm_papk.datasets import engagement_lists, linear_lists
+from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.starts import logistic_regression, warm_starts
@@ -226,10 +227,15 @@ def test_quasi_newton_steps_can_be_stopped_and_are_limited():
         risk, np.arange(6.0), callback=lambda progress: seen.append(progress) or len(seen) == 3
     )
     assert stopped.status is Status.STOPPED
-    assert stopped.n_iter == 3
+    assert len(seen) == 3
+    assert [progress.iteration for progress in seen] == [1, 1, 1]  # of one iteration not ended
     assert stopped.objective <= stopped.starts[0].initial
-    one = CCCP(1e-2, quasi_newton=1, max_iter=1, rescale=False).solve(risk, np.arange(6.0))
-    assert one.data_passes < stopped.data_passes
+    few, many = (
+        CCCP(1e-2, quasi_newton=limit, max_iter=1, max_ties=0).solve(risk, np.arange(6.0))
+        for limit in (2, 100)
+    )
+    assert few.data_passes < many.data_passes
+    assert many.objective < few.objective
 
 
 def test_starts_at_the_same_point_are_one():
@@ -500,7 +506,8 @@ def test_callback_time_limit_and_interrupt_keep_the_best_point():
             raise KeyboardInterrupt
 
     broken = CCCP(1e-2).solve(risk, callback=interrupt)
-    assert (stopped.status, stopped.n_iter) == (Status.STOPPED, 2)
+    assert stopped.status is Status.STOPPED
+    assert stopped.n_iter <= 2  # one where it stopped among quasi-Newton steps
     assert late.status is Status.TIME_LIMIT
     assert broken.status is Status.INTERRUPTED
     for result in (stopped, late, broken):

@@ -3,8 +3,11 @@ import inspect
 import json
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,11 +15,11 @@ import typer
 
 import structsvm_papk
 from structsvm_papk import cli
-from structsvm_papk.cli import compare, program, reproduce
+from structsvm_papk.cli import compare, program, reproduce, tune
 from structsvm_papk.cli._shared import console, progress
 from structsvm_papk.files.model import load_model
 from structsvm_papk.plots import convergence as plots
-from structsvm_papk.rankers.ranker import PAPKRanker
+from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
 from structsvm_papk.solvers.result import Progress
 
 
@@ -86,9 +89,8 @@ def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys)
     path.write_text(rows)
     for group in ([], ["--group", "user_id"]):
         assert run("fit", path, *PROBLEM, *CSV[:2], *group, "-o", model) == 0
-        assert (
-            f"{path}: 2 features ('b', 'c'), label 'grade', user 'user_id', ignored 'item_id'\n"
-        ) in capsys.readouterr().err
+        columns = "label 'grade', user 'user_id', item 'item_id', ignored none\n"
+        assert f"{path}: 2 features ('b', 'c'), {columns}" in capsys.readouterr().err
         assert load_model(model).feature_names == ("b", "c")
     assert run("compare", path, *PROBLEM, *CSV[:2], "--surrogate", "ts", "--test", path) == 0
     assert capsys.readouterr().err.count("2 features ('b', 'c')") == 2
@@ -151,11 +153,11 @@ def test_depth_and_weights_of_users_are_those_of_the_estimator(files, tmp_path, 
     [
         (["--depth", "2"], "depth must be at least k=3"),
         (["--depth", "4.5"], "depth must be a whole number"),
-        (["--depth", "nan"], "--depth nan must be positive and finite"),
-        (["--depth", "inf"], "--depth inf must be positive and finite"),
-        (["--depth", "-1"], "--depth -1 must be positive"),
+        (["--depth", "nan"], "--depth nan: a number of at least k, a share below 1, auto, or k"),
+        (["--depth", "inf"], "--depth inf: a number of at least k"),
+        (["--depth", "-1"], "--depth -1: a number of at least k"),
         (["--depth", "21"], "depth=21 is above every list"),
-        (["--depth", "deep"], "Invalid value for '--depth'"),
+        (["--depth", "deep"], "--depth deep: a number of at least k"),
         (["--user-weight", "rows"], "--user-weight 'rows' must be equal or positives"),
     ],
 )
@@ -195,6 +197,14 @@ def test_the_list_of_commands_says_what_each_says_of_itself(capsys):
             own = " ".join(group.get_command(ctx, name).help.split())
             assert own.startswith(entry.help), name
             assert " ".join(f"{name} {entry.help}".split()) in shown
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "compare", "diagnose"])
+def test_commands_of_every_day_import_no_library_that_they_do_not_need(command):
+    heavy = "sklearn", "cvxpy", "pandas", "matplotlib", "scipy.stats", "dask", "pyarrow"
+    check = f"import sys, structsvm_papk.cli.{command}; print({{*{heavy}}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True)
+    assert done.stdout.strip() == b"set()"
 
 
 @pytest.mark.parametrize(
@@ -377,6 +387,9 @@ def test_progress_and_silence_without_a_terminal(capsys):
     for word in ("iteration 7", "objective 0.25", "lower bound 0.125", "gap 5.0e-01", "passes 9"):
         assert word in text
     assert max(map(len, text.splitlines())) < 78
+    first = replace(at, objective=np.inf, lower_bound=-np.inf)
+    assert "inf" not in progress.lines("cutting_plane", "ts", first).replace("passes", "")
+    assert "objective" not in progress.lines("cutting_plane", "ts", first)
     with progress.live() as watch:
         assert watch("cutting_plane", "ts") is None
     assert capsys.readouterr().err == ""
@@ -526,3 +539,182 @@ def test_outputs_of_one_command_are_different_files(files, tmp_path, capsys):
     capsys.readouterr()
     inside = tmp_path / "state" / "state-0.checkpoint"
     assert "holds the state of the run" in refused(capsys, *fit, "-o", inside)
+
+
+@pytest.fixture
+def noisy(tmp_path):
+    """Users whose optimum at depth k is zero, and who can be told apart by counting more."""
+    rng = np.random.default_rng(0)
+    users = np.repeat(np.arange(12), 25)
+    X = rng.normal(size=(users.size, 3))
+    relevant = (X[:, 0] + rng.normal(size=users.size) > 1).astype(int)
+    lines = (
+        f"{u},{i},{a!r},{b!r},{y}\n"
+        for i, (u, (a, b, _), y) in enumerate(zip(users, X.tolist(), relevant, strict=True))
+    )
+    path = tmp_path / "noisy.csv"
+    path.write_text("user_id,item_id,a,b,label\n" + "".join(lines))
+    return path
+
+
+def test_a_degenerate_fit_says_in_one_line_what_repairs_it(noisy, tmp_path, capsys):
+    fit = ["fit", noisy, "--k", "3", "-o", tmp_path / "m"]
+    assert run(*fit, "--depth", "k") == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "w = 0" in line]
+    assert len(said) == 1
+    depth = re.search(r"critical depth (\d+) of \d+: give --depth (\d+) or more", said[0])
+    assert depth[1] == depth[2] and int(depth[1]) > 3
+    assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
+    assert "warning: every score is 0" in capsys.readouterr().err
+    assert run("evaluate", tmp_path / "m", noisy, "-m", "auc") == 0
+    said = capsys.readouterr().err
+    assert "warning: every score is 0" in said and "nothing is ranked" in said
+    for more in (["--depth", depth[1]], []):  # the default counts nine tenths of the negatives
+        assert run(*fit, *more) == 0
+        assert "degenerate:" not in capsys.readouterr().err
+        assert load_model(tmp_path / "m").coef.any()
+    assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_diagnose_says_the_critical_depth_that_fit_says(noisy, capsys):
+    diagnose = ["diagnose", noisy, "--k", "3", "--no-users", "--surrogate", "avg"]
+    status, answers = run_json(capsys, *diagnose, "--surrogate", "ts")
+    assert status == 0
+    depths = [one["critical_depth"] for one in answers["diagnoses"]]
+    assert [one["surrogate"] for one in depths] == ["avg", "ts"]
+    assert all(3 < one["informative_from"] <= one["deepest"] for one in depths)
+    assert run(*diagnose) == 0
+    shown = capsys.readouterr().out
+    assert f"{depths[0]['informative_from']} of {depths[0]['deepest']}" in shown
+
+
+TUNE = ("--k", "3", "--cv", "3", "--alpha", "0.01", "--surrogate", "avg", "--surrogate", "ts")
+TUNE += ("--depth", "k", "--depth", "0.9", "--user-weight", "equal", "--seed", "1")
+
+
+def test_tune_chooses_what_the_estimator_chooses(noisy, tmp_path, capsys):
+    status, told = run_json(capsys, "tune", noisy, *TUNE, "--model", tmp_path / "m")
+    table = np.loadtxt(noisy, delimiter=",", skiprows=1)
+    ranker = PAPKRankerCV(
+        k=3, surrogates=["avg", "ts"], depths=[None, 0.9], user_weights=["equal"], alphas=[0.01],
+        cv=3, random_state=1,
+    ).fit(table[:, 2:4], table[:, 4], groups=table[:, 0].astype(int).astype(str))  # fmt: skip
+    assert status == 0
+    assert {name: told["chosen"][name] for name in ranker.best_params_} == ranker.best_params_
+    assert told["chosen"]["mean"] == pytest.approx(ranker.best_score_, abs=1e-12)
+    means = [row["mean"] for row in told["settings"]]
+    assert means == sorted(means, reverse=True) and len(means) == 4
+    assert told["scoring"] == "pap@3" and told["converged"]
+    model = load_model(tmp_path / "m")
+    np.testing.assert_allclose(model.coef, ranker.coef_, rtol=1e-6)
+    assert model.feature_names == ("a", "b") and model.depth == ranker.best_params_["depth"]
+    assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
+
+
+def test_tune_prints_the_settings_and_the_call_that_repeats_the_model(noisy, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "depths.png"
+    tune = ["tune", noisy, *TUNE, "--model", tmp_path / "m", "--selection", "1se"]
+    assert run(*tune, "--plot", plot) == 0
+    shown = capsys.readouterr()
+    assert plot.read_bytes()[1:4] == b"PNG" and f"plot written to {plot}" in shown.err
+    assert "Mean pap@3 over held-out users, 3 folds" in shown.out and "chosen: " in shown.out
+    assert "model written to" in shown.err and "user 'user_id', item 'item_id'" in shown.err
+    call = re.search(r"^repeat: structsvm-papk (.*) --output MODEL$", shown.out, re.MULTILINE)[1]
+    assert run(*shlex.split(call), "--output", tmp_path / "again") == 0
+    one, two = (load_model(tmp_path / name) for name in ("m", "again"))
+    assert (one.surrogate, one.depth, one.alpha) == (two.surrogate, two.depth, two.alpha)
+    np.testing.assert_allclose(one.coef, two.coef, atol=0.02 * np.abs(one.coef).max())
+    python = re.search(r"^Python: (PAPKRanker\(.*\))$", shown.out, re.MULTILINE)[1]
+    assert eval(python, {"PAPKRanker": PAPKRanker}).depth == one.depth
+
+
+def test_tune_takes_a_surrogate_that_has_no_certificate(noisy, capsys):
+    one = ["--k", "3", "--cv", "2", "--alpha", "0.1", "--depth", "k", "--user-weight", "equal"]
+    assert run("tune", noisy, *one, "--surrogate", "clipped_ramp") == 0
+    shown = capsys.readouterr().out
+    assert "chosen: clipped_ramp, depth k" in shown and "trained on all users (critical)" in shown
+
+
+def test_tune_goes_on_from_its_checkpoint(noisy, tmp_path, capsys):
+    folder = tmp_path / "state"
+    command = ["tune", noisy, *TUNE, "--scoring", "auc", "--checkpoint", folder]
+    _, first = run_json(capsys, *command)
+    status, again = run_json(capsys, *command)
+    assert status == 0 and again["chosen"] == first["chosen"] and first["scoring"] == "auc"
+    assert any(folder.iterdir())
+    assert "belongs to another run" in refused(capsys, "tune", noisy, *TUNE, "--k", "2",
+                                               "--label", "b", "--relevance-threshold", "1",
+                                               "--checkpoint", folder)  # fmt: skip
+
+
+def test_a_stopped_search_says_that_it_goes_on(noisy, tmp_path, monkeypatch, capsys):
+    command = ["tune", noisy, *TUNE, "--checkpoint", tmp_path / "state"]
+    trials = []
+
+    def stopping(update):
+        def watch(trial):
+            trials.append(trial)
+            if len(trials) == 3:
+                raise KeyboardInterrupt
+
+        return watch
+
+    monkeypatch.setattr(tune, "_watch", stopping)
+    assert run(*command) == 130
+    said = capsys.readouterr().err
+    assert f"kept in {tmp_path / 'state'}" in said and said.endswith("Error: interrupted\n")
+    status, first = run_json(capsys, *command)
+    fresh_status, fresh = run_json(capsys, "tune", noisy, *TUNE)
+    assert status == fresh_status == 0 and first["chosen"] == fresh["chosen"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--depth", "deep"], "--depth deep: a number of at least k, a share below 1, auto, or k"),
+        (["--depth", "40"], "depth=40 is above every list"),
+        (["--surrogate", "tts"], "did you mean 'ts'"),
+        (["--cv", "40"], "must be between 2 and the number of users"),
+        (["--selection", "worst"], "unknown selection='worst'"),
+        (["--scoring", "map"], "did you mean 'ap'"),
+        (["--jobs", "-2"], "--jobs -2: a number of processes"),
+        (["--group", "who"], "no column 'who' for the user"),
+        (["--model", "noisy.csv"], "is an input of this command"),
+    ],
+)
+def test_tune_refuses_what_it_cannot_do(noisy, monkeypatch, capsys, options, message):
+    monkeypatch.chdir(noisy.parent)
+    assert message in refused(capsys, "tune", noisy, "--k", "3", "--cv", "3", *options)
+
+
+SAYING = """
+import sys
+
+class Say:
+    def find_spec(self, name, path=None, target=None):
+        print(name, flush=True)
+
+sys.meta_path.insert(0, Say())
+from structsvm_papk.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("structsvm_papk.cli.program", "typer.main", "numpy", "numba.core.types", "scipy.sparse"),
+        *("structsvm_papk.experiments.coverage", "structsvm_papk.bounds.class_bound"),
+    ],
+)
+def test_ctrl_c_while_modules_are_imported_shows_no_traceback(module):
+    """A command of minutes, stopped when it begins to import a module."""
+    command = [sys.executable, "-c", SAYING, "reproduce", "coverage"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as started:
+        assert module in (line.strip() for line in started.stdout)  # reads up to it
+        started.send_signal(signal.SIGINT)
+        _, said = started.communicate()
+    assert (started.returncode, said) == (130, "Error: interrupted\n")

@@ -229,7 +229,7 @@ def test_ranks_one_list_and_rules(tmp_path, capsys):
         ("user,label,score\n1,0,x\n1,1,2\n", (), "line 2: column 'score' holds 'x'"),
         ("user,label,score\n1,0,nan\n1,1,2\n", (), "NaN in row 0"),
         ("user,label,score\n1,0,1\n1,3,2\n", (), "relevance_threshold"),
-        ("user,label\n1,0\n1,1\n", (), "no score column 'score'"),
+        ("user,label\n1,0\n1,1\n", (), "no column 'score' for the score (--score"),
         ("who,label,score\n1,0,1\n1,1,2\n", (), "name it with --group, or give --one-list"),
         ("user,item,label,score\n1,5,0,1\n1,5,1,2\n", (), "item 5 of user 1 occurs in row 0"),
         ("user,label,score\n1,0,1\n1,1,2\n", ("-m", "pap@0"), "1 or more"),
@@ -286,3 +286,102 @@ def test_bad_score_files(tmp_path, capsys):
     for content, message in (("1\n", "1 scores for 2 rows"), ("1\ntwo\n", "line 2 is 'two'")):
         scores.write_text(content)
         assert message in told(capsys, path, "--scores", scores, status=2)
+
+
+def test_two_columns_of_one_table_are_compared(tmp_path, capsys):
+    one, two = rows(), rows(1, 3.0)
+    path = write(
+        tmp_path / "a.csv", one | {"other": two["score"]},
+        ("user_id", "item_id", "label", "score", "other"),
+    )  # fmt: skip
+    second = write(tmp_path / "b.csv", two)
+    in_files, in_columns = (
+        json.loads(told(capsys, path, "--compare", other, "-m", "auc", "--json"))["comparison"]
+        for other in (second, "other")
+    )
+    assert in_files == in_columns and in_files[0]["difference"] != 0
+    model = tmp_path / "scores.txt"
+    model.write_text("".join(f"{s!r}\n" for s in one["score"].tolist()))
+    scored = ("--scores", model, "--group", "user_id", "--compare", "other", "-m", "auc", "--json")
+    assert json.loads(told(capsys, path, *scored))["comparison"] == in_columns
+    for other, message in (
+        ("nothing", "no such file, and no such column in"),
+        ("score", "is the column that is evaluated"),
+    ):
+        assert message in told(capsys, path, "--compare", other, status=2)
+
+
+def test_two_columns_of_ranks_are_compared(tmp_path, capsys):
+    path = tmp_path / "r.csv"
+    path.write_text("user,item,label,a,b\n1,p,1,1,2\n1,q,0,2,1\n2,p,1,1,2\n2,q,0,2,1\n")
+    shown = told(capsys, path, "--rank", "a", "--compare", "b", "-m", "auc", "--json")
+    assert json.loads(shown)["comparison"][0]["difference"] == 1.0
+
+
+@pytest.mark.parametrize("gains", ["linear", "exponential"])
+def test_gains_of_graded_labels_are_those_of_the_library(tmp_path, capsys, gains):
+    table = rows()
+    table["label"] = table["label"] * (1 + np.arange(N_USERS * N) % 3)
+    path = write(tmp_path / "a.csv", table)
+    graded = (path, "-m", "ndcg@5", "--relevance-threshold", 1, "--json")
+    found = json.loads(told(capsys, *graded, "--gains", gains))["metrics"][0]["value"]
+    expected = metrics.evaluate(
+        "ndcg@5", table["score"], table["label"], table["user_id"], gains=gains,
+        relevance_threshold=1,
+    )  # fmt: skip
+    assert found == expected.mean("ndcg@5")
+    plain = json.loads(told(capsys, *graded))["metrics"][0]["value"]
+    assert (found == plain) == (gains == "linear")
+    assert "must be linear or exponential" in told(capsys, path, "--gains", "cubic", status=2)
+
+
+def test_columns_are_found_in_any_spelling_and_said(tmp_path, capsys):
+    table = rows()
+    path = write(tmp_path / "a.csv", table)
+    path.write_text(path.read_text().replace("user_id,item_id,tier", "userId,itemId,tier"))
+    assert main(["evaluate", str(path), "-m", "auc"]) == 0
+    columns = "user 'userId', label 'label', score 'score', item 'itemId', ignored 'tier'"
+    assert f"{path}: {columns}" in capsys.readouterr().err
+    error = told(capsys, path, "--group", "who", status=2)
+    assert "no column 'who' for the user (--group); it has 'userId', 'itemId', 'tier'" in error
+
+
+def test_without_a_usable_user_the_status_is_1(tmp_path, capsys):
+    path = write(tmp_path / "a.csv", rows())
+    assert main(["evaluate", str(path), "-m", "pap@40", "--json"]) == 1
+    out, err = capsys.readouterr()
+    found = json.loads(out)["metrics"][0]
+    assert found["value"] is None and found["n_used"] == 0
+    assert f"pap@40: no user can be used ({N_USERS} with few negatives of {N_USERS} users)" in err
+    assert main(["evaluate", str(path), "-m", "pap@40,auc"]) == 0
+    assert "pap@40: no user can be used" in capsys.readouterr().err
+
+
+def test_all_tied_scores_are_called_so(tmp_path, capsys):
+    path = write(tmp_path / "a.csv", rows() | {"score": np.zeros(N_USERS * N)})
+    for more in ([], ["--one-list"]):
+        assert main(["evaluate", str(path), "-m", "auc", *more]) == 0
+        assert "all scores of every user are equal, so nothing is ranked" in capsys.readouterr().err
+    constant = np.repeat(np.arange(N_USERS), N)
+    path = write(tmp_path / "b.csv", rows() | {"score": constant})
+    assert main(["evaluate", str(path), "-m", "auc"]) == 0
+    assert "all scores of every user are equal" in capsys.readouterr().err
+    constant[0] += 1
+    path = write(tmp_path / "c.csv", rows() | {"score": constant})
+    assert main(["evaluate", str(path), "-m", "auc"]) == 0
+    assert "nothing is ranked" not in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_options_is_said_without_a_file_and_once(tmp_path, capsys):
+    absent = tmp_path / "absent.csv"
+    for arguments, message in (
+        (("--level", "95"), "--level 95 must lie between 0 and 1; did you mean 0.95?"),
+        (("--preset", "nix"), "preset='nix' does not exist"),
+        (("-m", "map"), "there is no metric 'map'"),
+        (("--ties", "toss"), "ties='toss' is not a rule"),
+        (("--discount", "none"), "discount='none' does not exist"),
+    ):
+        assert told(capsys, absent, *arguments, status=2).startswith(f"Error: {message}")
+    data = tmp_path / "d.csv"
+    data.write_text("group,label,x\n1,0,1\n1,1,2\n")
+    assert told(capsys, data, "--scores", absent, status=2).count("absent.csv") == 1

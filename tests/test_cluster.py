@@ -174,7 +174,7 @@ def test_what_answers_may_be_no_scheduler(monkeypatch):
     monkeypatch.setattr("structsvm_papk.oracles.dask_risk._TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(InputError, match=f"what answers at {address} is no Dask scheduler"):
+        with pytest.raises(InputError, match=f"what answers at {address} is not a Dask scheduler"):
             connect(address)
 
 

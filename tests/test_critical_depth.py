@@ -1,5 +1,8 @@
 """The smallest depth at which w = 0 is not the optimum, against the certified solver."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 
@@ -11,7 +14,7 @@ from structsvm_papk import (
     Status,
     make_surrogate,
 )
-from structsvm_papk.datasets import degenerate_lists
+from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning
 
@@ -101,19 +104,44 @@ def test_the_answer_is_plain_values_and_a_sentence():
     assert str(answer).startswith("avg: ")
 
 
-def test_the_warning_of_a_degenerate_fit_names_the_depth_that_repairs_it():
-    data = next(
-        lists(seed) for seed in range(20) if is_degenerate(lists(seed), "avg", 2, 2)
-    )  # fmt: skip
-    depth = critical_depth(EmpiricalRisk(make_surrogate("avg", 2), data)).informative_from
-    X, y, users = data.X[data.rows], data.labels, data.user_of_position
-    with pytest.warns(DegenerateOptimumWarning, match=f"from depth {depth} on"):
-        PAPKRanker(k=2, depth=None).fit(X, y, groups=users)
-    repaired = PAPKRanker(k=2, depth=depth, policy="cap", tol=1e-8)
-    assert repaired.fit(X, y, groups=users).coef_.any()
+@pytest.mark.parametrize("surrogate", ["avg", "ts", "max"])
+@pytest.mark.parametrize("options", [{}, {"user_weight": "positives"}, {"policy": "cap"}])
+def test_the_call_that_the_warning_names_leaves_zero(surrogate, options):
+    """Also with weights of users, and where users with few negatives come in with 'cap'."""
+    seen = 0
+    for seed in range(12):
+        data = lists(seed)
+        X, y, users = data.X[data.rows], data.labels, data.user_of_position
+        fit = PAPKRanker(k=2, surrogate=surrogate, depth=None, **options)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit.fit(X, y, groups=users)
+        if not caught:
+            continue
+        message = str(caught[0].message)
+        weighted = data.weighted(options.get("user_weight", "equal"))
+        answer = critical_depth(EmpiricalRisk(make_surrogate(surrogate, 2), weighted))
+        call = re.search(r"repairs it: (.*); or let", message)
+        if call is None:
+            assert "clipped_ramp" in message
+            continue
+        seen += 1
+        assert f"critical depth {answer.informative_from} (of 14)" in message
+        settings = eval(f"dict({call[1]})")
+        assert fit.set_params(**settings).fit(X, y, groups=users).coef_.any()
+    assert seen >= 2
 
 
 def test_the_warning_says_where_no_depth_helps():
     X = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None]
-    with pytest.warns(DegenerateOptimumWarning, match="No training depth"):
+    with pytest.warns(DegenerateOptimumWarning, match="no depth was found.*clipped_ramp"):
         PAPKRanker(k=1, surrogate="max", depth=None).fit(X, [1, 1, 0, 0, 0, 0], groups="one_list")
+
+
+def test_a_model_of_zeros_says_so_when_it_scores():
+    X = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None]
+    ranker = PAPKRanker(k=1, surrogate="max", depth=None)
+    with pytest.warns(DegenerateOptimumWarning):
+        ranker.fit(X, [1, 1, 0, 0, 0, 0], groups="one_list")
+    with pytest.warns(DegenerateOptimumWarning, match="all scores are 0"):
+        assert not ranker.predict(X).any()

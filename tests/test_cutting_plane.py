@@ -253,7 +253,7 @@ def test_a_plain_function_is_an_oracle():
 @pytest.mark.parametrize("other", [None, np.zeros(3), lambda w: (0.0, w), "risk"])
 @pytest.mark.parametrize("solver", [CuttingPlane(1.0), SubgradientDescent(1.0), CCCP(1.0)])
 def test_what_is_no_oracle_is_refused_with_a_sentence(solver, other):
-    with pytest.raises(InputError, match="is no oracle: a solver needs"):
+    with pytest.raises(InputError, match="is not an oracle: a solver needs"):
         solver.solve(other)
 
 

@@ -149,11 +149,11 @@ def test_wrong_number_of_user_labels_or_weights():
 def test_indices_that_lead_out_of_a_csr_matrix():
     beyond = sparse.csr_matrix(X + 1)
     beyond.indices[3] = 10**8
-    with pytest.raises(InputError, match="no valid CSR matrix"):
+    with pytest.raises(InputError, match="not a valid CSR matrix"):
         RankingData(beyond, Y, [0, 3, 6])
     torn = sparse.csr_matrix(X + 1)
     torn.indptr[3] = 10**7
-    with pytest.raises(InputError, match="no valid CSR matrix"):
+    with pytest.raises(InputError, match="not a valid CSR matrix"):
         RankingData(torn, Y, [0, 3, 6])
 
 

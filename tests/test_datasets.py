@@ -4,6 +4,7 @@ from reference_theory import margins_by_subsets
 
 from structsvm_papk import datasets, margins
 from structsvm_papk.datasets import margin_conditions, synthetic
+from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.errors import InputError
 
 IMPLIED = {
@@ -111,7 +112,7 @@ def test_engagement_is_long_tailed_and_every_user_is_usable():
 
 
 def test_zero_is_optimal_on_degenerate_lists():
-    lists = datasets.degenerate_lists(n_users=3, n_pos=4, n_neg=9, n_features=3, seed=0)
+    lists = degenerate_lists(n_users=3, n_pos=4, n_neg=9, n_features=3, seed=0)
     rng = np.random.default_rng(0)
     for w in rng.standard_normal((50, 3)):
         scores = lists.X @ w

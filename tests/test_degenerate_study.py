@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from structsvm_papk import cli
-from structsvm_papk.datasets import degenerate_lists
+from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import degenerate as study
 
@@ -47,6 +47,16 @@ def test_random_order_knows_nothing_of_the_true_direction():
         assert study.mean_pap_at_k(w, test, 3) < 0.7
         again, _ = study.make_data("gaussian", seed, SIZES)
         np.testing.assert_array_equal(train.X, again.X)
+
+
+def test_a_path_names_every_setting_whether_zero_is_the_optimum_or_not():
+    train, _ = study.make_data("mislabelled", 0, SIZES)
+    paper = dict(study.METHODS["Avg, certified"](train, 3, 0))
+    deep = dict(study.METHODS["Avg, certified, depth"](train, 3, 0))
+    assert list(paper) == [f"alpha={alpha:g}" for alpha in study.ALPHAS[::-1]]
+    assert len(deep) == len(study.DEPTHS) * 2 and "depth=inf, alpha=0.01" in deep
+    assert not any(w.any() for w in paper.values())
+    assert any(w.any() for w in deep.values())
 
 
 def test_mislabelled_users_are_in_the_training_data_only():

@@ -9,17 +9,19 @@ import io
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 from matplotlib import pyplot
 
-from structsvm_papk import cli
+from structsvm_papk import __version__, cli
 from structsvm_papk.surrogates import CONVEX
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
+    "docs/index.md",
     "docs/tutorial.md",
     "docs/scale.md",
     *sorted((ROOT / "docs" / "howto").glob("*.md")),
@@ -74,6 +76,22 @@ def test_readme_commands_are_those_of_ci():
     for command in ("pip install . && structsvm-papk demo", "pip install '.[test]' && pytest"):
         assert command in (ROOT / "README.md").read_text()
         assert command in ci
+
+
+def test_the_install_page_has_every_extra_and_every_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "install.md").read_text()
+    extras = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert sorted(extras) == sorted(project["optional-dependencies"])
+    names = [re.split("[<>=]", line)[0] for line in project["dependencies"]]
+    rows = page.partition("| dependency |")[2]
+    listed = re.findall(r"^\| ([a-z, -]+) \|", rows, re.MULTILINE)
+    assert sorted(", ".join(listed).split(", ")) == sorted(names)
+
+
+def test_the_citation_is_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {__version__}\n" in citation
 
 
 def test_the_demo_gives_the_table_of_the_readme(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.validation import _num_samples
 
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
@@ -24,11 +25,36 @@ from structsvm_papk.rankers.settings import make_solver
 from structsvm_papk.surrogates import make_surrogate
 
 
+class Grouped(PAPKRankerCV):
+    """A search that deals rows out to users where a check gives no groups."""
+
+    def fit(self, X, y, groups=None, qid=None, sample_weight=None):
+        return super().fit(X, y, self._dealt(X, groups), qid, sample_weight)
+
+    def score(self, X, y, groups=None, qid=None):
+        return super().score(X, y, self._dealt(X, groups), qid)
+
+    def _dealt(self, X, groups):
+        n_rows = _num_samples(X)
+        drawn = np.random.default_rng(0).integers(4, size=n_rows)
+        dealt = drawn if n_rows > 10 else np.arange(n_rows) % 2  # few rows: each label twice
+        return dealt if groups is None else groups
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags._skip_test = False
+        return tags
+
+
+ONE = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",), "alphas": (0.1,)}
+
+
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
     [
         PAPKRanker(one_list=True),
         PAPKRanker(one_list=True, surrogate="ts", solver="subgradient"),
+        Grouped(**ONE, cv=2),
     ],
     expected_failed_checks=lambda _: dict.fromkeys(
         (
@@ -333,3 +359,12 @@ def test_random_state_seeds_a_random_start(task):
     )
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
+
+
+def test_what_results_print_fits_a_screen():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(200, 900)), rng.random(200) < 0.2
+    ranker = PAPKRanker(k=2, tol=1e-3).fit(X, y, np.repeat(np.arange(10), 20))
+    for shown in (ranker, ranker.result_, ranker.exclusions_, PAPKRankerCV(k=2)):
+        assert len(repr(shown)) < 1500, repr(shown)
+    assert "PAPKRanker" in ranker._repr_html_()

@@ -4,14 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import typer
 from reference_theory import exists_by_subsets, margins_by_subsets
 from scipy import sparse
 from typer.testing import CliRunner
 
 from structsvm_papk import datasets, margins
-from structsvm_papk.cli import bound as bound_command
-from structsvm_papk.cli import margins as margins_command
+from structsvm_papk.cli import program
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.margins.exact import exact_margins, exact_scores, solve_near
@@ -226,10 +224,7 @@ def test_bad_input(call, words):
 
 @pytest.fixture
 def run():
-    app = typer.Typer()
-    bound_command.register(app)
-    margins_command.register(app)
-    return lambda *args: CliRunner().invoke(app, [str(a) for a in args])
+    return lambda *args: CliRunner().invoke(program.app, [str(a) for a in args])
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from structsvm_papk.metrics import ranked_lists as lists
 
 NAMES = (
     "pap@1", "pap@3", "pauc@2", "auc", "precision@1", "precision@4", "recall@3", "ap",
-    "ndcg@3", "ndcg", "rr", "auc@3",
+    "ndcg@3", "ndcg", "rr", "auc@3", "hit@1", "hit@3",
 )  # fmt: skip
 TIES = ("loss", "half", "win", "threshold")
 
@@ -80,6 +80,14 @@ def test_table_1_same_precision_different_pap(labels, papk):
     y = np.array([int(c) for c in labels])
     assert metrics.precision_at_k(-np.arange(11.0), y, 6)[0] == 5 / 6
     assert metrics.pap_at_k(-np.arange(11.0), y, 6)[0] == pytest.approx(papk, abs=1e-15)
+
+
+@pytest.mark.parametrize("discount", ["exp", "r^-1.1"])
+def test_discounts_with_a_finite_sum_are_warned_of(discount):
+    with pytest.warns(discounts.NoLimitWarning, match="NDCG has no limit"):
+        metrics.ndcg_at_k([2.0, 1.0], [0, 1], 2, discount=discount)
+    for quiet in ("log", "zipf", "r^-0.5", [1.0, 0.5], lambda r: 2.0**-r):
+        metrics.ndcg_at_k([2.0, 1.0], [0, 1], 2, discount=quiet)
 
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.metrics.discounts.NoLimitWarning")

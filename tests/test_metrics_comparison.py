@@ -164,6 +164,15 @@ def test_values_that_are_nan_by_rule_have_no_interval_and_no_test():
         metrics.compare(table, table)
 
 
+def test_comparisons_in_a_notebook():
+    better, worse, labels, groups = two_scorers(n_users=12)
+    one, two = (metrics.evaluate(["auc"], s, labels, groups) for s in (better, worse))
+    (found,) = metrics.compare(one, two, n_resamples=99, level=0.9)
+    cells = found.cells()
+    assert cells["difference"] == f"{found.difference:.4f}" and "90% interval" in cells
+    assert all(f"<td>{cell}</td>" in found._repr_html_() for cell in cells.values())
+
+
 @pytest.mark.parametrize("n_users", [1, 2, 9, 10])
 def test_few_users_have_no_bootstrap_interval(n_users):
     better, worse, labels, groups = two_scorers(n_users=n_users)

@@ -265,6 +265,9 @@ def test_ties_at_the_cut_follow_the_rule():
 def test_table_to_frames():
     table = metrics.evaluate(["ap"], *example())
     assert table.to_pandas().shape == (4, 4)
+    assert repr(table).startswith("MetricTable of 4 users\n") and len(repr(table)) < 1000
+    shown = table._repr_html_()
+    assert shown.startswith("<table><tr><th>metric</th>") and "of 4</td>" in shown
     assert table.to_polars()["user"].to_list() == [10, 20, 30, 40]
     with pytest.raises(InputError, match="it has ap"):
         table["auc"]

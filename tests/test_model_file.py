@@ -184,6 +184,9 @@ def test_paths_that_hold_no_file(tmp_path):
         load_model(tmp_path / "absent")
     with pytest.raises(InputError, match="not a regular file"):
         load_model(tmp_path)
+
+
+def test_a_pipe_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="not a regular file"):
         load_model(tmp_path / "pipe")

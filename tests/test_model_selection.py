@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
-from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
+from structsvm_papk import PAPKRanker, PAPKRankerCV, RankingData, metrics
+from structsvm_papk.diagnosis.coordinates import spread_within_users
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.rankers import ranker_cv as model_selection
+from structsvm_papk.rankers import search as model_selection
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(24), 20)
@@ -188,3 +190,105 @@ def test_warm_start_continues_from_the_last_fit():
     assert ranker.result_.data_passes < passes
     with pytest.raises(InputError, match="5 features"):
         ranker.fit(X[:, :3], Y, GROUPS)
+
+
+def test_users_that_every_depth_leaves_out_are_counted():
+    y = np.where(np.isin(GROUPS, (3, 7)), False, Y)
+    few = np.ones(480, dtype=bool)
+    few[np.flatnonzero((GROUPS == 11) & ~Y)[1:]] = False  # user 11 keeps one negative
+    ranker = PAPKRankerCV(k=2, alphas=(0.1,), cv=3, policy="exclude", **SMALL)
+    ranker.fit(X[few], y[few], GROUPS[few])
+    assert ranker.exclusions_.no_positive.tolist() == [3, 7]
+    assert ranker.exclusions_.few_negatives.tolist() == [11]
+    nobody = PAPKRankerCV(k=2, surrogates=("avg",), depths=(25,), alphas=(0.1,), policy="exclude")
+    with pytest.raises(InputError, match="depth=25 is above every list: the most"):
+        nobody.fit(X, Y, GROUPS)
+    with pytest.raises(InputError, match=r"number of users that can be used \(1\)"):
+        PAPKRankerCV(k=2, alphas=(0.1,), **SMALL).fit(X, Y & (GROUPS == 0), GROUPS)
+
+
+@pytest.mark.parametrize("depth", [1, 500, 1.5, -0.1, 0, "deep", np.nan, True])
+def test_depths_that_cannot_be_are_refused_alone_and_in_a_grid(depth):
+    for ranker in (PAPKRanker(k=2, depth=depth), PAPKRankerCV(k=2, depths=(None, depth))):
+        with pytest.raises(InputError, match="depth"):
+            ranker.fit(X, Y, GROUPS)
+
+
+def test_automatic_alphas_do_not_see_offsets():
+    """Columns that are constant within users change no score, whatever their size."""
+    shown = 1e6 * np.repeat(np.random.default_rng(5).normal(size=(24, 2)), 20, axis=0)
+    options = {"k": 2, "surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",)}
+    plain = PAPKRankerCV(cv=2, **options).fit(X, Y, GROUPS)
+    wide = PAPKRankerCV(cv=2, **options).fit(np.hstack([X, shown]), Y, GROUPS)
+    alphas = [sorted({p["alpha"] for p in r.cv_results_["params"]}) for r in (plain, wide)]
+    assert alphas[0] == alphas[1]
+    within = np.mean([X[u == GROUPS].var(axis=0) for u in range(24)])
+    assert alphas[0] == pytest.approx([1e-4 * within, 1e-3 * within, 1e-2 * within], rel=1e-2)
+
+
+def test_spread_within_users_by_definition():
+    for data in (X, X + 1e9, sparse.csr_array(X)):
+        lists = RankingData.from_groups(data, Y, GROUPS)
+        expected = np.sqrt(np.mean([X[u == GROUPS].var(axis=0) for u in range(24)], axis=0))
+        np.testing.assert_allclose(spread_within_users(lists), expected, rtol=1e-5)
+
+
+def test_large_data_get_one_clipped_setting_a_weight(monkeypatch):
+    options = {"k": 2, "cv": 2, "surrogates": ("avg", "clipped_ramp")}
+
+    def clipped():
+        params = PAPKRankerCV(**options).fit(X, Y, GROUPS).cv_results_["params"]
+        return {(p["depth"], p["alpha"]) for p in params if p["surrogate"] == "clipped_ramp"}
+
+    small = clipped()
+    monkeypatch.setattr(model_selection, "_MANY_ROWS", 400)
+    large = clipped()
+    assert len(small) == 6 and len(large) == 1 and large < small
+
+
+def test_plot_draws_the_means_and_errors():
+    pytest.importorskip("matplotlib")
+    ranker = PAPKRankerCV(
+        k=2, surrogates=("ts", "avg"), depths=(None, 6, 0.9), alphas=(0.1, 0.01), cv=3
+    ).fit(X, Y, GROUPS)
+    axes = ranker.plot().axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["k", "6", "0.9"]
+    results, seen = ranker.cv_results_, 0
+    for container in axes.containers:
+        line, name = container.lines[0], container.get_label()
+        for at, depth in enumerate((None, 6, 0.9)):
+            own = [
+                i
+                for i, p in enumerate(results["params"])
+                if (p["surrogate"], p["depth"]) == (name, depth)
+            ]
+            best = min(own, key=lambda i: results["rank_test_score"][i])
+            assert line.get_ydata()[at] == results["mean_test_score"][best]
+            seen += 1
+    assert seen == 6
+    ring = axes.get_lines()[-1] if name == ranker.best_params_["surrogate"] else None
+    assert ring is None or ring.get_ydata()[0] == pytest.approx(ranker.best_score_)
+
+
+def test_plot_without_matplotlib_says_what_to_install(monkeypatch):
+    ranker = PAPKRankerCV(k=2, alphas=(0.1,), cv=2, **SMALL).fit(X, Y, GROUPS)
+    monkeypatch.setattr("structsvm_papk.plots.depths.has_matplotlib", lambda: False)
+    with pytest.raises(InputError, match="pip install"):
+        ranker.plot()
+
+
+def test_the_winner_of_the_whole_grid_survives_on_re_ranking_lists():
+    """Correlated first-stage scores, as in re-ranking: the race saves fits, not the winner."""
+    rng = np.random.default_rng(7)
+    liking = rng.normal(size=(60, 40))
+    views = liking[..., None] + np.linspace(1, 4, 4) * rng.standard_t(4, size=(60, 40, 4))
+    y = (liking + rng.normal(size=liking.shape) > 1.6).ravel()
+    rows = views.reshape(-1, 4), y, np.repeat(np.arange(60), 40)
+    options = {"k": 5, "surrogates": ("ts", "avg"), "alphas": (1e-2, 1e-3), "cv": 4}
+    race = PAPKRankerCV(**options).fit(*rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model_selection, "_FEWEST", 10**9)
+        whole = PAPKRankerCV(**options).fit(*rows)
+    assert (whole.cv_results_["n_splits"] == 4).all()
+    assert race.cv_results_["n_splits"].sum() < whole.cv_results_["n_splits"].sum()
+    assert race.best_params_ == whole.best_params_ and race.best_score_ == whole.best_score_

@@ -271,7 +271,9 @@ def test_every_method_gives_a_row(folder, tmp_path):
     for row in rows.values():
         assert row["lower"] <= row["measured"] <= row["upper"]
         assert row["published"] is None  # the paper has no k = 4
-    assert rows["logistic, pooled"]["measured"] > 0
+    for name in ("logistic, pooled", "Avg, certified, depth", "TS, certified, depth"):
+        assert rows[name]["measured"] > 0
+    assert rows["TS, certified, depth"]["settings"][0]["depth_over_k"] in GRID.depths
     for name in ("Avg, certified", "Max, certified", "TS, certified", "SVM-pAUC, certified"):
         assert rows[name]["gaps"][0] <= 1e-4
         assert (rows[name]["statuses"] == ["degenerate"]) == rows[name]["zero"][0]

@@ -131,7 +131,7 @@ def test_a_threshold_makes_grades_binary(tmp_path):
     X, y, groups = lists()
     source = npy_source(tmp_path, X, 3 * y, groups)
     np.testing.assert_array_equal(scan_users(source, 2).positive, y == 1)
-    assert file_partitions(source, 100, threshold=2)[0].load().n_pos[0] == y[:5].sum()
+    assert file_partitions(source, 100, relevance_threshold=2)[0].load().n_pos[0] == y[:5].sum()
 
 
 def broken(name):

@@ -6,13 +6,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-import typer
 from reference import avg, clipped_ramp, maximum, pauc, ramp, risk, ts, ts_alg2
 from typer.testing import CliRunner
 
 from structsvm_papk import propositions
-from structsvm_papk.cli import verify as verify_command
-from structsvm_papk.cli.reproduce import coverage as coverage_command
+from structsvm_papk.cli import program
 from structsvm_papk.data import RankingData
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError
@@ -228,10 +226,7 @@ def test_the_examples_of_the_manual_on_depth():
 
 @pytest.fixture
 def run():
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    verify_command.register(app)
-    return lambda *args: CliRunner().invoke(app, ["verify", *map(str, args)])
+    return lambda *args: CliRunner().invoke(program.app, ["verify", *map(str, args)])
 
 
 QUICK = ("--effort", "quick", "--jobs", 1)
@@ -347,10 +342,19 @@ def test_coverage_refuses():
 
 
 def test_coverage_command():
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    coverage_command.register(app)
-    how = ["coverage", "--draws", "10", "--size", "200", "--law", "normal", "--directions", "2"]
+    app = program.app
+    how = [
+        "reproduce",
+        "coverage",
+        "--draws",
+        "10",
+        "--size",
+        "200",
+        "--law",
+        "normal",
+        "--directions",
+        "2",
+    ]
     result = CliRunner().invoke(app, [*how, "--json"])
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)["rows"]

@@ -12,6 +12,7 @@ import structsvm_papk
 ROOT = Path(__file__).parents[1]
 PACKAGE = "structsvm_papk"
 INTERNAL = {"baselines"}  # exports for the experiments; no page promises it
+_IMPORT = re.compile(rf"^ *from ({PACKAGE}\S*) import (.+)$", re.MULTILINE)
 _ROW = re.compile(r"^\| `([\w.]+)` \| (.*) \|$", re.MULTILINE)
 
 if not (ROOT / "docs").is_dir():
@@ -35,6 +36,7 @@ def exporting():
     folder = ROOT / PACKAGE
     files = [*folder.glob("*/__init__.py"), folder / "errors.py"]
     rooms = {file.parent.name if file.stem == "__init__" else file.stem for file in files}
+    rooms |= {"integrations.rectools"}  # a module of its own, as it imports what an extra brings
     modules = {room: import_module(f"{PACKAGE}.{room}") for room in rooms - INTERNAL}
     return {module.__name__: module for module in modules.values() if hasattr(module, "__all__")}
 
@@ -75,3 +77,12 @@ def test_the_reference_begins_with_the_ranker():
     first = re.findall(r"(reference/\w+\.md)", nav)[1]  # after the index
     text = (ROOT / "docs" / first).read_text()
     assert text.split("::: ")[1].split()[0] == f"{PACKAGE}.PAPKRanker"
+
+
+def test_pages_and_examples_import_supported_names_only():
+    rooms = {path.removeprefix(f"{PACKAGE}.") for path in listed()}
+    names = listed() | {PACKAGE: {*listed()[PACKAGE], *rooms, "cli"}}
+    for page in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.py")]:
+        for path, imported in _IMPORT.findall(page.read_text()):
+            unsupported = set(imported.split(", ")) - set(names.get(path, ()))
+            assert not unsupported, f"{page.name}: {unsupported} of {path}"

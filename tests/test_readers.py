@@ -289,7 +289,42 @@ def test_id_columns_are_never_features(tmp_path):
             assert f"1 features ('x'), label 'label', user {group or 'group'!r}" in (
                 table.columns_used
             )
-            assert "'item_id'" in table.columns_used.partition("ignored")[2]
+            assert "item 'item_id', ignored " in table.columns_used
+
+
+def test_names_of_ids_are_known_in_any_spelling(tmp_path):
+    names = "userId,movieId,session_id,ID,Unnamed: 0,paid,grid,label"
+    path = written(tmp_path, "f.csv", f"{names}\n1,2,3,4,5,6,7,1\n2,2,3,4,5,6,7,0\n")
+    table = read_table(path)
+    assert table.feature_names == ("paid", "grid") and table.groups.tolist() == ["1", "2"]
+    assert "user 'userId', item none, ignored 'movieId', 'session_id', 'ID'" in table.columns_used
+    only = written(tmp_path, "g.csv", "user,order_id,label\n1,2,1\n")
+    assert "no feature column" in message(only)
+
+
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_the_separator_is_that_of_the_first_line(tmp_path, separator, suffix):
+    text = "label,user,x,'a,b;c'\n1,u,0.5,3\n0,v,1,x\n".replace(",", separator)
+    path = written(tmp_path, f"f.{suffix}", text.replace("'", '"').replace("x\n", "4\n"))
+    table = read_table(path)
+    assert table.X.tolist() == [[0.5, 3], [1, 4]] and table.feature_names[0] == "x"
+    path.write_text(path.read_text().replace("0.5", "0,5" if separator != "," else '"0,5"'))
+    assert "holds '0,5', which is not a number; write decimals with a point" in message(path)
+    assert "line 2" in message(path)
+
+
+def test_options_for_named_columns_are_refused_where_there_are_none(tmp_path):
+    path = written(tmp_path, "f.txt", "1 qid:1 1:2\n")
+    for how in ({"group": "user"}, {"ignore": ["x"]}):
+        assert "svmlight has no named columns" in message(path, **how)
+    table = written(tmp_path, "g.txt", "label,user,x\n1,1,1\n")
+    assert "for a table with named columns give its format" in message(table)
+
+
+def test_labels_may_be_true_and_false(tmp_path):
+    path = written(tmp_path, "f.csv", "label,user,x\nTrue,1,1\nFALSE,1,2\n")
+    assert read_table(path).labels.tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("user", ["group", "user_id", "user", "qid", "query_id"])
@@ -326,7 +361,10 @@ def test_parquet_keeps_single_precision_and_names_nulls(tmp_path):
         ("label,group\n1,1\n", "no feature column"),
         ("label,group,x\n1,1,1\n\n1,1,abc\n", "line 4: column 'x' holds 'abc'"),
         ("label,group,x\n1,1,1\n1,1,\n", "line 3: column 'x' holds ''"),
-        ("label,group,x\n1,1,1\nyes,1,1\n", "line 3: the label 'yes' is not a number"),
+        (
+            "label,group,x\n1,1,1\nyes,1,1\n",
+            "line 3: the label 'yes' is neither a number nor True or False",
+        ),
         ("label,group,x\n1,1,1\n1,1\n", "line 3: 2 fields, but the first line names 3"),
         ("label,group,x\n1,1,1\n1,1,1,1\n", "line 3: 4 fields, but the first line names 3"),
         ("label,group,x\n1,1,1,1\n1,1,1,1\n", "line 2: 4 fields, but the first line names 3"),
@@ -342,7 +380,11 @@ def test_malformed_csv_is_named(tmp_path, text, reason):
 def test_csv_that_is_no_text(tmp_path):
     path = tmp_path / "f.csv"
     path.write_bytes(b"label,group,x\n1,1,\xff\xfe\n")
-    assert "not a readable text file" in message(path)
+    assert "is not UTF-8 text (byte 0xff)" in message(path)
+    path.write_text("label,group,x\n1,ü,1\n", encoding="latin-1")
+    assert "iconv -f latin1 -t utf-8" in message(path)
+    path.write_text("label,group,x\n1,1,1\n", encoding="utf-16")
+    assert "is UTF-16 text" in message(path) and "iconv -f utf-16" in message(path)
 
 
 def test_large_finite_values_are_no_infinities(tmp_path):
@@ -361,7 +403,7 @@ def test_options_that_do_not_fit(tmp_path):
 def test_csv_without_users(tmp_path):
     path = write_frame(FRAME.rename(columns={"user": "who"}), tmp_path / "f.csv")
     with pytest.raises(InputError, match="name it with --group"):
-        read_ranking_data(path, label="grade", ignore=["who"], threshold=2)
+        read_ranking_data(path, label="grade", ignore=["who"], relevance_threshold=2)
 
 
 def test_relevance_by_threshold():

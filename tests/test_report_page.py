@@ -1,3 +1,5 @@
+import base64
+import gzip
 import json
 import re
 import shutil
@@ -42,7 +44,10 @@ def test_page_is_self_contained_and_holds_the_numbers():
     text = report_page.page(
         SCORES, LABELS, GROUPS, segments={"tier": tier}, title="A & B", largest_k=12
     )
-    assert not re.search(r"<(script|link|img)[^>]*(src|href)=", text.split("plotly.js v")[0])
+    assert not re.search(r"<(script|link|img)[^>]*(src|href)=", text)
+    assert len(text) < 3e6
+    packed = re.search(r'id="plotly">(.*?)</script>', text, re.DOTALL)[1]
+    assert b"plotly.js v" in gzip.decompress(base64.b64decode(packed))[:500]
     found = payload_of(text)
     assert found["auroc"] == pytest.approx(roc_auc_score(LABELS, SCORES), abs=1e-12)
     assert found["ap"] == pytest.approx(average_precision_score(LABELS, SCORES), abs=1e-12)
@@ -60,8 +65,29 @@ def test_comparison_is_shown():
     table = metrics.evaluate(["pap@10", "auc"], SCORES, LABELS, GROUPS)
     worse = metrics.evaluate(["pap@10", "auc"], -SCORES, LABELS, GROUPS)
     compared = metrics.compare(table, worse, n_resamples=99)
-    found = payload_of(report_page.page(SCORES, LABELS, GROUPS, comparisons=compared))
+    text = report_page.page(SCORES, LABELS, GROUPS, comparisons=compared, other=worse)
+    found = payload_of(text)
     assert [row[0] for row in found["comparison"]["rows"]] == ["pap@10", "auc"]
+    apart = (table["pap@10"] - worse["pap@10"])[table.used("pap@10")]
+    shown = found["differences"]
+    assert shown["mean"] == pytest.approx(compared[0].difference, abs=1e-12)
+    for center, users in zip(shown["centers"], shown["users"], strict=True):
+        inside = np.abs(apart - center) < shown["width"] / 2 - 1e-9
+        assert inside.sum() <= users
+    assert sum(shown["users"]) == apart.size == 24
+    assert shown["note"].startswith(f"Difference: above 0 for {(apart > 0).sum()} users, below")
+
+
+def test_distribution_of_the_users():
+    found = payload_of(report_page.page(SCORES, LABELS, GROUPS, k=3))["distribution"]
+    values = metrics.pap_at_k(SCORES, LABELS, 3, GROUPS)
+    values = values[~np.isnan(values)]
+    assert found["axis"] == "pap@3" and found["mean"] == pytest.approx(values.mean())
+    assert found["users"] == np.histogram(values, np.linspace(0, 1, 21))[0].tolist()
+    assert f"24 users, {(values == 1).sum()} at 1" in found["note"]
+    assert payload_of(report_page.page(SCORES, LABELS, GROUPS))["differences"] is None
+    pooled = payload_of(report_page.page(SCORES, LABELS, GROUPS, mean="pooled"))["distribution"]
+    assert pooled["mean"] is None and pooled["title"] == "pap@10 of the users"
 
 
 def test_curve_is_thinned_with_exact_counts():
@@ -132,6 +158,8 @@ def test_bad_k_is_refused():
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     webdriver = pytest.importorskip("selenium.webdriver")
+    from selenium.webdriver.support.ui import WebDriverWait
+
     driver = shutil.which("chromedriver")
     binary = shutil.which("chromium") or shutil.which("chromium-browser")
     if not (driver and binary):
@@ -146,6 +174,9 @@ def browser(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "out.html"
     report_page.write_page(path, SCORES, LABELS, GROUPS, k=5, largest_k=15)
     running.get(path.as_uri())
+    WebDriverWait(running, 60).until(
+        lambda it: it.find_element("tag name", "body").get_attribute("data-ready") == "yes"
+    )
     yield running
     running.quit()
 

@@ -54,6 +54,10 @@ def test_the_record_says_how_to_repeat_a_run(place, capsys):
 COMMANDS = {
     "fit": FIT,
     "fit by descent": (*FIT, "--solver", "subgradient", "--max-iter", 20),
+    "tune": (
+        *("tune", "rows.csv", "--k", 3, "--cv", 2, "--alpha", 0.1, "--surrogate", "ts"),
+        *("--depth", "k", "--depth", 5, "--user-weight", "equal", "--model", "t.model"),
+    ),
     "compare": ("compare", "rows.csv", "--k", 3, "--surrogate", "avg", "--eta", 0.1),
     "diagnose": ("diagnose", "rows.csv", "--k", 3),
     "evaluate": ("evaluate", "rows.csv", "--score", "a", "-m", "pap@3,auc", "--resamples", 50),

@@ -32,7 +32,7 @@ _SHOWN = (
     "commands",
     "math/surrogates",
     "examples/first_fit",
-    "reference/index",
+    "reference",
     "reference/estimators",
 )
 _ON_SCREEN = """

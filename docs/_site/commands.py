@@ -5,9 +5,10 @@ import subprocess
 import sys
 
 from mkdocs.structure.files import File
+from typer import Context
 from typer.main import get_command
 
-from structsvm_papk.cli import app
+from structsvm_papk.cli.program import app
 
 _NAMES = ["--name", "structsvm-papk", "--title", "Commands"]
 _CUT = re.compile(r"^\* `(?P<name>[\w-]+)`: (?P<text>.*)\.\.\.$", re.MULTILINE)
@@ -28,7 +29,9 @@ def on_files(files, config):
 
 def _sentences(group):
     """Names of all commands, and the first sentence of what each does."""
-    for name, command in group.commands.items():
+    context = Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         yield name, command.get_short_help_str(limit=1000)
-        if hasattr(command, "commands"):
+        if hasattr(command, "list_commands"):
             yield from _sentences(command)

@@ -1,6 +1,6 @@
 """The methods that the paper compares with, each with ``solve(data, k) -> SolverResult``.
 
-`SVMPAUC`, `SGDAtKAvg`, `GreedyPAPK`, `SelectPAPK`, `Logistic`, `PairwiseLogistic`, and
+`SGDAtKAvg`, `GreedyPAPK`, `SelectPAPK`, `Logistic`, `PairwiseLogistic`, and
 `LambdaRank`, which needs LightGBM and whose result scores items with trees. `scores_of` gives the
 scores of any of them. They serve the experiments and are not among the supported names. May import
 `rankers` and below.
@@ -14,12 +14,10 @@ from structsvm_papk.baselines.pairwise import PairwiseLogistic
 from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
 from structsvm_papk.baselines.select import SelectPAPK
 from structsvm_papk.baselines.sgd_at_k_avg import SGDAtKAvg
-from structsvm_papk.baselines.svm_pauc import SVMPAUC
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.solvers.result import SolverResult
 
 __all__ = [
-    "SVMPAUC",
     "GreedyPAPK",
     "LambdaRank",
     "LambdaRankResult",

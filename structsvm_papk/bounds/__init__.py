@@ -10,7 +10,6 @@ and below.
 from structsvm_papk.bounds.class_bound import (
     NotGuaranteedWarning,
     UniformBound,
-    theorem2_counterexamples,
     uniform,
 )
 from structsvm_papk.bounds.interval import Interval
@@ -25,6 +24,5 @@ __all__ = [
     "many_users",
     "required_items",
     "required_users",
-    "theorem2_counterexamples",
     "uniform",
 ]

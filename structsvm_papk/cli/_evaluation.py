@@ -3,11 +3,13 @@
 import csv
 import io
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from rich.markup import escape
 
 from structsvm_papk.cli._shared import console
+from structsvm_papk.metrics import MetricTable
 from structsvm_papk.plots.page import Intervals
 
 
@@ -15,24 +17,25 @@ from structsvm_papk.plots.page import Intervals
 class Evaluation:
     """A table of metrics, all rows as one list, comparisons, and how intervals are computed."""
 
-    table: object
-    pooled: object
-    compared: list
+    table: MetricTable
+    pooled: Any
+    compared: list[Any]
     intervals: Intervals
+    scorers: tuple[str, str]  # names of those that are compared
 
-    def _ends(self, table, metric):
+    def _ends(self, table: MetricTable, metric: str) -> dict[str, float | None]:
         """Lower and upper end; None where there is no interval."""
         lower, upper = self.intervals.ends(table, metric) or (None, None)
         return {"lower": lower, "upper": upper}
 
-    def overall(self):
+    def overall(self) -> list[dict[str, Any]]:
         """Mean of each metric over all users, with what the rules did."""
         return [
             s.as_dict() | self._ends(self.table, s.metric) | {"interval": self.intervals.method}
             for s in self.table.summary()
         ]
 
-    def segments(self):
+    def segments(self) -> list[dict[str, Any]]:
         """Mean of each metric over each segment."""
         return [
             {
@@ -44,7 +47,7 @@ class Evaluation:
             for metric in self.table.metrics
         ]  # fmt: skip
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "metrics": self.overall(),
@@ -53,7 +56,7 @@ class Evaluation:
             "comparison": [asdict(c) for c in self.compared],
         }
 
-    def csv(self):
+    def csv(self) -> str:
         """All users first, then the segments."""
         kept = ("metric", "value", "lower", "upper", "n_used")
         parts = ({"column": "", "segment": ""} | row for row in self.overall())
@@ -63,14 +66,14 @@ class Evaluation:
         ]
         return _as_csv(lines)
 
-    def users_csv(self):
+    def users_csv(self) -> str:
         """The value of every user."""
         cells = self.table.to_columns()
         return _as_csv(
             [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
         )
 
-    def show(self):
+    def show(self) -> None:
         """Print the tables."""
         level = f">{self.intervals.heading()}"
         self._show_overall(level)
@@ -81,7 +84,7 @@ class Evaluation:
         if self.compared:
             self._show_comparison()
 
-    def _show_overall(self, level):
+    def _show_overall(self, level: str) -> None:
         rows = []
         for row in self.overall():
             touched = [f"{n} {rule.replace('_', ' ')}" for rule, n in row["touched"].items() if n]
@@ -90,7 +93,7 @@ class Evaluation:
         columns = ("metric", ">mean", level, ">users used", ">touched by a rule")
         console.print_table(f"{self.table.users.size} users", columns, rows)
 
-    def _show_segments(self, level):
+    def _show_segments(self, level: str) -> None:
         rows = []
         for row in self.segments():
             name = escape(f"{row['column']} = {row['segment']}")
@@ -100,27 +103,29 @@ class Evaluation:
         columns = ("segment", ">rows", ">positives", "metric", ">mean", level, ">users used")
         console.print_table("Segments", columns, rows)
 
-    def _show_comparison(self):
+    def _show_comparison(self) -> None:
         rows = []
         for c in self.compared:
             means = _number(c.first), _number(c.second), _number(c.difference)
             tests = f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}"
             rows.append((c.metric, *means, _span(c.lower, c.upper), *tests, str(c.n_users)))
         interval = f">{100 * self.intervals.level:g}% interval"
-        columns = ("metric", ">this", ">other", ">difference", interval, ">p", ">p corrected")
+        this, other = (f">{escape(name)}" for name in self.scorers)
+        columns = ("metric", this, other, ">difference", interval, ">p", ">p corrected")
         title = f"Comparison: paired permutation test, correction {self.compared[0].correction}"
         console.print_table(title, (*columns, ">users"), rows)
 
 
-def _number(value):
+def _number(value: float | None) -> str:
     return "-" if value is None or not np.isfinite(value) else f"{value:.4f}"
 
 
-def _span(lower, upper):
-    return "-" if lower is None or np.isnan(lower) else f"{lower:.4f} - {upper:.4f}"
+def _span(lower: float | None, upper: float | None) -> str:
+    known = lower is not None and upper is not None and not np.isnan(lower)
+    return f"{lower:.4f} - {upper:.4f}" if known else "-"
 
 
-def _as_csv(lines):
+def _as_csv(lines: list[dict[str, Any]]) -> str:
     """Text of a CSV file, from dicts with the same keys."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")

@@ -2,132 +2,160 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import numpy as np
-import typer
 
+from structsvm_papk._types import Array
 from structsvm_papk.cli._shared.options import READING, Reading
-from structsvm_papk.cli._shared.scores import read_scores
+from structsvm_papk.cli._shared.scores import Scorer, read_scores, scores_of
 from structsvm_papk.data import tables
+from structsvm_papk.data.readers import Table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Kind
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.model import load_model
-from structsvm_papk.metrics import curves
+from structsvm_papk.files.model import Model, load_model
+from structsvm_papk.metrics import MetricTable, curves
 from structsvm_papk.metrics.frames import evaluate_frame
-
-
-def _column(help):
-    return typer.Option(metavar="COLUMN", help=help, rich_help_panel=READING)
 
 
 @dataclass(frozen=True)
 class Columns(Reading):
     """Which columns hold what."""
 
-    score: Annotated[str, _column("Score column.")] = "score"
-    rank: Annotated[str | None, _column("Rank column (1, 2, .. per user) in place of scores.")] = (
-        None
+    score: str = READING("score", "Score column.", "COLUMN")
+    rank: str | None = READING(
+        None, "Rank column (1, 2, .. per user) in place of scores.", "COLUMN"
     )
-    item: Annotated[
-        str | None,
-        _column(
-            "Item column, to refuse pairs that occur twice; by default "
-            f"{' or '.join(ITEM_COLUMNS)}."
-        ),
-    ] = None
-    by: Annotated[
-        list[str] | None, _column("Split by this user or item column; repeat for more.")
-    ] = None
+    item: str | None = READING(
+        None,
+        "Item column, to refuse pairs that occur twice; by default the first of "
+        f"{', '.join(ITEM_COLUMNS)} (or itemId, ..).",
+        "COLUMN",
+    )
+    by: list[str] | None = READING(
+        None, "Split by this user or item column; repeat for more.", "COLUMN"
+    )
 
     @property
-    def splits(self):
+    def splits(self) -> tuple[str, ...]:
         """Columns to split by."""
         return tuple(self.by or ())
 
-    def features(self, path, like=None):
+    def scored_by(self, name: str) -> "Columns":
+        """The same columns with another one of scores, or of ranks where this one has ranks."""
+        return replace(self, score=name) if self.rank is None else replace(self, rank=name)
+
+    def format_of(self, path: Path) -> str | None:
+        """The format of a table with named columns; None where a file is none."""
+        format = self.format or tables.format_of(Path(path))
+        return format if format in tables.FORMATS else None
+
+    def features(self, path: Path, like: Model | None = None) -> Table:
         """A file of features; the columns of items and those to split by are no features."""
-        item = () if self.item is None else (self.item,)
-        apart = [*(self.ignore or ()), *self.splits, *item]
+        if self.format_of(path) is None:
+            if self.splits or self.item:
+                option = "--by" if self.splits else "--item"
+                raise InputError(f"{path}: {option} needs a table with named columns")
+            return self.table(path, like)
+        apart = [*(self.ignore or ()), *self.splits, *([self.item] if self.item else [])]
         return replace(self, ignore=apart).table(path, like)
 
-    def item_among(self, present):
-        """The item column, or None."""
-        return self.item or next((name for name in ITEM_COLUMNS if name in present), None)
-
-    def user_among(self, path, present):
-        """The user column; refused where there is none."""
-        if self.group is not None:
-            if self.group not in present:
-                shown = tables.listed(list(present))
-                raise InputError(f"{path}: no user column {self.group!r}; it has {shown}")
-            return self.group
-        usual = next((name for name in USER_COLUMNS if name in present), None)
-        if usual is None:
-            raise InputError(
-                f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group, or "
-                "give --one-list when all rows are one list"
-            )
-        return usual
+    def roles(self, path: Path, present: list[str]) -> dict[str, str | None]:
+        """Which column has which role, all of them there."""
+        names: dict[str, str | None] = {"user": None, "label": self.label}
+        names |= {"score": self.score} if self.rank is None else {"rank": self.rank}
+        if not self.one_list:
+            names["user"] = self.group or tables.usual_column(USER_COLUMNS, present)
+            names["item"] = self.item or tables.usual_column(ITEM_COLUMNS, present)
+            if names["user"] is None:
+                raise InputError(
+                    f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group, or "
+                    f"give --one-list when all rows are one list; it has {tables.listed(present)}"
+                )
+        hints = {
+            "score": " (--score; for a file of features give --model)",
+            "user": " (--group)",
+        }
+        places = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
+        for name, what in [*places, *((name, "to split by") for name in self.splits)]:
+            if name is not None and name not in present:
+                raise InputError(
+                    f"{path}: no column {name!r} {what}; it has {tables.listed(present)}"
+                )
+        return names
 
 
 @dataclass(frozen=True)
 class Rows:
     """What is evaluated: a frame and the names of its columns."""
 
-    frame: dict
-    names: dict
-    by: tuple
+    frame: dict[str, Array]
+    names: dict[str, str | None]
+    by: tuple[str, ...]
     source: str
-    notes: tuple
+    notes: tuple[str, ...]
     threshold: float | None = None
 
-    def evaluated(self, metrics, rules):
-        """The `MetricsTable`; errors name the file."""
+    def evaluated(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
+        """The `MetricTable`; errors name the file."""
         try:
-            return evaluate_frame(self.frame, metrics, **self.names, by=self.by, **rules)
+            columns: Any = self.names
+            return evaluate_frame(self.frame, metrics, **columns, by=self.by, **rules)
         except InputError as error:
             raise InputError(f"{self.source}: {error}") from None
 
-    def with_text_users(self):
+    def with_text_users(self) -> "Rows":
         """The same rows; users that are whole numbers, as in Parquet, as text."""
         user = self.names["user"]
         if user is None or self.frame[user].dtype.kind not in "iu":
             return self
         return replace(self, frame=self.frame | {user: self.frame[user].astype(str)})
 
-    def users_are_text(self):
+    @property
+    def users_are_text(self) -> bool:
         """Whether users are named by text, as in CSV."""
-        user = self.names["user"]
-        return user is not None and self.frame[user].dtype.kind == "U"
+        return self.users is not None and self.users.dtype.kind == "U"
 
     @property
-    def labels(self):
+    def labels(self) -> Array:
         """Label of each row."""
-        return self.frame[self.names["label"]]
+        return self._column("label")
 
     @property
-    def users(self):
+    def users(self) -> Array | None:
         """User of each row, or None for one list."""
-        return None if self.names["user"] is None else self.frame[self.names["user"]]
+        return None if self.names["user"] is None else self._column("user")
 
     @property
-    def scores(self):
+    def scores(self) -> Array:
         """Score of each row; the larger the smaller the rank, where there are ranks."""
-        rank = self.names.get("rank")
-        return self.frame[self.names["score"]] if rank is None else -self.frame[rank].astype(float)
+        if "score" in self.names:
+            return self._column("score")
+        return -self._column("rank").astype(float)
 
-    def report(self, threshold):
+    def _column(self, role: str) -> Array:
+        return self.frame[str(self.names[role])]
+
+    def report(self, threshold: float | None) -> Any:
         """All rows as one list."""
         return curves.report(self.scores, self.labels, relevance_threshold=threshold)
 
 
-def load(file, scorer, second, columns):
-    """Rows of the scorer, and of the second one where there is one."""
+def load(
+    file: Path, scorer: Scorer, second: Path | None, columns: Columns
+) -> tuple[Rows, Rows | None]:
+    """Rows of the scorer, and of the second one where there is one: a file, or a column."""
+    in_table = second is not None and not second.exists() and columns.format_of(file) is not None
+    if in_table:
+        _check_second_column(file, str(second), scorer, columns)
     if not scorer.given:
         rows = _of_scores(file, columns)
-        other = None if second is None else _of_scores(second, columns)
-        if other is not None and rows.users_are_text() != other.users_are_text():
+        if second is None:
+            return rows, None
+        if in_table:
+            return rows, _of_scores(file, columns.scored_by(str(second)))
+        other = _of_scores(second, columns)
+        if rows.users_are_text != other.users_are_text:
             return rows.with_text_users(), other.with_text_users()
         return rows, other
     model = scorer.load()
@@ -136,88 +164,86 @@ def load(file, scorer, second, columns):
     rows = _of_features(file, table, columns, scorer.of(table, model), threshold)
     if second is None:
         return rows, None
-    if model is None:
-        scores = read_scores(second, table.labels.size)
+    if in_table:
+        kinds = {str(second): Kind.NUMBER}
+        scores = tables.read_columns(file, str(columns.format_of(file)), kinds)[str(second)]
+    elif model is None:
+        scores = read_scores(second, table.X.shape[0])
     else:
         scores = _second_scores(file, table, model, load_model(second), columns)
     return rows, _of_features(file, table, columns, scores, None)
 
 
-def _second_scores(file, table, model, second, columns):
+def _check_second_column(file: Path, name: str, scorer: Scorer, columns: Columns) -> None:
+    """Refuse what is neither a file nor another column of scores."""
+    present = tables.column_names(file, str(columns.format_of(file)))
+    if name not in present:
+        raise InputError(
+            f"--compare {name}: there is no such file, and no such column in {file}, which has "
+            f"{tables.listed(present)}"
+        )
+    if not scorer.given and name == (columns.rank or columns.score):
+        raise InputError(f"--compare {name} is the column that is evaluated: name another one")
+
+
+def _second_scores(
+    file: Path, table: Table, model: Model, second: Model, columns: Columns
+) -> Array:
     for name in ("feature_names", "first_index", "n_features"):
         if getattr(model, name) != getattr(second, name):
-            return columns.features(file, second).X @ second.coef
-    return table.X @ second.coef
+            return scores_of(second, columns.features(file, second))
+    return scores_of(second, table)
 
 
-def _of_scores(path, columns):
+def _of_scores(path: Path, columns: Columns) -> Rows:
     """A table that holds the scores."""
-    format = columns.format or tables.format_of(Path(path))
-    if format not in tables.FORMATS:
+    format = columns.format_of(path)
+    if format is None:
         raise InputError(
             f"{path}: not a CSV, TSV or Parquet table with scores; for a file of features give "
             "--model or --scores"
         )
-    present = dict.fromkeys(tables.column_names(path, format))
-    names = _names(path, columns, present)
-    kinds = dict.fromkeys(columns.splits, Kind.TEXT)
+    present = tables.column_names(path, format)
+    names = columns.roles(path, present)
+    kinds: dict[Any, Kind] = dict.fromkeys(columns.splits, Kind.TEXT)
     kinds |= dict.fromkeys((names["user"], names.get("item")), Kind.ID)
     kinds |= {columns.rank or columns.score: Kind.NUMBER, columns.label: Kind.LABEL}
     kinds.pop(None, None)
     frame = tables.read_columns(path, format, kinds)
-    used = (f"{role} {name!r}" for role, name in names.items() if name is not None)
-    return Rows(frame, names, columns.splits, str(path), (f"{path}: {', '.join(used)}",))
+    left = [name for name in present if name not in kinds]
+    used = ", ".join(f"{role} {name!r}" for role, name in names.items() if name is not None)
+    note = f"{path}: {used}, ignored {tables.listed(left) if left else 'none'}"
+    return Rows(frame, names, columns.splits, str(path), (note,))
 
 
-def _names(path, columns, present):
-    """Which column has which role, all of them there."""
-    names = {"user": None, "label": columns.label, "score": columns.score, "rank": columns.rank}
-    if not columns.one_list:
-        names["user"] = columns.user_among(path, present)
-        names["item"] = columns.item_among(present)
-    if columns.rank is not None:
-        names.pop("score")
-    for role in ("label", "rank", "score", "item"):
-        if names.get(role) is not None and names[role] not in present:
-            raise InputError(
-                f"{path}: no {role} column {names[role]!r}; it has {tables.listed(list(present))}"
-                + ("; for a file of features give --model" if role == "score" else "")
-            )
-    for name in columns.splits:
-        if name not in present:
-            shown = tables.listed(list(present))
-            raise InputError(f"{path}: no column {name!r} to split by; it has {shown}")
-    return names
-
-
-def _of_features(path, table, columns, scores, threshold):
+def _of_features(
+    path: Path, table: Table, columns: Columns, scores: Any, threshold: float | None
+) -> Rows:
     if table.groups is None and not columns.one_list:
         raise InputError(
             f"{path}: nothing says which user a row belongs to; give --query or --group, or "
             "--one-list when all rows are one list"
         )
     # names that no column has: one to split by may be called like any of these
-    names = {"user": None, "label": "the label", "score": "the score"}
-    frame = {"the score": np.asarray(scores, dtype=float), "the label": table.labels}
+    names: dict[str, str | None] = {"user": None, "label": "the label", "score": "the score"}
+    frame = {"the score": np.asarray(scores, dtype=float), "the label": np.asarray(table.labels)}
     if not columns.one_list:
         names["user"] = "the user"
         frame["the user"] = np.asarray(table.groups)
-    item, further = _further_columns(path, columns)
-    if item is not None:
-        names["item"] = item
+    names["item"], further = _further_columns(path, columns)
     notes = (table.columns_used, *table.remarks)
     return Rows(frame | further, names, columns.splits, str(path), notes, threshold)
 
 
-def _further_columns(path, columns):
+def _further_columns(path: Path, columns: Columns) -> tuple[str | None, dict[str, Array]]:
     """Name of the item column, if there is one, and the columns of items and to split by."""
-    format = columns.format or tables.format_of(Path(path))
-    if format not in tables.FORMATS:
-        if columns.splits or columns.item:
-            option = "--by" if columns.splits else "--item"
-            raise InputError(f"{path}: {option} needs a table with named columns")
+    format = columns.format_of(path)
+    if format is None:
         return None, {}
-    present = tables.column_names(path, format)
-    item = None if columns.one_list else columns.item_among(present)
+    item = columns.item
+    if columns.one_list:
+        item = None
+    elif item is None:
+        item = tables.usual_column(ITEM_COLUMNS, tables.column_names(path, format))
     kinds = dict.fromkeys(columns.splits, Kind.TEXT) | ({} if item is None else {item: Kind.ID})
     return item, tables.read_columns(path, format, kinds) if kinds else {}

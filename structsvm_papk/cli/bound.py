@@ -7,60 +7,52 @@ how many items or users a given width needs.
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk import bounds
-from structsvm_papk.bounds.class_bound import FORMS
+from structsvm_papk.bounds.class_bound import FORMS, theorem2_counterexamples
 from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
+from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.cli._shared.scores import Scorer
 from structsvm_papk.errors import InputError
-from structsvm_papk.plots.convergence import save_figure
 from structsvm_papk.propositions.optimising import list_risks
 
-_BOUND = "Which bound"
-_SIZES = "Sizes"
-
-
-def _size(help, *names):
-    return typer.Option(*names, help=help, rich_help_panel=_SIZES)
-
-
-def _which(help, *names):
-    return typer.Option(*names, help=help, rich_help_panel=_BOUND)
+_BOUND = Panel("Which bound")
+_SIZES = Panel("Sizes")
 
 
 @dataclass(frozen=True)
 class Sizes:
     """Of one list, and of the class of scorers."""
 
-    n_pos: Annotated[int | None, _size("Positives.")] = None
-    n_neg: Annotated[int | None, _size("Negatives.")] = None
-    k: Annotated[int | None, _size("Recommended items.", "--k")] = None
-    n_features: Annotated[int | None, _size("Linear scorers on R^p.")] = None
-    vc_dim: Annotated[int | None, _size("VC dimension of another class.")] = None
-    top_share: Annotated[float, _size("With --target: k/n_neg.")] = 0.05
-    pos_per_neg: Annotated[float, _size("With --target: n_pos/n_neg.")] = 0.25
+    k: int | None = _SIZES(None, "Recommended items.", flags="--k")
+    n_pos: int | None = _SIZES(None, "Positives.")
+    n_neg: int | None = _SIZES(None, "Negatives.")
+    n_features: int | None = _SIZES(None, "Linear scorers on R^p.")
+    vc_dim: int | None = _SIZES(None, "VC dimension of another class.")
+    target: float | None = _SIZES(None, "How many items and users for this half-width?", "WIDTH")
+    top_share: float = _SIZES(0.05, "With --target: k/n_neg.")
+    pos_per_neg: float = _SIZES(0.25, "With --target: n_pos/n_neg.")
 
 
 @dataclass(frozen=True)
 class Form:
     """Which bound."""
 
-    form: Annotated[str, _which("auto, c2 or k3.")] = "auto"
-    one_sided: Annotated[bool, _which("Upper bounds only.", "--one-sided")] = False
-    gamma: Annotated[str, _which("empirical, or paper (not valid in general).")] = "empirical"
-    constant: Annotated[float | None, _which("Another constant in c2 or k3.")] = None
-    method: Annotated[
-        str | None,
-        _which(
-            "With data, one list: shift, dkw or asymptotic; several users: kl, hoeffding, "
-            "bernstein or bootstrap."
-        ),
-    ] = None
+    rho: float = _BOUND(0.05, "Error probability, at most 1/2.")
+    form: str = _BOUND("auto", "auto, c2 or k3.")
+    one_sided: bool = _BOUND(False, "Upper bounds only.", flags="--one-sided")
+    gamma: str = _BOUND("empirical", "empirical, or paper (not valid in general).")
+    constant: float | None = _BOUND(None, "Another constant in c2 or k3.")
+    method: str | None = _BOUND(
+        None,
+        "With data, one list: shift, dkw or asymptotic; several users: kl, hoeffding, bernstein or "
+        "bootstrap.",
+    )
 
 
 def bound(
@@ -72,40 +64,36 @@ def bound(
         Path | None,
         typer.Argument(help="Held-out data with --model or --scores: an interval for that scorer."),
     ] = None,
-    rho: Annotated[float, typer.Option(help="Error probability, at most 1/2.")] = 0.05,
-    target: Annotated[
-        float | None,
-        typer.Option(metavar="WIDTH", help="How many items and users for this half-width?"),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the uniform bounds against k and n here."),
-    ] = None,
     policy: options.Policy = "exclude",
+    plot: options.Plot = None,
     as_json: options.Json = False,
-):
+) -> None:
     """How far can the risk on a sample be from the population's?
 
-    For all scorers of a class at once (from sizes), for one scorer (from held-out data), or which
-    sizes a width needs (--target).
+    For all scorers of a class at once (from sizes; --plot draws it against k and n), for one scorer
+    (from held-out data), or which sizes a width needs (--target).
     """
-    if target is not None:
-        answer = _how_many(target, sizes, rho)
+    if sizes.target is not None:
+        answer = _how_many(sizes, form.rho)
     elif data is not None:
-        answer = _held_out(data, sizes.k, rho, form.method, scorer, policy, reading)
+        answer = _held_out(data, sizes.k, form, scorer, policy, reading)
     else:
-        answer = _uniform(sizes, form, rho, plot)
-    if as_json:
-        console.print_json(answer)
-    else:
-        _print(answer)
+        answer = _uniform(sizes, form, plot)
+    console.answer(as_json, answer, _show, answer)
 
 
-def _uniform(sizes, form, rho, plot):
-    given = sizes.n_pos, sizes.n_neg, sizes.k, sizes.n_features, sizes.vc_dim, rho
-    if None in given[:3]:
+def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> dict[str, Any]:
+    if sizes.n_pos is None or sizes.n_neg is None or sizes.k is None:
         raise InputError("give --n-pos, --n-neg and --k; or a data file; or --target")
     options.check_plot(plot)
+    given: tuple[Any, Any, Any, Any, Any, float] = (
+        sizes.n_pos,
+        sizes.n_neg,
+        sizes.k,
+        sizes.n_features,
+        sizes.vc_dim,
+        form.rho,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bounds.NotGuaranteedWarning)  # the note says it
         result = bounds.uniform(
@@ -113,14 +101,14 @@ def _uniform(sizes, form, rho, plot):
         )
     answer = {"kind": "uniform", **result.as_dict()}
     if form.gamma == "paper":
-        answer["counterexamples"] = bounds.theorem2_counterexamples()
-    if plot is not None:
-        save_figure(plot_uniform(*given)[0].figure, plot)
-        console.note(f"plot written to {plot}")
+        answer["counterexamples"] = theorem2_counterexamples()
+    options.save_plot(plot, lambda: plot_uniform(*given)[0].figure)
     return answer
 
 
-def _held_out(data, k, rho, method, scorer, policy, reading):
+def _held_out(
+    data: Path, k: int | None, form: Form, scorer: Scorer, policy: str, reading: options.Reading
+) -> dict[str, Any]:
     if k is None:
         raise InputError("give --k, the number of recommended items")
     if not scorer.given:
@@ -128,22 +116,24 @@ def _held_out(data, k, rho, method, scorer, policy, reading):
     model = scorer.load()
     table = reading.table(data, model)
     lists = reading.lists(table).usable(k, policy)
-    scores = scorer.of(table, model)[lists.rows]
+    all_scores: Any = scorer.of(table, model)
+    scores = all_scores[lists.rows]
     options.say_columns(table)
     if lists.n_users == 1:
         labels = lists.labels.astype(int)
-        kind, interval = "one list", bounds.held_out(scores, labels, k, rho, method or "shift")
+        interval = bounds.held_out(scores, labels, k, form.rho, form.method or "shift")
     else:
-        kind = "mean over users"
-        interval = bounds.many_users(list_risks(lists, scores, k), rho, method or "kl")
+        interval = bounds.many_users(list_risks(lists, scores, k), form.rho, form.method or "kl")
     fields = interval.as_dict()
+    kind = "one list" if lists.n_users == 1 else "mean over users"
     return {
         "kind": kind, "n_users": fields.pop("n_users"), "risk": fields.pop("value"), **fields,
     }  # fmt: skip
 
 
-def _how_many(target, sizes, rho):
+def _how_many(sizes: Sizes, rho: float) -> dict[str, Any]:
     """Items of one list for the bounds of lists, users for the bounds of means over users."""
+    target: Any = sizes.target
     of_class = sizes.n_features, sizes.vc_dim
     forms = ["dkw"] if of_class == (None, None) else [*FORMS, "dkw"]
     shape = sizes.top_share, sizes.pos_per_neg
@@ -152,18 +142,17 @@ def _how_many(target, sizes, rho):
     return {"kind": "how many", "target": target, "rho": rho, "items": items, "users": users}
 
 
-def _print(answer):
-    shown = {"how many": _print_sizes, "uniform": _print_uniform}
-    shown.get(answer["kind"], _print_interval)(answer)
+def _show(answer: dict[str, Any]) -> None:
+    kinds = {"how many": _show_sizes, "uniform": _show_uniform}
+    kinds.get(answer["kind"], _show_interval)(answer)
     for example in answer.get("counterexamples", []):
-        console.note(
+        console.warn(
             f"counterexample to “{example['claim']}”: {example['setting']}: population value "
-            f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})",
-            style="yellow",
+            f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})"
         )
 
 
-def _print_sizes(answer):
+def _show_sizes(answer: dict[str, Any]) -> None:
     rows = []
     for form, need in answer["items"].items():
         kind = "one list, fixed scorer, " if form == "dkw" else "one list, all scorers, "
@@ -174,11 +163,10 @@ def _print_sizes(answer):
     console.print_table(title, ("bound", ">n_pos", ">n_neg", ">k", ">users"), rows)
 
 
-def _print_uniform(answer):
+def _show_uniform(answer: dict[str, Any]) -> None:
     title = "|R - R^| for all scorers at once" if answer["two_sided"] else "R - R^, one-sided"
-    width = "vacuous: says nothing" if answer["vacuous"] else f"{answer['half_width']:.6g}"
     rows = [
-        ("half-width", width),
+        ("half-width", _unless_vacuous(answer, f"{answer['half_width']:.6g}")),
         ("form", answer["form"]),
         ("a = share of positives", f"{answer['gamma_pos']:.6g}"),
         ("b = share of negatives", f"{answer['gamma_neg']:.6g}"),
@@ -189,12 +177,11 @@ def _print_uniform(answer):
     console.print_table(title, ("quantity", ">value"), rows)
 
 
-def _print_interval(answer):
-    interval = f"{answer['lower']:.6g} .. {answer['upper']:.6g}"
+def _show_interval(answer: dict[str, Any]) -> None:
     rows = [
         ("users", str(answer["n_users"])),
         ("risk on this data", f"{answer['risk']:.6g}"),
-        ("interval", "vacuous: says nothing" if answer["vacuous"] else interval),
+        ("interval", _unless_vacuous(answer, f"{answer['lower']:.6g} .. {answer['upper']:.6g}")),
         ("level", f"{answer['level']:g}"),
         ("method", answer["method"]),
         ("guaranteed", _guaranteed(answer)),
@@ -202,5 +189,9 @@ def _print_interval(answer):
     console.print_table(f"Population risk, {answer['kind']}", ("quantity", ">value"), rows)
 
 
-def _guaranteed(answer):
+def _unless_vacuous(answer: dict[str, Any], text: str) -> str:
+    return "vacuous: says nothing" if answer["vacuous"] else text
+
+
+def _guaranteed(answer: dict[str, Any]) -> str:
     return "yes" if answer["guaranteed"] else f"no: {answer['note']}"

@@ -1,15 +1,17 @@
 """``compare``: the cutting plane against subgradient descent on one file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER, option
 from structsvm_papk.cli._shared.runs import explain, print_runs
-from structsvm_papk.errors import InputError
 from structsvm_papk.plots import convergence as plots
+from structsvm_papk.rankers.settings import solver_name
 from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.result import Status
@@ -17,11 +19,11 @@ from structsvm_papk.surrogates import CONVEX, make_surrogate
 
 Eta = Annotated[
     list[float] | None,
-    typer.Option(
+    option(
+        SOLVER,
+        "Step size eta/sqrt(t+1) of subgradient descent; repeat for more runs. By default 0.01, "
+        "0.1 and 1.",
         "--eta",
-        help="Step size eta/sqrt(t+1) of subgradient descent; repeat for more runs. "
-        "By default 0.01, 0.1 and 1.",
-        rich_help_panel=options.STOPPING,
     ),
 ]
 
@@ -30,15 +32,11 @@ Eta = Annotated[
 class Problem:
     """What is minimised."""
 
-    k: options.K
-    surrogate: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="avg, max, ts or pauc; repeat for more, or all. By default all.",
-            rich_help_panel=options.PROBLEM,
-        ),
-    ] = None
-    alpha: options.Alpha = 1e-2
+    k: int = PROBLEM(..., options.SHOWN, flags="--k")
+    surrogate: list[str] | None = PROBLEM(
+        None, "avg, max, ts or pauc; repeat for more, or all. By default all."
+    )
+    alpha: float = PROBLEM(1e-2, options.ALPHA)
 
 
 def compare(
@@ -49,17 +47,12 @@ def compare(
     stopping: options.Stopping,
     saving: options.Saving,
     test: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Report pAp@k on this file as well.",
-            rich_help_panel=options.READING,
-        ),
+        Path | None, option(READING, "Report pAp@k on this file as well.", metavar="FILE")
     ] = None,
     eta: Eta = None,
     plot: options.Plot = None,
     as_json: options.Json = False,
-):
+) -> None:
     """Cutting plane against subgradient descent with the same data passes.
 
     Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run.
@@ -70,22 +63,14 @@ def compare(
     options.check_plot(plot)
     table = reading.table(data)
     second = reading.second_table(test, table)
-    train, held_out = (None if t is None else reading.lists(t) for t in (table, second))
-    train = weighting.lists(train, any_surrogate)
+    train = weighting.lists(reading.lists(table), any_surrogate)
+    held_out = None if second is None else reading.lists(second)
+    checkpoint = saving.open("compare", train)
     with progress.live() as watch:
         runs = run_all(
-            train,
-            names,
-            k,
-            alpha,
-            depth=weighting.depth,
-            etas=eta or ETAS,
-            test=held_out,
-            watch=watch,
-            n_threads=stopping.threads,
-            checkpoint=saving.open("compare", train),
-            **stopping.limits(),
-        )
+            train, names, k, alpha, depth=weighting.negatives, etas=eta or ETAS, test=held_out,
+            watch=watch, n_threads=stopping.threads, checkpoint=checkpoint, **stopping.limits(),
+        )  # fmt: skip
     for used in (table, second):
         if used is not None:
             options.say_columns(used)
@@ -94,33 +79,23 @@ def compare(
     finish(runs, f"{data.name}: k = {k}, alpha = {alpha:g}", plot, as_json)
 
 
-def convex_names(names, k):
+def convex_names(names: Sequence[str], k: int) -> list[str]:
     """The surrogates to run: ``all`` stands for every convex one."""
-    chosen = []
+    chosen: list[str] = []
     for name in names:
-        if name == "all":
-            chosen += CONVEX
-        elif make_surrogate(name, k).convex:
-            chosen.append(name)
-        else:
-            raise InputError(
-                f"surrogate {name!r} is not convex, so no solver certifies it: compare takes "
-                f"{', '.join(CONVEX)}"
-            )
+        if name != "all":
+            solver_name("cutting_plane", make_surrogate(name, k))  # refuses what is not convex
+        chosen += CONVEX if name == "all" else [name]
     return list(dict.fromkeys(chosen))
 
 
-def finish(runs, title, plot, as_json):
+def finish(runs: Sequence[Any], title: str, plot: Path | None, as_json: bool) -> None:
     """Print and draw the runs; exit status 1 where a certificate was not reached."""
     console.note(f"training: {runs[0].exclusions}")
     for run in runs:
         explain(run)
-    if not as_json:
-        print_runs(runs, title)
-    if plot is not None:
-        plots.save_figure(plots.convergence_figure(runs, title), plot)
-        console.note(f"plot written to {plot}")
-    if as_json:
-        console.print_json({"runs": [run.as_dict() for run in runs]})
+    options.save_plot(plot, lambda: plots.convergence_figure(runs, title))
+    content = {"runs": [run.as_dict() for run in runs]}
+    console.answer(as_json, content, print_runs, runs, title)
     if not all(run.result.converged or run.result.status == Status.FINISHED for run in runs):
         raise typer.Exit(1)

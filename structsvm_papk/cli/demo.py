@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
@@ -20,20 +19,22 @@ _DEFAULT_PLOT = Path("structsvm-papk-demo.png")
 
 
 def demo(
-    alpha: options.Alpha = 0.1,
-    tol: options.Tol = 1e-6,
+    alpha: Annotated[float, options.option(options.PROBLEM, options.ALPHA)] = 0.1,
+    tol: Annotated[
+        float, options.option(options.SOLVER, "Relative certified gap to stop at.")
+    ] = 1e-6,
     eta: compare.Eta = None,
     plot: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE",
-            help="Where to save the convergence plot; the default only where the extra 'plot' is "
+        options.option(
+            options.OUTPUT,
+            "Where to save the convergence plot; the default only where the extra 'plot' is "
             "installed.",
-            rich_help_panel=options.OUTPUT,
+            metavar="FILE",
         ),
     ] = _DEFAULT_PLOT,
     as_json: options.Json = False,
-):
+) -> None:
     """Rank the breast-cancer data of scikit-learn as one list, malignant first.
 
     k = 20. Every convex surrogate is solved to a certified gap; subgradient descent gets the same
@@ -42,13 +43,10 @@ def demo(
     wanted = plot.name != _DEFAULT_PLOT.name or plots.has_matplotlib()
     picture = plot if wanted else None
     options.check_plot(picture)
+    X, benign = load_breast_cancer(return_X_y=True)
+    data = RankingData.from_groups(StandardScaler().fit_transform(X), benign == 0)
     with progress.live() as watch:
-        runs = run_all(_data(), CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
+        runs = run_all(data, CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
     if picture is None:
         console.note("no plot: matplotlib is missing; pip install matplotlib (the extra 'plot')")
     compare.finish(runs, f"breast cancer: k = {K}, alpha = {alpha:g}", picture, as_json)
-
-
-def _data():
-    X, benign = load_breast_cancer(return_X_y=True)
-    return RankingData.from_groups(StandardScaler().fit_transform(X), benign == 0)

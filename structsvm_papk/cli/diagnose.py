@@ -1,14 +1,16 @@
 """``diagnose``: what a surrogate can say about a file, before any training."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
+from pathlib import Path
 
 from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared.options import PROBLEM
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.diagnosis import CriticalDepth, Diagnosis, critical_depth
 from structsvm_papk.diagnosis.zero_test import SURROGATES, Verdict, diagnose_over_k
 from structsvm_papk.errors import InputError
-from structsvm_papk.plots.convergence import save_figure
+from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.plots.degeneracy import degeneracy_figure
 
 _WORDS = {
@@ -22,21 +24,21 @@ _WORDS = {
 class Problem:
     """What is asked."""
 
-    k: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--k",
-            help="Number of items that a user is shown; repeat for more.",
-            rich_help_panel=options.PROBLEM,
-        ),
-    ] = None
-    surrogate: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this one; repeat for more.", rich_help_panel=options.PROBLEM),
-    ] = None
-    users: Annotated[
-        bool, typer.Option(help="Also test every user alone.", rich_help_panel=options.PROBLEM)
-    ] = True
+    k: list[int] | None = PROBLEM(None, f"{options.SHOWN} Repeat for more.", flags="--k")
+    surrogate: list[str] | None = PROBLEM(None, "Only this one; repeat for more.")
+    users: bool = PROBLEM(True, "Also test every user alone.")
+
+    def checked(self, plot: Path | None) -> Sequence[str]:
+        """The surrogates, where all that is asked can be answered."""
+        if not self.k:
+            raise InputError("give --k, the number of items that a user is shown; repeat for more")
+        unknown = [name for name in self.surrogate or () if name not in SURROGATES]
+        if unknown:
+            raise InputError(f"no diagnosis of {unknown[0]!r}: choose from {', '.join(SURROGATES)}")
+        options.check_plot(plot)
+        if plot is not None and not self.users:
+            raise InputError("--plot shows the users' verdicts: leave --no-users out")
+        return self.surrogate or SURROGATES
 
 
 def diagnose(
@@ -46,62 +48,74 @@ def diagnose(
     reading: options.Reading,
     plot: options.Plot = None,
     as_json: options.Json = False,
-):
-    """Is w = 0 optimal, so that a surrogate says nothing? For all users jointly, and one by one."""
-    k, users = problem.k or [], problem.users
-    names = _checked(k, problem.surrogate, plot, users)
+) -> None:
+    """Is w = 0 optimal, so that a surrogate says nothing?
+
+    For all users jointly, and one by one; and from which training depth on it is not.
+    """
+    names = problem.checked(plot)
+    ks = problem.k or []
     table = reading.table(data)
     lists = reading.lists(table)
-    for one in k:
-        lists = weighting.lists(lists, weighting.surrogate(names[0], one))
-    with progress.bar("diagnosing", total=len(k) * len(names)) as update:
+    for k in ks:
+        lists = weighting.lists(lists, weighting.surrogate(names[0], k))
+    with progress.bar("diagnosing", total=2 * len(ks) * len(names)) as update:
         answers = diagnose_over_k(
-            lists, k, names, users, lambda one: update(advance=1), weighting.depth
+            lists,
+            ks,
+            names,
+            problem.users,
+            lambda one: update(advance=1),
+            weighting.negatives,
         )
+        depths = []
+        for one in answers:
+            depths.append(_critical_depth(one, lists))
+            update(advance=1)
     options.say_columns(table)
-    if plot is not None:
-        save_figure(degeneracy_figure(answers), plot)
-        console.note(f"plot written to {plot}")
-    if as_json:
-        console.print_json({"diagnoses": [one.as_dict() for one in answers]})
-        return
-    _print(answers)
-    if any(one.zero_is_optimal for one in answers):
-        console.note(
-            "Where w = 0 is optimal, training returns it for every alpha; try surrogate "
-            "clipped_ramp, another k, or better features."
-        )
+    options.save_plot(plot, lambda: degeneracy_figure(answers))
+    parts = [
+        one.as_dict() | {"critical_depth": depth.as_dict()}
+        for one, depth in zip(answers, depths, strict=True)
+    ]
+    console.answer(as_json, {"diagnoses": parts}, _show, answers, depths)
 
 
-def _checked(ks, surrogates, plot, users):
-    if not ks:
-        raise InputError("give --k, the number of items that a user is shown; repeat for more")
-    unknown = [name for name in surrogates or () if name not in SURROGATES]
-    if unknown:
-        raise InputError(f"no diagnosis of {unknown[0]!r}: choose from {', '.join(SURROGATES)}")
-    options.check_plot(plot)
-    if plot is not None and not users:
-        raise InputError("--plot shows the users' verdicts: leave --no-users out")
-    return surrogates or SURROGATES
+def _critical_depth(one: Diagnosis, lists: RankingData) -> CriticalDepth:
+    return critical_depth(EmpiricalRisk(options.Weighting().surrogate(one.surrogate, one.k), lists))
 
 
-def _print(answers):
-    rows = []
-    for before, one in zip([None, *answers], answers, strict=False):
+def _show(answers: Sequence[Diagnosis], depths: Sequence[CriticalDepth]) -> None:
+    rows: list[tuple[str, ...] | None] = []
+    for before, one, depth in zip([None, *answers], answers, depths, strict=False):
         if before and before.k != one.k:
             rows.append(None)
         verdict = one.joint.verdict
         style = "yellow" if verdict is Verdict.DEGENERATE else "green"
         shares = [f"{one.share(v):.0%}" if one.users else "-" for v in _WORDS]
         answer = f"[{style}]{_WORDS[verdict]}[/{style}]"
-        cells = (str(one.k), one.surrogate, str(one.n_users), answer, _distance(one.joint))
-        rows.append((*cells, *shares))
-    columns = ("k", "surrogate", "users", "for all users", ">distance", ">alone: optimal")
-    console.print_table("Is w = 0 optimal?", (*columns, ">not", ">undecided"), rows)
+        cells = (str(one.k), one.surrogate, str(one.n_users), answer, _distance(one))
+        rows.append((*cells, _depth(depth), *shares))
+    columns = ("k", "surrogate", "users", "for all users", ">distance", ">critical depth")
+    console.print_table(
+        "Is w = 0 optimal?", (*columns, ">alone: optimal", ">not", ">undecided"), rows
+    )
+    if any(one.zero_is_optimal for one in answers):
+        console.note(
+            "Where w = 0 is optimal, training returns it for every alpha: give --depth the "
+            "critical depth or more, or try surrogate clipped_ramp, another k, or better features."
+        )
 
 
-def _distance(test):
+def _distance(one: Diagnosis) -> str:
     """The distance of 0 from the subdifferential, or how steeply a direction falls."""
-    if test.verdict is Verdict.INFORMATIVE:
-        return f"{test.lower_bound:.2e}"
-    return "0" if test.verdict is Verdict.DEGENERATE else "-"
+    if one.joint.verdict is Verdict.INFORMATIVE:
+        return f"{one.joint.lower_bound:.2e}"
+    return "0" if one.joint.verdict is Verdict.DEGENERATE else "-"
+
+
+def _depth(answer: CriticalDepth) -> str:
+    """From which depth on zero is not optimal; ``<=`` where a smaller one is left undecided."""
+    if answer.informative_from is None:
+        return f"none of {answer.deepest}"
+    return f"{'' if answer.is_exact else '<= '}{answer.informative_from} of {answer.deepest}"

@@ -1,13 +1,16 @@
 """``margins``: which margin conditions hold, and which can hold."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from structsvm_papk import margins as theory
+from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
+from structsvm_papk.cli._shared.options import PROBLEM, option
 from structsvm_papk.cli._shared.scores import Scorer
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.margins.existence import find_in_data
 
@@ -17,23 +20,23 @@ def margins(
     k: options.K,
     scorer: Scorer,
     reading: options.Reading,
-    delta: Annotated[float, typer.Option(help="Margin to check the scores for.")] = 1.0,
+    delta: Annotated[float, option(PROBLEM, "Margin to check the scores for.")] = 1.0,
     condition: Annotated[
         list[str] | None,
-        typer.Option(help="weak, beta, moderate or strong; repeat for more. By default all."),
+        option(PROBLEM, "weak, beta, moderate or strong; repeat for more. By default all."),
     ] = None,
     search: Annotated[
-        bool, typer.Option(help="Look for linear scorers that realise the conditions.")
+        bool, option(PROBLEM, "Look for linear scorers that realise the conditions.")
     ] = True,
     per_user: Annotated[
-        bool, typer.Option("--per-user", help="Also look for each user's own scorer.")
+        bool, option(PROBLEM, "Also look for each user's own scorer.", "--per-user")
     ] = False,
     time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="For each question; then 'undecided'.")
+        float, option(PROBLEM, "For each question; then 'undecided'.", metavar="SECONDS")
     ] = 60.0,
     policy: options.Policy = "raise",
     as_json: options.Json = False,
-):
+) -> None:
     """Which margin conditions hold for scores, and for any linear scorer?"""
     conditions = _conditions(condition)
     model = scorer.load()
@@ -42,20 +45,17 @@ def margins(
     scores = scorer.of(table, model)
     lists = lists.usable(k, policy)
     options.say_columns(table)
-    answers = {"k": k, "delta": delta, "n_users": lists.n_users}
+    answers: dict[str, Any] = {"k": k, "delta": delta, "n_users": lists.n_users}
     if scores is not None:
         answers["scores"] = _check(lists, scores[lists.rows], k, delta)
     if search:
         answers["shared"] = {c: find_in_data(lists, k, c, time_limit).as_dict() for c in conditions}
     if search and per_user:
         answers["per_user"] = {c: _count_users(lists, k, c, time_limit) for c in conditions}
-    if as_json:
-        console.print_json(answers)
-    else:
-        _print(answers, conditions)
+    console.answer(as_json, answers, _show, answers, conditions)
 
 
-def _conditions(names):
+def _conditions(names: Sequence[str] | None) -> list[str]:
     names = list(names or theory.CONDITIONS)
     for name in names:
         if name not in theory.CONDITIONS:
@@ -63,7 +63,7 @@ def _conditions(names):
     return names
 
 
-def _check(lists, scores, k, delta):
+def _check(lists: RankingData, scores: Array, k: int, delta: float) -> dict[str, Any]:
     """Which conditions hold for given scores, of all users and of each."""
     if not np.isfinite(scores).all():
         raise InputError("a score is infinite: margins need finite ones")
@@ -73,7 +73,7 @@ def _check(lists, scores, k, delta):
     return {"joint": joint.as_dict(), "users": by_name}
 
 
-def _count_users(lists, k, condition, time_limit):
+def _count_users(lists: RankingData, k: int, condition: str, time_limit: float) -> dict[str, int]:
     counts = {"yes": 0, "no": 0, "undecided": 0}
     every = np.arange(lists.n_users)
     for u in every:
@@ -82,7 +82,7 @@ def _count_users(lists, k, condition, time_limit):
     return counts
 
 
-def _print(answers, conditions):
+def _show(answers: dict[str, Any], conditions: Sequence[str]) -> None:
     columns = ["condition"]
     if "scores" in answers:
         columns += [f">users with margin {answers['delta']:g}", ">all users", ">largest margin"]
@@ -99,10 +99,10 @@ def _print(answers, conditions):
     console.print_table(title, columns, rows)
     for answer in answers.get("shared", {}).values():
         if answer["note"]:
-            console.note(f"{answer['condition']}: {answer['note']}", style="yellow")
+            console.warn(f"{answer['condition']}: {answer['note']}")
 
 
-def _score_cells(scores, condition):
+def _score_cells(scores: dict[str, Any], condition: str) -> list[str]:
     users, joint = scores["users"], scores["joint"]
     largest = joint[f"delta_{condition}"]
     return [
@@ -112,7 +112,7 @@ def _score_cells(scores, condition):
     ]
 
 
-def _search_cells(shared, condition):
+def _search_cells(shared: dict[str, Any], condition: str) -> list[str]:
     answer = shared[condition]
     proof = "exact" if answer["exact"] else "numerical" if answer["answer"] == "no" else "-"
     margin = f"{answer['margin']:.6g}" if answer["answer"] == "yes" else "-"
@@ -120,5 +120,5 @@ def _search_cells(shared, condition):
     return [answer["answer"], margin, bound, answer["norm"], proof, f"{answer['seconds']:.1f}"]
 
 
-def _user_cells(counts, condition):
+def _user_cells(counts: dict[str, Any], condition: str) -> list[str]:
     return [" / ".join(str(counts[condition][answer]) for answer in ("yes", "no", "undecided"))]

@@ -5,12 +5,18 @@ import io
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk.cli._shared import console, options, recording
-from structsvm_papk.cli._shared._record import check_inputs, differences, load_result, versions
+from structsvm_papk.cli._shared._record import (
+    Difference,
+    check_inputs,
+    differences,
+    load_result,
+    versions,
+)
 from structsvm_papk.errors import InputError
 
 _SHOWN = 50
@@ -23,7 +29,7 @@ def rerun(
         typer.Option(help="Numbers a, b are the same within this times max(1, |a|, |b|)."),
     ] = 1e-6,
     as_json: options.Json = False,
-):
+) -> None:
     """Run a recorded command again and compare every number but times.
 
     Says whether they are the same to the bit, or within --tol (exit status 0), or not (1). Refuses
@@ -38,24 +44,23 @@ def rerun(
         now = _repeated(before["run"]["command"][1:])
     differing = differences(before, now, tol)
     same = not any(difference.matters for difference in differing)
-    if as_json:
-        answer = {"same": same, "identical": not differing, "tol": tol}
-        console.print_json(answer | {"differences": [d.as_dict() for d in differing]})
-    else:
-        _show(differing, same, tol)
+    content: dict[str, Any] = {"same": same, "identical": not differing, "tol": tol}
+    content |= {"differences": [d.as_dict() for d in differing]}
+    console.answer(as_json, content, _show, differing, same, tol)
     _note_versions(before["run"])
     if not same:
         raise typer.Exit(1)
 
 
-def _in_directory(run):
+def _in_directory(run: dict[str, Any]) -> contextlib.AbstractContextManager[None]:
     """Where the command ran, if that is still there: its paths may be relative."""
     directory = run.get("directory")
-    known = isinstance(directory, str) and Path(directory).is_dir()
-    return contextlib.chdir(directory) if known else contextlib.nullcontext()
+    if isinstance(directory, str) and Path(directory).is_dir():
+        return contextlib.chdir(directory)
+    return contextlib.nullcontext()
 
 
-def _repeated(arguments):
+def _repeated(arguments: list[str]) -> dict[str, Any]:
     """The JSON object of a command, run with its outputs in a temporary folder."""
     if arguments[0] == "rerun":
         raise InputError("the result is of rerun itself: give the result that it repeated")
@@ -69,12 +74,13 @@ def _repeated(arguments):
         stack.enter_context(contextlib.redirect_stdout(printed))
         app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
     try:
-        return json.loads(printed.getvalue())
+        content: dict[str, Any] = json.loads(printed.getvalue())
+        return content
     except ValueError:
         raise InputError(f"{' '.join(arguments)} prints no result") from None
 
 
-def _show(differing, same, tol):
+def _show(differing: list[Difference], same: bool, tol: float) -> None:
     if not differing:
         print("identical: every number is the same to the bit")
         return
@@ -90,7 +96,7 @@ def _show(differing, same, tol):
     print(f"the same within {tol:g}" if same else "different")
 
 
-def _note_versions(run):
+def _note_versions(run: dict[str, Any]) -> None:
     """Say which packages are others than then: the usual reason for a difference."""
     then, now = run.get("versions"), versions()
     if not isinstance(then, dict):

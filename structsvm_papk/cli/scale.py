@@ -3,73 +3,69 @@
 import json
 import logging
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Any
 
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.options import Weighting
+from structsvm_papk.cli._shared.grouped import Panel
+from structsvm_papk.cli._shared.options import Reading, Weighting
+from structsvm_papk.data import RankingData
 from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
+from structsvm_papk.data.readers import Table
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.surrogates import Surrogate
 
-_SCALE = "Data larger than memory"
+_SCALE = Panel("Data larger than memory")
 _RECORD = "partitions.json"  # in the folder of a checkpoint
 _PATIENCE = 60  # seconds
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BYTES |= {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", start=1)}
 
-MemoryBudget = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-budget",
-        metavar="SIZE",
-        help="Read the features from their file in every pass, within so much memory (500MB, 2GiB);"
-        " Parquet, or a directory with X.npy, y.npy and groups.npy, every user's rows together.",
-        rich_help_panel=_SCALE,
-    ),
-]
-Scratch = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Where Parquet is unpacked for --memory-budget; by default the system's directory.",
-        rich_help_panel=_SCALE,
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Compute on the workers of this Dask scheduler (tcp://host:8786); they read Parquet "
-        "and .npy files themselves, other files are sent to them.",
-        rich_help_panel=_SCALE,
-    ),
-]
-Partitions = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="About how many partitions on the cluster; by default two for each thread of the "
-        "workers, or what the checkpoint was begun with.",
-        rich_help_panel=_SCALE,
-    ),
-]
-
 
 @dataclass(frozen=True)
-class Users:
-    """Which users take part in training, and what each counts."""
+class Job:
+    """What is to be minimised; `folder` is where a checkpoint is, if there is one."""
 
-    policy: str
+    data: Path
+    reading: Reading
+    surrogate: Surrogate
     weighting: Weighting
+    policy: str
+    threads: int
+    folder: Path | None
+
+    def lists(self, table: Table) -> RankingData:
+        """The weighted lists of a table."""
+        return self.weighting.lists(self.reading.lists(table), self.surrogate)
+
+    def source(self) -> Any:
+        """The data in pieces."""
+        one = self.reading
+        if one.one_list:
+            raise InputError(
+                "--one-list: one list cannot be cut into partitions; it must fit in memory"
+            )
+        if one.query is not None:
+            raise InputError("--query: data that are read in pieces name the user in every row")
+        if one.first_index is not None:
+            raise InputError("--first-index: it is for svmlight, which cannot be read in pieces")
+        return open_source(
+            self.data, label=one.label, group=one.group, ignore=tuple(one.ignore or ())
+        )
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether rows of the data can be read without the others."""
+        if self.reading.format is not None:
+            return self.reading.format == "parquet"
+        return self.data.is_dir() or self.data.suffix in (".parquet", ".pq")
 
 
 @dataclass(frozen=True)
@@ -79,12 +75,12 @@ class Loaded:
     `cut` says what the partitions depend on: a run can go on with the same ones only.
     """
 
-    risk: object
-    lists: object
-    table: object
-    cut: dict = field(default_factory=dict)
+    risk: Any
+    lists: Any
+    table: Any
+    cut: dict[str, Any] = field(default_factory=dict)
 
-    def remember(self, folder):
+    def remember(self, folder: Path | None) -> None:
         """Write into the folder of a checkpoint what the partitions depend on."""
         if folder is not None and self.cut:
             write_atomically(folder / _RECORD, json.dumps(self.cut).encode())
@@ -94,36 +90,48 @@ class Loaded:
 class Scale:
     """Where the data lie."""
 
-    memory_budget: MemoryBudget = None
-    scratch: Scratch = None
-    dask: Dask = None
-    partitions: Partitions = None
+    memory_budget: str | None = _SCALE(
+        None,
+        "Read the features from their file in every pass, within so much memory (500MB, 2GiB); "
+        "Parquet, or a directory with X.npy, y.npy and groups.npy, every user's rows together.",
+        "SIZE",
+    )
+    scratch: Path | None = _SCALE(
+        None,
+        "Where Parquet is unpacked for --memory-budget; by default the system's directory.",
+        "DIR",
+    )
+    dask: str | None = _SCALE(
+        None,
+        "Compute on the workers of this Dask scheduler (tcp://host:8786); they read Parquet and "
+        ".npy files themselves, other files are sent to them.",
+        "ADDRESS",
+    )
+    partitions: int | None = _SCALE(
+        None,
+        "About how many partitions on the cluster; by default two for each thread of the workers, "
+        "or what the checkpoint was begun with.",
+        "N",
+        min=1,
+    )
 
     @contextmanager
-    def risk(self, data, reading, surrogate, users, threads, folder=None):
-        """The risk of a data file as `Loaded`, for as long as the context lasts.
-
-        `folder` is where a checkpoint is, if there is one: partitions are cut as they were.
-
-        Raises
-        ------
-        InputError
-            Options that do not go together, or data that cannot be used in this way.
-        """
-        self._check(threads)
+    def risk(self, job: Job) -> Iterator[Loaded]:
+        """The risk as `Loaded`, for as long as the context lasts."""
+        self._check(job.threads)
         try:
             if self.memory_budget is not None:
-                yield self._streamed(data, reading, surrogate, users, threads, folder)
+                yield self._streamed(job, self.memory_budget)
             elif self.dask is not None:
                 with connect(self.dask) as client:
                     _quieten()
-                    yield self._on_cluster(data, reading, surrogate, users, client, folder)
+                    yield self._on_cluster(job, client)
             else:
-                yield _in_memory(data, reading, surrogate, users, threads)
+                yield _in_memory(job)
         except OracleFailure as failure:
             raise InputError(str(failure)) from None
 
-    def _check(self, threads):
+    def _check(self, threads: int) -> None:
         if self.memory_budget is not None and self.dask is not None:
             raise InputError("--memory-budget is for one machine, --dask for several: give one")
         if self.scratch is not None and self.memory_budget is None:
@@ -133,43 +141,41 @@ class Scale:
         if self.dask is not None and threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")
 
-    def _streamed(self, data, reading, surrogate, users, threads, folder):
-        if not _in_pieces(data, reading):
+    def _streamed(self, job: Job, size: str) -> Loaded:
+        if not job.in_pieces:
             raise InputError(
-                f"--memory-budget cannot read {data} in pieces: it needs Parquet, or a directory "
-                "with X.npy, y.npy and groups.npy"
+                f"--memory-budget cannot read {job.data} in pieces: it needs Parquet, or a "
+                "directory with X.npy, y.npy and groups.npy"
             )
-        budget, threshold = size_in_bytes(self.memory_budget), reading.relevance_threshold
-        cut = _as_begun(folder, "memory_budget", budget)
-        source = _source(data, reading)
+        budget = size_in_bytes(size)
+        cut = _as_begun(job.folder, "memory_budget", budget)
+        source, weight = job.source(), job.weighting.user_weight
+        threshold = job.reading.relevance_threshold
         risk = StreamedRisk(
-            surrogate, source, budget, threshold, users.policy, threads, self.scratch,
-            users.weighting.user_weight,
-        )  # fmt: skip
+            job.surrogate, source, budget, threshold, job.policy, job.threads, self.scratch, weight
+        )
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
         return Loaded(risk, risk, source, cut)
 
-    def _on_cluster(self, data, reading, surrogate, users, client, folder):
+    def _on_cluster(self, job: Job, client: Any) -> Loaded:
         self._wait_for_workers(client)
-        cut = _as_begun(folder, "partitions", self.partitions)
+        cut = _as_begun(job.folder, "partitions", self.partitions)
         if cut["partitions"] is None:
             cut = {"partitions": 2 * sum(client.nthreads().values())}
-        n = cut["partitions"]
-        if _in_pieces(data, reading):
-            source = _source(Path(data).resolve(), reading)
-            piece = -(-source.n_rows * source.row_bytes // n)
-            partitions = file_partitions(source, piece, reading.relevance_threshold)
-            table = source
+        n, weight = cut["partitions"], job.weighting.user_weight
+        partitions: Any
+        if job.in_pieces:
+            table = replace(job, data=job.data.resolve()).source()  # workers have other folders
+            piece = -(-table.n_rows * table.row_bytes // n)
+            partitions = file_partitions(table, piece, job.reading.relevance_threshold)
         else:
-            table = reading.table(data)
-            lists = users.weighting.lists(reading.lists(table), surrogate)
-            partitions = array_partitions(lists, n)
-        weight = users.weighting.user_weight
-        risk = DaskRisk(surrogate, partitions, client, users.policy, user_weight=weight)
+            table = job.reading.table(job.data)
+            partitions = array_partitions(job.lists(table), n)
+        risk = DaskRisk(job.surrogate, partitions, client, job.policy, user_weight=weight)
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
         return Loaded(risk, risk, table, cut)
 
-    def _wait_for_workers(self, client):
+    def _wait_for_workers(self, client: Any) -> None:
         if client.nthreads():
             return
         console.note(f"no worker at {self.dask} yet: waiting for one")
@@ -179,16 +185,15 @@ class Scale:
             raise InputError(f"no worker came to {self.dask} within {_PATIENCE} s") from None
 
 
-def _in_memory(data, reading, surrogate, users, threads):
-    if Path(data).is_dir():
-        raise InputError(f"{data} is a directory: give --memory-budget or --dask")
-    table = reading.table(data)
-    lists = users.weighting.lists(reading.lists(table), surrogate)
-    risk = EmpiricalRisk(surrogate, lists, users.policy, n_threads=threads)
+def _in_memory(job: Job) -> Loaded:
+    if job.data.is_dir():
+        raise InputError(f"{job.data} is a directory: give --memory-budget or --dask")
+    table = job.reading.table(job.data)
+    risk = EmpiricalRisk(job.surrogate, job.lists(table), job.policy, n_threads=job.threads)
     return Loaded(risk, risk.data, table)
 
 
-def size_in_bytes(text):
+def size_in_bytes(text: str) -> int:
     """Bytes that a text such as 500MB, 1.5G or 2GiB means."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", text.upper())
     if not match or match[2] not in _BYTES or float(match[1]) == 0:
@@ -196,53 +201,26 @@ def size_in_bytes(text):
     return int(float(match[1]) * _BYTES[match[2]])
 
 
-def _quieten():
-    """A lost scheduler is told as an error of ours, not by Dask's log with a traceback."""
+def _quieten() -> None:
+    """A lost scheduler is reported as an error of ours, not by Dask's log with a traceback."""
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _as_begun(folder, name, value):
-    """The option that the partitions depend on; where it is None, as a run was begun that goes on.
-
-    Raises
-    ------
-    InputError
-        The run was begun with another value.
-    """
+def _as_begun(folder: Path | None, name: str, value: Any) -> dict[str, Any]:
+    """The option that the partitions depend on; where it is None, as in the run that goes on."""
     record = None if folder is None else folder / _RECORD
     if record is None or not record.is_file():
         return {name: value}
     try:
-        begun = json.loads(record.read_text())
+        begun: dict[str, Any] = json.loads(record.read_text())
         other = value is not None and begun.get(name) != value
     except (OSError, ValueError, AttributeError):
         raise InputError(f"{record} cannot be read; choose a new folder") from None
     if other or name not in begun:
-        told = " ".join(f"--{key.replace('_', '-')} {was}" for key, was in begun.items())
+        given = " ".join(f"--{key.replace('_', '-')} {was}" for key, was in begun.items())
         raise InputError(
-            f"the run in {folder} was begun with {told}: its cuts are of the partitions that this "
+            f"the run in {folder} was begun with {given}: its cuts are of the partitions that this "
             "gave; give the same, or choose a new folder"
         )
     return begun
-
-
-def _in_pieces(data, reading):
-    """Whether rows of the data can be read without the others."""
-    path = Path(data)
-    if reading.format is not None:
-        return reading.format == "parquet"
-    return path.is_dir() or path.suffix in (".parquet", ".pq")
-
-
-def _source(data, reading):
-    if reading.one_list:
-        raise InputError(
-            "--one-list: one list cannot be cut into partitions; it must fit in memory"
-        )
-    if reading.query is not None:
-        raise InputError("--query: data that are read in pieces name the user in every row")
-    if reading.first_index is not None:
-        raise InputError("--first-index: it is for svmlight, which cannot be read in pieces")
-    columns = {"label": reading.label, "group": reading.group, "ignore": reading.ignore or ()}
-    return open_source(data, **columns)

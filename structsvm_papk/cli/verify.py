@@ -2,8 +2,9 @@
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,10 +28,12 @@ def verify(
     jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core.")] = 0,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write a self-contained HTML page here."),
+        options.option(
+            options.OUTPUT, "Also write a self-contained HTML page here.", metavar="FILE"
+        ),
     ] = None,
     as_json: options.Json = False,
-):
+) -> None:
     """Search the published claims for counterexamples.
 
     Prints which ones hold, and the smallest counterexample to those that do not.
@@ -53,34 +56,29 @@ def verify(
 
         write_atomically(report, render(checks, seed, effort, parts).encode())
         console.note(f"report written to {report}")
-    if as_json:
-        console.print_json(
-            {"seed": seed, "effort": effort, "checks": [c.as_dict() for c in checks]}
-        )
-    else:
-        _print_verdicts(checks)
-        _print_counterexamples([c for c in checks if c.counterexample is not None])
-        _print_regimes(parts)
-        console.note(f"{len(checks)} checks in {time.perf_counter() - start:.0f} s")
+    content = {"seed": seed, "effort": effort, "checks": [c.as_dict() for c in checks]}
+    console.answer(as_json, content, _show, checks, parts)
+    console.note(f"{len(checks)} checks in {time.perf_counter() - start:.0f} s")
     failed = [c.id for c in checks if not c.control_works]
     if failed:
         console.note(f"controls that did not work: {', '.join(failed)}", style="red")
         raise typer.Exit(1)
 
 
-def _print_verdicts(checks):
+def _show(checks: Sequence[Any], parts: Sequence[dict[str, Any]]) -> None:
     rows = []
     for c in checks:
-        holds = c.verdict == "holds"
-        verdict = "[green]holds[/green]" if holds else "[red]counterexample[/red]"
+        verdict = f"[{'green' if c.verdict == 'holds' else 'red'}]{c.verdict}[/]"
         control = f"{c.control}: {c.control_verdict}"
         control = control if c.control_works else f"[red]{control}[/red]"
         rows.append((c.id, c.formula, verdict, f"{c.instances:,}", f"{c.worst:.1e}", control))
     columns = ("check", "claim", "verdict", ">instances", ">worst", "control")
     console.print_table("Which claims hold", columns, rows)
+    _show_counterexamples([c for c in checks if c.counterexample is not None])
+    _show_regimes(parts)
 
 
-def _print_counterexamples(checks):
+def _show_counterexamples(checks: Sequence[Any]) -> None:
     rows = []
     for c in checks:
         example = c.counterexample
@@ -95,8 +93,8 @@ def _print_counterexamples(checks):
         console.print_table("Counterexamples", columns, rows)
 
 
-def _print_regimes(parts):
-    """Print where consistency ends: conditions some w realises, and risks at certified optima."""
+def _show_regimes(parts: Sequence[dict[str, Any]]) -> None:
+    """Where consistency ends: conditions some w realises, and risks at certified optima."""
     if not parts:
         return
     columns = [">shift"]
@@ -113,7 +111,7 @@ def _print_regimes(parts):
     console.print_table("Negatives moved up along the truth", columns, rows)
 
 
-def _numbers(values):
+def _numbers(values: Any) -> str:
     if isinstance(values, list):
         return "(" + ", ".join(f"{v:.4g}" for v in values) + ")"
     return f"{values:.4g}"

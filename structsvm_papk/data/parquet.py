@@ -67,7 +67,7 @@ def plain_numbers(path: PathLike, frame: Any, c: int) -> Array:
         return values
     try:
         if values.dtype.kind in "mM":
-            raise TypeError("a time is no number: its unit would decide the value")
+            raise TypeError("a time is not a number: its unit would decide the value")
         return values.astype(np.float64)
     except (TypeError, ValueError):
         field = frame.schema.field(c)

@@ -166,7 +166,7 @@ class ArrayPartition:
 
 
 def file_partitions(
-    source: Source, partition_bytes: int = 1 << 27, threshold: float | None = None
+    source: Source, partition_bytes: int = 1 << 27, relevance_threshold: float | None = None
 ) -> list[FilePartition]:
     """Cut files into partitions with about `partition_bytes` of features each.
 
@@ -174,7 +174,7 @@ def file_partitions(
     ----------
     source : NpyFiles or ParquetFiles
     partition_bytes : int
-    threshold : float, optional
+    relevance_threshold : float, optional
         As for `scan_users`.
 
     Returns
@@ -186,7 +186,7 @@ def file_partitions(
     InputError
         As for `scan_users`.
     """
-    rows = scan_users(source, threshold)
+    rows = scan_users(source, relevance_threshold)
     bounds = cut_users(rows.indptr, max(1, partition_bytes // source.row_bytes))
     return [
         FilePartition(source, int(start), int(stop), rows.relevant_from)

@@ -96,6 +96,17 @@ class RankingData:
         Empty data, lengths that differ, NaN or infinite features, labels that are not binary.
     """
 
+    X: Any
+    rows: Array
+    indptr: Array
+    n_pos: Array
+    users: Array
+    user_weight: Array | None
+    feature_names: Sequence[str] | None
+    _spread: Spread | None
+    _origins: Origins | None
+    _fingerprint: str | None
+
     def __init__(
         self,
         X: Any,
@@ -118,7 +129,8 @@ class RankingData:
         user_of_row = np.repeat(np.arange(n_users), np.diff(bounds))
         rows, bounds, n_pos = _laid_out(positive, user_of_row, n_users)
         weight = _checked_weight(user_weight, labels, n_pos)
-        self._keep(X, rows, bounds, n_pos, labels, weight, feature_names)
+        checked = self.from_parts(X, rows, bounds, n_pos, labels, weight, feature_names)
+        self.__dict__ |= vars(checked)
 
     @classmethod
     def from_groups(
@@ -168,26 +180,10 @@ class RankingData:
     ) -> RankingData:
         """Build from the attributes of checked data; nothing is checked again."""
         data = cls.__new__(cls)
-        data._keep(X, rows, indptr, n_pos, users, user_weight, feature_names, spread, origins)
+        data.X, data.rows, data.indptr, data.n_pos = X, rows, indptr, n_pos
+        data.users, data.user_weight, data.feature_names = users, user_weight, feature_names
+        data._spread, data._origins, data._fingerprint = spread, origins, None  # computed once
         return data
-
-    def _keep(
-        self,
-        X: Any,
-        rows: Array,
-        indptr: Array,
-        n_pos: Array,
-        users: Array,
-        user_weight: Array | None,
-        feature_names: Sequence[str] | None,
-        spread: Spread | None = None,
-        origins: Origins | None = None,
-    ) -> None:
-        """Set every attribute; what is computed once stands in the last three."""
-        self.X, self.rows, self.indptr, self.n_pos = X, rows, indptr, n_pos
-        self.users, self.user_weight, self.feature_names = users, user_weight, feature_names
-        self._spread, self._origins = spread, origins
-        self._fingerprint: str | None = None
 
     @property
     def n_users(self) -> int:

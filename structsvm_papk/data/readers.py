@@ -19,34 +19,20 @@ FORMATS = ("svmlight", *tables.FORMATS)
 class Table:
     """What a file holds, before grades become relevance.
 
-    Attributes
-    ----------
-    source : str
-        The file, for messages.
-    X : ndarray or scipy CSR of shape (n_rows, n_features)
-    labels : ndarray of float64, shape (n_rows,), or None
-        Grades as they stand in the file; None where the file has no label column and none was
-        required.
-    groups : ndarray of shape (n_rows,), or None
-        The user of each row; None where the file does not say.
-    feature_names : tuple of str, or None
-        Column names (CSV, TSV, Parquet).
-    first_index : int or None
-        0 or 1: the svmlight index of the first column of `X`.
-    columns_used : str
-        One line that says what was taken for the features, the label and the user.
-    remarks : tuple of str
-        What had to be assumed to match the features with those of `like`.
+    Labels are the grades of the file, groups the user of each row; None where the file does not
+    say. `first_index`, 0 or 1, is the svmlight index of the first column of X. `columns_used` is
+    one line that says what was taken for what; `remarks` say what had to be assumed to match the
+    features with those of `like`.
     """
 
     source: str
     X: Any
     labels: np.ndarray | None
     groups: np.ndarray | None
-    feature_names: tuple | None = None
+    feature_names: tuple[str, ...] | None = None
     first_index: int | None = None
     columns_used: str = ""
-    remarks: tuple = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def n_features(self) -> int:
@@ -86,14 +72,14 @@ def read_table(
     path : path-like
         A name ending in ``.gz`` is decompressed.
     format : {'svmlight', 'csv', 'tsv', 'parquet'}, optional
-        By default told from the name; anything unknown is taken as svmlight.
+        By default recognised by the name; anything unknown is taken as svmlight.
     label : str
         Column of the label (CSV, TSV, Parquet).
     group : str, optional
         Column of the user (CSV, TSV, Parquet); by default the first of `tables.USER_COLUMNS`
-        that the file has.
+        that the file has, in any case and with any underscores.
     ignore : sequence of str
-        Columns that are no features (CSV, TSV, Parquet).
+        Columns that are not features (CSV, TSV, Parquet).
     query : path-like, optional
         Rows of each user, one count per line (svmlight); by default ``FILE.query`` where it exists.
     require_labels : bool
@@ -102,8 +88,9 @@ def read_table(
         Take the features as this object has them: named columns by its `feature_names`, svmlight
         indices from its `first_index` on, `n_features` of them. Where it has no names, or the
         indices of the file could be meant otherwise, `Table.remarks` says what was assumed. By
-        default every column is a feature but the label, those ignored, and those named as users
-        or items usually are (`tables.USER_COLUMNS`, `tables.ITEM_COLUMNS`).
+        default every column is a feature but the label, those ignored, and those named as users,
+        items or other ids usually are (`tables.USER_COLUMNS`, `tables.ITEM_COLUMNS`, names that
+        end in ``_id`` or ``Id``).
     first_index : {0, 1}, optional
         From where the file counts features (svmlight); by default as `like` does, else from 0 if
         the file uses index 0, else from 1.
@@ -123,6 +110,10 @@ def read_table(
     format = format or tables.format_of(path) or "svmlight"
     if format not in FORMATS:
         raise InputError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
+    if format == "svmlight" and (group is not None or ignore):
+        raise InputError(
+            f"{path}: svmlight has no named columns, so none can be the user or ignored"
+        )
     if query is not None and format != "svmlight":
         raise InputError(f"{path}: a query file goes with svmlight only; use the group column")
     if first_index is not None and (format != "svmlight" or first_index not in (0, 1)):
@@ -152,16 +143,22 @@ def _by_position(path, like, names):
 
 
 def read_ranking_data(
-    path: PathLike, *, threshold: float | None = None, one_list: bool = False, **how: Any
+    path: PathLike,
+    *,
+    relevance_threshold: float | None = None,
+    one_list: bool = False,
+    **how: Any,
 ) -> RankingData:
     """Read a file as `RankingData`; `how` as for `read_table`.
+
+    Labels from `relevance_threshold` on are relevant; without it they are 0/1, -1/1 or booleans.
 
     Raises
     ------
     InputError
         As `read_table` and `Table.ranking_data`.
     """
-    return read_table(path, **how).ranking_data(threshold, one_list)
+    return read_table(path, **how).ranking_data(relevance_threshold, one_list)
 
 
 def _who_are_the_users(table):

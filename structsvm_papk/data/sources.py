@@ -39,7 +39,7 @@ class NpyFile:
 
     path: str
     dtype: np.dtype
-    shape: tuple
+    shape: tuple[int, ...]
     offset: int
 
     @classmethod
@@ -54,7 +54,7 @@ class NpyFile:
                 f"{path} is not a complete .npy file of numbers ({error}); it may be truncated"
             ) from None
         if not isinstance(array, np.memmap):
-            raise InputError(f"{path} is no .npy file; give one file for each array")
+            raise InputError(f"{path} is not an .npy file; give one file for each array")
         if not array.flags.c_contiguous:
             raise InputError(
                 f"{path} is stored by columns; save it with np.save(path, np.ascontiguousarray(X))"
@@ -87,7 +87,7 @@ class NpyFile:
         while left:
             n_read = file.readinto(left)
             if not n_read:
-                raise OSError(f"{self.path} ends early: it has been truncated")
+                raise OSError("it ends early: the file has been truncated")
             left = left[n_read:]
 
 
@@ -181,9 +181,9 @@ class ParquetFiles:
     that says what was taken for the features, the label and the user.
     """
 
-    paths: tuple
-    n_rows_of: tuple
-    feature_names: tuple
+    paths: tuple[str, ...]
+    n_rows_of: tuple[int, ...]
+    feature_names: tuple[str, ...]
     label: str
     group: str
     dtype: np.dtype

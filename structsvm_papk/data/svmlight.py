@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.tables import listed
+from structsvm_papk.data.tables import is_a, listed
 from structsvm_papk.errors import InputError
 
 _LARGEST_INDEX = 2**31 - 2
@@ -20,7 +20,7 @@ _LARGEST_INDEX = 2**31 - 2
 
 def read_svmlight(
     path: Path, query: PathLike | None = None, like: Any = None, first_index: int | None = None
-) -> tuple[Any, Array, Array | None, int, str, tuple]:
+) -> tuple[Any, Array, Array | None, int, str, tuple[str, ...]]:
     """X, labels, groups, first_index, columns_used and remarks of a file, as `readers.Table` has
     them.
     """
@@ -164,17 +164,19 @@ def _first_bad_line(path):
 
 def _what_is_wrong(parts):
     """Why these parts are no svmlight row, or None."""
-    if not _is_a(float, parts[0]):
-        return f"the label {_shown(parts[0])} is not a number"
+    if not is_a(float, parts[0]):
+        table = "; for a table with named columns give its format (csv or tsv)"
+        separated = any(separator in parts[0] for separator in b",;")
+        return f"the label {_shown(parts[0])} is not a number{table if separated else ''}"
     features = parts[1:]
     if features and features[0].startswith(b"qid:"):
-        if not _is_a(np.int64, features[0][4:]):
+        if not is_a(np.int64, features[0][4:]):
             return f"the query {_shown(features[0])} is not a whole number"
         features = features[1:]
     previous = -1
     for feature in features:
         index, colon, value = feature.partition(b":")
-        if not colon or not _is_a(np.int64, index) or not _is_a(float, value):
+        if not colon or not is_a(np.int64, index) or not is_a(float, value):
             return f"expected 'index:value', got {_shown(feature)}"
         if int(index) < 0:
             return f"negative feature index {int(index)}"
@@ -184,14 +186,6 @@ def _what_is_wrong(parts):
             return f"feature index {int(index)} is above the limit {_LARGEST_INDEX}"
         previous = int(index)
     return None
-
-
-def _is_a(number_type, text):
-    try:
-        number_type(text)
-    except (ValueError, OverflowError):
-        return False
-    return True
 
 
 def _shown(text):

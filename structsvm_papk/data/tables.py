@@ -6,8 +6,9 @@ that `007` and `7` are two; in Parquet, whose columns have types, it is what the
 
 import csv
 import gzip
+import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk._types import PathLike
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.parquet import (
     feature_matrix,
     numbers,
@@ -30,7 +31,8 @@ USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id")
 ITEM_COLUMNS = ("item_id", "item")
 FORMATS = ("csv", "tsv", "parquet")
 _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
-_DELIMITER = {"csv": ",", "tsv": "\t"}
+_SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
+_ID_NAME = re.compile(r"(?i:(^|[_\W])ids?$)|[a-z]I[dD]s?$|^Unnamed: \d+$")  # the last: of pandas
 _LONGEST_ID = 1000  # characters: numpy gives every label the room of the longest
 _TRUTH = {"true": 1.0, "false": 0.0}
 _EXACT = 2.0**53  # above it, neighbouring whole numbers are one in double precision
@@ -55,7 +57,7 @@ class Roles:
 
     label: str = "label"
     group: str | None = None
-    ignore: tuple = ()
+    ignore: tuple[str, ...] = ()
     require_labels: bool = True
     like: Any = None
 
@@ -65,26 +67,29 @@ class Columns:
     """Where the features, the label and the user stand in a file; None where there is none."""
 
     source: str
-    names: list
-    features: list
+    names: list[str]
+    features: list[int]
     label: int | None
     group: int | None
 
     @property
-    def feature_names(self) -> tuple:
+    def feature_names(self) -> tuple[str, ...]:
         """Names of the features."""
         return tuple(self.names[c] for c in self.features)
 
     def used(self) -> str:
         """One line that says which columns are what."""
-        taken = {*self.features, self.label, self.group}
-        left = [name for c, name in enumerate(self.names) if c not in taken]
-        label, group = (
-            "none" if c is None else repr(self.names[c]) for c in (self.label, self.group)
-        )
+        item = usual_column(ITEM_COLUMNS, self.names)
+        roles = {
+            "label": None if self.label is None else self.names[self.label],
+            "user": None if self.group is None else self.names[self.group],
+            "item": None if item in self.feature_names else item,
+        }
+        left = [n for n in self.names if n not in {*self.feature_names, *roles.values()}]
+        said = ", ".join(f"{r} {'none' if n is None else repr(n)}" for r, n in roles.items())
         return (
-            f"{self.source}: {len(self.features)} features ({listed(self.feature_names)}), "
-            f"label {label}, user {group}, ignored {listed(left) if left else 'none'}"
+            f"{self.source}: {len(self.features)} features ({listed(self.feature_names)}), {said}, "
+            f"ignored {listed(left) if left else 'none'}"
         )
 
 
@@ -92,6 +97,16 @@ def format_of(path: Path) -> str | None:
     """The format of a table by its name; None where it is not the name of one."""
     suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
     return _FORMAT_OF_SUFFIX.get(suffixes[-1].lower() if suffixes else "")
+
+
+def usual_column(usual: Sequence[str], names: Collection[str]) -> str | None:
+    """The column called like the first of some usual names, in any case and with any `_` or `-`."""
+    spelled = {_plain(name): name for name in reversed(list(names))} | {n: n for n in names}
+    return next((spelled[n] for u in usual for n in (u, _plain(u)) if n in spelled), None)
+
+
+def _plain(name):
+    return name.replace("_", "").replace("-", "").lower()
 
 
 def listed(names: Sequence[str]) -> str:
@@ -103,10 +118,11 @@ def listed(names: Sequence[str]) -> str:
 # --- which column is what -------------------------------------------------------------------
 
 
-def choose_columns(path: Any, names: list, roles: Roles) -> Columns:
+def choose_columns(path: Any, names: list[str], roles: Roles) -> Columns:
     """Find the label, the user and the features among the columns of a file.
 
-    Columns named as users or items usually are (`USER_COLUMNS`, `ITEM_COLUMNS`) are no features.
+    Columns named as users, items or other ids usually are (`USER_COLUMNS`, `ITEM_COLUMNS`, names
+    that end in `_id` or `Id`) are no features.
     Every step is linear in the number of columns.
     """
     places = _places(path, names)
@@ -140,10 +156,9 @@ def _places(path, names):
 
 
 def _user_column(path, places, roles):
-    """Name of the user column; None where there is none and none was asked for."""
+    """Name of the user column; None where the file has no such column."""
     if roles.group is None:
-        usual = (name for name in USER_COLUMNS if name in places and name != roles.label)
-        return next(usual, None)
+        return usual_column(USER_COLUMNS, [name for name in places if name != roles.label])
     if roles.group not in places:
         raise InputError(
             f"{path}: no column {roles.group!r} for the user; it has {listed(list(places))}; "
@@ -159,12 +174,17 @@ def _feature_columns(path, places, roles, group):
         if absent:
             raise InputError(f"{path}: no column {absent[0]!r}, a feature of the model")
         return [places[name] for name in wanted]
-    others = {roles.label, group, *roles.ignore, *USER_COLUMNS, *ITEM_COLUMNS}
-    features = [c for name, c in places.items() if name not in others]
+    others = {roles.label, group, *roles.ignore}
+    ids = {_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS)}
+    features = [
+        c
+        for name, c in places.items()
+        if name not in others and _plain(name) not in ids and not _ID_NAME.search(name)
+    ]
     if not features:
         raise InputError(
             f"{path}: no feature column; the columns are {listed(list(places))}, and those of the "
-            "label, users and items are none"
+            "label, users, items and other ids are none"
         )
     if roles.like is not None and len(features) != roles.like.n_features:
         raise InputError(
@@ -186,7 +206,7 @@ def reading(path: PathLike) -> Iterator[None]:
         raise InputError(f"cannot read {path}: {reason}") from None
 
 
-def column_names(path: Any, format: str) -> list:
+def column_names(path: Any, format: str) -> list[str]:
     """Names of the columns, each once."""
     path = Path(path)
     with reading(path):
@@ -199,7 +219,7 @@ def column_names(path: Any, format: str) -> list:
     return names
 
 
-def read_features(path: Any, format: str, roles: Roles) -> tuple:
+def read_features(path: Any, format: str, roles: Roles) -> tuple[Any, Any, Any, Columns]:
     """The feature matrix, the labels, the users (None where absent), and the `Columns`."""
     path = Path(path)
     with reading(path):
@@ -207,8 +227,8 @@ def read_features(path: Any, format: str, roles: Roles) -> tuple:
             return _parquet_features(path, roles)
         columns = choose_columns(path, _text_names(path, format), roles)
         kinds = dict.fromkeys(columns.features, Kind.NUMBER)
-        kinds |= {columns.label: Kind.LABEL, columns.group: Kind.ID}
-        kinds.pop(None, None)
+        others = {columns.label: Kind.LABEL, columns.group: Kind.ID}
+        kinds |= {c: kind for c, kind in others.items() if c is not None}
         values, texts = _parse(path, format, columns.names, kinds)
         X = np.ascontiguousarray(np.take(values, columns.features, axis=1))
         labels = None if columns.label is None else values[:, columns.label].copy()
@@ -216,7 +236,7 @@ def read_features(path: Any, format: str, roles: Roles) -> tuple:
         return X, labels, groups, columns
 
 
-def read_columns(path: Any, format: str, kinds: dict) -> dict:
+def read_columns(path: Any, format: str, kinds: Mapping[str, Kind]) -> dict[str, Array]:
     """Some columns of a file by name, which must be there; `kinds` says what they hold.
 
     In Parquet they are of the type of the file; else numbers are float64, or int64 where whole
@@ -252,20 +272,35 @@ def _open_text(path):
 def _decoding(path):
     try:
         yield
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        utf16 = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
+        kind, of = ("is UTF-16 text", "utf-16") if utf16 else ("is not UTF-8 text", "latin1")
+        raise InputError(
+            f"{path} {kind} (byte {error.object[error.start]:#04x}): save it as UTF-8, for example "
+            f"with iconv -f {of} -t utf-8"
+        ) from None
+    except csv.Error as error:
         raise InputError(f"{path} is not a readable text file: {error}") from None
 
 
-def _header(path, file, format):
-    names = next(csv.reader(file, delimiter=_DELIMITER[format]), None)
+def _separator(path, format):
+    """What separates the columns: the usual character of the format where the first line has it."""
+    with _decoding(path), _open_text(path) as file:
+        first = re.sub(r'"[^"]*"', "", file.readline())
+    return next((s for s in _SEPARATORS[format] if s in first), _SEPARATORS[format][0])
+
+
+def _header(path, file, separator):
+    names = next(csv.reader(file, delimiter=separator), None)
     if not names:
         raise InputError(f"{path}: the first line must name the columns, but it is empty")
     return names
 
 
 def _text_names(path, format):
+    separator = _separator(path, format)
     with _decoding(path), _open_text(path) as file:
-        return _header(path, file, format)
+        return _header(path, file, separator)
 
 
 def _parse(path, format, names, kinds):
@@ -273,16 +308,18 @@ def _parse(path, format, names, kinds):
 
     Columns without a kind are 0; ids are coded by the place of their text.
     """
-    texts: dict = {c: {} for c, kind in kinds.items() if kind in _TEXTS}
-    converters: dict = {c: _nothing for c in range(len(names)) if c not in kinds}
+    texts: dict[int, dict[str, int]] = {c: {} for c, kind in kinds.items() if kind in _TEXTS}
+    converters: dict[int, Any] = {c: _nothing for c in range(len(names)) if c not in kinds}
     converters |= {c: _label_value for c, kind in kinds.items() if kind is Kind.LABEL}
     converters |= {c: _coder(codes) for c, codes in texts.items()}
-    form = {"delimiter": _DELIMITER[format], "quotechar": '"', "comments": None, "encoding": None}
+    separator = _separator(path, format)
+    form: Any = {"delimiter": separator, "quotechar": '"', "comments": None}
+    form |= {"converters": converters, "encoding": None, "ndmin": 2}
     with _decoding(path), _open_text(path) as file:
-        _header(path, file, format)
+        _header(path, file, separator)
         try:
-            rows = _after_blank_lines(path, file)
-            values = np.loadtxt(rows, converters=converters, ndmin=2, **form)
+            rows: Any = _after_blank_lines(path, file)
+            values = np.loadtxt(rows, **form)
         except UnicodeDecodeError:
             raise
         except ValueError as error:
@@ -348,8 +385,9 @@ def _whole_numbers(path, format, names, c, values):
 
 
 def _first_bad_row(path, format, names, kinds):
+    separator = _separator(path, format)
     with _open_text(path) as file:
-        rows = csv.reader(file, delimiter=_DELIMITER[format])
+        rows = csv.reader(file, delimiter=separator)
         next(rows)
         for row in rows:
             reason = row and _what_is_wrong(row, names, kinds)
@@ -364,14 +402,20 @@ def _what_is_wrong(row, names, kinds):
     for c, kind in kinds.items():
         if kind is Kind.ID and row[c] == "":
             return f"column {names[c]!r} is empty: every row needs its user and its item"
-        if kind is Kind.NUMBER and not _is_number(float, row[c]):
-            return f"column {names[c]!r} holds {row[c][:40]!r}, which is not a number"
-        if kind is Kind.LABEL and not _is_number(_label_value, row[c]):
-            return f"the label {row[c][:40]!r} is not a number"
+        if kind is Kind.NUMBER and not is_a(float, row[c]):
+            point = "; write decimals with a point" if is_a(_with_point, row[c]) else ""
+            return f"column {names[c]!r} holds {row[c][:40]!r}, which is not a number{point}"
+        if kind is Kind.LABEL and not is_a(_label_value, row[c]):
+            return f"the label {row[c][:40]!r} is neither a number nor True or False"
     return None
 
 
-def _is_number(convert, text):
+def _with_point(text):
+    return float(text.replace(",", "."))
+
+
+def is_a(convert: Callable[[Any], object], text: str | bytes) -> bool:
+    """Whether a text is a number, or what else is made of it."""
     try:
         convert(text)
     except (ValueError, OverflowError):
@@ -383,8 +427,9 @@ def place_of(path: PathLike, row: int, format: str) -> str:
     """Where a row stands, for a message: its line, or its number where there are no lines."""
     if format == "parquet":
         return f"{path}, row {row} (counted from 0)"
+    separator = _separator(Path(path), format)
     with _open_text(Path(path)) as file:
-        rows = csv.reader(file, delimiter=_DELIMITER[format])
+        rows = csv.reader(file, delimiter=separator)
         lines = (rows.line_num for fields in rows if fields)
         try:
             line = next((line for n, line in enumerate(lines) if n == row + 1), "?")
@@ -440,6 +485,6 @@ def _arrow_ids(path, frame, c):
     if values.dtype.kind != "O":
         return values
     texts = (value if isinstance(value, str) else str(value) for value in values)
-    codes: dict = {}
+    codes: dict[str, int] = {}
     rows = np.fromiter((codes.setdefault(t, len(codes)) for t in texts), np.int64, values.size)
     return _checked_ids(path, list(codes))[rows]

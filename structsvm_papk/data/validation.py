@@ -54,7 +54,7 @@ def refuse_masked(values: Any, name: str) -> None:
 
 def _was_changed(values, array):
     """Whether whole numbers became floats in the array, or numbers text."""
-    native = {"f": (float, np.floating), "U": str, "S": bytes}.get(array.dtype.kind)
+    native: Any = {"f": (float, np.floating), "U": str, "S": bytes}.get(array.dtype.kind)
     return native is not None and not all(issubclass(t, native) for t in set(map(type, values)))
 
 
@@ -130,7 +130,7 @@ def _canonical_csr(X):
     try:
         csr.check_format(full_check=True)
     except ValueError as error:
-        raise InputError(f"X is no valid CSR matrix: {error}") from None
+        raise InputError(f"X is not a valid CSR matrix: {error}") from None
     if _rows_increase(csr.indices, csr.indptr):
         return csr
     csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
@@ -311,7 +311,7 @@ def relevant_from(values: Array, threshold: float | None, source: Any) -> float:
     shown = ", ".join(f"{value:g}" for value in values[:6]) + (", ..." if values.size > 6 else "")
     raise InputError(
         f"{source}: labels are not 0/1 or -1/1 (found {shown}); say from which "
-        "label on a row is relevant with --relevance-threshold (threshold= in Python)"
+        "label on a row is relevant with --relevance-threshold (relevance_threshold= in Python)"
     )
 
 
@@ -338,14 +338,14 @@ def check_ids(values: Any, n_rows: int, name: str = "groups") -> Array:
 
 
 def _checked_objects(ids, name):
-    types = set(map(type, ids))
+    types: set[Any] = set(map(type, ids))
     if len(set(map(_family, types))) > 1:
         names = ", ".join(sorted(t.__name__ for t in types))
         raise InputError(f"{name} mix types that have no order: {names}; use one type")
     if not any(map(_is_number, types)):
         return ids
     if any(issubclass(t, float | np.floating) for t in types):
-        large = (isinstance(v, float | np.floating) and abs(v) >= _EXACT for v in ids)
+        large = (isinstance(v, float | np.floating) and abs(float(v)) >= _EXACT for v in ids)
         _refuse_rounded(np.fromiter(large, bool, ids.size), name, "2**53")
     return _fewest_bytes(ids)
 

@@ -50,22 +50,22 @@ def paper_figure1(
     )
 
 
-def largest_negative(pos_scores: Array, beta: int, condition: str, delta: float) -> float:
-    """Largest value that ``max q`` may take for a margin condition to hold (Defs. 2-5).
+def largest_negative(pos_scores: Array, beta: int, condition: str, delta: float) -> Array:
+    """Largest value that ``max q`` may take for a margin condition to hold (Defs. 2-5), by list.
 
     ``weak: p_(beta) - delta; beta: mean of the beta smallest - delta; strong: p_(n_pos) - delta;``
     ``moderate: min(p_(n_pos), p_(beta) - delta)``.
     """
-    p = np.sort(np.asarray(pos_scores, dtype=float))[::-1]
-    limits = {
-        "weak": p[beta - 1] - delta,
-        "beta": p[len(p) - beta :].mean() - delta,
-        "moderate": min(p[-1], p[beta - 1] - delta),
-        "strong": p[-1] - delta,
+    p = -np.sort(-np.asarray(pos_scores, dtype=float), axis=-1)
+    limits: dict[str, Array] = {
+        "weak": p[..., beta - 1] - delta,
+        "beta": p[..., p.shape[-1] - beta :].mean(axis=-1) - delta,
+        "moderate": np.minimum(p[..., -1], p[..., beta - 1] - delta),
+        "strong": p[..., -1] - delta,
     }
     if condition not in limits:
         raise InputError(f"condition {condition!r} is not one of {', '.join(limits)}")
-    return float(limits[condition])
+    return limits[condition]
 
 
 def margin_lists(

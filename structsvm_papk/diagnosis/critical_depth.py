@@ -7,9 +7,10 @@ critical depth is found by bisection with the test at zero, without training.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from structsvm_papk._types import Array
+from structsvm_papk.diagnosis.coordinates import Coordinates
 from structsvm_papk.diagnosis.zero_test import Verdict, falls_along, is_zero_optimal
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 
@@ -41,7 +42,7 @@ class CriticalDepth:
     degenerate_to: int
     informative_from: int | None
     deepest: int
-    direction: Array | None = None
+    direction: Array | None = field(default=None, repr=False)
 
     @property
     def is_exact(self) -> bool:
@@ -96,6 +97,7 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
     """
     k, deepest = risk.surrogate.k, int(risk.data.n_neg.max())
     degenerate_to, informative_from, direction = 0, None, None
+    coordinates = Coordinates(risk.data)
     low, high = min(k, deepest), deepest + 1  # the answer is in low, .., high; high: none
     while low < high:
         m = k if low == k and direction is None and degenerate_to == 0 else (low + high) // 2
@@ -103,7 +105,7 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
         if direction is not None and at_m.convex and falls_along(at_m, direction):
             verdict = Verdict.INFORMATIVE
         else:
-            verdict, own = is_zero_optimal(at_m, tol, _SLOPES)
+            verdict, own = is_zero_optimal(at_m, tol, _SLOPES, coordinates)
             direction = own if verdict is Verdict.INFORMATIVE else direction
         if verdict is Verdict.INFORMATIVE:
             high = informative_from = m

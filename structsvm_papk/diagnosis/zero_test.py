@@ -24,7 +24,7 @@ selected positive above any selected negative.
 A distance depends on the units of the features, the question whether it is zero does not: for an
 invertible matrix T, 0 is in K exactly if it is in T'K. So that no small feature is lost beside a
 large one, 0 counts as in K only where it is so to the tolerance in coordinates in which the items
-of a user spread about equally in all directions (`_Coordinates`).
+of a user spread about equally in all directions (`Coordinates`).
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.diagnosis.bundle_test import bundle_test
+from structsvm_papk.diagnosis.coordinates import Coordinates
 from structsvm_papk.diagnosis.min_norm import min_norm_point
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.starts import logistic_regression
+from structsvm_papk.solvers.cutting_plane import default_blocks
 from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 from structsvm_papk.surrogates.convex import Avg
 
 _TOL = 1e-8
-_FEW_FEATURES = 500  # up to which directions are scaled, not features only
-_SAMPLE_ENTRIES = 1 << 21
-_LEAST_SPREAD = 1e-14  # of a direction, squared and relative to the largest
 _SUM_ROUNDING = 64 * np.finfo(float).eps  # of a slope, relative to the entries that it is made of
 _NO_FALL = 1e-12  # ClippedRamp this close to 1 may be 1
 _ROUNDS = 20
@@ -251,12 +251,19 @@ def _one_user(risk: EmpiricalRisk, u: int) -> EmpiricalRisk:
 
 def _test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest] = ()) -> ZeroTest:
     if risk.convex:
-        return _convex_test(_Slopes(risk), tol)
+        coordinates = Coordinates(risk.data)
+        test = _joint_test(risk, tol, coordinates)
+        if test.verdict is Verdict.DEGENERATE:
+            return test
+        return _convex_test(_Slopes(risk), tol, coordinates)  # which has the distance
     return _clipped_test(risk) if risk.surrogate.clipped else _ramp_test(risk, tol, users)
 
 
 def is_zero_optimal(
-    risk: EmpiricalRisk, tol: float = _TOL, max_iter: int | None = None
+    risk: EmpiricalRisk,
+    tol: float = _TOL,
+    max_iter: int | None = None,
+    coordinates: Coordinates | None = None,
 ) -> tuple[Verdict, Array | None]:
     """Verdict about w = 0 for all users jointly, and a direction of descent where there is one.
 
@@ -268,6 +275,8 @@ def is_zero_optimal(
     tol : float
     max_iter : int, optional
         Slopes to ask for; then the verdict is 'undecided'.
+    coordinates : Coordinates, optional
+        Of the data, where they are known.
 
     Returns
     -------
@@ -277,8 +286,33 @@ def is_zero_optimal(
     if not risk.convex:
         test = _test(risk, tol)
     else:
-        test = _convex_test(_Slopes(risk), tol, max_iter, any_direction=True)
+        coordinates = coordinates or Coordinates(risk.data)
+        test = _joint_test(risk, tol, coordinates)
+        if test.verdict is Verdict.UNDECIDED:
+            test = _convex_test(_Slopes(risk), tol, coordinates, max_iter, any_direction=True)
     return test.verdict, test.direction
+
+
+def _joint_test(risk: EmpiricalRisk, tol: float, coordinates: Coordinates) -> ZeroTest:
+    """By cuts of blocks of users; undecided for a single user, who has one block."""
+    if risk.n_users == 1:
+        return ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
+    n_blocks = default_blocks(risk)
+    blocks = ListRisk(risk.surrogate, risk.data, "cap", n_blocks, risk.n_threads, skip_rows=False)
+    slopes, noise = _Slopes(blocks).of_blocks, _rounding(risk)
+    scaled_noise = coordinates.noise(noise)
+    answer = bundle_test(coordinates.of(slopes), risk.n_features, scaled_noise)
+    if answer.direction is not None:
+        w = coordinates.T @ answer.direction
+        w /= np.linalg.norm(w)
+        fall = float(-slopes(w).sum(axis=0) @ w)
+        return ZeroTest(Verdict.INFORMATIVE, np.nan, fall, w)
+    assert answer.point is not None
+    distance = float(np.linalg.norm(coordinates.back(answer.point)))
+    scale = float(np.linalg.norm(slopes(np.zeros(risk.n_features)).sum(axis=0)))
+    inside = np.linalg.norm(answer.point) <= tol * answer.scale and distance <= 10 * tol * scale
+    inside &= bool((noise <= 10 * tol * coordinates.scale).all())
+    return ZeroTest(Verdict.DEGENERATE if inside else Verdict.UNDECIDED, distance, 0.0)
 
 
 def falls_along(risk: EmpiricalRisk, w: Array) -> bool:
@@ -305,16 +339,24 @@ class _Slopes:
         self.small = 0.05 / risk.data.n_pos.max()
 
     def __call__(self, w: Array) -> Array:
+        slope: Array = self.of_blocks(w).sum(axis=0)
+        return slope
+
+    def of_blocks(self, w: Array) -> Array:
+        """What each block adds to a support point, shape (n_blocks, n_features)."""
         scores = self.risk.scores(w)
         largest = np.abs(scores).max()
         if largest > 0.0:
             scores *= self.small / largest
-        slope: Array = self.risk.blocks_from_scores(scores)[1].sum(axis=0)
-        return slope
+        return self.risk.blocks_from_scores(scores)[1]
 
 
 def _convex_test(
-    slopes: _Slopes, tol: float, max_iter: int | None = None, any_direction: bool = False
+    slopes: _Slopes,
+    tol: float,
+    coordinates: Coordinates | None = None,
+    max_iter: int | None = None,
+    any_direction: bool = False,
 ) -> ZeroTest:
     """Whether 0 is in the subdifferential; a second look in other coordinates where it seems so."""
     noise = _rounding(slopes.risk)
@@ -323,8 +365,9 @@ def _convex_test(
     if nearest.direction is not None:
         fall, w = nearest.lower_bound, nearest.direction
         return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w)
-    there = _Coordinates(slopes)
-    again = min_norm_point(there, slopes.n_features, noise=np.abs(there.T).T @ noise, **how)
+    there = coordinates or Coordinates(slopes.risk.data)
+    scaled_noise = there.noise(noise)
+    again = min_norm_point(there.of(slopes), slopes.n_features, noise=scaled_noise, **how)
     if again.direction is not None:
         w = there.T @ again.direction
         norm = float(np.linalg.norm(w))
@@ -344,59 +387,6 @@ def _rounding(risk: ListRisk) -> Array:
     heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
     bound: Array = _SUM_ROUNDING * 2 * heaviest * largest.astype(np.float64)
     return bound
-
-
-class _Coordinates:
-    """The subdifferential in coordinates ``T'`` that suit the data.
-
-    First every feature is divided by its spread within users; then, unless there are too many
-    features, the directions of a sample's correlation matrix are by theirs. Directions with hardly
-    any spread are enlarged as far as the digits of X reach. T may be any invertible matrix; a
-    sample makes one that is good enough.
-    """
-
-    def __init__(self, slopes: _Slopes) -> None:
-        self.slopes, data = slopes, slopes.risk.data
-        rows, scale = _sample(data), _spread(data)
-        self.scale = scale
-        self.T = sparse.diags_array(1.0 / scale)
-        if scale.size <= _FEW_FEATURES:
-            correlation = (rows / scale).T @ (rows / scale) / max(1, rows.shape[0])
-            spread, basis = np.linalg.eigh(correlation)
-            floor = _LEAST_SPREAD * max(spread[-1], np.finfo(float).tiny)
-            self.T = (basis / np.sqrt(np.maximum(spread, floor))) / scale[:, None]
-
-    def __call__(self, w: Array) -> Array:
-        slope: Array = self.T.T @ self.slopes(self.T @ w)
-        return slope
-
-
-def _spread(data: RankingData) -> Array:
-    """Root mean square of each feature less its mean within users; 1 for a constant one."""
-    total = np.zeros(data.n_features)
-    step = max(1, _SAMPLE_ENTRIES // data.n_features)
-    for u in range(data.n_users):
-        for first in range(data.indptr[u], data.indptr[u + 1], step):
-            rows = _centred(data, np.arange(first, min(first + step, data.indptr[u + 1])))
-            total += np.square(rows).sum(axis=0)
-    return np.sqrt(np.where(total > 0.0, total / data.rows.size, 1.0))
-
-
-def _sample(data: RankingData) -> Array:
-    """Some rows, less the mean of their user's: whole users if possible, spread over the data."""
-    wanted = max(1, _SAMPLE_ENTRIES // data.n_features)
-    step = -(-data.rows.size // wanted)
-    users = range(0, data.n_users, step) if data.n_users > step else range(data.n_users)
-    stride = 1 if data.n_users > step else step
-    parts = [np.arange(data.indptr[u], data.indptr[u + 1], stride) for u in users]
-    return np.vstack([_centred(data, part) for part in parts])
-
-
-def _centred(data: RankingData, positions: Array) -> Array:
-    rows = data.X[data.rows[positions]]
-    rows = rows.toarray() if sparse.issparse(rows) else rows
-    centred: Array = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
-    return centred
 
 
 def _ramp_test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest]) -> ZeroTest:

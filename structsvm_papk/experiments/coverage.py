@@ -6,7 +6,7 @@ mean half-width, the share of vacuous intervals, and the half-width divided by t
 quantile of ``|R - R^|``: 1 would be an interval that knows the truth.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -205,25 +205,11 @@ def _uniform(n_neg, n_draws, n_directions, rho, rng, n_features=3):
     rows = []
     for form in FORMS:
         found = bounds.uniform(n_pos, n_neg, k, n_features=n_features, rho=rho, form=form)
-        covered = float((errors <= found.raw).mean())
-        quantile = np.quantile(errors, 1 - rho)
-        rows.append(
-            Coverage(
-                method=f"uniform {form}",
-                law=f"{n_directions} directions",
-                n_pos=n_pos,
-                n_neg=n_neg,
-                k=k,
-                n_draws=n_draws,
-                risk=float("nan"),
-                nominal=1 - rho,
-                covered=covered,
-                half_width=found.raw,
-                ratio=float(found.raw / quantile),
-                vacuous=float(found.vacuous),
-                guaranteed=found.guaranteed,
-            )
-        )
+        ends = np.repeat([[-found.raw, found.raw]], n_draws, axis=0)
+        sizes = {"law": f"{n_directions} directions", "n_pos": n_pos, "n_neg": n_neg, "k": k}
+        row = _row(f"uniform {form}", ends, 0.0, errors, rho, found.guaranteed, sizes)
+        covered, vacuous = float((errors <= found.raw).mean()), float(found.vacuous)
+        rows.append(replace(row, risk=float("nan"), covered=covered, vacuous=vacuous))
     return rows
 
 

@@ -31,6 +31,7 @@ REGIMES = {
     "heavy_tails": {"noise": 0.7, "noise_law": "t", "df": 1.5},
     "mislabelled": {"noise": 0.3, "noise_law": "t", "df": 1.5, "mislabelled_users": 0.5},
 }
+DEPTHS = (0.35, 0.65, np.inf)  # shares of a user's negatives, and all of them
 ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _RECIPES = ((0.1, 0.01), (0.2, 0.1))  # (eta, alpha), the ends of the paper's ranges
 _STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # scikit-learn's C
@@ -96,15 +97,19 @@ def _descent(data, k, seed):
         yield f"alpha={alpha:g}", best_w
 
 
-def _convex(name):
+def _convex(name, depths=(None,), alphas=ALPHAS[::-1]):
     def path(data, k, seed):
         """A zero that is certified for the smallest alpha is the optimum for all of them."""
-        risk = EmpiricalRisk(make_surrogate(name, k), data)
-        for alpha in reversed(ALPHAS):
-            result = CuttingPlane(alpha).solve(risk)
-            yield f"alpha={alpha:g}", result.w
-            if result.status is Status.DEGENERATE:
-                return
+        for depth in depths:
+            risk = EmpiricalRisk(
+                make_surrogate(name, k, depth), data, "cap" if depth else "exclude"
+            )
+            result = None
+            for alpha in alphas:
+                if result is None or result.status is not Status.DEGENERATE:
+                    result = CuttingPlane(alpha).solve(risk)
+                at = "" if depth is None else f"depth={depth:g}, "
+                yield f"{at}alpha={alpha:g}", result.w
 
     return path
 
@@ -165,6 +170,8 @@ METHODS: dict[str, Callable] = {
     "Max, certified": _convex("max"),
     "TS, certified": _convex("ts"),
     "pAUC, certified": _convex("pauc"),
+    "Avg, certified, depth": _convex("avg", DEPTHS, ALPHAS[2:0:-1]),
+    "TS, certified, depth": _convex("ts", DEPTHS, ALPHAS[2:0:-1]),
     "Avg, paper's descent": _recipe("avg"),
     "Max, paper's descent": _recipe("max"),
     "TS_alg2, paper's descent": _recipe("ts_alg2"),

@@ -266,7 +266,8 @@ def figure(answer):
         axes.axvline(line["ndcg"], color="0.6", linewidth=0.8, linestyle=":")
     if answer["published"]:
         best = max(answer["published"], key=lambda line: line["ndcg"])
-        axes.text(best["ndcg"], -0.4, f" {best['name']}", fontsize=8, color="0.4")
+        label = f"published: {best['name']} "
+        axes.text(best["ndcg"], -0.4, label, fontsize=8, color="0.4", ha="right")
     axes.axvline(ours, color="#1b5e9b", linewidth=0.8, alpha=0.5)
     axes.set_yticks(range(len(rows)), [row["name"] for row in rows])
     axes.set_xlabel(f"NDCG@{answer['k']} over all items that the user does not know")

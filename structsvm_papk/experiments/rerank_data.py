@@ -6,6 +6,7 @@ whole numbers from 0, with a header line or without.
 
 import hashlib
 import io
+import re
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,14 +155,15 @@ def _refuse_missing(source, missing):
 
 def _pairs(place, content):
     """Users and items, shape (n_rows, 2)."""
-    skip = int(not _is_pair(content.partition(b"\n")[0]))
+    first, _, rest = content.partition(b"\n")
+    skip = int(not re.match(rb"\s*[-+.]?\d|[^\t]*\t\s*[-+.]?\d", first))
+    if not (rest if skip else content).strip():
+        raise InputError(f"{place} holds no interactions; {_wanted()}")
     try:
         text = io.StringIO(content.decode())
         pairs = np.loadtxt(text, np.int64, delimiter="\t", usecols=(0, 1), skiprows=skip, ndmin=2)
     except (ValueError, UnicodeDecodeError, OverflowError):
         raise InputError(_first_bad_line(place, content, skip)) from None
-    if not len(pairs):
-        raise InputError(f"{place} holds no interactions; {_wanted()}")
     if (pairs < 0).any():
         raise InputError(_first_bad_line(place, content, skip))
     return pairs

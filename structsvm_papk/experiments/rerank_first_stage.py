@@ -24,9 +24,9 @@ from structsvm_papk.errors import InputError
 STRENGTHS = (50.0, 300.0, 2000.0)
 SOURCES = ("auto", "rectools", "own")
 N_NEIGHBOURS = 100
-N_FACTORS = 64
+RANKS = (64, 256)
 _DENSE = 8000  # items up to which EASE is exact
-_SUPPORT = 200  # items that a restricted regression takes
+_SUPPORT = 100  # items that a restricted regression takes
 _BLOCK = 512
 
 
@@ -70,10 +70,12 @@ def fit_all(train, source="auto", callback=None):
         from structsvm_papk.integrations.rectools import first_stage_factors as fit
     else:
         fit = _own_factors
-    rank = min(N_FACTORS, max(1, min(train.shape) // 8))
     tasks = {f"EASE {strength:g}": ("ease", strength) for strength in STRENGTHS}
-    tasks |= {"item kNN": ("items", N_NEIGHBOURS), "user kNN": ("users", N_NEIGHBOURS)}
-    tasks |= {"PureSVD": ("svd", rank), "popularity": ("popularity", None)}
+    tasks |= {"item kNN": ("items", N_NEIGHBOURS), "item kNN, TF-IDF": ("tfidf", N_NEIGHBOURS)}
+    tasks |= {"user kNN": ("users", N_NEIGHBOURS)}
+    most = max(1, min(train.shape) // 8)
+    tasks |= {f"PureSVD {rank}": ("svd", rank) for rank in sorted({min(n, most) for n in RANKS})}
+    tasks |= {"popularity": ("popularity", None)}
     models, large = [], train.shape[1] > _DENSE
     restricted = restricted_ease(train, STRENGTHS) if large else {}
     for name, (kind, setting) in tasks.items():
@@ -103,6 +105,8 @@ def _own_factors(train, kind, setting):
         return train, ease(train, setting)
     if kind == "items":
         return train, neighbours(train.T.tocsr(), setting)
+    if kind == "tfidf":
+        return train, neighbours(tfidf(train.T.tocsr()), setting)
     if kind == "users":
         return neighbours(train, setting), train
     if kind == "svd":
@@ -123,6 +127,13 @@ def ease(train, strength):
     weights = inverse / -np.diag(inverse)
     np.fill_diagonal(weights, 0.0)
     return weights.astype(np.float32)
+
+
+def tfidf(rows):
+    """Entries weighed by ``log(n_rows) - log(1 + count of their column)``."""
+    counts = np.bincount(rows.indices, minlength=rows.shape[1])
+    weights = np.maximum(np.log(rows.shape[0]) - np.log1p(counts), 0)
+    return sparse.csr_matrix(rows @ sparse.diags(weights))
 
 
 def neighbours(rows, n):

@@ -26,7 +26,7 @@ from structsvm_papk.experiments._cells import Cells
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import PAUC, Avg
+from structsvm_papk.surrogates.convex import PAUC, Avg
 
 CASES = {1: (20, "SGD@k-avg"), 2: (10, "SVM-pAUC")}  # k and the method that GD-Avg is compared with
 N_RUNS = 300

@@ -12,7 +12,7 @@ surrogates (TS exactly); CCCP on Ramp and ClippedRamp; and the baselines.
 import hashlib
 import json
 from concurrent.futures import as_completed
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import groupby, product
 from pathlib import Path
@@ -28,7 +28,6 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import movielens
 from structsvm_papk.experiments._cells import Cells
 from structsvm_papk.experiments.table3_methods import METHODS, Grid, available
-from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.solvers.result import Status
 
 KS = {
@@ -116,10 +115,9 @@ class Cell:
     setting: str
 
     @property
-    def name(self):
-        """File name, the same for the same fit."""
-        text = json.dumps([self.k, self.seed, self.method, self.setting])
-        return f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
+    def key(self):
+        """What the cell is kept under."""
+        return [self.k, self.seed, self.method, self.setting]
 
 
 def run(plan, results, jobs=1, callback=None):
@@ -136,9 +134,9 @@ def run(plan, results, jobs=1, callback=None):
     if jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
     load_splits(plan.source, plan.dataset, plan.seeds[0], plan.preparation)
-    cells = Cells(results, plan.identity()).folder
+    cells = Cells(results, plan.identity())
     wanted = plan.cells()
-    missing = [cell for cell in wanted if not (cells / cell.name).is_file()]
+    missing = [cell for cell in wanted if not cells.path(cell.key).is_file()]
     done = len(wanted) - len(missing)
     if callback is not None:
         callback(done, len(wanted), None)
@@ -148,7 +146,7 @@ def run(plan, results, jobs=1, callback=None):
         done += 1
         if callback is not None:
             callback(done, len(wanted), cell)
-    return table(plan, results)
+    return table(plan, cells)
 
 
 def _digest(source, dataset):
@@ -192,8 +190,8 @@ def load_splits(source, dataset, seed, preparation):
 
 
 def _compute(task):
-    """Fit the cells of a group and write their files; returns the cells."""
-    plan, group, folder = task
+    """Fit the cells of a group and keep what they gave; returns the cells."""
+    plan, group, cells = task
     k, seed, method = group[0].k, group[0].seed, METHODS[group[0].method]
     splits = load_splits(plan.source, plan.dataset, seed, plan.preparation)
     settings = [json.loads(cell.setting) for cell in group]
@@ -201,15 +199,14 @@ def _compute(task):
     for cell, result in zip(group, fits, strict=True):
         if result.status == Status.INTERRUPTED:  # a part of a fit is no cell
             raise KeyboardInterrupt
-        content = json.dumps(_content(cell, result, splits))
-        write_atomically(folder / cell.name, content.encode())
+        cells.save(cell.key, _content(cell, result, splits))
     return group
 
 
 def _content(cell, result, splits):
     users, gains = _gains(result, splits.test, cell.k)
     return {
-        **{f.name: getattr(cell, f.name) for f in fields(cell)},
+        **asdict(cell),
         "validation": float(_gains(result, splits.val, cell.k)[1].mean()),
         "test_users": users.tolist(),
         "test_gains": gains.tolist(),
@@ -233,7 +230,7 @@ def _gains(result, data, k):
 # ----------------------------------------------------------------- the table
 
 
-def table(plan, results):
+def table(plan, cells):
     """Choose settings by validation and compare with the published gains.
 
     Returns ``published_data``, whether the ratings are those of MovieLens 100K (by their sizes;
@@ -243,10 +240,9 @@ def table(plan, results):
     their gains in all seeds), ``n_users``, and for each seed ``settings``, ``statuses`` and
     ``gaps`` of the chosen fit and ``zero``.
     """
-    folder = Path(results) / "cells"
     best = {}
     for cell in plan.cells():
-        fit = _read(folder / cell.name)
+        fit = cells.load(cell.key)
         place = (cell.k, cell.method, cell.seed)
         if place not in best or fit["validation"] > best[place]["validation"]:
             best[place] = fit
@@ -268,13 +264,6 @@ def _is_published_data(plan):
     if plan.dataset != "movielens":
         return None
     return movielens.is_movielens_100k(movielens.read_ratings(plan.source))
-
-
-def _read(path):
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
-        raise InputError(f"{path} is missing or damaged; delete it and run again") from None
 
 
 def _row(plan, k, name, fits):

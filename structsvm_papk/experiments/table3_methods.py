@@ -32,16 +32,18 @@ class Grid:
     """What cross-validation tries; the defaults are the paper's.
 
     `etas`: step sizes of descent; `alphas`: regularisation of descent, certified minimisers and
-    CCCP; `ridges`: regularisation of the methods that fit cross-entropy; `steps`: steps of descent.
+    CCCP; `ridges`: regularisation of the methods that fit cross-entropy; `depths`: training depths
+    as multiples of k, capped at each user's negatives; `steps`: steps of descent.
     """
 
     etas: tuple = tuple(m * 10.0**e for e in (-4, -3, -2, -1) for m in (1, 2, 5))
     alphas: tuple = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
     ridges: tuple = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+    depths: tuple = (2, 4, 8)
     steps: int = 201
 
     def __post_init__(self):
-        for name in ("etas", "alphas", "ridges"):
+        for name in ("etas", "alphas", "ridges", "depths"):
             values = getattr(self, name)
             if not values or not all(np.isfinite(v) and v > 0 for v in values):
                 raise InputError(f"{name} must be positive numbers, got {values!r}")
@@ -65,6 +67,11 @@ class Grid:
     def certified(self):
         """Settings of the certified minimisers and of CCCP."""
         return [{"alpha": alpha} for alpha in self.alphas]
+
+    def deep(self):
+        """Settings of the certified minimisers that count more negatives than k."""
+        pairs = product(self.depths, self.alphas)
+        return [{"depth_over_k": depth, "alpha": alpha} for depth, alpha in pairs]
 
     def ridge(self):
         """Settings of what fits cross-entropy."""
@@ -130,6 +137,16 @@ def _certified(name):
     return _on_risk(name, lambda alpha: CuttingPlane(alpha, _TOL, _MAX_ITER))
 
 
+def _deep(name):
+    def fit(data, k, seed, settings):
+        for s in settings:
+            surrogate = make_surrogate(name, k, max(k, round(s["depth_over_k"] * k)))
+            risk = EmpiricalRisk(surrogate, data, "cap")
+            yield CuttingPlane(s["alpha"], _TOL, _MAX_ITER).solve(risk)
+
+    return fit
+
+
 def _cccp(name):
     return _on_risk(name, lambda alpha: CCCP(alpha, tol=1e-3, max_iter=50))
 
@@ -159,6 +176,8 @@ METHODS = {
     "Max, certified": Method("Max", "certified", _certified("max")),
     "Avg, certified": Method("Avg", "certified", _certified("avg")),
     "TS, certified": Method("TS", "certified", _certified("ts")),
+    "Avg, certified, depth": Method(None, "deep", _deep("avg")),
+    "TS, certified, depth": Method(None, "deep", _deep("ts")),
     "SVM-pAUC, descent": Method("SVM-pAUC", "descent", _ours("pauc")),
     "SVM-pAUC, certified": Method("SVM-pAUC", "certified", _certified("pauc")),
     "SGD@k-avg": Method("SGD@k-avg", "descent", _descent(PrecAtKAvg)),

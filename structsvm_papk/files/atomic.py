@@ -1,12 +1,16 @@
 """Files that a run writes: checked before the work starts, replaced in one step when it ends."""
 
+from __future__ import annotations
+
 import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from structsvm_papk._types import PathLike
 from structsvm_papk.errors import InputError
 
 if sys.platform != "win32":
@@ -16,7 +20,7 @@ _LOCK = "lock"
 _DATA = (".npy", ".parquet")  # what is read of a folder
 
 
-def check_writable(path):
+def check_writable(path: PathLike) -> None:
     """Raise `InputError` unless a file could be written at `path` now; nothing is left behind."""
     path = Path(path)
     if path.is_dir():
@@ -33,7 +37,7 @@ def check_writable(path):
     os.unlink(name)
 
 
-def check_apart(outputs, inputs):
+def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
     """Raise `InputError` where a file that is to be written is read too, or is written twice.
 
     Files are the same where they are one file to the system, whatever their names. Of a folder
@@ -66,7 +70,7 @@ def _is_data_of(path, folder):
     return folder.is_dir() and path.parent == folder.resolve() and path.suffix in _DATA
 
 
-def write_atomically(path, content):
+def write_atomically(path: PathLike, content: bytes) -> None:
     """Write bytes so that `path` holds the old or the new content, never a part of it.
 
     The bytes go to a temporary file in the same directory, are flushed to the disk, and take the
@@ -93,7 +97,7 @@ def write_atomically(path, content):
 
 
 @contextmanager
-def held(folder):
+def held(folder: PathLike) -> Iterator[None]:
     """Make a folder, and keep others from it for as long as the context lasts.
 
     The lock is the system's, so it ends with the process, however that ends; its file stays.
@@ -125,7 +129,7 @@ def _lock(handle, folder):
         return
 
 
-def remove_leftovers(folder, older_than=0.0):
+def remove_leftovers(folder: PathLike, older_than: float = 0.0) -> None:
     """Remove the temporary files that killed processes left in a folder of one run.
 
     Where other processes may be writing there, only files of an age in seconds.

@@ -208,13 +208,18 @@ def unpack(arrays: Mapping[str, Array], status: Status) -> SolverResult:
         arrays["lower_bound"].item(),
         status,
         tuple(unpack_history(arrays["history"])),
-        cuts=tuple(arrays[name] for name in _CUTS) if _CUTS[0] in arrays else None,
+        cuts=_cuts_of(arrays),
         extra={
             name.removeprefix(_EXTRA): array
             for name, array in arrays.items()
             if name.startswith(_EXTRA)
         },
     )
+
+
+def _cuts_of(arrays: Mapping[str, Array]) -> tuple[Array, Array, Array] | None:
+    slopes, intercepts, blocks = _CUTS
+    return (arrays[slopes], arrays[intercepts], arrays[blocks]) if slopes in arrays else None
 
 
 def pack_history(history: Iterable[Progress]) -> Array:

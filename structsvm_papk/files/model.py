@@ -49,8 +49,8 @@ class Model:
     surrogate: str
     alpha: float
     solver: str
-    certificate: dict
-    feature_names: tuple | None = None
+    certificate: dict[str, Any]
+    feature_names: tuple[str, ...] | None = None
     first_index: int | None = None
     relevance_threshold: float | None = None
     depth: int | float | None = None
@@ -90,7 +90,7 @@ def load_model(path: PathLike) -> Model:
     Raises
     ------
     InputError
-        The file cannot be read, is no model file, is damaged, or of a later format.
+        The file cannot be read, is not a model file, is damaged, or of a later format.
     """
     description, arrays = _FILE.read(path)
     coef = _checked_coef(path, arrays)

@@ -1,7 +1,7 @@
 """Sockets of other libraries: evaluation callables for LightGBM, XGBoost and CatBoost.
 
-None of these libraries is imported here; they call what they are given. May import `metrics` and
-below.
+None of these libraries is imported here; they call what they are given. `integrations.rectools`,
+with the re-ranker for RecTools, imports that library. May import `metrics` and below.
 """
 
 from structsvm_papk.integrations.hooks import (

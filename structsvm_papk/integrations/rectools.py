@@ -50,14 +50,14 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
     Raises
     ------
     InputError
-        RecTools is missing, the model is no ranker of this package, no feature column, or
-        missing values in a column that comes from no first-stage model.
+        RecTools is missing, the model is no ranker of this package, no feature column, no user
+        with k negatives, or missing values in a column that comes from no first-stage model.
 
     Notes
     -----
     RecTools' `PerUserNegativeSampler` keeps 3 negatives a user by default. The ranker needs k or
     more to learn from: give ``PerUserNegativeSampler(n_negatives=100)``, or more than there are
-    candidates, to keep all.
+    candidates, to keep all. Users with fewer than k are treated as the ranker's `policy` says.
 
     Examples
     --------
@@ -83,6 +83,7 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         """Features, targets and the user of each row, for the ranker's `fit`."""
         frame = candidates_with_target
         groups = frame[Columns.User].to_numpy()
+        self._refuse_few_negatives(frame)
         X = self._features(frame.drop(columns=[*Columns.UserItem, Columns.Target]), groups)
         step = _step_name(self.model)
         return {
@@ -103,6 +104,17 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         groups = candidates[Columns.User].to_numpy()
         X = self._features(candidates.drop(columns=Columns.UserItem), groups)
         return np.asarray(self.model.predict(X))
+
+    def _refuse_few_negatives(self, frame: pd.DataFrame) -> None:
+        """There is no pAp@k where no user has k negatives; of some users, see `policy`."""
+        negatives = frame[frame[Columns.Target] == 0].groupby(Columns.User).size()
+        most, k = int(negatives.max() if len(negatives) else 0), _last_step(self.model).k
+        if most < k:
+            raise InputError(
+                f"k={k} items are to be shown, but no user has more than {most} negatives among "
+                "the candidates: raise n_negatives of the sampler (RecTools keeps 3) or "
+                "num_candidates of the generators"
+            )
 
     def _features(self, frame: pd.DataFrame, groups: Array) -> pd.DataFrame:
         """Columns without gaps, comparable between users."""
@@ -152,28 +164,46 @@ def first_stage_factors(train: sparse.csr_matrix, kind: str, setting: Any) -> tu
     Parameters
     ----------
     train : scipy CSR of shape (n_users, n_items)
-    kind : {'ease', 'items', 'users', 'svd', 'popularity'}
+    kind : {'ease', 'items', 'tfidf', 'users', 'svd', 'popularity'}
     setting : number
         Strength, number of neighbours, or number of factors.
     """
-    from implicit.nearest_neighbours import CosineRecommender
+    from implicit.nearest_neighbours import CosineRecommender, TFIDFRecommender
     from rectools import models
 
     if kind == "ease":
-        ease = models.EASEModel(setting).fit(_dataset(train))
-        return train, ease.weight
-    if kind in ("items", "users"):
-        rows = train if kind == "items" else sparse.csr_matrix(train.T)
-        knn = models.ImplicitItemKNNWrapperModel(CosineRecommender(K=setting))
+        factors = train, models.EASEModel(setting).fit(_dataset(train)).weight
+    elif kind in ("items", "tfidf", "users"):
+        rows = sparse.csr_matrix(train.T) if kind == "users" else train
+        cosine = TFIDFRecommender if kind == "tfidf" else CosineRecommender
+        knn = models.ImplicitItemKNNWrapperModel(cosine(K=setting))
         similarity = sparse.csr_matrix(knn.fit(_dataset(rows)).model.similarity)
-        return (train, similarity) if kind == "items" else (similarity, train)
-    if kind == "svd":
+        factors = (similarity, train) if kind == "users" else (train, similarity)
+    elif kind == "svd":
         svd = models.PureSVDModel(setting).fit(_dataset(train))
-        return svd.user_factors, svd.item_factors.T
-    items, counts = models.PopularModel().fit(_dataset(train)).popularity_list
-    right = np.zeros((1, train.shape[1]))
-    right[0, items] = np.log1p(counts)
-    return np.ones((train.shape[0], 1)), right
+        factors = svd.user_factors, svd.item_factors.T
+    else:
+        items, counts = models.PopularModel().fit(_dataset(train)).popularity_list
+        right = np.zeros((1, train.shape[1]))
+        right[0, items] = np.log1p(counts)
+        factors = np.ones((train.shape[0], 1)), right
+    return _widened(*factors, train.shape)
+
+
+def _widened(left: Any, right: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
+    """Factors with zeros for the last users and items, which RecTools leaves out where unused."""
+    rank = min(left.shape[1], right.shape[0])
+    return _padded(left[:, :rank], (shape[0], rank)), _padded(right[:rank], (rank, shape[1]))
+
+
+def _padded(matrix: Any, shape: tuple[int, int]) -> Any:
+    if sparse.issparse(matrix):
+        wide = sparse.csr_matrix(matrix, copy=True)
+        wide.resize(shape)
+        return wide
+    out = np.zeros(shape, matrix.dtype)
+    out[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return out
 
 
 def _dataset(train: sparse.csr_matrix) -> Any:

@@ -12,7 +12,7 @@ from numba import njit
 
 from structsvm_papk._sorting import SHORT, increasing, increasing_order
 
-PAP, PAUC, AUC, PRECISION, RECALL, AP, NDCG, RR, AUC_AT_K = range(9)
+PAP, PAUC, AUC, PRECISION, RECALL, AP, NDCG, RR, AUC_AT_K, HIT = range(10)
 LOSS, HALF, WIN, THRESHOLD = range(4)
 EXCLUDE, NORMALISE, AS_WINS = range(3)
 ACHIEVABLE, ALL_PLACES = range(2)
@@ -27,7 +27,9 @@ _COUNTING_FACTOR = 10
 def sort_descending(values):
     """Sort in place, largest first."""
     if values.size > SHORT:
-        values[:] = increasing(values)[::-1]
+        ordered = increasing(values)
+        for i in range(values.size):
+            values[i] = ordered[values.size - 1 - i]
         return
     for i in range(1, values.size):
         value = values[i]
@@ -38,7 +40,7 @@ def sort_descending(values):
         values[j] = value
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def split(scores, relevant, pos, neg):
     """Copy the scores of positives and negatives apart; branch-free, so both buffers hold n+1."""
     n_pos = 0
@@ -51,7 +53,7 @@ def split(scores, relevant, pos, neg):
     return n_pos, n_neg
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def count_above(pos, neg, above, reach):
     """above[i] = #{neg > pos[i]}, reach[i] = #{neg >= pos[i]} for positives sorted decreasingly."""
     if pos.size > _COUNTING_FACTOR * np.log2(neg.size + 2.0):
@@ -68,7 +70,7 @@ def count_above(pos, neg, above, reach):
         reach[i] = at_least
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def merge_above(pos, ascending, above, reach):
     """The same counts from negatives sorted increasingly, by one merge."""
     n = ascending.size
@@ -84,7 +86,7 @@ def merge_above(pos, ascending, above, reach):
         reach[i] = at_least
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def tie_blocks(pos, first, last):
     """first[i] = #{pos > pos[i]}, last[i] = #{pos >= pos[i]} for decreasing positives."""
     i = 0
@@ -130,7 +132,7 @@ def hits(above, reach, first, last, listed, k, ties):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def precision_sum(above, reach, first, last, listed, ties):
     """Sum over positives of the precision at their place."""
     total = 0.0
@@ -148,7 +150,7 @@ def precision_sum(above, reach, first, last, listed, ties):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def expected_block_precision(pos_before, neg_before, n_pos, n_neg):
     """Expected sum of precisions of one tied block over random orders (McSherry & Najork 2008)."""
     size = n_pos + n_neg
@@ -159,7 +161,7 @@ def expected_block_precision(pos_before, neg_before, n_pos, n_neg):
     return total * n_pos / size
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def discounted_gain(above, reach, first, last, listed, discount, cumulative, k, ties):
     """DCG of unit gains over the first k places: sum of the discounts of the positives."""
     total = 0.0
@@ -179,7 +181,7 @@ def discounted_gain(above, reach, first, last, listed, discount, cumulative, k, 
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def block_discount(discount, cumulative, start, stop, k):
     """Mean discount of the places start..stop-1, those from k on counting 0."""
     end = min(stop, k)
@@ -190,7 +192,7 @@ def block_discount(discount, cumulative, start, stop, k):
     return (cumulative[end] - cumulative[start]) / (stop - start)
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def first_hit(above, reach, last, ties):
     """1 / place of the first positive; its expectation where ties are averaged."""
     if ties == LOSS:
@@ -212,6 +214,21 @@ def first_hit(above, reach, last, ties):
 
 
 @njit(cache=True, nogil=True)
+def any_hit(above, reach, last, k, ties):
+    """Whether a positive is among the first k places; its probability where ties are averaged."""
+    if ties == LOSS:
+        return 1.0 if reach[0] < k else 0.0
+    if ties == WIN:
+        return 1.0 if above[0] < k else 0.0
+    n_pos = last[0]
+    size = n_pos + reach[0] - above[0]
+    none_yet = 1.0
+    for i in range(min(max(k - above[0], 0), size)):
+        none_yet *= max(size - n_pos - i, 0) / (size - i)
+    return 1.0 - none_yet
+
+
+@njit(cache=True, nogil=True)
 def area_at_k(ahead, listed, n, k):
     """AUC inside the first k places; 1 if they hold positives only, 0 if negatives only."""
     n_pos = 0
@@ -228,7 +245,7 @@ def area_at_k(ahead, listed, n, k):
     return won / (n_pos * n_neg)
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def metric_value(code, k, n_pos, n_neg, listed, length, work, discount, cumulative, rules):
     """One metric of one user with at least one positive; NaN where it is not defined."""
     above, reach, first, last = work[0], work[1], work[2], work[3]
@@ -262,6 +279,8 @@ def metric_value(code, k, n_pos, n_neg, listed, length, work, discount, cumulati
             discounted_gain(above, reach, first, last, listed, discount, cumulative, shown, ties)
             / ideal
         )
+    if code == HIT:
+        return any_hit(above, reach, last, k, ties) if listed > 0 else 0.0
     if code == RR:
         return first_hit(above, reach, last, ties) if listed > 0 else 0.0
     low = 0.0
@@ -274,7 +293,7 @@ def metric_value(code, k, n_pos, n_neg, listed, length, work, discount, cumulati
     return high if ties == WIN else 0.5 * (low + high)
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def listed_positives(work, n_pos, length, ties, count):
     """How many of the sorted positives are inside a list cut after `length` places.
 
@@ -293,7 +312,7 @@ def listed_positives(work, n_pos, length, ties, count):
     return listed
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def has_tied_pair(work, n_pos):
     """Whether a positive and a negative share a score."""
     for i in range(n_pos):
@@ -302,7 +321,7 @@ def has_tied_pair(work, n_pos):
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def rank_user(scores, relevant, pos, neg, work, length, ties, count):
     """Fill the work arrays and counts of one user; return the positives inside its list."""
     n_pos, n_neg = split(scores, relevant, pos, neg)

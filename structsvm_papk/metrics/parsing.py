@@ -18,20 +18,16 @@ _KINDS = {
     "ap": (_kernels.AP, _NEVER),
     "ndcg": (_kernels.NDCG, _OPTIONAL),
     "rr": (_kernels.RR, _NEVER),
+    "hit": (_kernels.HIT, _NEEDED),
 }
 KNOWN = (
-    "pap@k",
-    "pauc@k",
-    "auc",
-    "precision@k",
-    "recall@k",
-    "ap",
-    "ndcg@k",
-    "ndcg",
-    "rr",
+    "pap@k", "pauc@k", "auc", "precision@k", "recall@k", "hit@k", "ap", "ndcg@k", "ndcg", "rr",
     "auc@k",
-)
-_SYNONYMS = {"prec": "precision", "p": "precision", "map": "ap", "mrr": "rr", "r": "recall"}
+)  # fmt: skip
+_SYNONYMS = {
+    "prec": "precision", "p": "precision", "map": "ap", "mrr": "rr", "r": "recall",
+    "hitrate": "hit", "hits": "hit", "hr": "hit",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,6 +62,8 @@ def parse(name: str) -> Metric:
     """Metric of a name; an unknown name raises with the nearest known one."""
     match = re.fullmatch(r"\s*([A-Za-z]+)\s*(?:@\s*([+-]?\w+))?\s*", str(name))
     kind = match[1].lower() if match else ""
+    if kind in ("novelty", "coverage"):
+        raise InputError(f"{name} is about recommended items: evaluate_recommendations has it")
     if match is None or kind not in _KINDS:
         raise InputError(f"there is no metric {name!r}; {_suggestion(name)}")
     code, cut = _KINDS[kind]
@@ -76,10 +74,11 @@ def parse(name: str) -> Metric:
     if cut == _NEVER:
         raise InputError(f"metric {kind!r} takes no cut-off, but {name!r} was asked for")
     code = _kernels.AUC_AT_K if code == _kernels.AUC else code
-    return Metric(name, code, _cutoff(name, match[2]))
+    return Metric(name, code, cutoff(name, match[2]))
 
 
-def _cutoff(name: str, text: str) -> int:
+def cutoff(name: str, text: str) -> int:
+    """The k of a metric's name, from its text."""
     if not re.fullmatch(r"\+?\d+", text) or int(text) < 1:
         raise InputError(f"in metric {name!r} the cut-off k must be a whole number of 1 or more")
     if int(text) > _LARGEST_K:

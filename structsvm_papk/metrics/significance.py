@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +20,7 @@ from structsvm_papk.bounds.intervals import many_users
 from structsvm_papk.data.validation import encode, joined, same_kind, too_few_to_resample
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics._sign_flips import sign_flip_p_value
-
-if TYPE_CHECKING:
-    from structsvm_papk.metrics.table import MetricTable
+from structsvm_papk.metrics.table import MetricTable, html_table
 
 GUARANTEED = ("kl", "hoeffding", "bernstein")
 METHODS = ("bootstrap", *GUARANTEED)
@@ -62,6 +60,24 @@ class Comparison:
     n_users: int
     level: float
     correction: str
+
+    def cells(self) -> dict[str, str]:
+        """The numbers as text, by the headings of a table."""
+        ends = "–" if np.isnan(self.lower) else f"{self.lower:.4f} – {self.upper:.4f}"
+        return {
+            "metric": self.metric,
+            "this": f"{self.first:.4f}",
+            "other": f"{self.second:.4f}",
+            "difference": f"{self.difference:.4f}",
+            f"{100 * self.level:g}% interval": ends,
+            "p": f"{self.p_value:.3g}",
+            f"p ({self.correction})": f"{self.p_adjusted:.3g}",
+            "users": str(self.n_users),
+        }
+
+    def _repr_html_(self) -> str:
+        cells = self.cells()
+        return html_table(tuple(cells), [tuple(cells.values())])
 
 
 def interval(
@@ -113,6 +129,8 @@ def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> s
         return f"method={method!r} is not known; choose one of {', '.join(METHODS)}"
     if table.is_pooled:
         return "a pooled mean has no user values; choose another mean"
+    if metric in table.pooled:
+        return f"{metric} is one number for all users, not a mean; there is nothing to resample"
     values = table[metric][table.used(metric)]
     if not values.size:
         return f"no user has a value of {metric}; there is nothing to make an interval of"
@@ -189,6 +207,8 @@ def compare(
 def _paired(
     first: MetricTable, second: MetricTable, metric: str, level: float, n_resamples: int, seed: int
 ) -> dict[str, Any]:
+    if metric in first.pooled or metric in second.pooled:
+        raise InputError(f"{metric} is one number for all users: no comparison user by user")
     both = first.used(metric) & second.used(metric)
     if not both.any():
         raise InputError(f"no user has a value of {metric} from both scorers")

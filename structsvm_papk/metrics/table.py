@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -47,15 +48,18 @@ class Summary:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        rules = {name: getattr(self.conventions, name) for name in vars(self.conventions)}
         return {
             "metric": self.metric,
             "value": None if np.isnan(self.value) else self.value,
             "n_users": self.n_users,
             "n_used": self.n_used,
             "touched": self.touched,
-            "conventions": rules,
+            "conventions": dict(vars(self.conventions)),
         }
+
+    def touched_words(self) -> str:
+        """Users touched by each rule, for people; empty where there are none."""
+        return ", ".join(f"{n} {rule.replace('_', ' ')}" for rule, n in self.touched.items() if n)
 
     def __str__(self) -> str:
         rules = ", ".join(f"{count} {rule}" for rule, count in self.touched.items() if count)
@@ -63,7 +67,7 @@ class Summary:
         return f"{mean} ({rules})" if rules else mean
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetricTable:
     """Values of every metric for every user.
 
@@ -83,8 +87,9 @@ class MetricTable:
     gain : bool
         False: values are risks, 1 - gain.
     pooled : dict of str to float
-        Values of all rows as one list, filled when the mean is `pooled`; the rules for lists
-        without positives and with few negatives hold for that one list as well.
+        Metrics that are one number for all users, not a mean: `coverage@k`; all of them, of all
+        rows as one list, when the mean is `pooled` (the rules for lists without positives and with
+        few negatives hold for that one list as well).
     segments : tuple of Segment
         The same metrics per value of each segment column.
     """
@@ -123,9 +128,9 @@ class MetricTable:
         return np.ones(self.users.size)
 
     def mean(self, metric: str) -> float:
-        """Mean of a metric by the table's rule; NaN when no user is left."""
-        if self.is_pooled:
-            self._column(metric)
+        """Mean of a metric by the table's rule, or its one value; NaN when no user is left."""
+        self._column(metric)
+        if metric in self.pooled:
             return self.pooled[metric]
         return self.mean_over(metric, np.ones(self.users.size, dtype=bool))
 
@@ -175,17 +180,21 @@ class MetricTable:
         return int(self.used(metric).sum())
 
     def take(self, mask: Array) -> MetricTable:
-        """The table of some users, without segments; a pooled mean has to be computed afresh."""
+        """The table of some users, without segments and metrics that are one number for all users;
+        a pooled mean has to be computed afresh.
+        """
         self.refuse_pooled("a table of some users")
+        kept = [place for place, name in enumerate(self.metrics) if name not in self.pooled]
+        names = tuple(self.metrics[place] for place in kept)
         touched = {
-            name: {rule: rows[mask] for rule, rows in rules.items()}
-            for name, rules in self.touched.items()
+            name: {rule: rows[mask] for rule, rows in self.touched[name].items()} for name in names
         }
         return replace(
             self,
             users=self.users[mask],
-            values=self.values[mask],
-            left_out=self.left_out[mask],
+            metrics=names,
+            values=self.values[mask][:, kept],
+            left_out=self.left_out[mask][:, kept],
             n_pos=self.n_pos[mask],
             n_neg=self.n_neg[mask],
             touched=touched,
@@ -212,6 +221,29 @@ class MetricTable:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.summary())) + f"\n[{self.conventions}]"
+
+    def __repr__(self) -> str:
+        return f"MetricTable of {self.users.size} users\n{self}"
+
+    def _repr_html_(self) -> str:
+        head = ("metric", "mean", "users used", "touched by a rule")
+        rows = [
+            (s.metric, f"{s.value:.4f}", f"{s.n_used} of {s.n_users}", s.touched_words() or "none")
+            for s in self.summary()
+        ]
+        return html_table(head, rows, str(self.conventions))
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """A table for notebooks, text escaped."""
+    lines = [("th", head), *(("td", row) for row in rows)]
+    body = "".join(
+        "<tr>" + "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in row) + "</tr>"
+        for kind, row in lines
+    )
+    return f"<table>{body}</table>" + (
+        f"<p><small>{escape(caption)}</small></p>" if caption else ""
+    )
 
 
 def evaluate(
@@ -241,7 +273,8 @@ def evaluate(
     Parameters
     ----------
     metrics : str or sequence of str
-        `pap@k, pauc@k, auc, precision@k, recall@k, ap, ndcg@k, ndcg, rr, auc@k`.
+        `pap@k, pauc@k, auc, precision@k, recall@k, hit@k, ap, ndcg@k, ndcg, rr, auc@k`; hit@k is
+        1 where a positive is among the first k places.
     scores, labels, groups, indptr
         Rows, see `lists.build`. Without groups the rows are one list.
     preset : {"icml2020", "icml2020-code", "rectools", "sklearn"} or Conventions
@@ -452,18 +485,11 @@ def _discounts(
 ) -> Array:
     if all(metric.code != _kernels.NDCG for metric in parsed):
         return np.ones(1)
-    if callable(discounts.resolve(discount)):
-        _warn_of_no_limit(discount)
+    if discounts.sum_is_bounded(discount):
+        warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=4)
     ks = [metric.kernel_k for metric in parsed if metric.code == _kernels.NDCG]
     longest = int(np.diff(rows.indptr).max())
     needed = min(longest, max(ks))
     if rules.ideal == "all_places":
         needed = max(longest, *(k for k in ks if k < _kernels.WHOLE_LIST), 1)
     return discounts.values(discount, max(needed, 1))
-
-
-def _warn_of_no_limit(discount: Discount) -> None:
-    if discount == "log":
-        return
-    if discounts.sum_is_bounded(discount):
-        warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=5)

@@ -181,9 +181,9 @@ def _choose_weights(
                     total += move * open_level[m]
                     for f in range(d):
                         gradient[f] += move * open_slope[m, f]
-        found = total - np.sum(radius * np.abs(gradient))
-        if found > best:
-            best = found
+        bound = total - np.sum(radius * np.abs(gradient))
+        if bound > best:
+            best = bound
             weight[:n_open] = trial
 
 

@@ -25,13 +25,20 @@ through more than n = max m_u + sum(beta) + 3d additions and a few products, so 
 is off by less than ``n eps m``. Twice that is taken off.
 """
 
+from __future__ import annotations
+
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles._box_kernels import bound_boxes
+
+if TYPE_CHECKING:
+    from structsvm_papk.oracles.list_risk import ListRisk
 
 MAX_FEATURES = 8
 MAX_WORK = 1_000_000
@@ -41,7 +48,7 @@ _FEW = 16  # operations on a term beside the sums
 class Boxes:
     """Bounds over boxes for one risk."""
 
-    def __init__(self, risk):
+    def __init__(self, risk: ListRisk) -> None:
         if not risk.surrogate.boxed:
             raise InputError(
                 f"no global search for surrogate {risk.surrogate.name!r}: it is for 'ramp' and "
@@ -56,14 +63,14 @@ class Boxes:
         self._X, self._largest = X, np.abs(X).max(axis=0)
 
     @property
-    def work(self):
+    def work(self) -> int:
         """Multiplications for one box."""
         data, d = self.risk.data, self.n_features
         n_pos = int(data.n_pos.sum())
         pairs = data.n_pos @ self.risk.surrogate.negatives_counted(data.n_neg)
         return d * (data.rows.size + int(pairs) + (n_pos << d))
 
-    def bounds(self, alpha, low, high):
+    def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """Bound ``alpha/2 ||w||^2 + R(w)`` over boxes ``low[b] <= w <= high[b]``.
 
         Returns for each a lower bound, less what rounding may have added, the objective at the

@@ -5,8 +5,12 @@ most of them; only the rows that are elsewhere move. Nothing but the users' labe
 to this process.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,13 +21,13 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_risk import connect
 
 
-def is_dask(values):
+def is_dask(values: object) -> bool:
     """Whether this is a Dask array or data frame; Dask need not be installed."""
     return hasattr(values, "__dask_graph__")
 
 
 @contextmanager
-def current_client():
+def current_client() -> Iterator[Any]:
     """The current Dask client, or an own one in this process for as long as the context lasts."""
     try:
         from distributed import get_client
@@ -46,7 +50,7 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Overview:
     """What this process learns of a block: its classes, and how many rows of which user it has."""
 
     n_features: int
@@ -76,7 +80,7 @@ class DaskLists:
     in y.
     """
 
-    def __init__(self, client, X, y, groups):
+    def __init__(self, client: Any, X: Any, y: Any, groups: Any) -> None:
         if groups is None:
             raise InputError(
                 "Dask collections need groups: without them all rows are one list, which cannot be "
@@ -85,17 +89,17 @@ class DaskLists:
         self.client = client
         self.sample = _sample(X)
         self._blocks = client.compute(_row_blocks(X, y, groups))
-        looks = client.gather(client.map(_look, self._blocks, pure=False))
-        filled = [b for b, look in enumerate(looks) if look.users.size]
+        overviews = client.gather(client.map(_overview, self._blocks, pure=False))
+        filled = [b for b, each in enumerate(overviews) if each.users.size]
         self._blocks = [self._blocks[b] for b in filled]
-        self._looks = [looks[b] for b in filled]
+        self._overviews = [overviews[b] for b in filled]
         if not filled:
             raise InputError("X has no rows")
-        self.classes = np.unique(np.concatenate([look.classes for look in self._looks]))
-        if not _validation.same_kind(*(look.users for look in self._looks)):
+        self.classes = np.unique(np.concatenate([each.classes for each in self._overviews]))
+        if not _validation.same_kind(*(each.users for each in self._overviews)):
             raise _other_types("some blocks hold text, others numbers")
 
-    def partitions(self, relevant_from, repartition=True):
+    def partitions(self, relevant_from: float, repartition: bool = True) -> list[Any]:
         """Futures of partitions of whole users; rows are moved with `repartition` only."""
         block, owner, users = self._owners()
         away = block != owner
@@ -108,7 +112,7 @@ class DaskLists:
                 "repartition the collection so that every user is in one block, or let it be done "
                 "(repartition=True)"
             )
-        pieces = {}
+        pieces: dict[int, list[Any]] = {}
         for source, target in np.unique(np.column_stack([block[away], owner[away]]), axis=0):
             moved = users[away & (block == source) & (owner == target)]
             piece = self.client.submit(_take, self._blocks[source], moved, pure=False)
@@ -126,12 +130,14 @@ class DaskLists:
 
     def _owners(self):
         """Block, owning block and label of every (block, user) that occurs."""
-        block = np.repeat(np.arange(len(self._looks)), [look.users.size for look in self._looks])
-        counts = np.concatenate([look.counts for look in self._looks])
-        users = _validation.joined(*(look.users for look in self._looks))
+        block = np.repeat(
+            np.arange(len(self._overviews)), [each.users.size for each in self._overviews]
+        )
+        counts = np.concatenate([each.counts for each in self._overviews])
+        users = _validation.joined(*(each.users for each in self._overviews))
         _, codes = _sorted(users, return_inverse=True)
         # most rows first; where blocks hold as many, they take turns
-        order = np.lexsort(((block - codes) % len(self._looks), -counts, codes))
+        order = np.lexsort(((block - codes) % len(self._overviews), -counts, codes))
         first = np.append(True, np.diff(codes[order]) > 0)
         return block, block[order[first]][codes], users
 
@@ -214,9 +220,9 @@ def _rows(b, X, y, groups):
     return _Rows(X, y, groups)
 
 
-def _look(rows):
+def _overview(rows):
     users, counts = _sorted(rows.groups, return_counts=True)
-    return _Look(rows.X.shape[1], np.unique(rows.y), users, counts)
+    return _Overview(rows.X.shape[1], np.unique(rows.y), users, counts)
 
 
 def _sorted(users, **wanted):

@@ -6,18 +6,28 @@ no further settings. A worker that is lost takes its partitions with it; they ar
 elsewhere, and the result is the same: it depends on the partitions only, not on who holds them.
 """
 
+from __future__ import annotations
+
 import socket
 import time
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from structsvm_papk._version import __version__
 from structsvm_papk.data.partitions import ArrayPartition
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, Summary, summarise
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from structsvm_papk.surrogates import Surrogate
 
 _TIMEOUT = 10.0  # seconds for a scheduler to answer
 _SCHEMES = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
@@ -39,7 +49,7 @@ class DaskRisk(PartitionedRisk):
     retries : int
         How many times an evaluation starts again after a worker was lost.
     patience : float
-        Seconds to wait for workers when there is none.
+        Seconds to wait for a worker.
     user_weight : {'equal', 'positives'}, optional
         Instead of the partitions' own weights.
 
@@ -60,14 +70,14 @@ class DaskRisk(PartitionedRisk):
 
     def __init__(
         self,
-        surrogate,
-        partitions,
-        client,
-        policy="exclude",
-        retries=5,
-        patience=60.0,
-        user_weight=None,
-    ):
+        surrogate: Surrogate,
+        partitions: Sequence[Any],
+        client: Any,
+        policy: str = "exclude",
+        retries: int = 5,
+        patience: float = 60.0,
+        user_weight: str | None = None,
+    ) -> None:
         if not len(partitions):
             raise InputError("there is no partition")
         *needed, policy = users_needed(surrogate, policy)
@@ -76,7 +86,7 @@ class DaskRisk(PartitionedRisk):
         super().__init__(surrogate, parts, policy)
 
 
-def connect(address=None, **options):
+def connect(address: str | None = None, **options: Any) -> Client:
     """A client of the scheduler at an address, such as ``tcp://10.0.0.1:8786``.
 
     Without an address, an own cluster in this process.
@@ -127,14 +137,16 @@ def _check_address(address):
     except OSError:
         return  # it may be starting: the client tries for a while
     if not spoke:
-        raise InputError(f"what answers at {address} is no Dask scheduler (is it the dashboard?)")
+        raise InputError(
+            f"what answers at {address} is not a Dask scheduler (is it the dashboard?)"
+        )
 
 
 @dataclass
-class _Held:
+class _Loaded:
     """A partition on a worker: its users that are used, and where and when it was loaded."""
 
-    data: object
+    data: RankingData | None
     summary: Summary
     place: str
 
@@ -157,7 +169,7 @@ class _DaskParts:
         self._which, self._retries, self._patience = users, retries, patience
         _check_packages(client)
         self._held = [self._place(partition) for partition in partitions]
-        self._used = range(len(partitions))
+        self._used = list(range(len(partitions)))
         self.summaries = self._first_load()
         self._used = [p for p, each in enumerate(self.summaries) if each.n_used]
         self._places = None
@@ -267,10 +279,10 @@ class _DaskParts:
 def _check_packages(client):
     """Refuse workers that would compute with another version of this package, or without it."""
     # a lambda goes over by value: a worker without the package could not load a function of it
-    found = client.run(
+    versions = client.run(
         lambda: import_module("structsvm_papk._version").__version__, on_error="return"
     )
-    for worker, version in found.items():
+    for worker, version in versions.items():
         if isinstance(version, str | ImportError) and version != __version__:
             what = f"is {version}" if isinstance(version, str) else "cannot be imported"
             raise InputError(
@@ -282,7 +294,7 @@ def _check_packages(client):
 def _hold(partition, needed, setting, user_weight):
     """Load a partition; runs on a worker, or here for what is sent."""
     data, summary = summarise(partition.load(), needed, setting, user_weight)
-    return _Held(data, summary, uuid4().hex)
+    return _Loaded(data, summary, uuid4().hex)
 
 
 def _summary(held):

@@ -23,6 +23,7 @@ from structsvm_papk.solvers.oracle import BlockOracle, Cuts, DualBlocks, LineOra
 from structsvm_papk.surrogates.base import check_scores
 
 if TYPE_CHECKING:
+    from structsvm_papk.data.origins import Origins
     from structsvm_papk.data.ranking_data import RankingData
     from structsvm_papk.surrogates import Surrogate
 
@@ -161,7 +162,7 @@ class ListRisk(LineOracle):
         """A column with its mean and spread, for messages."""
         return self.data.column_text(f)
 
-    def origins(self) -> Any:
+    def origins(self) -> Origins | None:
         """What is subtracted from the rows before they are multiplied, or None; see `origins`."""
         return self.data.origins() if self.surrogate.shift_invariant else None
 
@@ -283,7 +284,7 @@ class _OnShortLists(ListRisk):
         self._split_at(self._on_short.user_bounds)
 
     @property
-    def layout(self):
+    def layout(self) -> str:  # type: ignore[override]
         return self._on_short.layout
 
     def blocks(self, w):
@@ -334,7 +335,8 @@ def _split_users(indptr, n_blocks):
 
 def _split_rows(block_bounds, chunk_rows):
     """Cut every block into chunks of rows; return the chunks and where each block's begin."""
-    chunks, starts = [], []
+    chunks: list[tuple[int, int]] = []
+    starts = []
     for lo, hi in pairwise(block_bounds):
         starts.append(len(chunks))
         n_chunks = max(1, round((hi - lo) / chunk_rows))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.oracle import BlockOracle, Rounding
-from structsvm_papk.surrogates.majorants import MajorantSurrogate
+from structsvm_papk.surrogates.majorants import LinearTerm, MajorantSurrogate
 
 
 class Majorant(ListRisk):
@@ -60,8 +62,7 @@ class Majorant(ListRisk):
 
     def _linear_term(self):
         """Slope and constant of each block's linear term."""
-        risk = ListRisk(
-            self.surrogate.linear_term(), self.data, "cap", self.n_blocks, self.n_threads
-        )
+        term = cast(LinearTerm, self.surrogate.linear_term())
+        risk = ListRisk(term, self.data, "cap", self.n_blocks, self.n_threads)
         constants, slopes = risk.blocks(np.zeros(self.n_features))
         return slopes, constants

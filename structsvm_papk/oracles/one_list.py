@@ -20,19 +20,27 @@ the mean of the c largest: the certified bound uses this.
 That f is convex for TS: with m equal negatives q, TS is f(q) / beta, and TS is convex.
 """
 
+from __future__ import annotations
+
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.data import _products
 from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
 from structsvm_papk.files.fingerprint import fingerprint_of
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Rounding
 from structsvm_papk.surrogates.base import check_scores
 
+if TYPE_CHECKING:
+    from structsvm_papk.oracles.list_risk import ListRisk
+    from structsvm_papk.oracles.short_lists import ShortLists
+    from structsvm_papk.surrogates.list_terms import ListTerms
 
-def terms_of(risk):
+
+def terms_of(risk: ListRisk) -> ListTerms | None:
     """The terms of the list of a risk of a single user, or None where none are known."""
     return risk.surrogate.list_terms(int(risk.data.n_pos[0]), int(risk.data.n_neg[0]))
 
@@ -43,37 +51,38 @@ class OneListCuts(BlockOracle):
     At most one block for each positive (pAUC, Max) or negative (TS, Avg).
     """
 
-    def __init__(self, risk, n_blocks, short=None):
+    def __init__(self, risk: ListRisk, n_blocks: int, short: ShortLists | None = None) -> None:
         self.risk, self.surrogate, self.data = risk, risk.surrogate, risk.data
         self._short = short
         self.n_features = risk.n_features
         self._n_pos = int(risk.data.n_pos[0])
-        self._terms = terms_of(risk)
-        self._longest = self._n_pos + self._terms.depth  # the most scores that a sum has
-        first, size = self._n_pos if self._terms.over_negatives else 0, self._terms.n_terms
+        terms: Any = terms_of(risk)
+        self._terms = terms
+        self._longest = self._n_pos + terms.depth  # the most scores that a sum has
+        first, size = self._n_pos if terms.over_negatives else 0, terms.n_terms
         edges = np.linspace(first, first + size, min(n_blocks, size) + 1)
         self._bounds = edges.astype(np.int64)
         self.n_blocks = self._bounds.size - 1
         self.layout = fingerprint_of("rows", self._bounds)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return str(self.risk)
 
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """The fingerprint of the risk."""
         return self.risk.fingerprint()
 
-    def blocks(self, w):
+    def blocks(self, w: Array) -> tuple[Array, Array]:
         """Value and slope of each block at w and the best s."""
         cuts = self.cuts(w)
         return cuts.intercepts + cuts.slopes @ cuts.point, cuts.slopes[:, : self.n_features]
 
     @property
-    def row_visits(self):
+    def row_visits(self) -> int:  # type: ignore[override]
         """Rows scored so far."""
         return self.risk.row_visits if self._short is None else self._short.n_visits
 
-    def cuts(self, w):
+    def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w; see `Cuts`."""
         data, bounds, scores = self._list_at(w)
         check_scores(scores)
@@ -91,14 +100,14 @@ class OneListCuts(BlockOracle):
             w = np.append(w, lowest)
         return Cuts(values.sum(), slopes, intercepts, w, errors)
 
-    def rounding(self):
+    def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
         data = self.data
         steepness = self.surrogate.steepness(data.n_pos).mean()
         shifted = self.risk.origins() is not None
         return rounding_bound(data.spread(), shifted, steepness, self._longest)
 
-    def column_text(self, f):
+    def column_text(self, f: int) -> str:
         """A column with its mean and spread, for messages."""
         return self.data.column_text(f)
 

@@ -7,21 +7,26 @@ partitions evaluates them; the sums run in the order of the partitions, so that 
 depend on who was faster.
 """
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.origins import EPS, Spread, rounding_bound
-from structsvm_papk.data.ranking_data import Exclusions, check_policy, refusal
+from structsvm_papk.data.ranking_data import Exclusions, RankingData, check_policy, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk
 from structsvm_papk.oracles.starts import optimum_nearby
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Rounding
+from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.convex import Avg
 
 
@@ -44,12 +49,14 @@ class Summary:
     weight: float
 
     @property
-    def n_used(self):
+    def n_used(self) -> int:
         """Users that take part in the risk."""
         return self.exclusions.n_used
 
 
-def summarise(data, needed, setting="k", user_weight=None):
+def summarise(
+    data: RankingData, needed: int, setting: str = "k", user_weight: str | None = None
+) -> tuple[RankingData | None, Summary]:
     """The users of a partition that can be used, and the `Summary`.
 
     None instead of data where no user can be used: the partition has no share in the risk.
@@ -78,7 +85,9 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     proportion to its rows. `exclusions` numbers the users through the partitions.
     """
 
-    def __init__(self, surrogate, parts, policy="exclude", n_blocks=1):
+    def __init__(
+        self, surrogate: Surrogate, parts: Any, policy: str = "exclude", n_blocks: int = 1
+    ) -> None:
         check_policy(policy)
         if n_blocks < 1:
             raise InputError("n_blocks must be at least 1")
@@ -95,56 +104,56 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         self.n_features = widths.pop()
         self._split(n_blocks)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r}"
 
     @property
-    def data(self):
+    def data(self) -> RankingData:
         """Refused: what asks for it needs all rows in one place."""
         raise InputError("this needs all data in one place, and the data are in partitions")
 
     @property
-    def n_users(self):
+    def n_users(self) -> int:
         """Number of users in the mean."""
         return self.exclusions.n_used
 
     @property
-    def n_blocks(self):
+    def n_blocks(self) -> int:  # type: ignore[override]
         """Number of blocks of users."""
         return int(self._block_of[-1]) + 1
 
     @property
-    def layout(self):
+    def layout(self) -> str:  # type: ignore[override]
         """SHA-256 that tells which users of which partitions are in which block."""
         return fingerprint_of("partitions", np.array(self._shares), self._block_of)
 
     @property
-    def notes(self):
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
         """What went wrong on the way and was put right, for the solver's result."""
         return tuple(self.parts.notes)
 
-    def with_blocks(self, n_blocks):
+    def with_blocks(self, n_blocks: int) -> PartitionedRisk:
         """Return the same risk as an oracle of about `n_blocks` cuts an evaluation."""
         other = copy.copy(self)
         other._split(n_blocks)
         return other
 
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
         parts = (each.fingerprint for each in self._used)
         return fingerprint_of(*self.surrogate.settings(), *parts)
 
-    def blocks(self, w):
+    def blocks(self, w: Array) -> tuple[Array, Array]:
         """Value and a subgradient of each block's share of the risk."""
         values, subgradients, _, _ = self._tangents(w)
         return values, subgradients
 
-    def cuts(self, w):
+    def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
         values, slopes, intercepts, errors = self._tangents(w)
         return Cuts(values.sum(), slopes, intercepts, w, errors)
 
-    def rounding(self):
+    def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
         scores, slopes = np.zeros((2, self.n_features))
         for each in self._used:
@@ -180,7 +189,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         errors += len(self._used) * EPS * (np.abs(values) + np.abs(intercepts))
         return sums
 
-    def majorant(self, w, kind="latent"):
+    def majorant(self, w: Array, kind: str = "latent") -> PartitionedRisk:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
 
         What is frozen at w is found anew in each partition at every evaluation: nobody has to keep
@@ -188,7 +197,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """
         return _PartitionedMajorant(self, self._checked(w), kind)
 
-    def starts(self, alpha, names=None):
+    def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Starting points by name for non-convex risks: zero, and Avg's optimum to 1%."""
         makers = {
             "zero": lambda: np.zeros(self.n_features),
@@ -198,12 +207,12 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         unknown = [name for name in names if name not in makers]
         if unknown:
             raise InputError(
-                f"start {unknown[0]!r} is not to be had for data in partitions; choose from zero, "
+                f"start {unknown[0]!r} is not available for data in partitions; choose from zero, "
                 "avg"
             )
         return {name: makers[name]() for name in names}
 
-    def gain(self, w):
+    def gain(self, w: Array) -> float:
         """Mean pAp@k gain over the users, ties counting as errors."""
         task = partial(_gain, k=self.surrogate.k, w=self._checked(w))
         return sum(self.parts.run(task, self._shares)) / self.n_users

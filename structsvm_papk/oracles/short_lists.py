@@ -15,15 +15,19 @@ norm and one index a row. Rows that are scored are scored as ever, and the round
 added to the bound, so the lists are those of a full pass.
 """
 
+from __future__ import annotations
+
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numba import njit
 from scipy import sparse
 
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import _products
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.surrogates import _kernels
+from structsvm_papk.surrogates import Surrogate, _kernels
 from structsvm_papk.surrogates.base import check_scores
 
 _CHUNK_ROWS = 1 << 16
@@ -35,7 +39,7 @@ _FEW_FEATURES = 8  # a bound costs about as much memory traffic as two features
 _EPS = np.finfo(float).eps
 
 
-def short_lists(data, surrogate, run):
+def short_lists(data: RankingData, surrogate: Surrogate, run: Callback) -> ShortLists | None:
     """`ShortLists` where the surrogate allows them and they can pay, else None.
 
     ``run(task, arguments)`` calls ``task(*args)`` for every args, in any order.
@@ -56,7 +60,7 @@ class ShortLists:
     `n_pos` stay. `positions` says where each of its rows stands in the full lists.
     """
 
-    def __init__(self, data, surrogate, run):
+    def __init__(self, data: RankingData, surrogate: Surrogate, run: Callback) -> None:
         self._full, self._run, self._invariant = data, run, surrogate.shift_invariant
         beta = np.minimum(data.n_pos, surrogate.k)
         lowest = surrogate.low_positives_only and data.n_pos.sum() > _WORTH * beta.sum()
@@ -70,7 +74,7 @@ class ShortLists:
             self._sides.append(_Side(data.indptr[:-1], middle, first, n_pos, -1.0))
         self._start_at_the_origin()
         self._always = np.flatnonzero(self.data.labels) if not lowest else np.empty(0, np.int64)
-        self._bounds = None
+        self._bounds: _Bounds | None = None
 
     def _lay_out(self, n_pos, n_neg):
         full = self._full
@@ -97,11 +101,11 @@ class ShortLists:
         short.rows = full.rows[self.positions]
 
     @property
-    def n_visits(self):
+    def n_visits(self) -> int:
         """Rows scored so far."""
         return 0 if self._bounds is None else self._bounds.n_visits
 
-    def at(self, w):
+    def at(self, w: Array) -> Array:
         """Find the short lists at w; return their scores."""
         w = np.ascontiguousarray(w, dtype=np.float64)
         if not w.any():
@@ -115,8 +119,8 @@ class ShortLists:
         bounds.move_to(w)
         scores = np.empty(self.positions.size)
         for side in self._sides:
-            found, values = bounds.extremes(side, self.positions[side.slots])
-            self.positions[side.slots], scores[side.slots] = found, values
+            extremes = bounds.extremes(side, self.positions[side.slots])
+            self.positions[side.slots], scores[side.slots] = extremes
         scores[self._always] = bounds.score(self.positions[self._always])
         bounds.n_visits += self._always.size
         self.data.rows = self._full.rows[self.positions]
@@ -180,15 +184,17 @@ class _Bounds:
         """Positions and scores of the wanted rows of a side; `guess` names as many rows of it."""
         guessed = side.sign * self.score(guess)
         border = np.minimum.reduceat(guessed, side.edges[:-1])
-        found = [None] * len(side.pieces)
-        self._run(lambda i: self._visit(i, side, border, found), [(i,) for i in range(len(found))])
-        positions, scores, visits = (list(column) for column in zip(*found, strict=True))
+        pieces: list[Any] = [None] * len(side.pieces)
+        self._run(
+            lambda i: self._visit(i, side, border, pieces), [(i,) for i in range(len(pieces))]
+        )
+        *columns, visits = (list(column) for column in zip(*pieces, strict=True))
         self.n_visits += guess.size + sum(visits)
-        positions, scores = np.concatenate(positions), np.concatenate(scores)
+        positions, scores = map(np.concatenate, columns)
         chosen = _highest(positions, side.sign * scores, side.low, side.high, side.wanted)
         return positions[chosen], scores[chosen]
 
-    def _visit(self, i, side, border, found):
+    def _visit(self, i, side, border, results):
         """Score the rows of a piece that may be above the border; keep the highest of each user."""
         users, low, high = side.pieces[i]
         positions = _may_reach(
@@ -204,7 +210,7 @@ class _Bounds:
         scores = self.score(positions)
         self._scores[positions], self._reference[positions] = scores, self._last
         kept = _highest(positions, side.sign * scores, low, high, side.wanted[users])
-        found[i] = positions[kept], scores[kept], positions.size
+        results[i] = positions[kept], scores[kept], positions.size
 
     def score(self, positions):
         """``x . w`` of the rows at these list positions."""
@@ -270,16 +276,16 @@ def _pieces(low, high):
 @njit(cache=True, nogil=True)
 def _may_reach(scores, norms, reference, table, sign, border, low, high):
     """Positions of the rows whose upper bound is not below their list's border."""
-    found = np.empty((high - low).sum(), dtype=np.int64)
+    reached = np.empty((high - low).sum(), dtype=np.int64)
     n = 0
     for u in range(low.size):
         for p in range(low[u], high[u]):
             factor, shift, radius, slack = table[reference[p]]
             upper = sign * (factor * scores[p] + shift) + norms[p] * radius + slack
             if not upper < border[u]:
-                found[n] = p
+                reached[n] = p
                 n += 1
-    return found[:n].copy()
+    return reached[:n].copy()
 
 
 @njit(cache=True, nogil=True)

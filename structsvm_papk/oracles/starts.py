@@ -1,11 +1,18 @@
 """Starting points for the non-convex risks: cheap, deterministic, from the data alone."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.optimize import minimize
 
+from structsvm_papk._types import Array
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.surrogates.convex import Avg
 from structsvm_papk.surrogates.logistic import logistic_loss
 
@@ -15,18 +22,22 @@ _RIDGE = 1e-4
 _STEPS = 100
 
 
-def warm_starts(risk, alpha, names=NAMES):
+def warm_starts(risk: ListRisk, alpha: float, names: Sequence[str] = NAMES) -> dict[str, Array]:
     """Starting points by name.
 
     ``zero``; ``avg``: the optimum of the convex Avg surrogate, to a gap of 1%; ``deep_avg``: the
     same with nine tenths of each user's negatives counted, which is seldom zero; ``logistic`` and
     ``centred_logistic``: see `logistic_regression`.
     """
-    k = risk.surrogate.k
+
+    def optimum_of_avg(depth: float | None) -> Array:
+        avg = Avg(risk.surrogate.k, depth=depth)
+        return optimum_nearby(ListRisk(avg, risk.data, "cap", n_threads=risk.n_threads), alpha)
+
     makers = {
         "zero": lambda: np.zeros(risk.n_features),
-        "avg": lambda: optimum_nearby(risk, Avg(k, depth=risk.surrogate.depth), alpha),
-        "deep_avg": lambda: optimum_nearby(risk, Avg(k, depth=_DEEP), alpha),
+        "avg": lambda: optimum_of_avg(risk.surrogate.depth),
+        "deep_avg": lambda: optimum_of_avg(_DEEP),
         "logistic": lambda: logistic_regression(risk.data),
         "centred_logistic": lambda: logistic_regression(risk.data, centred=True),
     }
@@ -36,13 +47,14 @@ def warm_starts(risk, alpha, names=NAMES):
     return {name: makers[name]() for name in names}
 
 
-def optimum_nearby(risk, surrogate, alpha):
-    """The optimum of a convex surrogate on the lists of a risk, to a gap of 1%."""
-    convex = ListRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
-    return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(convex).w
+def optimum_nearby(risk: Oracle, alpha: float) -> Array:
+    """The optimum of a convex risk, to a gap of 1%."""
+    return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(risk).w
 
 
-def logistic_regression(data, centred=False, ridge=_RIDGE, max_iter=_STEPS):
+def logistic_regression(
+    data: RankingData, centred: bool = False, ridge: float = _RIDGE, max_iter: int = _STEPS
+) -> Array:
     """Weights of a logistic regression of relevance on the features, users by their weights.
 
     ``min_{w,b} ridge/2 ||w||^2 + mean_u mean_{r of u} log(1 + exp(-y_r (w.x_r + b)))``, y = +-1.

@@ -5,19 +5,25 @@ is read while the present one is computed. Labels, users, and as many partitions
 memory.
 """
 
+from __future__ import annotations
+
 import os
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 
+from structsvm_papk._types import PathLike
 from structsvm_papk.data.partitions import cut_users, scan_users
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.sources import Source
 from structsvm_papk.data.validation import refuse_non_finite
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
+from structsvm_papk.surrogates import Surrogate
 
 _PARTS_IN_BUDGET = 12
 _ROW_BYTES = 48  # beside its features, of a row in work: its place, its score, its coefficient
@@ -39,8 +45,8 @@ class StreamedRisk(PartitionedRisk):
         Bytes for everything that grows with the data and with the model: what is read, what is
         computed for each row, labels, users, and the solver's cuts. The interpreter and the
         libraries come on top (about 330 MB).
-    threshold : float, optional
-        ``label >= threshold`` is relevant; needed unless the labels are 0/1, -1/1 or booleans.
+    relevance_threshold : float, optional
+        Labels of at least this are relevant; needed unless they are 0/1, -1/1 or booleans.
     policy : {'exclude', 'raise', 'cap'}
         As for `EmpiricalRisk`.
     n_threads : int
@@ -61,31 +67,31 @@ class StreamedRisk(PartitionedRisk):
 
     def __init__(
         self,
-        surrogate,
-        source,
-        memory_budget,
-        threshold=None,
-        policy="exclude",
-        n_threads=1,
-        scratch=None,
-        user_weight="equal",
-    ):
+        surrogate: Surrogate,
+        source: Source,
+        memory_budget: int,
+        relevance_threshold: float | None = None,
+        policy: str = "exclude",
+        n_threads: int = 1,
+        scratch: PathLike | None = None,
+        user_weight: str | ArrayLike = "equal",
+    ) -> None:
         if not memory_budget > 0 or n_threads < 1:
             raise InputError("memory_budget must be positive and n_threads at least 1")
         *needed, policy = users_needed(surrogate, policy)
         parts = _StreamedParts(
-            source, needed, int(memory_budget), threshold, n_threads, scratch, user_weight
+            source, needed, int(memory_budget), relevance_threshold, n_threads, scratch, user_weight
         )
         most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
         self._most_blocks = max(1, int(most))
         super().__init__(surrogate, parts, policy)
 
     @property
-    def share_in_memory(self):
+    def share_in_memory(self) -> float:
         """Share of the feature matrix that stays in memory."""
         return self.parts.share_in_memory
 
-    def with_blocks(self, n_blocks):
+    def with_blocks(self, n_blocks: int) -> PartitionedRisk:
         """Return the same risk as an oracle of `n_blocks` cuts, or of as many as the budget allows.
 
         The solver keeps many cuts of each block.

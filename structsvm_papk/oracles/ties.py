@@ -13,10 +13,15 @@ try them all. Those of a fixed number of directions are tried, the steepest firs
 that is all, in two nearly so.
 """
 
+from __future__ import annotations
+
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 
+from structsvm_papk._types import Array
+from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.majorants import Majorant
 
 _NEAR = 1e-3  # scores that differ by less tie, as w is not exact either; a margin is 1
@@ -24,7 +29,7 @@ _DIRECTIONS = 2  # looked at for each majorant that may be tried
 _IN_THE_PLANE = 8  # with two features, whose directions can be covered
 
 
-def tied_majorants(risk, w, alpha, limit):
+def tied_majorants(risk: ListRisk, w: Array, alpha: float, limit: int) -> Iterator[Majorant]:
     """Majorants at w with ties broken along other directions, each once, the steepest first.
 
     They are of kind 'latent', at most `limit`; at w each exceeds the risk by what was taken for a

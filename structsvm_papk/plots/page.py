@@ -4,6 +4,8 @@ The numbers that the page shows are computed here by the same functions as every
 page only picks among them. plotly.js is embedded, nothing is loaded from elsewhere.
 """
 
+import base64
+import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from structsvm_papk.metrics.table import MetricTable
 
 _CURVE_POINTS = 1500
 _BINS = 60
+_USER_BINS = 20
 _MAX_ROWS = 400
 
 
@@ -40,6 +43,7 @@ def page(
     title: str = "Ranking report",
     segments: dict[str, Any] | None = None,
     comparisons: Sequence[Comparison] | None = None,
+    other: MetricTable | None = None,
     interval: str = "bootstrap",
     level: float = 0.95,
     n_resamples: int = 2000,
@@ -50,9 +54,10 @@ def page(
 
     `scores`, `labels`, `groups`: rows as in `metrics.evaluate`; `names`: metrics of the summary
     table; `k`, `largest_k`: where the k slider starts and ends; `n_users`: how many users can be
-    looked at: the first ones that have positives and negatives; `comparisons`: shown as a table,
-    see `metrics.compare`; `interval`, `level`, `n_resamples`, `seed`: of the intervals, see
-    `metrics.interval`; `interval="none"` leaves them out; `**options`: of `metrics.evaluate`.
+    looked at, the first ones that have positives and negatives; `comparisons`: shown as a table,
+    see `metrics.compare`; `other`: the second scorer's table, for the differences user by user;
+    `interval`, `level`, `n_resamples`, `seed`: of the intervals, see `metrics.interval`;
+    `interval="none"` leaves them out; `**options`: of `metrics.evaluate`.
     """
     _check_k(k, largest_k)
     table = metrics.evaluate(names, scores, labels, groups, segments=segments, **options)
@@ -69,6 +74,8 @@ def page(
         "summary": _summary(table, intervals),
         "segments": _segments(table, intervals),
         "comparison": _comparison(comparisons),
+        "distribution": _distribution(by_k, f"pap@{k}"),
+        "differences": None if other is None else _differences(table, other),
         "mean_pap": [
             {"value": _plain(by_k.mean(name)), "n_used": int(by_k.used(name).sum())} for name in ks
         ],
@@ -121,14 +128,14 @@ def write_page(
 
 
 def plotly_js() -> str:
-    """The source of plotly.js as the installed plotly package ships it."""
+    """The source of plotly.js as the installed plotly package ships it, gzip in base64."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise InputError(
             "the interactive page needs plotly; pip install 'structsvm-papk[report]'"
         ) from None
-    return get_plotlyjs()
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
 
 
 def _check_k(k: int, largest_k: int) -> None:
@@ -161,12 +168,9 @@ def _span(table: MetricTable, metric: str, intervals: Intervals) -> str:
 def _summary(table: MetricTable, intervals: Intervals) -> dict[str, Any]:
     rows = []
     for summary in table.summary():
-        touched = ", ".join(
-            f"{n} {rule.replace('_', ' ')}" for rule, n in summary.touched.items() if n
-        )
         rows.append([
             summary.metric, _shown(summary.value), _span(table, summary.metric, intervals),
-            f"{summary.n_used} of {summary.n_users}", touched or "none",
+            f"{summary.n_used} of {summary.n_users}", summary.touched_words() or "none",
         ])  # fmt: skip
     head = ["metric", "mean", intervals.heading(), "users used", "touched by a rule"]
     return {"head": head, "rows": rows}
@@ -191,21 +195,52 @@ def _segments(table: MetricTable, intervals: Intervals) -> dict[str, Any] | None
 def _comparison(comparisons: Sequence[Comparison] | None) -> dict[str, Any] | None:
     if not comparisons:
         return None
-    rows = [
-        [
-            c.metric, _shown(c.first), _shown(c.second), _shown(c.difference),
-            "–" if np.isnan(c.lower) else f"{c.lower:.4f} – {c.upper:.4f}",
-            f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}",
-            str(c.n_users),
-        ]
-        for c in comparisons
-    ]  # fmt: skip
-    first = comparisons[0]
-    head = [
-        "metric", "this", "other", "difference", f"{100 * first.level:g}% interval", "p",
-        f"p ({first.correction})", "users",
-    ]  # fmt: skip
+    rows = [list(compared.cells().values()) for compared in comparisons]
+    head = list(comparisons[0].cells())
     return {"title": "Comparison", "head": head, "rows": rows}
+
+
+def _distribution(table: MetricTable, metric: str) -> dict[str, Any]:
+    """How many users have which value."""
+    values = table[metric][table.used(metric)]
+    return {
+        **_bars(values, np.linspace(0, 1, _USER_BINS + 1)),
+        "title": f"{metric} of the users" + " (line: the mean)" * (not table.is_pooled),
+        "axis": metric,
+        "mean": None if table.is_pooled else _plain(table.mean(metric)),
+        "note": f"{metric}: {values.size} users, {np.count_nonzero(values == 1)} at 1 and "
+        f"{np.count_nonzero(values == 0)} at 0.",
+    }
+
+
+def _differences(table: MetricTable, other: MetricTable) -> dict[str, Any] | None:
+    """By how much the scorers differ user by user, in the first metric that both tables have."""
+    metric = next((name for name in table.metrics if name in other.metrics), None)
+    if metric is None or not np.array_equal(table.users, other.users):
+        return None
+    both = table.used(metric) & other.used(metric)
+    apart, weights = (table[metric] - other[metric])[both], table.weights()[both]
+    largest = float(np.abs(apart).max(initial=0.0)) or 1.0
+    edges = np.linspace(-largest, largest, _USER_BINS + 2)  # an odd number: one bar at zero
+    above, below = np.count_nonzero(apart > 0), np.count_nonzero(apart < 0)
+    return {
+        **_bars(apart, edges),
+        "title": f"{metric}, this less other (line: the mean)",
+        "axis": f"difference of {metric}",
+        "mean": _plain(np.average(apart, weights=weights)) if weights.any() else None,
+        "note": f"Difference: above 0 for {above} users, below for {below}, "
+        f"0 for {apart.size - above - below}.",
+    }
+
+
+def _bars(values: Array, edges: Array) -> dict[str, Any]:
+    counts = np.histogram(values[np.isfinite(values)], edges)[0]
+    centers = 0.5 * (edges[1:] + edges[:-1])
+    ends = [float(edges[0]), float(edges[-1])]
+    return {
+        "centers": centers.tolist(), "width": edges[1] - edges[0], "range": ends,
+        "users": counts.tolist(),
+    }  # fmt: skip
 
 
 def _pooled(rows: RankedLists) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.datasets.margin_conditions import largest_negative
 from structsvm_papk.propositions.lists import Batch, Shape, shapes
 
 Measure: TypeAlias = Callable[[Batch], Array]
@@ -68,22 +69,11 @@ def move_into(condition: str, delta: float = DELTA) -> Move:
     """Shift the negatives so that the largest one is as high as the condition allows."""
 
     def prepare(batch: Batch) -> Batch:
-        p, beta = batch.best, batch.shape.beta
-        limits = {
-            "weak": p[..., beta - 1] - delta,
-            "beta": p[..., batch.shape.n_pos - beta :].mean(axis=-1) - delta,
-            "moderate": np.minimum(p[..., -1], p[..., beta - 1] - delta),
-            "strong": p[..., -1] - delta,
-        }
-        shift = limits[condition] - batch.top
-        return batch.with_scores(batch.p, _at_most(batch.q + shift[..., None], limits[condition]))
+        limit = largest_negative(batch.p, batch.shape.beta, condition, delta)[..., None]
+        moved = batch.q + (limit - batch.top[..., None])
+        return batch.with_scores(batch.p, np.minimum(moved, limit))  # rounding must not lift it
 
     return prepare
-
-
-def _at_most(q: Array, limit: Array) -> Array:
-    """Rounding must not lift a negative above the limit."""
-    return np.minimum(q, limit[..., None])
 
 
 def margin_implies(premise: str, conclusion: str) -> Measure:

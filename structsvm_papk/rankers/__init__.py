@@ -1,16 +1,33 @@
 """Estimators in the manner of scikit-learn, and several solvers side by side.
 
 `PAPKRanker` and `PAPKRankerCV` resolve names (`"ts"`, `"bundle"`), build a risk, hand it to a
-solver and warn of what it says; `compare` runs several solvers on one problem. May import all of
-the library below: risks, solvers, metrics, files. Nothing here knows of commands or experiments.
+solver and warn of what it says; `compare` runs several solvers on one problem. The estimators are
+imported on first use: scikit-learn costs a program that does not need it a second. May import all
+of the library below: risks, solvers, metrics, files. Nothing here knows of commands or experiments.
 """
 
-from structsvm_papk.rankers.ranker import PAPKRanker
-from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
+from typing import TYPE_CHECKING
+
 from structsvm_papk.rankers.solver_race import compare
+
+if TYPE_CHECKING:
+    from structsvm_papk.rankers.ranker import PAPKRanker
+    from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
 
 __all__ = [
     "PAPKRanker",
     "PAPKRankerCV",
     "compare",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "PAPKRanker":
+        from structsvm_papk.rankers import ranker
+
+        return ranker.PAPKRanker
+    if name == "PAPKRankerCV":
+        from structsvm_papk.rankers import ranker_cv
+
+        return ranker_cv.PAPKRankerCV
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,11 +17,12 @@ from structsvm_papk._types import Array, Callback, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.groups import ONE_LIST, required
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.diagnosis.critical_depth import critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import as_checkpoint
+from structsvm_papk.files.export import weights_of, write_onnx
 from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.rankers.repair import repair_of_zero
 from structsvm_papk.rankers.settings import (
     ALPHA,
     DEPTH,
@@ -194,7 +195,7 @@ class PAPKRanker(BaseEstimator):
         groups: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-    ) -> Any:
+    ) -> Self:
         """Train on rows of any order.
 
         Parameters
@@ -255,7 +256,7 @@ class PAPKRanker(BaseEstimator):
         refuse_deeper_than_all(surrogate, data)
         risk = EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
         self.result_ = self._solve(self._make_solver(surrogate), risk)
-        return self._finish(risk.exclusions, risk)
+        return self._finish(risk.exclusions, risk, data)
 
     def _fit_dask(self, X: Any, y: Any, groups: Any) -> Any:
         """Train where the blocks of a Dask collection are."""
@@ -278,12 +279,17 @@ class PAPKRanker(BaseEstimator):
             self.result_ = self._solve(solver, risk)
             return self._finish(risk.exclusions)
 
-    def _finish(self, exclusions: Exclusions, risk: EmpiricalRisk | None = None) -> Any:
+    def _finish(
+        self,
+        exclusions: Exclusions,
+        risk: EmpiricalRisk | None = None,
+        everyone: RankingData | None = None,
+    ) -> Any:
         """Take over the result; `risk` is what was minimised, where its data are in memory."""
         self.coef_ = self.result_.w
         self.n_iter_ = self.result_.n_iter
         self.exclusions_ = exclusions
-        _warn_about(self.result_, risk)
+        _warn_about(self.result_, risk, everyone)
         return self
 
     def _given_setting(self) -> Setting:
@@ -363,6 +369,17 @@ class PAPKRanker(BaseEstimator):
     def save(self, path: PathLike) -> None:
         """Write a model file (safe to load: no pickle), for `load_model` and the command line."""
         save_model(path, self.to_model())
+
+    def to_onnx(self, path: PathLike, dtype: str = "float64") -> None:
+        """Write an ONNX graph: input ``X`` (rows, features) of `dtype`, output ``scores`` (rows,).
+
+        Needs the extra 'onnx'; its metadata hold names and certificate.
+        """
+        write_onnx(path, self.to_model(), dtype)
+
+    def export_weights(self) -> dict[str, Any]:
+        """Weights by feature name, settings and certificate, as plain values for JSON."""
+        return weights_of(self.to_model())
 
     def _groups(self, groups: ArrayLike | None, qid: ArrayLike | None) -> Any:
         """The user of each row; None where all rows are one list, which has to be said."""
@@ -451,24 +468,14 @@ def _one_of(groups: ArrayLike | None, qid: ArrayLike | None) -> ArrayLike | None
     return groups if qid is None else qid
 
 
-def _warn_about(result: SolverResult, risk: EmpiricalRisk | None) -> None:
-    """Warn of a minimiser that is zero, with the depth that repairs it, and of a gap too large."""
+def _warn_about(
+    result: SolverResult, risk: EmpiricalRisk | None, everyone: RankingData | None
+) -> None:
+    """Warn of a minimiser that is zero, with the call that repairs it, and of a gap too large."""
     if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
-        advice = "" if risk is None else f" {repair_of_zero(risk)}"
+        advice = ""
+        if risk is not None and everyone is not None:
+            advice = f" {repair_of_zero(risk, everyone, result.alpha)}"
         warnings.warn(result.message + advice, DegenerateOptimumWarning, stacklevel=5)
     elif not result.converged and result.status != Status.FINISHED:
         warnings.warn(result.message, ConvergenceWarning, stacklevel=5)
-
-
-def repair_of_zero(risk: EmpiricalRisk) -> str:
-    """Which depth keeps w = 0 from being the optimum of a risk, and the call that takes it."""
-    answer = critical_depth(risk)
-    if answer.informative_from is None:
-        return f"No training depth was found that changes this ({answer})."
-    if answer.informative_from <= (risk.surrogate.depth or risk.surrogate.k):
-        return "w = 0 is not the exact optimum: try a smaller alpha or tolerance."
-    return (
-        f"Counting more negatives in training repairs it: from depth {answer.informative_from} on "
-        f"(of at most {answer.deepest} negatives) w = 0 is not optimal. Try depth='auto', or let "
-        "PAPKRankerCV choose."
-    )

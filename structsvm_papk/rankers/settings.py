@@ -12,7 +12,7 @@ from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.cccp import CCCP
-from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.cutting_plane import CuttingPlane, not_convex
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import SURROGATES, Surrogate, make_surrogate
@@ -49,10 +49,7 @@ def solver_name(name: str, surrogate: Surrogate) -> str:
         able = [other for other, cls in SURROGATES.items() if cls.majorised]
         raise InputError(f"CCCP solves {' and '.join(able)}, not {surrogate.name!r}")
     if name in ("cutting_plane", "dual_ascent") and not surrogate.convex:
-        raise InputError(
-            f"surrogate {surrogate.name!r} is not convex, so its cuts are not valid and the "
-            f"{name.replace('_', ' ')} cannot certify it; use solver 'auto'"
-        )
+        raise not_convex(f"surrogate {surrogate.name!r}")
     return name
 
 

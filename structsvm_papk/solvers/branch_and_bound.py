@@ -14,6 +14,7 @@ is decided, and a box has few choices left long before it is small.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,16 +33,9 @@ _WIDER = 1 + 1e-9  # the cube, for the rounding of the objective that it is made
 
 @dataclass(frozen=True)
 class BoxProgress(Progress):
-    """One round of branch and bound.
+    """One round: boxes in which the optimum may be (`n_open`), and those bounded so far.
 
     `data_passes` counts the evaluations of the local searches, and there are no cuts.
-
-    Attributes
-    ----------
-    n_open : int
-        Boxes in which the optimum may be.
-    n_boxes : int
-        Boxes that were bounded so far.
     """
 
     n_open: int = 0
@@ -125,7 +119,8 @@ class _Run(Run[SolverResult]):
     def __init__(self, config, oracle, w_init, warm_start, callback):
         super().__init__(config, callback)
         self.oracle, self.w_init, self.warm_start = oracle, w_init, warm_start
-        self.w, self.objective, self.dropped = None, np.inf, np.inf
+        self.w: Any = None
+        self.objective, self.dropped = np.inf, np.inf
         self.bound, self.n_boxes = np.zeros(1), 0  # R >= 0 everywhere
 
     def has_point(self):
@@ -155,15 +150,7 @@ class _Run(Run[SolverResult]):
     def result(self, status, notes):
         if status is Status.CONVERGED and not self.w.any():
             status = Status.DEGENERATE
-        return SolverResult(
-            self.w,
-            float(self.objective),
-            float(self._lower_bound()),
-            status,
-            tuple(self.history),
-            self.config.alpha,
-            notes=notes,
-        )
+        return self.outcome(self.w, self.objective, self._lower_bound(), status, notes=notes)
 
     def _open_cube(self):
         d = self.oracle.n_features
@@ -212,17 +199,8 @@ class _Run(Run[SolverResult]):
 
     def _record_and_judge(self):
         config, lower = self.config, float(self._lower_bound())
-        progress = BoxProgress(
-            len(self.history) + 1,
-            self.seconds(),
-            self.passes,
-            float(self.objective),
-            lower,
-            n_cuts=0,
-            n_open=self.bound.size,
-            n_boxes=self.n_boxes,
-        )
-        stop = self.record(progress)
+        boxes = {"n_open": self.bound.size, "n_boxes": self.n_boxes}
+        stop = self.record(self.objective, lower, kind=BoxProgress, **boxes)
         if not self.bound.size or relative_gap(self.objective, lower) <= config.tol:
             return Status.CONVERGED
         if stop:

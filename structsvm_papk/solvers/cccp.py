@@ -19,7 +19,7 @@ import numpy as np
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
-from structsvm_papk.solvers.descent import SCOUT, Descent
+from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
 from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
@@ -46,7 +46,7 @@ class CCCPResult(SolverResult):
     """
 
     criticality: float = np.inf
-    starts: tuple = ()
+    starts: tuple[StartReport, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ class CCCP:
     tol: float = 1e-6
     max_iter: int = 200
     majorant: str = "latent"
-    starts: tuple | None = None
-    continuation: tuple = ()
+    starts: tuple[str, ...] | None = None
+    continuation: tuple[float, ...] = ()
     rescale: bool = True
     extrapolate: bool = True
     quasi_newton: int = 200
@@ -262,14 +262,8 @@ class Search(Run[CCCPResult]):
         best, extra = self._best(), {name: getattr(self, name) for name in _NUMBERS}
         for place, descent in enumerate(self.descents):
             extra |= {f"{place}.{name}": value for name, value in descent.state().items()}
-        return SolverResult(
-            best.w,
-            best.objective,
-            best.lower_bound,
-            Status.INTERRUPTED,
-            tuple(self.history),
-            self.config.alpha,
-            extra=extra,
+        return self.outcome(
+            best.w, best.objective, best.lower_bound, Status.INTERRUPTED, extra=extra
         )
 
     def resume(self, kept: SolverResult) -> None:
@@ -288,12 +282,17 @@ class Search(Run[CCCPResult]):
     def note(self, objective: float, lower_bound: float, n_cuts: int) -> None:
         """Note one majorant, and whether the search has to stop."""
         self.best = min(self.best, objective)
-        iteration, seconds = len(self.history) + 1, self.seconds()
-        progress = Progress(iteration, seconds, self.passes, self.best, lower_bound, n_cuts)
-        if self.record(progress):
+        if self.record(self.best, lower_bound, n_cuts):
             self.stop = Status.STOPPED
         elif self.late():
             self.stop = Status.TIME_LIMIT
+
+    def show(self, objective: float, lower_bound: float) -> None:
+        """Show where quasi-Newton steps have come to; the caller may stop here."""
+        place = len(self.history) + 1, self.seconds(), self.passes
+        progress = Progress(*place, min(self.best, objective), lower_bound, 0)
+        if self.callback is not None and self.callback(progress):
+            self.stop = Status.STOPPED
 
     def result(self, status: Status, notes: tuple[str, ...]) -> CCCPResult:
         """The best descent, with what became of the others."""

@@ -122,11 +122,7 @@ class CuttingPlane:
         """
         oracle = as_oracle(oracle)
         if not oracle.convex:
-            raise InputError(
-                f"{oracle} is not convex, so its cuts would not be lower bounds and no "
-                "certificate could hold; use CCCP for 'ramp' and 'clipped_ramp', "
-                "SubgradientDescent for 'ts_alg2'"
-            )
+            raise not_convex(str(oracle))
         blocks = oracle.with_blocks(self._n_blocks(oracle))
         if self.method == "line_search" and not isinstance(blocks, LineOracle):
             raise InputError("method 'line_search' needs an oracle with `scores` and `along`")
@@ -145,6 +141,15 @@ class CuttingPlane:
         if self.n_blocks is not None:
             return self.n_blocks
         return default_blocks(oracle) if self.method == "bundle" else 1
+
+
+def not_convex(what: str) -> InputError:
+    """The refusal of a risk, or of the surrogate that it is made of."""
+    return InputError(
+        f"{what} is not convex, so its cuts would not be lower bounds and no certificate could "
+        "hold; use CCCP for 'ramp' and 'clipped_ramp', SubgradientDescent for the others (solver "
+        "'auto' chooses)"
+    )
 
 
 def default_blocks(oracle: Oracle) -> int:

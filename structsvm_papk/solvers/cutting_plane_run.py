@@ -15,7 +15,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle.cut_model import ROUNDING, CutModel
 from structsvm_papk.solvers.keeping import Keeper, finite_start, numbers
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle
-from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
 from structsvm_papk.solvers.run import Run
 
 if TYPE_CHECKING:
@@ -100,32 +100,23 @@ class CuttingPlaneRun(Run[SolverResult]):
             status = Status.DEGENERATE
         if status in (Status.STALLED, Status.MAX_ITER):
             notes = (*notes, *self._digits())
-        return SolverResult(
+        return self.outcome(
             self.best_w,
-            float(self.best),
-            float(min(self.lower_bound, self.best)),
+            self.best,
+            min(self.lower_bound, self.best),
             status,
-            tuple(self.history),
-            self.config.alpha,
-            self.model.active_cuts(),
-            (*self.model.qp.notes, *self.oracle.notes, *notes),
-            self._problem(),
+            cuts=self.model.active_cuts(),
+            notes=(*self.model.qp.notes, *self.oracle.notes, *notes),
+            problem=self._problem(),
         )
 
     def snapshot(self) -> SolverResult:
         """The result so far, with all cuts of the model and their dual weights."""
         state = {name: getattr(self, name) for name in ("predicted", "last_progress", "passes")}
         cuts, weights = self.model.state()
-        return SolverResult(
-            self.best_w,
-            float(self.best),
-            float(self.lower_bound),
-            Status.INTERRUPTED,
-            tuple(self.history),
-            self.config.alpha,
-            cuts,
-            extra={**weights, **state, "prox": self.step.prox, "nulls": self.step.nulls},
-        )
+        extra = {**weights, **state, "prox": self.step.prox, "nulls": self.step.nulls}
+        best = self.best_w, self.best, self.lower_bound
+        return self.outcome(*best, Status.INTERRUPTED, cuts=cuts, extra=extra)
 
     def resume(self, kept: SolverResult) -> None:
         """Go on from what was kept: the cuts hold, so the bound does."""
@@ -207,21 +198,11 @@ class CuttingPlaneRun(Run[SolverResult]):
         return z[:d], self.best - self.objective(z[:d], value)
 
     def _record_and_judge(self):
-        progress = Progress(
-            len(self.history) + 1,
-            self.seconds(),
-            self.passes,
-            float(self.best),
-            float(min(self.lower_bound, self.best)),
-            self.model.size,
-            self.visited + self.oracle.row_visits,
-        )
-        if not self.history or (
-            progress.objective < self.history[-1].objective
-            or progress.lower_bound > self.history[-1].lower_bound
-        ):
+        bound, last = min(self.lower_bound, self.best), self.history[-1] if self.history else None
+        if last is None or self.best < last.objective or bound > last.lower_bound:
             self.last_progress = len(self.history)
-        stop = self.record(progress)
+        visits = self.visited + self.oracle.row_visits
+        stop = self.record(self.best, bound, self.model.size, row_visits=visits)
         if relative_gap(self.best + self.best_error, self.lower_bound) < -_CONTRADICTION:
             self.lower_bound = -np.inf
             return Status.INCONSISTENT

@@ -40,25 +40,11 @@ class _EndOfSlide(Exception):
 
 @dataclass(frozen=True)
 class StartReport:
-    """One start of `CCCP`.
+    """One start of `CCCP`: where it ended, and at what price.
 
-    Attributes
-    ----------
-    name : str
-    initial : float
-        Objective at the start, after scaling it.
-    objective : float
-        Objective where the start ended.
-    criticality : float
-        As in `CCCPResult`, at that point.
-    n_iter : int
-        Majorants and quasi-Newton steps.
-    data_passes : int
-    seconds : float
-    polished : bool
-        Whether it was followed to the tolerance (the best start), or only scouted.
-    w : ndarray
-        Where it ended.
+    `initial` is the objective at the start, after scaling it; `criticality` is as in `CCCPResult`;
+    `n_iter` counts majorants and quasi-Newton steps. Only the best start is `polished`, followed to
+    the tolerance.
     """
 
     name: str
@@ -82,6 +68,7 @@ class Descent:
         self.stage, self.n_steps = 0, 0  # place in the continuation, and majorants there
         self.reached = np.inf  # tolerance to which this stage was followed to its end
         self.seconds, self.passes, self.n_iter = 0.0, 0, 0
+        self.slide_start: Any = None  # point and risk where a slide began that has not ended
         self.lower_bound, self.criticality = -np.inf, np.inf
         # the last majorant, where it was made, and what its minimiser answered
         self.previous: Any = None
@@ -127,6 +114,9 @@ class Descent:
     def state(self) -> dict[str, Any]:
         """Everything that `restored` needs; the last majorant follows from where it was made."""
         state = {name: getattr(self, name) for name in ("w", *_NUMBERS)}
+        if self.slide_start is not None:
+            w, risk = self.slide_start
+            state |= {"w": w, "objective": float(risk + self.alpha / 2 * (w @ w))}
         if self.previous_w is not None:
             state |= {"previous_w": self.previous_w}
             state |= {"inner_w": self.inner.w, "inner_objective": self.inner.objective}
@@ -186,21 +176,30 @@ class Descent:
 
         A mean over many lists is nearly smooth, and a majorant, tight at one point, then allows
         short steps only. No convergence is claimed: what the majorants say of the end counts.
+        L-BFGS cannot go on in the middle, so a slide that was broken off is begun anew.
         """
-        if self.config.quasi_newton and not self.search.late():
-            with suppress(_EndOfSlide):
-                minimize(
-                    self._slope,
-                    self.w,
-                    jac=True,
-                    method="L-BFGS-B",
-                    callback=self._slid,
-                    options={"maxfun": self.config.quasi_newton, "maxcor": _MEMORY},
-                )
+        if not self.config.quasi_newton or self.search.late():
+            return
+        self.slide_start = self.w, self.objective - self.alpha / 2 * (self.w @ self.w)
+        with suppress(_EndOfSlide):
+            minimize(
+                self._slope,
+                self.w,
+                jac=True,
+                method="L-BFGS-B",
+                callback=self._slid,
+                options={"maxfun": self.config.quasi_newton, "maxcor": _MEMORY},
+            )
+        if self.search.stop is None:
+            moved, self.slide_start = self.w is not self.slide_start[0], None
+            if moved:
+                self.n_iter += 1
+                self._note(0)
 
     def _slope(self, w):
         """F and a subgradient; the lowest point is kept. A risk may give values alone."""
         if self.search.late():
+            self.search.stop = Status.TIME_LIMIT
             raise _EndOfSlide
         self.search.passes += 1
         value, slope = self.oracle(w)
@@ -212,9 +211,8 @@ class Descent:
         return objective, self.alpha * w + slope
 
     def _slid(self, _):
-        """Note a quasi-Newton step; the caller may stop here."""
-        self.n_iter += 1
-        self._note(0)
+        """Show a quasi-Newton step; the caller may stop here."""
+        self.search.show(self._shown(), self.lower_bound)
         if self.search.stop is not None:
             raise _EndOfSlide
 
@@ -313,8 +311,11 @@ class Descent:
             self.search.stop = Status.INTERRUPTED
 
     def _note(self, n_cuts):
-        objective = self.objective if self.alpha == self.config.alpha else np.inf
-        self.search.note(objective, self.lower_bound, n_cuts)
+        self.search.note(self._shown(), self.lower_bound, n_cuts)
+
+    def _shown(self):
+        """The objective, unless it is one of a larger alpha."""
+        return self.objective if self.alpha == self.config.alpha else np.inf
 
     def _minimise(self, majorant, tol, warm):
         """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
@@ -347,7 +348,7 @@ class Descent:
         return replace(self.inner, cuts=cuts, problem=None)
 
     def _contradiction(self, inner, risk):
-        """What shows that the majorant is none; None where it keeps its promises."""
+        """What shows that it is not a majorant; None where it keeps its promises."""
         if inner.status is Status.INCONSISTENT:
             return "its own cuts exceed it"
         slack = _ROUNDING * max(1.0, abs(self.objective))

@@ -17,7 +17,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
-from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
+from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks, not_convex
 from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import DualPoint, Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
@@ -129,10 +129,7 @@ class DualAscent:
         """
         oracle = as_oracle(oracle)
         if not oracle.convex:
-            raise InputError(
-                f"{oracle} is not convex, so its dual is no lower bound; use CCCP for 'ramp' and "
-                "'clipped_ramp', SubgradientDescent for 'ts_alg2'"
-            )
+            raise not_convex(str(oracle))
         start: Any = None if warm_start is None else getattr(warm_start, "duals", None)
         if w_init is None and start is None and warm_start is not None:
             w_init = warm_start.w

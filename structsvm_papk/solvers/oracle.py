@@ -82,7 +82,7 @@ class Oracle(ABC):
     n_blocks : int
         Cuts that one evaluation gives.
     convex : bool
-        Whether R is convex. The cuts of a risk that is not are no lower bounds.
+        Whether R is convex. The cuts of a risk that is not are not lower bounds.
     exact : bool
         Of a majorant: whether it is the majorised risk itself.
     notes : tuple of str
@@ -138,7 +138,9 @@ class Oracle(ABC):
         """Whether ascent on the dual blocks is likely to be faster than cutting planes."""
         return False
 
-    def reuse(self, previous: Any, cuts: tuple[Array, Array, Array]) -> Any:
+    def reuse(
+        self, previous: Any, cuts: tuple[Array, Array, Array]
+    ) -> tuple[Array, Array, Array] | None:
         """Of a majorant: the cuts of an earlier one that hold for this one; None for none."""
         return None
 
@@ -327,7 +329,7 @@ def as_oracle(given: Any) -> Oracle:
         n_features = -1
     if n_features < 0 or not callable(given):
         raise InputError(
-            f"a {type(given).__name__} is no oracle: a solver needs an `Oracle` (see "
+            f"a {type(given).__name__} is not an oracle: a solver needs an `Oracle` (see "
             "structsvm_papk.solvers.oracle) or a callable w -> (value, slope) with `n_features`"
         )
     return _Plain(given, n_features)

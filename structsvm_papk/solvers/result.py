@@ -142,15 +142,15 @@ class SolverResult:
         In checkpoints only: what else the solver needs to go on from here, and nobody else reads.
     """
 
-    w: np.ndarray
+    w: np.ndarray = field(repr=False)
     objective: float
     lower_bound: float
     status: Status
-    history: tuple = ()
+    history: tuple[Progress, ...] = field(default=(), repr=False)
     alpha: float = 0.0
-    cuts: tuple | None = field(default=None, repr=False)
-    notes: tuple = ()
-    problem: tuple | None = field(default=None, repr=False)
+    cuts: tuple[Array, Array, Array] | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    problem: tuple[Any, ...] | None = field(default=None, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from structsvm_papk._types import Callback
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import OracleFailure
 from structsvm_papk.solvers.keeping import Keeper
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
@@ -95,7 +95,23 @@ class Run(ABC, Generic[Result]):
         limit = self.config.time_limit
         return limit is not None and self.seconds() >= limit
 
-    def record(self, progress: Progress) -> bool:
+    def record(
+        self,
+        objective: float,
+        lower_bound: float,
+        n_cuts: int = 0,
+        kind: type[Progress] = Progress,
+        **more: int,
+    ) -> bool:
         """Note an iteration; whether the callback wants the run to stop."""
+        counts = len(self.history) + 1, self.seconds(), self.passes
+        progress = kind(*counts, float(objective), float(lower_bound), n_cuts, **more)
         self.history.append(progress)
         return self.callback is not None and bool(self.callback(progress))
+
+    def outcome(
+        self, w: Array, objective: float, lower_bound: float, status: Status, **more: Any
+    ) -> SolverResult:
+        """A result with the history of this run."""
+        history, alpha = tuple(self.history), self.config.alpha
+        return SolverResult(w, float(objective), float(lower_bound), status, history, alpha, **more)

@@ -11,7 +11,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.keeping import CheckpointStore, finite_start, numbers, opened, vector
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
-from structsvm_papk.solvers.result import Progress, SolverResult, Status
+from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.run import Run
 
 KEEP = ("best", "last", "average")
@@ -127,7 +127,7 @@ class SubgradientDescent:
     def _project(self, w):
         if self.radius is None:
             return w
-        return w * min(1.0, self.radius / max(np.linalg.norm(w), 1e-300))
+        return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
 
 
 def normal_start(n_features: int, seed: int) -> Array:
@@ -145,7 +145,8 @@ class _Run(Run[SolverResult]):
     def __init__(self, config, oracle, w, callback, keeper):
         super().__init__(config, callback, keeper)
         self.oracle, self.w = oracle, w
-        self.best_w, self.best = None, np.inf
+        self.best_w: Any = None
+        self.best = np.inf
         self.total, self.n_total = np.zeros_like(w), 0
         self.n_steps = 0
 
@@ -199,15 +200,7 @@ class _Run(Run[SolverResult]):
         self.best_w, self.best = kept.w, kept.objective
 
     def result(self, status, notes):
-        return SolverResult(
-            self.best_w,
-            float(self.best),
-            -np.inf,
-            status,
-            tuple(self.history),
-            self.config.alpha,
-            notes=notes,
-        )
+        return self.outcome(self.best_w, self.best, -np.inf, status, notes=notes)
 
     def _evaluate(self, w):
         value, subgradient = self.oracle(w)
@@ -220,5 +213,4 @@ class _Run(Run[SolverResult]):
         return alpha / 2 * (w @ w) + value, alpha * w + subgradient
 
     def _record(self):
-        seconds, iteration = self.seconds(), len(self.history) + 1
-        return self.record(Progress(iteration, seconds, self.passes, float(self.best), -np.inf, 0))
+        return self.record(self.best, -np.inf)

@@ -15,10 +15,10 @@ from numba import njit
 
 from structsvm_papk._sorting import SHORT, increasing_order
 
-TOP, BOTTOM, ALL, REST = range(4)  # which positives a segment takes, in decreasing score
+TOP, BOTTOM, ALL, REST, POOLED = range(5)  # which positives a segment takes, by decreasing score
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def kth_largest(values, k):
     """Return the k-th largest value: the root of a min-heap of the k largest seen so far."""
     heap = values[:k][increasing_order(values[:k])]  # an increasing array is a heap
@@ -173,7 +173,7 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def counted_negatives(depth, k, n_neg):
     """Return how many of a user's negatives count: ``depth`` from 1 on, a share of them below.
 
@@ -207,11 +207,14 @@ def segment_bounds(which, n_pos, beta):
 
 
 @njit(cache=True, nogil=True)
-def segments(k, depth, parts, mean_over_all, scores, indptr, n_pos, first, last, values, coef):
+def segments(
+    k, depth, parts, clipped, mean_over_all, scores, indptr, n_pos, first, last, values, coef
+):
     """Surrogates that add hinges over segments of the sorted positives.
 
     Each row of `parts` is (which positives, margin) and adds
-    ``sum_i sum_j (margin - p_(i) + q_(j))_+``. The sum is divided by m times the number of
+    ``sum_i sum_j (margin - p_(i) + q_(j))_+``; POOLED ones are the thresholds of TS. With `clipped`
+    the margin is 1, and a pair costs at most 1. The sum is divided by m times the number of
     positives (`mean_over_all`) or by m times beta. Users ``first <= u < last`` are written.
     """
     for u in range(first, last):
@@ -229,9 +232,17 @@ def segments(k, depth, parts, mean_over_all, scores, indptr, n_pos, first, last,
         for which, margin in parts:
             lo, hi = segment_bounds(which, n_pos[u], beta)
             rows = np.empty(hi - lo, dtype=np.int64)
-            values[u] += scale * hinge_sweep(
-                positives[order[lo:hi]] - margin, negatives, rows, columns
-            )
+            taken = positives[order[lo:hi]]
+            if clipped:
+                value = clipped_sweep(taken, negatives, rows, columns)
+            else:
+                if which == POOLED:
+                    taken[:beta] -= margin
+                    pool_around(taken, beta)
+                else:
+                    taken -= margin
+                value = hinge_sweep(taken, negatives, rows, columns)
+            values[u] += scale * value
             add_counts(coef, indptr[u], order[lo:hi], rows, -scale)
             add_counts(coef, middle, chosen, columns, scale)
 
@@ -241,25 +252,6 @@ def add_counts(coef, offset, where, counts, scale):
     """Add ``scale * counts`` to the entries ``offset + where`` of coef."""
     for i in range(where.size):
         coef[offset + where[i]] += scale * counts[i]
-
-
-@njit(cache=True, nogil=True)
-def clipped_ramp(k, depth, scores, indptr, n_pos, first, last, values, coef):
-    """ClippedRamp: the top-beta positives against the top-m negatives, each pair within [0, 1]."""
-    for u in range(first, last):
-        middle = indptr[u] + n_pos[u]
-        positives = scores[indptr[u] : middle]
-        m = counted_negatives(depth, k, indptr[u + 1] - middle)
-        chosen = top_k(scores[middle : indptr[u + 1]], m)
-        best = increasing_order(-positives)[:k]
-        rows = np.empty(best.size, dtype=np.int64)
-        columns = np.empty(m, dtype=np.int64)
-        negatives = scores[middle : indptr[u + 1]][chosen]
-        scale = 1.0 / (best.size * m)
-        values[u] = scale * clipped_sweep(positives[best], negatives, rows, columns)
-        coef[indptr[u] : indptr[u + 1]] = 0.0
-        add_counts(coef, indptr[u], best, rows, -scale)
-        add_counts(coef, middle, chosen, columns, scale)
 
 
 @njit(cache=True, nogil=True)
@@ -303,26 +295,6 @@ def pool_around(t, beta):
         else:
             break
     t[lo:hi] = mean
-
-
-@njit(cache=True, nogil=True)
-def tight_structural(k, depth, scores, indptr, n_pos, first, last, values, coef):
-    """TS, equation (14), exactly: the thresholds are an antitonic regression."""
-    for u in range(first, last):
-        middle = indptr[u] + n_pos[u]
-        positives = scores[indptr[u] : middle]
-        m = counted_negatives(depth, k, indptr[u + 1] - middle)
-        chosen = top_k(scores[middle : indptr[u + 1]], m)
-        beta = min(n_pos[u], k)
-        thresholds, order = threshold_order(positives, True, beta)
-        rows = np.empty(thresholds.size, dtype=np.int64)
-        columns = np.empty(m, dtype=np.int64)
-        negatives = scores[middle : indptr[u + 1]][chosen]
-        scale = 1.0 / (beta * m)
-        values[u] = scale * hinge_sweep(thresholds, negatives, rows, columns)
-        coef[indptr[u] : indptr[u + 1]] = 0.0
-        add_counts(coef, indptr[u], order, rows, -scale)
-        add_counts(coef, middle, chosen, columns, scale)
 
 
 @njit(cache=True, nogil=True)

@@ -24,8 +24,8 @@ def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
     for u in range(n_pos.size):
         start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
         ranked = increasing_order(-scores[start:middle])
-        order[start:middle] = ranked
-        for r in range(ranked.size):
+        for r in range(ranked.size):  # an assignment of slices compiles for seconds
+            order[start + r] = ranked[r]
             rank[start + ranked[r]] = min(r, k)
         best = ranked[:k]
         chosen[start + best] = True
@@ -92,8 +92,10 @@ def frozen_hinges(
         ranked = increasing_order(-scores[start:middle])
         kept = ranked[rows[start:middle][ranked]]
         counts = np.empty(kept.size, dtype=np.int64)
-        coef[start:stop] = linear[start:stop]
-        values[u] = constants[u] + np.sum(linear[start:stop] * scores[start:stop])
+        values[u] = constants[u]
+        for row in range(start, stop):
+            coef[row] = linear[row]
+            values[u] += linear[row] * scores[row]
         values[u] += scale * hinge_sweep(
             scores[start:middle][kept] - 1.0, negatives, counts, columns
         )
@@ -126,8 +128,11 @@ def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, va
         losses = beta - free + hinges
         worst = top_k(losses, m)
         coef[start:stop] = 0.0
-        coef[middle + worst] = scale * counts[worst]
-        coef[best] = -scale * active_of_prefix(thresholds, scores[middle + worst], free[worst])
+        for j in worst:
+            coef[middle + j] = scale * counts[j]
+        active = active_of_prefix(thresholds, scores[middle + worst], free[worst])
+        for i in range(beta):
+            coef[best[i]] = -scale * active[i]
         values[u] = scale * losses[worst].sum()
 
 

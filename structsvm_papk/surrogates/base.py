@@ -232,14 +232,16 @@ class Segments(PairMean):
     mean_over_all: ClassVar[bool] = False
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        _kernels.segments(self.k, self.counted, self.parts, self.mean_over_all, *lists)
+        settings = self.k, self.counted, self.parts, self.clipped, self.mean_over_all
+        _kernels.segments(*settings, *lists)
 
 
-def _checked_depth(depth, k):
+def _checked_depth(given: Any, k: int) -> int | float | None:
     """A depth as an int, a float below 1, or None."""
-    if depth is None:
+    if given is None:
         return None
-    if isinstance(depth, bool) or not isinstance(depth, Real):
+    depth: Any = given
+    if isinstance(given, bool) or not isinstance(given, Real):
         raise InputError(
             f"depth must be a whole number, a share between 0 and 1, or None, got {depth!r}"
         )

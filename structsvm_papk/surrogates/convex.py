@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.surrogates import _kernels
 from structsvm_papk.surrogates.base import PairMean, Segments, Surrogate
 from structsvm_papk.surrogates.list_terms import (
@@ -43,7 +44,7 @@ class Max(Segments):
         return PositiveTerms(n_pos, self.depth_of_list(n_neg), n_counted=min(n_pos, self.k))
 
 
-class TS(Surrogate):
+class TS(Segments):
     """The tight structural surrogate, equation (14), solved exactly. Convex.
 
     With ``t_i = p_(i) - 1[i <= beta]`` and ``t~`` its least-squares non-increasing regression,
@@ -56,10 +57,10 @@ class TS(Surrogate):
     """
 
     name = "ts"
-    top_negatives_only = shift_invariant = above_slope_at_zero = True
+    parts = np.array([(_kernels.POOLED, 1)])
 
-    def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        _kernels.tight_structural(self.k, self.counted, *lists)
+    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
+        return Surrogate.steepness(self, n_pos)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return NegativeTerms(n_neg, self.depth_of_list(n_neg), min(n_pos, self.k), pooled=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.surrogates import _kernels
-from structsvm_papk.surrogates.base import PairMean, Segments
+from structsvm_papk.surrogates.base import Segments, Surrogate
 from structsvm_papk.surrogates.majorants import Freeze, MajorantSurrogate
 
 
@@ -29,7 +27,7 @@ class TSAlg2(Segments):
     parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
 
     def steepness(self, n_pos: Array) -> Array:  # noqa: D102
-        return 2.0 * n_pos / np.minimum(n_pos, self.k)
+        return Surrogate.steepness(self, n_pos)
 
 
 class Ramp(Segments):
@@ -56,7 +54,7 @@ class Ramp(Segments):
         return bool((np.asarray(n_pos) <= self.k).all())
 
 
-class ClippedRamp(PairMean):
+class ClippedRamp(Segments):
     """``1/(beta m) sum_{i<=beta} sum_{j<=m} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
 
     Values in [0, 1], never below the risk, and equal to it once the scores are scaled up far
@@ -64,12 +62,9 @@ class ClippedRamp(PairMean):
     """
 
     name = "clipped_ramp"
-    top_negatives_only = clipped = True
     convex = False
-    majorised = boxed = True
-
-    def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        _kernels.clipped_ramp(self.k, self.counted, *lists)
+    majorised = boxed = clipped = True
+    parts = np.array([(_kernels.TOP, 1)])
 
     def majorant(
         self, scores: Array, indptr: Array, n_pos: Array, kind: str = "latent"

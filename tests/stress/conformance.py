@@ -108,7 +108,7 @@ def scikit_learn(data):
 
 def rectools(data):
     import pandas as pd
-    from rectools.metrics import MAP, MRR, NDCG, PAP, PartialAUC, Precision, Recall
+    from rectools.metrics import MAP, MRR, NDCG, PAP, HitRate, PartialAUC, Precision, Recall
 
     order = np.lexsort((-data.scores, data.users))
     frame = pd.DataFrame({
@@ -136,6 +136,7 @@ def rectools(data):
     for metric, key in (
         (Precision(k=K), f"precision@{K}"),
         (Recall(k=K), f"recall@{K}"),
+        (HitRate(k=K), f"hit@{K}"),
         (MAP(k=20), "ap"),
         (MRR(k=20), "rr"),
         (NDCG(k=K), f"ndcg@{K}"),

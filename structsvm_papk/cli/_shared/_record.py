@@ -5,10 +5,13 @@ import json
 import math
 import os
 import platform
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from structsvm_papk._types import PathLike
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of, fingerprint_of_file
 from structsvm_papk.files.tensors import package_version
@@ -24,24 +27,10 @@ _FREE = ("run", "seconds", "date", "message", "model", "output", "file")
 _EFFORT = ("n_iter", "data_passes", "row_visits")
 
 
-def record(arguments, settings, inputs):
-    """The `run` object of a JSON output.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Of the command line, without the program.
-    settings : dict of str to object
-        What every option was.
-    inputs : sequence of Path
-        Files and folders that the run reads.
-
-    Returns
-    -------
-    dict
-        command, directory, date, python, platform, versions, seed, threads and jobs where the
-        command has them, and `files`: SHA-256 of every input.
-    """
+def record(
+    arguments: Sequence[str], settings: dict[str, Any], inputs: Sequence[Path]
+) -> dict[str, Any]:
+    """The `run` object of a JSON output: what ran, where, with what, on which files (SHA-256)."""
     return {
         "command": [PROGRAM, *arguments],
         "directory": os.getcwd(),
@@ -55,18 +44,18 @@ def record(arguments, settings, inputs):
     }
 
 
-def versions():
+def versions() -> dict[str, str]:
     """Versions of this package and of those that it works with, where they are installed."""
-    found = {PROGRAM: package_version()}
+    installed = {PROGRAM: package_version()}
     for name in _PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
-def fingerprint_of_input(path):
+def fingerprint_of_input(path: PathLike) -> str:
     """SHA-256 of a file, or of all files of a folder with their names."""
     path = Path(path)
     if not path.is_dir():
@@ -76,21 +65,10 @@ def fingerprint_of_input(path):
     return fingerprint_of(*(text for part in parts for text in part))
 
 
-def load_result(path):
-    """The JSON of an earlier run, checked to be one.
-
-    Returns
-    -------
-    dict
-        With a `run` whose command is one of this program.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read or is no result of this program.
-    """
+def load_result(path: PathLike) -> dict[str, Any]:
+    """The JSON of an earlier run, checked to be one: its `run` names a command of this program."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError):
@@ -103,12 +81,12 @@ def load_result(path):
     return content
 
 
-def _is_command(command):
+def _is_command(command: Any) -> bool:
     texts = isinstance(command, list) and all(isinstance(text, str) for text in command)
     return bool(texts and len(command) > 1 and command[0] == PROGRAM)
 
 
-def check_inputs(run):
+def check_inputs(run: dict[str, Any]) -> None:
     """Raise `InputError` unless every file that a run read is there and has not changed."""
     for name, expected in run["files"].items():
         if not Path(name).exists():
@@ -119,48 +97,33 @@ def check_inputs(run):
 
 @dataclass(frozen=True)
 class Difference:
-    """One entry in which two results differ.
+    """One entry in which two results differ."""
 
-    Attributes
-    ----------
-    place : str
-        Where, such as ``runs[0].objective``.
-    before, now : object
-    within : bool
-        Whether both are numbers that agree within the tolerance.
-    effort : bool
-        Whether it counts work, such as iterations, which is no part of the result.
-    """
-
-    place: str
+    place: str  # such as runs[0].objective
     before: object
     now: object
-    within: bool
-    effort: bool
+    within: bool  # both are numbers that agree within the tolerance
+    effort: bool  # it counts work, such as iterations, which is no part of the result
 
     @property
-    def matters(self):
+    def matters(self) -> bool:
         """Whether the results are not the same."""
         return not (self.within or self.effort)
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)
 
 
-def differences(before, now, tol):
+def differences(before: object, now: object, tol: float) -> list[Difference]:
     """Every entry in which two JSON values differ, time and places left out.
 
     Numbers agree within the tolerance where ``|a - b| <= tol * max(1, |a|, |b|)``.
-
-    Returns
-    -------
-    list of Difference
     """
     return list(_compare("", before, now, tol))
 
 
-def _compare(place, before, now, tol):
+def _compare(place: str, before: Any, now: Any, tol: float) -> Iterator[Difference]:
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
             if key not in _FREE and not key.endswith("seconds"):
@@ -174,6 +137,6 @@ def _compare(place, before, now, tol):
         yield Difference(place, before, now, _near(before, now, tol), effort)
 
 
-def _near(one, two, tol):
+def _near(one: Any, two: Any, tol: float) -> bool:
     numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (one, two))
     return numbers and math.isclose(one, two, rel_tol=tol, abs_tol=tol)

@@ -3,7 +3,9 @@
 import json
 import math
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -11,27 +13,40 @@ from rich.table import Table
 from structsvm_papk.cli._shared.recording import add_record
 
 
-def notes():
+def notes() -> Console:
     """Console for notes, warnings and progress."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def note(text, style="dim"):
+def note(text: str, style: str = "dim") -> None:
     """Print one note on standard error."""
     notes().print(text, style=style, markup=False)
 
 
-def print_json(content):
+def warn(text: str) -> None:
+    """Print what should not be overlooked on standard error."""
+    note(text, style="yellow")
+
+
+def answer(as_json: bool, content: dict[str, Any], show: Callable[..., None], *shown: Any) -> None:
+    """Print a result: as one JSON object, or by ``show(*shown)``."""
+    if as_json:
+        print_json(content)
+    else:
+        show(*shown)
+
+
+def print_json(content: dict[str, Any]) -> None:
     """Print one JSON object."""
     sys.stdout.write(as_json(content) + "\n")
 
 
-def as_json(content):
+def as_json(content: dict[str, Any]) -> str:
     """A JSON object with the `run` that made it; numbers that JSON does not know become null."""
     return json.dumps(_plain(add_record(content)), allow_nan=False)
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -43,26 +58,24 @@ def _plain(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def print_table(title, columns, rows):
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str] | None]) -> None:
     """Print a table on standard output, never narrower than what it holds.
 
-    Parameters
-    ----------
-    title : str
-    columns : sequence of str
-        Names; those of right-aligned columns begin with ``>``, as in format strings.
-    rows : iterable of sequence of str
-        Cells, which may hold markup; None is a line between rows.
+    Names of right-aligned columns begin with ``>``; cells may hold markup; a row that is None is a
+    line between rows.
     """
     print_rich(table_of(title, columns, rows))
 
 
-def table_of(title, columns, rows, **style):
+def table_of(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str] | None], **style: Any
+) -> Table:
     """The table that `print_table` prints."""
     table = Table(title=title, title_justify="left", **style)
     for name in columns:
-        justify = "right" if name.startswith(">") else "left"
-        table.add_column(name.removeprefix(">"), justify=justify, no_wrap=True)
+        table.add_column(
+            name.removeprefix(">"), justify="right" if name[:1] == ">" else "left", no_wrap=True
+        )
     for row in rows:
         if row is None:
             table.add_section()
@@ -71,11 +84,13 @@ def table_of(title, columns, rows, **style):
     return table
 
 
-def print_rich(table):
-    console = Console(highlight=False)
-    console.width = max(console.width, needed_width(console, table))
-    console.print(table)
+def print_rich(table: Table) -> None:
+    """Print a table that `table_of` made."""
+    screen = Console(highlight=False)
+    screen.width = max(screen.width, needed_width(screen, table))
+    screen.print(table)
 
 
-def needed_width(console, table):
-    return console.measure(table, options=console.options.update(width=1000)).maximum
+def needed_width(screen: Console, table: Table) -> int:
+    """Columns of a terminal that a table fills."""
+    return screen.measure(table, options=screen.options.update(width=1000)).maximum

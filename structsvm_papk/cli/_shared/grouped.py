@@ -1,10 +1,30 @@
-"""Option groups: one parameter of a command for all the fields of a dataclass."""
+"""Option groups: one parameter of a command for all the fields of a dataclass.
+
+A field says its help in its metadata: ``k: int = PANEL(..., "Number of items.", flags="--k")``.
+"""
 
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, get_type_hints
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A heading of the help page; called, it makes a field that is an option under it."""
+
+    name: str
+
+    def __call__(
+        self, default: Any, help: str, metavar: str | None = None, *, flags: str = "", **more: Any
+    ) -> Any:
+        """A field with a help text; one without a default (``...``) has to be given."""
+        more |= {"metavar": metavar, "rich_help_panel": self.name}
+        metadata = {"option": typer.Option(*flags.split(), help=help, **more)}
+        return field(default=MISSING if default is ... else default, metadata=metadata)
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -16,7 +36,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(**given: Any) -> Any:
         for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
         return command(**given)
 
     shown: list[inspect.Parameter] = []
@@ -30,7 +50,8 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parameters(group: Any) -> Iterator[inspect.Parameter]:
-    kind, hints = inspect.Parameter.KEYWORD_ONLY, get_type_hints(group, include_extras=True)
-    for field in fields(group):
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
-        yield inspect.Parameter(field.name, kind, default=default, annotation=hints[field.name])
+    kind, hints = inspect.Parameter.KEYWORD_ONLY, get_type_hints(group)
+    for one in fields(group):
+        default = inspect.Parameter.empty if one.default is MISSING else one.default
+        annotation: Any = Annotated.__class_getitem__((hints[one.name], one.metadata["option"]))  # type: ignore[attr-defined]
+        yield inspect.Parameter(one.name, kind, default=default, annotation=annotation)

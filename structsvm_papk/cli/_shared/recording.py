@@ -24,13 +24,8 @@ _elsewhere: ContextVar[Path | None] = ContextVar("elsewhere", default=None)
 def app_of(package: str, help: str, panels: Mapping[str, Mapping[str, str]]) -> typer.Typer:
     """An application whose commands are functions of their names, in modules of their names.
 
-    Parameters
-    ----------
-    package : str
-        Where the modules are; one that holds an `app` is a group of commands.
-    help : str
-    panels : mapping of str to mapping of str to str
-        Heading, then each command with the first sentence of its help.
+    `panels` holds, under each heading, the commands with the first sentence of their help; a module
+    with an `app` is a group of commands.
     """
     settings: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
     kind = type("Commands", (Commands,), {"package": package})
@@ -61,7 +56,9 @@ class Commands(TyperGroup):
             return None
         module = import_module(f"{self.package}.{cmd_name.replace('-', '_')}")
         if hasattr(module, "app"):
-            return typer.main.get_group(module.app)
+            group = typer.main.get_group(module.app)
+            group.name = cmd_name
+            return group
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         function = getattr(module, cmd_name.replace("-", "_"))
         alone.command(cmd_name, cls=RecordedCommand)(grouped(function))

@@ -1,14 +1,17 @@
 """How runs of solvers are printed."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from structsvm_papk.cli._shared import console
 from structsvm_papk.solvers.result import Status
 
 
-def print_runs(runs, title):
+def print_runs(runs: Sequence[Any], title: str) -> None:
     """Print the table of runs, in its compact form where the terminal is narrow."""
     table, screen = table_of_runs(runs, title), Console()
     if screen.is_terminal and console.needed_width(screen, table) > screen.width:
@@ -16,29 +19,28 @@ def print_runs(runs, title):
     console.print_rich(table)
 
 
-def table_of_runs(runs, title, compact=False):
+def table_of_runs(runs: Sequence[Any], title: str, compact: bool = False) -> Table:
     """Objective, bound, gap, effort, metric and status of each run.
 
     The compact form fits 80 columns: fewer digits, no status.
     """
     places = [place for place in ("train", "test") if place in runs[0].pap_at_k]
+    style: dict[str, Any] = {"box": None, "padding": (0, 1, 0, 0)} if compact else {}
     if compact:
-        numbers, end = ["objective", "bound", "gap", "passes", "s", *places], []
-        style = {"box": None, "padding": (0, 1, 0, 0)}
+        numbers = ["objective", "bound", "gap", "passes", "s", *places]
     else:
         numbers = ["objective", "lower bound", "gap", "passes", "seconds"]
         numbers += [f"pAp@{runs[0].k} {place}" for place in places]
-        end, style = ["status"], {}
-    rows = []
+    rows: list[list[str] | None] = []
     for before, run in zip([None, *runs], runs, strict=False):
         if before and before.surrogate != run.surrogate and not compact:
             rows.append(None)
         rows.append(_row(run, places, compact))
-    columns = ["surrogate", "solver", *(f">{name}" for name in numbers), *end]
-    return console.table_of(title, columns, rows, **style)
+    columns = ["surrogate", "solver", *(f">{name}" for name in numbers)]
+    return console.table_of(title, columns if compact else [*columns, "status"], rows, **style)
 
 
-def _row(run, places, compact):
+def _row(run: Any, places: Sequence[str], compact: bool) -> list[str]:
     result = run.result
     number = "{:.6f}" if compact else "{:.8f}"
     cells = [
@@ -54,21 +56,21 @@ def _row(run, places, compact):
     return cells if compact else [*cells, str(result.status).replace("_", " ")]
 
 
-def _solver(run, compact):
-    name = run.solver.replace("_", " ")
+def _solver(run: Any, compact: bool) -> str:
+    name = str(run.solver).replace("_", " ")
     if "eta" not in run.settings:
         return name
     eta = f"{run.settings['eta']:g}"
     return f"descent {eta}" if compact else f"{name} (eta {eta})"
 
 
-def _known(value, form):
+def _known(value: float, form: str) -> str:
     return form.format(value) if math.isfinite(value) else "-"
 
 
-def explain(run):
+def explain(run: Any) -> None:
     """Say on standard error what a status means, where it needs saying."""
     if run.result.status not in (Status.CONVERGED, Status.FINISHED):
-        console.note(f"{run.surrogate}, {run.solver}: {run.result.message}", style="yellow")
+        console.warn(f"{run.surrogate}, {run.solver}: {run.result.message}")
     elif run.result.notes:
         console.note(f"{run.surrogate}, {run.solver}: {' '.join(run.result.notes)}")

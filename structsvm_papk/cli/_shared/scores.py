@@ -2,70 +2,70 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 
+from structsvm_papk._types import Array
+from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.options import READING
+from structsvm_papk.data.readers import Table
+from structsvm_papk.data.tables import reading
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.model import load_model
+from structsvm_papk.files.model import Model, load_model
 
 
 @dataclass(frozen=True)
 class Scorer:
     """What gives the rows their scores."""
 
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="Score with this model file.", rich_help_panel=READING),
-    ] = None
-    scores: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="SCORES", help="Scores of the rows, one per line.", rich_help_panel=READING
-        ),
-    ] = None
+    model: Path | None = READING(None, "Score with this model file.", "MODEL")
+    scores: Path | None = READING(None, "Scores of the rows, one per line.", "SCORES")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.model is not None and self.scores is not None:
             raise InputError("give --model or --scores, not both")
 
     @property
-    def given(self):
+    def given(self) -> bool:
         """Whether there is one."""
         return self.model is not None or self.scores is not None
 
-    def load(self):
+    def load(self) -> Model | None:
         """The model, or None."""
         return None if self.model is None else load_model(self.model)
 
-    def of(self, table, model):
+    def of(self, table: Table, model: Model | None) -> Array | None:
         """Scores of every row of a table, given the loaded model; None without a scorer."""
         if model is not None:
-            return np.asarray(table.X @ model.coef)
+            return scores_of(model, table)
         return None if self.scores is None else read_scores(self.scores, table.X.shape[0])
 
 
-def read_scores(path, n_rows):
-    """One number per line, infinite ones too, for each of `n_rows` rows; empty lines do not count.
+def scores_of(model: Model, table: Table) -> Array:
+    """Scores of every row of a table; says where they are all zero for want of weights."""
+    if not model.coef.any():
+        console.warn(
+            f"warning: every score is 0: all weights of this model are, as w = 0 is the optimum of "
+            f"{model.surrogate} at depth {model.depth or model.k} on its training data; fit with a "
+            "larger --depth, or tune"
+        )
+    return np.asarray(table.X @ model.coef)
 
-    Raises
-    ------
-    InputError
-        The file cannot be read, a line holds something else, or there are too few or too many.
-    """
+
+def read_scores(path: Path, n_rows: int) -> Array:
+    """One number per line, infinite ones too, for each row; empty lines do not count."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
+        with reading(path):
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not a text file of scores, one per line") from None
     scores = [_number(path, at, text.strip()) for at, text in enumerate(lines, 1) if text.strip()]
     if len(scores) != n_rows:
         raise InputError(f"{path}: {len(scores)} scores for {n_rows} rows")
     return np.array(scores)
 
 
-def _number(path, line, text):
+def _number(path: Path, line: int, text: str) -> float:
     try:
         number = float(text)
     except ValueError:

@@ -16,8 +16,8 @@ app = app_of(
         "Our own studies": {
             "coverage": "Coverage and width of every interval on laws whose risk is known.",
             "degenerate": "What ClippedRamp gains where every convex optimum is zero.",
-            "rerank": "NDCG, recall and pAp at k of recommenders and of re-rankers over them.",
-            "synthetic-interactions": "Write invented interactions to try rerank.",
+            "rerank": "NDCG, recall and pAp at k of recommenders, and of re-rankers.",
+            "synthetic-interactions": "Write invented interactions to try rerank with.",
             "distinguishability": "From how few users a metric tells two close rankers apart.",
         },
     },

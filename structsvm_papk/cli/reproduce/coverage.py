@@ -1,6 +1,7 @@
 """``reproduce coverage``: do the bounds cover the population risk as often as they say?"""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -25,7 +26,7 @@ def coverage(
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
-):
+) -> None:
     """Coverage and width of every interval on laws whose risk is known.
 
     Takes minutes at 1,000 draws.
@@ -41,15 +42,12 @@ def coverage(
             progress=lambda row: update(description=f"{row.law}, {row.method}"),
             cells=options.cells(checkpoint, "coverage"),
         )
-    if as_json:
-        console.print_json({"rows": [row.as_dict() for row in rows]})
-    else:
-        _print(rows)
+    console.answer(as_json, {"rows": [row.as_dict() for row in rows]}, _show, rows)
     if any(row.violated for row in rows):
         raise typer.Exit(1)
 
 
-def _print(rows):
+def _show(rows: Sequence[Any]) -> None:
     lines = []
     for row in rows:
         covered = f"{row.covered:.3f}"
@@ -67,8 +65,10 @@ def _print(rows):
                 "yes" if row.guaranteed else "no",
             )
         )
-    columns = ("method", "law", ">n_pos", ">n_neg", ">k", ">draws", ">R", ">covered")
-    columns = (*columns, ">half-width", ">ratio", ">vacuous", "guaranteed")
+    columns = (
+        *("method", "law", ">n_pos", ">n_neg", ">k", ">draws", ">R", ">covered", ">half-width"),
+        *(">ratio", ">vacuous", "guaranteed"),
+    )
     console.print_table(f"Coverage at level {rows[0].nominal:g}", columns, lines)
     broken = [f"{row.method} ({row.law}, n_neg = {row.n_neg})" for row in rows if row.violated]
     print(

@@ -1,25 +1,28 @@
 """``reproduce degenerate``: what ClippedRamp gains where every convex optimum is zero."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.experiments import degenerate as study
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.plots.convergence import save_figure
+
+_SIZES = Panel("Sizes")
 
 
 @dataclass(frozen=True)
 class Sizes:
     """Of every data set."""
 
-    users: Annotated[int, typer.Option(help="Training users, and held-out users.")] = 600
-    items: Annotated[int, typer.Option(help="Items of each user.")] = 70
-    features: Annotated[int, typer.Option(help="Features.")] = 90
-    k: Annotated[int, typer.Option("--k", help="Number of items that a user is shown.")] = 8
+    users: int = _SIZES(600, "Training users, and held-out users.")
+    items: int = _SIZES(70, "Items of each user.")
+    features: int = _SIZES(90, "Features.")
+    k: int = _SIZES(8, options.SHOWN, flags="--k")
 
 
 def degenerate(
@@ -41,7 +44,7 @@ def degenerate(
     plot: options.Plot = None,
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
-):
+) -> None:
     """What ClippedRamp gains where every convex optimum is zero.
 
     Held-out pAp@k of ClippedRamp and its competitors; about a minute of work a data set.
@@ -62,16 +65,16 @@ def degenerate(
         )
     if output is not None:
         write_atomically(output, console.as_json(result.as_dict()).encode())
-    if plot is not None:
-        save_figure(study.figure(result), plot)
-    if as_json:
-        console.print_json(result.as_dict())
-        return
+    options.save_plot(plot, lambda: study.figure(result))
+    console.answer(as_json, result.as_dict(), _show, result.summary(), regimes, k)
+
+
+def _show(rows: Sequence[Any], regimes: Sequence[str], k: int) -> None:
     for name in regimes:
-        _print(name, [row for row in result.summary() if row.regime == name], k)
+        _show_regime(name, [row for row in rows if row.regime == name], k)
 
 
-def _print(regime, rows, k):
+def _show_regime(regime: str, rows: Sequence[Any], k: int) -> None:
     """One regime, best method first."""
     lines = []
     for row in sorted(rows, key=lambda row: -row.mean):

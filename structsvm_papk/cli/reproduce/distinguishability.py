@@ -1,14 +1,12 @@
 """``reproduce distinguishability``: from how few users a metric tells two close rankers apart."""
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import distinguishability as study
-from structsvm_papk.plots.convergence import save_figure
 
 
 def distinguishability(
@@ -31,12 +29,10 @@ def distinguishability(
         list[str] | None, typer.Option(help="Only this metric; repeat for more.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save the curves (.png, .svg or .pdf).")
-    ] = None,
+    plot: options.Plot = None,
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
-):
+) -> None:
     """From how few users a metric tells two close rankers apart.
 
     Share of repetitions in which the better ranker stays ahead from N on, for each metric:
@@ -56,24 +52,19 @@ def distinguishability(
         seed=seed,
         cells=options.cells(checkpoint, "distinguishability"),
     )
-    if plot is not None:
-        save_figure(study.plot(result).figure, plot)
-    if as_json:
-        console.print_json(result.as_dict())
-    else:
-        _print(result)
+    options.save_plot(plot, lambda: study.plot(result).figure)
+    console.answer(as_json, result.as_dict(), _show, result)
 
 
-def _check(replicates, items, positive_rate):
+def _check(replicates: int, items: int, positive_rate: float) -> None:
     if replicates < 1:
         raise InputError(f"--replicates {replicates} must be at least 1")
     if items < 2:
         raise InputError(f"--items {items} must be at least 2")
-    if not 0 < positive_rate < 1:
-        raise InputError(f"--positive-rate {positive_rate:g} must lie between 0 and 1")
+    options.check_share("--positive-rate", positive_rate)
 
 
-def _print(result):
+def _show(result: Any) -> None:
     """Metrics that need the fewest first."""
     last = result.sizes.size - 2
     shown = sorted({0, *(round(part * last) for part in (0.25, 0.5, 0.75, 1))})

@@ -1,14 +1,13 @@
 """``reproduce figure1``: surrogates under margin conditions."""
 
 import math
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.experiments import figure1 as experiment
-from structsvm_papk.plots.convergence import save_figure
 
 
 def figure1(
@@ -17,12 +16,10 @@ def figure1(
         typer.Option(help="Only strong, beta, moderate or weak; repeat for more."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the lists and of the start.")] = 0,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save the figure (.png, .svg or .pdf).")
-    ] = None,
+    plot: options.Plot = None,
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
-):
+) -> None:
     """Surrogates under margin conditions.
 
     The authors' descent, and certified minimisers beside it.
@@ -33,15 +30,12 @@ def figure1(
     cells = options.cells(checkpoint, "figure1")
     with progress.line("minimising") as say:
         panels = experiment.run(conditions, seed, lambda p: say(f"{p.condition} {p.solver}"), cells)
-    if plot is not None:
-        save_figure(experiment.plot(panels), plot)
-    if as_json:
-        console.print_json({"figure": "figure1", "panels": [p.as_dict() for p in panels]})
-        return
-    _print(panels)
+    options.save_plot(plot, lambda: experiment.plot(panels))
+    content = {"figure": "figure1", "panels": [p.as_dict() for p in panels]}
+    console.answer(as_json, content, _show, panels)
 
 
-def _print(panels):
+def _show(panels: Sequence[Any]) -> None:
     rows = []
     for panel in panels:
         last = panel.as_dict()

@@ -1,13 +1,12 @@
 """``reproduce rerank``: re-rankers over the scores of recommenders, on people's interactions."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.experiments import rerank as study
-from structsvm_papk.plots.convergence import save_figure
 
 
 def rerank(
@@ -38,24 +37,23 @@ def rerank(
     plot: options.Plot = None,
     checkpoint: options.CheckpointFolder = None,
     as_json: options.Json = False,
-):
-    """NDCG, recall and pAp at k of recommenders and of re-rankers over their scores."""
+) -> None:
+    """NDCG, recall and pAp at k of recommenders, and of re-rankers.
+
+    Re-rankers order a recommender's best items by the scores of several ones.
+    """
     options.check_plot(plot)
     plan = study.Plan(k, candidates, train_users, test_users, first_stage, seed)
     cells = options.cells(checkpoint, "rerank")
     with progress.line("starting") as say:
         answer = study.run(folder, plan, tuple(method or ()), cells, say)
     for remark in answer["remarks"]:
-        console.note(remark, style="yellow")
-    if plot is not None:
-        save_figure(study.figure(answer), plot)
-    if as_json:
-        console.print_json(answer)
-    else:
-        _print(answer)
+        console.warn(remark)
+    options.save_plot(plot, lambda: study.figure(answer))
+    console.answer(as_json, answer, _show, answer)
 
 
-def _print(answer):
+def _show(answer: dict[str, Any]) -> None:
     """Best first; what is published stands among what was measured."""
     lines = []
     for row in sorted(answer["rows"] + answer["published"], key=lambda row: -row["ndcg"]):
@@ -73,7 +71,7 @@ def _print(answer):
         f"{answer['candidate_recall']:.0%} of the test items; recommenders: "
         f"{answer['first_stage']}"
     )
-    columns = ("method", "", f">NDCG@{k}", f">recall@{k}", f">pAp@{k}")
+    columns: tuple[str, ...] = ("method", "", f">NDCG@{k}", f">recall@{k}", f">pAp@{k}")
     columns += (f">{study.OURS} ahead by (95%)", ">CPU s")
     console.print_table(title, columns, lines)
     if answer["published"]:

@@ -13,6 +13,6 @@ def synthetic_interactions(
     users: Annotated[int, typer.Option(help="Number of users.")] = 300,
     items: Annotated[int, typer.Option(help="Number of items.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
-):
-    """Write invented interactions, to try rerank without real data."""
+) -> None:
+    """Write invented interactions to try rerank with."""
     print(write_interactions(folder, users, items, seed=seed))

@@ -14,7 +14,7 @@ def synthetic_movielens(
     users: Annotated[int, typer.Option(help="Number of users.")] = 100,
     items: Annotated[int, typer.Option(help="Number of items.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
-):
+) -> None:
     """Write invented ratings to try table3 without the real data.
 
     They are shaped like ml-100k.

@@ -1,38 +1,35 @@
 """``reproduce table3``: recommender data."""
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.experiments import movielens
 from structsvm_papk.experiments import table3 as experiment
+
+_GRID = Panel("Grid")
 
 
 @dataclass(frozen=True)
 class Grid:
     """Settings to choose from by validation."""
 
-    eta: Annotated[
-        list[float] | None, typer.Option(help="Step sizes of the grid; by default the paper's.")
-    ] = None
-    alpha: Annotated[
-        list[float] | None, typer.Option(help="Regularisations of the grid; same default.")
-    ] = None
-    ridge: Annotated[list[float] | None, typer.Option(help="Regularisations of logistic fits.")] = (
-        None
-    )
-    steps: Annotated[int, typer.Option(help="Steps of descent.")] = 201
+    eta: list[float] | None = _GRID(None, "Step sizes; by default the paper's.")
+    alpha: list[float] | None = _GRID(None, "Regularisations; same default.")
+    ridge: list[float] | None = _GRID(None, "Regularisations of logistic fits.")
+    steps: int = _GRID(201, "Steps of descent.")
 
-    def of_study(self):
+    def of_study(self) -> experiment.Grid:
         """The grid, where nothing is given the paper's."""
         given = {"etas": self.eta, "alphas": self.alpha, "ridges": self.ridge}
-        return experiment.Grid(
-            steps=self.steps, **{name: tuple(values) for name, values in given.items() if values}
-        )
+        chosen: dict[str, Any] = {name: tuple(v) for name, v in given.items() if v}
+        return experiment.Grid(steps=self.steps, **chosen)
 
 
 def table3(
@@ -63,7 +60,7 @@ def table3(
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core.")] = 0,
     as_json: options.Json = False,
-):
+) -> None:
     """Mean pAp@k on held-out items of recommender data, all methods.
 
     Settings are chosen by validation.
@@ -79,28 +76,28 @@ def table3(
         console.note(f"finished fits are kept in {results}; the same command goes on from there")
         raise
     if result["published_data"] is False:
-        console.note(
+        console.warn(
             f"{folder} is not MovieLens 100K (other numbers of ratings, users or items): the "
-            "published values are for other data",
-            style="yellow",
+            "published values are for other data"
         )
         dataset += ", not MovieLens 100K"
-    if as_json:
-        console.print_json(result)
-        return
-    for number in plan.ks:
-        _print([row for row in result["rows"] if row["k"] == number], dataset, number)
+    console.answer(as_json, result, _show, result["rows"], dataset, plan.ks)
 
 
-def _watch(update):
-    def watch(done, total, cell):
+def _watch(update: Callable[..., None]) -> Callable[..., None]:
+    def watch(done: int, total: int, cell: Any) -> None:
         label = "fits" if cell is None else f"{cell.method}, k = {cell.k}"
         update(completed=done, total=total, description=label)
 
     return watch
 
 
-def _print(rows, dataset, k):
+def _show(rows: Sequence[dict[str, Any]], dataset: str, ks: Sequence[int]) -> None:
+    for k in ks:
+        _show_k([row for row in rows if row["k"] == k], dataset, k)
+
+
+def _show_k(rows: Sequence[dict[str, Any]], dataset: str, k: int) -> None:
     lines = [
         (
             row["method"],
@@ -117,7 +114,7 @@ def _print(rows, dataset, k):
     console.print_table(title, columns, lines)
 
 
-def _ends(statuses, zero):
+def _ends(statuses: Sequence[str], zero: Sequence[bool]) -> str:
     """How the fits of all seeds ended, in few words."""
     words = list(dict.fromkeys(statuses))
     if any(zero):

@@ -1,9 +1,15 @@
 """The cutting-plane model of a risk, and a dual point of it."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numba import njit
 from scipy.linalg import lapack
 
+from structsvm_papk._types import Array
 from structsvm_papk.solvers.bundle.interior_point import duality_gap, onto_simplices
 from structsvm_papk.solvers.bundle.qp import RestrictedQP
 
@@ -27,7 +33,7 @@ class CutModel:
     features the cuts' inner products are kept, and the restricted problem is solved in their span.
     """
 
-    def __init__(self, n_features, n_variables, n_blocks, qp_solver):
+    def __init__(self, n_features: int, n_variables: int, n_blocks: int, qp_solver: str) -> None:
         self.n_features, self.n_blocks = n_features, n_blocks
         self.qp = RestrictedQP(qp_solver)
         self._slopes = np.empty((0, n_variables))
@@ -41,23 +47,25 @@ class CutModel:
         self.starts = np.zeros(n_blocks, dtype=np.int64)
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Number of cuts."""
         return self.order.size
 
-    def active_cuts(self):
+    def active_cuts(self) -> tuple[Array, Array, Array]:
         """``(slopes, intercepts, blocks)`` of the cuts with dual weight: they make the bound."""
         slots = self.order[self._theta[self.order] > 0.0]
         return self._slopes[slots], self._intercepts[slots], self._block[slots]
 
-    def state(self):
+    def state(self) -> tuple[tuple[Array, Array, Array], dict[str, Array]]:
         """All cuts, as `active_cuts`, and by name what else `restored` needs."""
-        parts = ("slopes", "intercepts", "block", "theta", "idle")
-        *cuts, theta, idle = (getattr(self, f"_{part}")[self.order] for part in parts)
-        return tuple(cuts), {"theta": theta, "idle": idle}
+        slots = self.order
+        cuts = self._slopes[slots], self._intercepts[slots], self._block[slots]
+        return cuts, {"theta": self._theta[slots], "idle": self._idle[slots]}
 
     @classmethod
-    def restored(cls, cuts, weights, n_features, n_blocks, qp_solver):
+    def restored(
+        cls, cuts: Any, weights: Mapping[str, Any], n_features: int, n_blocks: int, qp_solver: str
+    ) -> CutModel:
         """A model from its state; whatever dual weights were kept, they are feasible again."""
         slopes, intercepts, blocks = cuts
         check_cuts(slopes, intercepts, blocks, n_features, n_blocks)
@@ -69,7 +77,7 @@ class CutModel:
         model._idle[model.order] = weights["idle"]
         return model
 
-    def add(self, slopes, intercepts, blocks):
+    def add(self, slopes: Array, intercepts: Array, blocks: Array) -> None:
         """Add cuts with dual weight zero, or one where their block had none."""
         slots = self._free_slots(intercepts.size)
         self._slopes[slots], self._intercepts[slots] = slopes, intercepts
@@ -83,7 +91,7 @@ class CutModel:
         sums = np.add.reduceat(self._theta[self.order], self.starts)
         self._theta[self.order[self.starts[sums == 0.0]]] = 1.0
 
-    def drop_idle(self, max_idle):
+    def drop_idle(self, max_idle: int) -> None:
         """Drop the cuts that have had no dual weight for more than `max_idle` iterations."""
         active = self._theta[self.order] > 0.0
         self._idle[self.order] = np.where(active, 0, self._idle[self.order] + 1)
@@ -91,7 +99,7 @@ class CutModel:
         if not keep.all():
             self._list(self.order[keep])
 
-    def minimise(self, centre, curvature, target):
+    def minimise(self, centre: Array, curvature: Array, target: float) -> tuple[Array, float]:
         """Improve the dual point for ``min_z sum_f curvature_f/2 (z_f - centre_f)^2 + model(z)``.
 
         Returns the z that belongs to it, and ``model(z)``. Coordinate steps over the blocks first;
@@ -129,19 +137,21 @@ class CutModel:
         tops = np.maximum.reduceat(now, self.starts)
         block = self._block[self.order]
         chosen = (theta > 0.0) | (now >= tops[block])
-        found = self.qp.solve(slopes[chosen], heights[chosen], block[chosen], tol)
-        if found is None:
+        weights = self.qp.solve(slopes[chosen], heights[chosen], block[chosen], tol)
+        if weights is None:
             return False
         theta[:] = 0.0
-        theta[chosen] = np.where(found < _NEGLIGIBLE, 0.0, found)  # else no cut would ever be idle
+        theta[chosen] = np.where(weights < _NEGLIGIBLE, 0.0, weights)  # else none ever idle
         theta[:] = onto_simplices(theta, self.starts)
         return True
 
-    def dual_point(self, alpha):
+    def dual_point(self, alpha: float) -> Array:
         """The w at which the dual point's bound is attained, ``-g_w / alpha``."""
         return -(self._theta @ self._slopes)[: self.n_features] / alpha
 
-    def lower_bound(self, alpha, upper_bound, slope_errors=0.0):
+    def lower_bound(
+        self, alpha: float, upper_bound: float, slope_errors: Array | float = 0.0
+    ) -> float:
         """Certified lower bound of ``min_w alpha/2 ||w||^2 + R(w)`` from the dual point.
 
         With ``g = A' theta`` it is ``b . theta - ||g_w||^2 / (2 alpha)``; where there is an s, it
@@ -170,11 +180,8 @@ class CutModel:
 
     def _grow(self, extra):
         self._slopes = np.pad(self._slopes, ((0, extra), (0, 0)))
-        self._intercepts = np.pad(self._intercepts, (0, extra))
-        self._block = np.pad(self._block, (0, extra))
-        self._theta = np.pad(self._theta, (0, extra))
-        self._norms = np.pad(self._norms, (0, extra))
-        self._idle = np.pad(self._idle, (0, extra))
+        for name in ("_intercepts", "_block", "_theta", "_norms", "_idle"):
+            setattr(self, name, np.pad(getattr(self, name), (0, extra)))
         if self._gram is not None:
             self._gram = np.pad(self._gram, (0, extra))
 
@@ -184,14 +191,16 @@ class CutModel:
         self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
 
 
-def check_cuts(slopes, intercepts, blocks, n_features, n_blocks):
+def check_cuts(
+    slopes: Array, intercepts: Array, blocks: Array, n_features: int, n_blocks: int
+) -> None:
     """Raise ValueError unless these are cuts in that many variables or more."""
     if slopes.ndim != 2 or slopes.shape[1] < n_features or not np.isfinite(slopes).all():
         raise ValueError("the cuts' slopes do not fit")
     if not intercepts.shape == blocks.shape == slopes.shape[:1]:
         raise ValueError("the cuts have not one intercept and one block each")
     if blocks.dtype.kind != "i" or ((blocks < 0) | (blocks >= n_blocks)).any():
-        raise ValueError("a cut's block is none")
+        raise ValueError("a cut is of a block that does not exist")
 
 
 def _factor(gram):

@@ -8,15 +8,19 @@ of size features + blocks; here every xi_j is eliminated by hand, so that a step
 factorisation of size features, however many blocks there are. Mehrotra's predictor-corrector.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from structsvm_papk._types import Array
 
 _MAX_STEPS = 50
 _TO_BOUNDARY = 0.995
 _PATIENCE = 5  # steps without progress before rounding is blamed
 
 
-def solve(slopes, intercepts, starts, tol):
+def solve(slopes: Array, intercepts: Array, starts: Array, tol: float) -> Array | None:
     """Multipliers whose certified duality gap is at most `tol`, or the best that were reached.
 
     Cuts stand block after block, from `starts` on; no block is empty.
@@ -38,13 +42,13 @@ def solve(slopes, intercepts, starts, tol):
     return best
 
 
-def duality_gap(theta, slopes, intercepts, starts):
+def duality_gap(theta: Array, slopes: Array, intercepts: Array, starts: Array) -> float:
     """Gap of a feasible theta: the primal objective at ``-A' theta`` less the dual one."""
     heights = intercepts - slopes @ (theta @ slopes)
     return np.maximum.reduceat(heights, starts).sum() - heights @ theta
 
 
-def onto_simplices(theta, starts):
+def onto_simplices(theta: Array, starts: Array) -> Array:
     """Clip and rescale each block to a probability vector, uniform where nothing is left."""
     theta = np.maximum(theta, 0.0)
     sizes = np.diff(np.append(starts, theta.size))

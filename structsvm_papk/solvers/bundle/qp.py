@@ -15,10 +15,13 @@ that cvxpy knows. Whatever they answer is clipped and rescaled to a feasible dua
 is evaluated here: a certificate never rests on a solver's word.
 """
 
+from __future__ import annotations
+
 import warnings
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle import interior_point as _interior_point
 from structsvm_papk.solvers.bundle.interior_point import duality_gap, onto_simplices
@@ -30,7 +33,7 @@ _MIN_TOLERANCE = 1e-11
 _CLOSE_ENOUGH = 10.0  # times the tolerance: below, an answer is not worth asking again
 
 
-def available_solvers():
+def available_solvers() -> list[str]:
     """Names that `RestrictedQP` accepts here."""
     import cvxpy as cp
 
@@ -45,7 +48,7 @@ class RestrictedQP:
     each that failed and was replaced.
     """
 
-    def __init__(self, solver=BLOCKS):
+    def __init__(self, solver: str = BLOCKS) -> None:
         name = str(solver).upper()
         if name != BLOCKS and name not in available_solvers():
             raise InputError(
@@ -53,11 +56,11 @@ class RestrictedQP:
                 f"{', '.join(available_solvers()).lower()}"
             )
         self._solvers = [name, *(s for s in _FALLBACKS if s != name)]
-        self._problems = []
+        self._problems: list[_Problem] = []
         self._ask_again = True
-        self.notes = []
+        self.notes: list[str] = []
 
-    def solve(self, slopes, intercepts, blocks, tol):
+    def solve(self, slopes: Array, intercepts: Array, blocks: Array, tol: float) -> Array | None:
         """A feasible dual point with a duality gap of about `tol`, or the best that was reached.
 
         `blocks` does not decrease. None where every solver failed.
@@ -78,7 +81,7 @@ class RestrictedQP:
     def _choose(self, slopes, intercepts, blocks, tol):
         _, starts, blocks = np.unique(blocks, return_index=True, return_inverse=True)
         if slopes.shape[0] < slopes.shape[1]:
-            slopes = np.linalg.qr(slopes.T, mode="r").T  # coordinates in the span of the cuts
+            slopes = np.asarray(np.linalg.qr(slopes.T, mode="r")).T  # in the span of the cuts
         best, best_gap = None, np.inf
         for solver in tuple(self._solvers):
             theta, gap = self._ask(solver, slopes, intercepts, blocks, starts, tol)
@@ -98,7 +101,7 @@ class RestrictedQP:
         if solver == BLOCKS:
             theta = _interior_point.solve(slopes, intercepts, starts, tol)
         else:
-            problem = self._problem(*slopes.shape, starts.size)
+            problem = self._problem(slopes.shape[0], slopes.shape[1], starts.size)
             problem.fill(slopes, intercepts, blocks)
             theta = problem.dual(solver, tol)
         if theta is None or not np.isfinite(theta).all():

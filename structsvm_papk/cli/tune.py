@@ -1,0 +1,231 @@
+"""``tune``: surrogate, depth, weights of users and alpha chosen by cross-validation."""
+
+import shlex
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared.grouped import Panel
+from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, option
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.model import certificate_of, save_model
+from structsvm_papk.rankers import PAPKRankerCV
+from structsvm_papk.rankers.ranker_cv import Trial
+
+_CHOICE = Panel("How to choose")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is tried."""
+
+    k: int = PROBLEM(..., options.SHOWN, flags="--k")
+    surrogate: list[str] | None = PROBLEM(
+        None, "Try this one; repeat for more. By default ts, avg and clipped_ramp."
+    )
+    depth: list[str] | None = PROBLEM(
+        None,
+        "Try this number of negatives, share of them (0.9), auto or k; repeat for more. By default "
+        "k and three larger numbers.",
+        "DEPTH",
+    )
+    user_weight: list[str] | None = PROBLEM(
+        None, "Try this one: equal or positives; repeat. By default both."
+    )
+    alpha: list[float] | None = PROBLEM(
+        None, "Try this strength; repeat. By default three that suit the features."
+    )
+
+    def settings(self) -> dict[str, Any]:
+        """The parameters of `PAPKRankerCV`."""
+        lists: dict[str, Any] = {
+            "surrogates": self.surrogate, "user_weights": self.user_weight, "alphas": self.alpha,
+            "depths": [options.parse_depth(text) for text in self.depth or ()],
+        }  # fmt: skip
+        return {"k": self.k} | {name: values for name, values in lists.items() if values}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one setting is chosen."""
+
+    cv: int = _CHOICE(5, "Number of folds of users.")
+    scoring: str | None = _CHOICE(
+        None, "Metric on held-out users, as in evaluate; by default pap@k.", "METRIC"
+    )
+    selection: str = _CHOICE(
+        "best",
+        "best (mean), or 1se: the largest alpha and smallest depth within one standard error.",
+    )
+    seed: int = _CHOICE(0, "Seed of the folds.")
+    jobs: int = _CHOICE(1, "Processes; 0: one for each core.")
+
+    def settings(self) -> dict[str, Any]:
+        """The parameters of `PAPKRankerCV`."""
+        if self.jobs < 0:
+            raise InputError(f"--jobs {self.jobs}: a number of processes, or 0 for one each core")
+        return {
+            "cv": self.cv, "scoring": self.scoring, "selection": self.selection,
+            "random_state": self.seed, "n_jobs": self.jobs or -1,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stopping(options.Stopping):
+    """When solvers stop; fits on folds have a tolerance of their own."""
+
+    tol: float = SOLVER(1e-4, "Relative gap of the fit on all users.")
+    cv_tol: float = SOLVER(1e-3, "Relative gap of the fits on folds.")
+
+    def limits(self) -> dict[str, Any]:
+        """The parameters of `PAPKRankerCV`."""
+        return super().limits() | {"cv_tol": self.cv_tol, "n_threads": self.threads}
+
+
+def tune(
+    data: options.DataFile,
+    grid: Grid,
+    choice: Choice,
+    reading: options.Reading,
+    stopping: Stopping,
+    saving: options.Saving,
+    model_file: Annotated[
+        Path | None, option(OUTPUT, "Write the chosen model here.", "--model", metavar="FILE")
+    ] = None,
+    plot: options.Plot = None,
+    policy: options.Policy = "cap",
+    as_json: options.Json = False,
+) -> None:
+    """Choose surrogate, depth and alpha on held-out users, and train with them.
+
+    Every setting is trained on all folds of users but one and scored on the users of that one; the
+    chosen one is then trained on all users. Prints the settings, best first; --plot draws the
+    metric against the depth, a line a surrogate.
+    """
+    options.check_outputs(model_file)
+    options.check_plot(plot)
+    table = reading.table(data)
+    lists = reading.lists(table)
+    checkpoint = saving.open("tune", lists)
+    with progress.bar("fits on folds") as update, warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        ranker = PAPKRankerCV(
+            **grid.settings(), **choice.settings(), **stopping.limits(), policy=policy,
+            checkpoint=checkpoint, callback=_watch(update),
+        )  # fmt: skip
+        try:
+            ranker.fit(lists.X, *_labels_and_users(lists))
+        except KeyboardInterrupt:
+            if checkpoint is not None:
+                console.note(
+                    f"finished fits are kept in {saving.checkpoint}; the same command goes on"
+                )
+            raise
+    options.say_columns(table)
+    console.note(str(ranker.exclusions_))
+    for warning in raised:
+        console.warn(str(warning.message))
+    if model_file is not None:
+        model = replace(
+            ranker.to_model(), feature_names=table.feature_names, first_index=table.first_index,
+            relevance_threshold=reading.relevance_threshold,
+        )  # fmt: skip
+        save_model(model_file, model)
+        console.note(f"model written to {model_file}")
+    options.save_plot(plot, ranker.plot)
+    content = _content(ranker, data, model_file, reading, policy)
+    console.answer(as_json, content, _show, content)
+    if not ranker.result_.converged:
+        raise typer.Exit(1)
+
+
+def _labels_and_users(lists: RankingData) -> tuple[Any, Any]:
+    """Relevance and user of every row."""
+    relevant, user = np.empty(lists.rows.size, bool), np.empty(lists.rows.size, np.int64)
+    relevant[lists.rows], user[lists.rows] = lists.labels, lists.user_of_position
+    return relevant, user
+
+
+def _watch(update: Callable[..., None]) -> Callable[[Trial], None]:
+    def watch(trial: Trial) -> None:
+        at = trial.setting
+        label = f"{at.surrogate}, depth {at.depth or 'k'}, fold {trial.fold + 1}: {trial.score:.4f}"
+        update(completed=trial.n_done, total=trial.n_planned, description=label)
+
+    return watch
+
+
+def _content(
+    ranker: Any, data: Path, model_file: Path | None, reading: options.Reading, policy: str
+) -> dict[str, Any]:
+    """All settings, best first; the chosen one, and the calls that repeat it."""
+    results = ranker.cv_results_
+    columns = {
+        "mean": "mean_test_score", "error": "se_test_score", "folds": "n_splits",
+        "fit_seconds": "mean_fit_time",
+    }  # fmt: skip
+    rows = [
+        results["params"][i] | {name: results[key][i] for name, key in columns.items()}
+        for i in np.argsort(results["rank_test_score"], kind="stable")
+    ]
+    best = ranker.best_params_
+    return {
+        "scoring": ranker.scoring or f"pap@{ranker.k}",
+        "n_splits": ranker.n_splits_,
+        "settings": rows,
+        "chosen": best | {"mean": ranker.best_score_},
+        **certificate_of(ranker.result_),
+        "message": ranker.result_.message,
+        "command": _command(ranker, data, reading, policy),
+        "python": f"PAPKRanker(k={ranker.k}, "
+        + "".join(f"{name}={value!r}, " for name, value in best.items())
+        + f"policy={policy!r}, tol={ranker.tol!r})",
+        "model": None if model_file is None else str(model_file),
+    }
+
+
+def _command(ranker: Any, data: Path, reading: options.Reading, policy: str) -> str:
+    """The call of fit that gives the chosen model."""
+    best = ranker.best_params_ | {"depth": ranker.best_params_["depth"] or "k"}
+    given = {
+        "k": ranker.k, **best, "tol": ranker.tol, "policy": policy,
+        "label": None if reading.label == "label" else reading.label, "group": reading.group,
+        "relevance-threshold": reading.relevance_threshold, "output": "MODEL",
+    }  # fmt: skip
+    words = [
+        f"--{name.replace('_', '-')} {value}" for name, value in given.items() if value is not None
+    ]
+    return f"structsvm-papk fit {shlex.quote(str(data))} {' '.join(words)}"
+
+
+def _show(content: dict[str, Any]) -> None:
+    title = f"Mean {content['scoring']} over held-out users, {content['n_splits']} folds"
+    columns = ("surrogate", ">depth", "users' weight", ">alpha", ">mean", ">± error", ">folds")
+    console.print_table(title, columns, _rows(content))
+    chosen = content["chosen"]
+    gap = "" if content["gap"] is None else f", gap {content['gap']:.1e}"
+    print(
+        f"chosen: {chosen['surrogate']}, depth {chosen['depth'] or 'k'}, users' weight "
+        f"{chosen['user_weight']}, alpha {chosen['alpha']:.4g}; trained on all users "
+        f"({content['status']}{gap})\nrepeat: {content['command']}\nPython: {content['python']}"
+    )
+
+
+def _rows(content: dict[str, Any]) -> Sequence[Sequence[str]]:
+    rows = []
+    for row in content["settings"]:
+        mine = all(row[name] == content["chosen"][name] for name in ("surrogate", "depth", "alpha"))
+        mine = mine and row["user_weight"] == content["chosen"]["user_weight"]
+        cells = [
+            row["surrogate"], str(row["depth"] or "k"), row["user_weight"], f"{row['alpha']:.4g}",
+            f"{row['mean']:.4f}", f"{row['error']:.4f}", str(row["folds"]),
+        ]  # fmt: skip
+        rows.append([f"[bold]{cell}[/bold]" for cell in cells] if mine else cells)
+    return rows

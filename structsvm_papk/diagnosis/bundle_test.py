@@ -1,0 +1,103 @@
+"""Whether zero is in the subdifferential at 0, by cutting planes over blocks of users.
+
+The steepest descent from 0 solves ``min_v ||v||^2 / 2 + D(v) = -dist(0, K)^2 / 2``, with a cut for
+each block of users and evaluation. A point with ``D(v) < 0`` is a way down.
+Otherwise the cuts that are left hold K's point of smallest norm: non-negative least squares finds
+their weights to the last digits. That takes some ten evaluations where one support point a step
+takes hundreds; what stays undecided is left to `min_norm`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from structsvm_papk._types import Array
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts
+from structsvm_papk.solvers.result import Progress
+
+_TOL = 1e-9  # of the bundle; the least squares give the digits that are missing
+_MAX_ITER = 60
+_SUMS = 1e3  # weight of the sums of a block's weights in the least squares, beside slopes of 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the cuts say.
+
+    Attributes
+    ----------
+    direction : ndarray or None
+        Along which D is negative, by more than rounding may have done.
+    point : ndarray or None
+        An element of K, near its smallest; None where there is a direction.
+    scale : float
+        Norm of the first slope.
+    """
+
+    direction: Array | None
+    point: Array | None
+    scale: float
+
+
+class _Slope(BlockOracle):
+    """``1 + D``, D in units of its first slope."""
+
+    def __init__(self, slopes: Callable[[Array], Array], n_features: int) -> None:
+        self.slopes, self.n_features = slopes, n_features
+        first = slopes(np.zeros(n_features))
+        self.n_blocks = first.shape[0]
+        self.scale = float(np.linalg.norm(first.sum(axis=0))) or 1.0
+        self.offsets = np.full(self.n_blocks, 1.0 / self.n_blocks)
+
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
+        return self
+
+    def blocks(self, w: Array) -> tuple[Array, Array]:
+        slopes = self.slopes(w) / self.scale
+        return slopes @ w + self.offsets, slopes
+
+    def cuts(self, w: Array) -> Cuts:
+        values, slopes = self.blocks(w)
+        return Cuts(float(values.sum()), slopes, self.offsets, w, np.zeros(values.size))
+
+
+def bundle_test(slopes: Callable[[Array], Array], n_features: int, noise: Array) -> Answer:
+    """Look for a direction of descent, and for zero in K where there is none.
+
+    Parameters
+    ----------
+    slopes : callable
+        Slopes of the blocks at a direction, shape (n_blocks, n_features); their sum is a support
+        point of K.
+    n_features : int
+    noise : ndarray of shape (n_features,)
+        Rounding error of the entries of a support point.
+    """
+    oracle = _Slope(slopes, n_features)
+
+    def descends(progress: Progress) -> bool:
+        return progress.objective < 1.0 - _TOL
+
+    result = CuttingPlane(1.0, tol=_TOL, max_iter=_MAX_ITER).solve(oracle, callback=descends)
+    w = result.w
+    if slopes(w).sum(axis=0) @ w < -noise @ np.abs(w):
+        return Answer(w / np.linalg.norm(w), None, oracle.scale)
+    assert result.cuts is not None
+    slopes_of_cuts, _, block = result.cuts
+    return Answer(None, oracle.scale * _smallest(slopes_of_cuts, block), oracle.scale)
+
+
+def _smallest(slopes: Array, block: Array) -> Array:
+    """The point of smallest norm among sums of one convex combination for each block."""
+    sums = (block == np.unique(block)[:, None]).astype(float)
+    system = np.vstack([slopes.T, _SUMS * sums])
+    target = np.concatenate([np.zeros(slopes.shape[1]), np.full(sums.shape[0], _SUMS)])
+    weights, _ = nnls(system, target, maxiter=10 * block.size)
+    weights /= (sums * weights).sum(axis=1) @ sums
+    point: Array = weights @ slopes
+    return point

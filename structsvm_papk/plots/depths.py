@@ -1,0 +1,59 @@
+"""The validated metric against the training depth, drawn (matplotlib)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.plots.convergence import has_matplotlib
+from structsvm_papk.plots.degeneracy import COLORS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Place: TypeAlias = tuple[str, int | float | None]  # surrogate and depth
+
+
+def depth_figure(points: Mapping[Place, tuple[float, float]], chosen: Place, metric: str) -> Figure:
+    """A line for each surrogate through its means, with bars of one standard error.
+
+    Parameters
+    ----------
+    points : mapping of (surrogate, depth) to (mean, standard error)
+        In the order of depth.
+    chosen : tuple
+        The place that gets a ring.
+    metric : str
+        Label of the axis.
+
+    Raises
+    ------
+    InputError
+        matplotlib is missing.
+    """
+    if not has_matplotlib():
+        raise InputError("cannot draw: matplotlib is missing; pip install 'structsvm-papk[plot]'")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.subplots()
+    depths = list(dict.fromkeys(depth for _, depth in points))
+    names = sorted({name for name, _ in points})
+    for place, name in enumerate(names):
+        own = [(depths.index(depth), *value) for (n, depth), value in points.items() if n == name]
+        at, mean, error = np.array(own).T
+        at = at + 0.06 * (place - (len(names) - 1) / 2)  # bars that coincide stay visible
+        color = COLORS[place % len(COLORS)]
+        axes.errorbar(at, mean, error, color=color, marker="o", ms=5, capsize=3, label=name)
+        if name == chosen[0]:
+            ring = [depth for n, depth in points if n == name].index(chosen[1])
+            axes.plot(at[ring], mean[ring], "o", ms=12, mfc="none", mec=color)
+    axes.set_xticks(range(len(depths)), ["k" if m is None else f"{m:g}" for m in depths])
+    axes.set(xlabel="training depth", ylabel=f"{metric} of users left out")
+    axes.set_title("ring: chosen; bars: one standard error over users", fontsize="medium")
+    axes.grid(alpha=0.25)
+    axes.legend()
+    return figure
