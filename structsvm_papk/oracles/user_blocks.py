@@ -236,6 +236,8 @@ class AverageBlocks(UserBlocks):
 
     def __init__(self, risk: ListRisk, alpha: float, start: Any = None) -> None:
         super().__init__(risk, alpha)
+        self.active: Any = None
+        self.atoms: Any = None
         self._make_room(np.minimum(self.lists.counted + _ROOM, risk.data.n_neg))
         if start is not None:
             self._begin_with(self._started(start))
@@ -247,7 +249,7 @@ class AverageBlocks(UserBlocks):
 
     def _make_room(self, room):
         """Allocate slots for so many negatives of each user; keep what there is."""
-        n, old = room.size, getattr(self, "active", None)
+        n, old = room.size, self.active
         at = np.concatenate([[0], np.cumsum(room)])
         square = np.concatenate([[0], np.cumsum(room**2)])
         positions, theta, gram = np.zeros(at[-1], np.int64), np.zeros(at[-1]), np.zeros(square[-1])

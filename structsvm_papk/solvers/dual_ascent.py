@@ -20,7 +20,7 @@ from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks, not_convex
 from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import DualPoint, Oracle, as_oracle
-from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
 from structsvm_papk.solvers.run import Run
 
 _SWEEPS = 8  # of the active rows, at most, for each look at all of them
@@ -229,14 +229,10 @@ class AscentRun(Run[AscentResult]):
     def snapshot(self) -> SolverResult:
         """The best point so far, and the dual variables."""
         extra = {f"dual_{name}": value for name, value in self.blocks.state().items()}
-        return SolverResult(
-            self.best.w,
-            float(self.best.objective),
-            float(self.lower_bound),
-            Status.INTERRUPTED,
-            tuple(self.history),
-            self.config.alpha,
-            extra={**extra, **{name: getattr(self, name) for name in _NUMBERS}},
+        extra |= {name: getattr(self, name) for name in _NUMBERS}
+        best = self.best
+        return self.outcome(
+            best.w, best.objective, self.lower_bound, Status.INTERRUPTED, extra=extra
         )
 
     def resume(self, kept: SolverResult) -> None:
@@ -288,21 +284,12 @@ class AscentRun(Run[AscentResult]):
             self.best = point
 
     def _record(self):
-        progress = Progress(
-            len(self.history) + 1,
-            self.seconds(),
-            self.passes,
-            float(self.best.objective),
-            float(min(self.lower_bound, self.best.objective)),
-            self.blocks.n_atoms,
-            self.visited + self.blocks.row_visits,
-        )
-        if not self.history or (
-            progress.objective < self.history[-1].objective
-            or progress.lower_bound > self.history[-1].lower_bound
-        ):
+        best, bound = self.best.objective, min(self.lower_bound, self.best.objective)
+        last = self.history[-1] if self.history else None
+        if last is None or best < last.objective or bound > last.lower_bound:
             self.last_progress = len(self.history)
-        return self.record(progress)
+        visits = self.visited + self.blocks.row_visits
+        return self.record(best, bound, self.blocks.n_atoms, row_visits=visits)
 
     def _judge(self, stop):
         if self._gap() < -_CONTRADICTION:
