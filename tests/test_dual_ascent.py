@@ -208,6 +208,15 @@ def test_dual_variables_of_another_problem_are_refused():
             DualAscent(1e-2).solve(other, warm_start=first)
 
 
+def test_dual_variables_of_another_majorant_are_refused():
+    oracle, rng = wide_risk("clipped_ramp", k=2), np.random.default_rng(0)
+    one, other = (oracle.majorant(rng.normal(size=60)) for _ in range(2))
+    first = DualAscent(1e-2, tol=1e-3).solve(one)
+    assert DualAscent(1e-2, tol=1e-3).solve(one, warm_start=first).n_iter == 1
+    with pytest.raises(InputError, match="another problem"):
+        DualAscent(1e-2).solve(other, warm_start=first)
+
+
 def test_surrogates_that_are_not_ours_are_not_taken_for_their_parents():
     class Steeper(TS):
         def evaluate(self, scores, indptr, n_pos, first, last, values, coef):

@@ -12,7 +12,7 @@ c_u is zero on all but few rows. ``docs/math/dual-ascent.md`` has the polytopes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -199,7 +199,9 @@ class UserBlocks(DualBlocks):
         The m largest terms add up to no more than the m' >= m largest, none of which is negative.
         """
         own, other = self.risk, given.risk
-        same = type(own.surrogate) is type(other.surrogate) and own.surrogate.k == other.surrogate.k
+        same = own.surrogate is other.surrogate or own.surrogate == replace(
+            other.surrogate, depth=own.surrogate.depth
+        )  # majorants, which hold what was frozen, are equal to themselves only
         if not (same and own.same_lists(other)):
             raise InputError(
                 "the warm start's dual variables are of another problem: data, surrogate, k differ"
