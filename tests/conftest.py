@@ -16,6 +16,7 @@ ANY_MACHINE = {
     *("test_partitions", "test_processes", "test_readers", "test_report_page", "test_rerun"),
     *("test_resume", "test_architecture", "test_public_names", "test_many_columns"),
     *("test_validation", "test_running_time", "test_streaming", "test_estimator"),
+    *("test_export", "test_rectools", "test_rerank"),
     *("test_searches", "test_conformance"),  # searches of their own, run by hand at full length
 }
 # Slow, and the same arithmetic as in shorter tests, or whole numbers only: once is enough.
