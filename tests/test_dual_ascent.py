@@ -230,7 +230,7 @@ def test_surrogates_that_are_not_ours_are_not_taken_for_their_parents():
 
 
 @pytest.mark.parametrize("name", CONVEX)
-def test_a_degenerate_optimum(name):
+def test_a_degenerate_optimum(name, tmp_path):
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.random((12, 5)))
     data = RankingData(X, np.tile([True, False, False], 4), np.arange(0, 13, 3))
@@ -243,6 +243,12 @@ def test_a_degenerate_optimum(name):
     result = DualAscent(1.0, tol=1e-6).solve(oracle)
     reference = CuttingPlane(1.0, tol=1e-6).solve(oracle)
     assert result.status == reference.status
+    kept = [
+        DualAscent(1.0, tol=1e-6).solve(oracle, checkpoint=Checkpoint(tmp_path)) for _ in range(2)
+    ]
+    assert {each.status for each in kept} == {reference.status}
+    assert kept[0].objective == pytest.approx(kept[1].objective, rel=1e-12)
+    assert np.allclose(kept[0].w, kept[1].w, atol=1e-9)
     assert data.n_users == 4 and abs(result.objective - reference.objective) < 2e-6
 
 
@@ -326,6 +332,9 @@ def test_a_checkpoint_goes_on(name, tmp_path):
     assert second.converged and second.n_iter > 6
     assert second.history[:6] == first.history[:6]
     assert abs(second.objective - whole.objective) <= 2e-8
+    third = solver.solve(oracle, checkpoint=Checkpoint(tmp_path))  # nothing is left to do
+    assert third.status is Status.CONVERGED and third.n_iter == second.n_iter
+    assert third.objective <= second.objective + 1e-15
     with pytest.raises(InputError):
         DualAscent(2e-3, tol=1e-8).solve(oracle, checkpoint=Checkpoint(tmp_path))
 

@@ -28,6 +28,7 @@ _WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to
 _OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not visited
 _CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
 _STALL = 50  # iterations without any progress before the solver gives up
+_SAME = 1e-9  # values of one risk at one point differ by less
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
 _NUMBERS = ("passes", "last_progress")
 
@@ -205,7 +206,11 @@ class AscentRun(Run[AscentResult]):
         if self.moved and status in (Status.INTERRUPTED, Status.STOPPED):
             self._certify()
         w, objective = self.best.w, self.best.objective
-        if status is Status.CONVERGED and self._zero_is_optimal():
+        ended = status in (
+            Status.CONVERGED,
+            Status.DEGENERATE,
+        )  # the latter of a run taken up again
+        if ended and self._zero_is_optimal():
             w, objective = np.zeros_like(w), self.at_zero
             status = Status.DEGENERATE
         n_blocks = self.oracle.n_blocks
@@ -249,8 +254,11 @@ class AscentRun(Run[AscentResult]):
         self._certify()
         if kept.w.shape != self.best.w.shape:
             raise ValueError(f"w has shape {kept.w.shape}")
-        if self.best.objective < kept.lower_bound or self.lower_bound > kept.objective:
-            raise ValueError("the risk has other values at the best point")
+        point = self.blocks.point(kept.w)
+        if abs(point.objective - kept.objective) > _SAME * max(1.0, abs(kept.objective)):
+            raise ValueError("the risk has another value at the best point")
+        if point.objective <= self.best.objective:
+            self.best = point
 
     def _open(self, start: Any | Mapping[str, Array]) -> None:
         blocks = self.oracle.dual_blocks(self.config.alpha, start)
