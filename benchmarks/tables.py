@@ -141,6 +141,38 @@ def row_skipping(found):
     ])  # fmt: skip
 
 
+def dual_ascent(found):
+    head = ("task", "way", "seconds", "F", "certified gap", "iterations")
+    yield from table(head, [
+        [
+            task, name, f"{point['seconds']:.1f}", f"{point['objective']:.5g}",
+            f"{point['gap']:.1e}" if "gap" in point else "",
+            str(point.get("iterations", point.get("epochs", ""))),
+        ]
+        for task, ways in found.items()
+        for name, points in ways.items()
+        for point in points
+    ])  # fmt: skip
+
+
+def border(found):
+    head = ("data", "features", "users", "surrogate", "depth", "alpha", "bundle, s", "gap",
+            "ascent, s", "gap", "ratio")  # fmt: skip
+    yield from table(head, [
+        [
+            row["data"], str(row["features"]), str(row["users"]), f"`{row['surrogate']}`",
+            "k" if row["depth"] is None else f"{row['depth']:g}", f"{row['alpha']:g}",
+            *(
+                text
+                for name in ("CuttingPlane", "DualAscent")
+                for text in (f"{row[f'{name} seconds']:.2f}", f"{row[f'{name} gap']:.0e}")
+            ),
+            f"{row['CuttingPlane seconds'] / row['DualAscent seconds']:.1f}",
+        ]
+        for row in found
+    ])  # fmt: skip
+
+
 def _gap_or_status(row):
     return f"{row['gap']:.0e}" if row["status"] == "converged" else row["status"]
 
@@ -190,6 +222,8 @@ TABLES = {
     "oracle": ("oracle.json", oracle),
     "memory": ("memory.json", memory),
     "rows": ("row_skipping.json", row_skipping),
+    "dual_ascent": ("dual_ascent.json", dual_ascent),
+    "border": ("dual_border.json", border),
 }
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from structsvm_papk.solvers import (
         CCCP,
         CuttingPlane,
+        DualAscent,
         GlobalRamp,
         SolverResult,
         Status,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CCCP",
     "CuttingPlane",
+    "DualAscent",
     "EmpiricalRisk",
     "GlobalRamp",
     "PAPKRanker",

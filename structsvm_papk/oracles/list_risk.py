@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
@@ -16,9 +16,10 @@ from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
 from structsvm_papk.data.ranking_data import check_policy
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
+from structsvm_papk.oracles.dual_choice import ascent_pays, blocks_of
 from structsvm_papk.oracles.one_list import OneListCuts, terms_of
 from structsvm_papk.oracles.short_lists import short_lists
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Rounding
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, DualBlocks, LineOracle, Rounding
 from structsvm_papk.surrogates.base import check_scores
 
 if TYPE_CHECKING:
@@ -57,11 +58,14 @@ class ListRisk(LineOracle):
         self._split(n_blocks)
 
     def _split(self, n_blocks):
+        self._split_at(_split_users(self.data.indptr, n_blocks))
+
+    def _split_at(self, user_bounds):
         self._rounding: Rounding | None = None
-        self._user_bounds = _split_users(self.data.indptr, n_blocks)
-        self.n_blocks = self._user_bounds.size - 1
-        self._chunks, self._block_starts = _split_rows(
-            self.data.indptr[self._user_bounds], max(CHUNK_ROWS, 4 * self.n_features)
+        self.user_bounds = user_bounds
+        self.n_blocks = self.user_bounds.size - 1
+        self.chunks, self._block_starts = _split_rows(
+            self.data.indptr[self.user_bounds], max(CHUNK_ROWS, 4 * self.n_features)
         )
 
     def __str__(self) -> str:
@@ -75,7 +79,7 @@ class ListRisk(LineOracle):
     @property
     def layout(self) -> str:  # type: ignore[override]
         """SHA-256 that tells which users are in which block."""
-        return fingerprint_of("users", self._user_bounds)
+        return fingerprint_of("users", self.user_bounds)
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return an oracle of this risk for one solve, with `n_blocks` cuts an evaluation.
@@ -93,6 +97,28 @@ class ListRisk(LineOracle):
         split = copy.copy(self)
         split._split(n_blocks)
         return split
+
+    def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
+        """Users as blocks of the dual, for `DualAscent`; see `structsvm_papk.oracles.user_blocks`.
+
+        None for surrogates whose polytopes are not known.
+        """
+        return blocks_of(self, alpha, start)
+
+    def suits_dual_ascent(self, alpha: float) -> bool:
+        """See `structsvm_papk.oracles.dual_choice.ascent_pays`."""
+        return ascent_pays(self, alpha)
+
+    def score_terms(self) -> Array:
+        """How many scores of each user a sum of the surrogate may have."""
+        data, surrogate = self.data, self.surrogate
+        if not surrogate.top_negatives_only:
+            return data.sizes
+        return data.n_pos + surrogate.negatives_counted(data.n_neg)
+
+    def same_lists(self, other: ListRisk) -> bool:
+        """Whether another risk is of the same users, rows and weights."""
+        return self.data is other.data or self.data.fingerprint() == other.data.fingerprint()
 
     def fingerprint(self) -> str:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
@@ -128,7 +154,7 @@ class ListRisk(LineOracle):
         self.row_visits += out.size
         self._map(
             lambda lo, hi: _products.scores(data.X, data.rows, w, lo, hi, out, origins),
-            self._chunks,
+            self.chunks,
         )
         return out
 
@@ -149,14 +175,14 @@ class ListRisk(LineOracle):
             lambda lo, hi: self.surrogate.evaluate(
                 scores, data.indptr, data.n_pos, lo, hi, values, coef
             ),
-            list(pairwise(self._user_bounds)),
+            list(pairwise(self.user_bounds)),
         )
         return values, coef
 
     def blocks_from_scores(self, scores: Array) -> tuple[Array, Array]:
         """Like `blocks`, for scores that are known already."""
         values, coef = self.user_values(scores)
-        return self._block_sums(values), self._slopes(coef)
+        return self._block_sums(values), self.slopes(coef)
 
     def tangents(self, scores: Array) -> tuple[Array, Array, Array, Array]:
         """Values and slopes of the blocks, the cuts' intercepts, and their errors (see `Cuts`).
@@ -164,6 +190,14 @@ class ListRisk(LineOracle):
         The surrogate is convex in the scores s, ``S(s') >= S(s) + coef . (s' - s)``: so the
         intercept is ``S(s) - coef . s``, whatever rounding did to the scores.
         """
+        values, coef, intercepts, errors = self.user_tangents(scores)
+        users = np.diff(self.user_bounds)
+        errors = self._block_sums(errors)
+        errors += users * EPS * self._block_sums(np.abs(values) + np.abs(intercepts))
+        return self._block_sums(values), self.slopes(coef), self._block_sums(intercepts), errors
+
+    def user_tangents(self, scores: Array) -> tuple[Array, Array, Array, Array]:
+        """`user_values` with the intercept ``S - coef . scores`` of each user, and its error."""
         data = self.data
         values, coef = self.user_values(scores)
         intercepts, sizes, steep = np.empty((3, data.n_users))
@@ -171,19 +205,16 @@ class ListRisk(LineOracle):
         self._steeper = max(
             self._steeper, float((steep / self.surrogate.steepness(data.n_pos)).max())
         )
-        terms = _terms(self.surrogate, data)
-        errors = self._block_sums((terms + FEW_ROUNDINGS) * EPS * sizes)
-        users = np.diff(self._user_bounds)
-        errors += users * EPS * self._block_sums(np.abs(values) + np.abs(intercepts))
-        return self._block_sums(values), self._slopes(coef), self._block_sums(intercepts), errors
+        terms = self.score_terms()
+        return values, coef, intercepts, (terms + FEW_ROUNDINGS) * EPS * sizes
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
         if self._rounding is None:
             data = self.data
-            active = np.add.reduceat(_terms(self.surrogate, data), self._user_bounds[:-1])
-            longest = max(hi - lo for lo, hi in self._chunks)
-            chunks = np.diff(self._block_starts, append=len(self._chunks)).max()
+            active = np.add.reduceat(self.score_terms(), self.user_bounds[:-1])
+            longest = max(hi - lo for lo, hi in self.chunks)
+            chunks = np.diff(self._block_starts, append=len(self.chunks)).max()
             self._rounding = rounding_bound(
                 data.spread(),
                 self.origins() is not None,
@@ -194,16 +225,17 @@ class ListRisk(LineOracle):
         return Rounding(factor * bound.scores, factor * bound.slopes)
 
     def _block_sums(self, values):
-        return np.add.reduceat(self._weigh(values), self._user_bounds[:-1]) / self._total
+        return np.add.reduceat(self._weigh(values), self.user_bounds[:-1]) / self._total
 
-    def _slopes(self, coef):
+    def slopes(self, coef: Array) -> Array:
+        """Weighted mean over the users of ``X_u' coef_u``, block by block."""
         data, origins, coef = self.data, self.origins(), self._weigh_rows(coef)
-        partial = np.zeros((len(self._chunks), data.n_features))
+        partial = np.zeros((len(self.chunks), data.n_features))
         self._map(
             lambda c, lo, hi: _products.add_weighted_rows(
                 data.X, data.rows, coef, lo, hi, partial[c], origins
             ),
-            [(c, lo, hi) for c, (lo, hi) in enumerate(self._chunks)],
+            [(c, lo, hi) for c, (lo, hi) in enumerate(self.chunks)],
         )
         return np.add.reduceat(partial, self._block_starts, axis=0) / self._total
 
@@ -249,6 +281,7 @@ class _OnShortLists(ListRisk):
         surrogate = risk.surrogate.on_counted_lists()
         self._short = short
         self._on_short = ListRisk(surrogate, short.data, "cap", n_blocks, risk.n_threads)
+        self._split_at(self._on_short.user_bounds)
 
     @property
     def layout(self) -> str:  # type: ignore[override]
@@ -273,13 +306,6 @@ def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
     needed = 1 if policy == "cap" else surrogate.negatives_needed()
     setting = "k" if surrogate.depth is None or surrogate.depth < 1 else "depth"
     return needed, setting, "exclude" if policy == "cap" else policy
-
-
-def _terms(surrogate, data):
-    """How many scores of each user a sum of the surrogate may have."""
-    if not surrogate.top_negatives_only:
-        return data.sizes
-    return data.n_pos + surrogate.negatives_counted(data.n_neg)
 
 
 @njit(cache=True, nogil=True)

@@ -43,7 +43,7 @@ class Majorant(ListRisk):
             return None
         slopes, intercepts, blocks = cuts
         changed = self.surrogate.changed_positions(previous.surrogate)
-        per_block = np.add.reduceat(changed, self.data.indptr[self._user_bounds[:-1]])
+        per_block = np.add.reduceat(changed, self.data.indptr[self.user_bounds[:-1]])
         keep = per_block[blocks] == 0
         slopes, intercepts, blocks = slopes[keep], intercepts[keep], blocks[keep]
         if self.surrogate.linear_term() is not None and keep.any():

@@ -34,6 +34,7 @@ from structsvm_papk.rankers.settings import (
     solver_name,
     weights_of_users,
 )
+from structsvm_papk.solvers.dual_ascent import AscentResult, suited
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 
@@ -69,7 +70,7 @@ class PAPKRanker(BaseEstimator):
         give `fit` a sample_weight.
     alpha : float
         Regularisation strength, > 0.
-    solver : {'auto', 'cutting_plane', 'cccp', 'subgradient'}
+    solver : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}
         'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
         subgradient descent for 'ts_alg2'.
     tol : float
@@ -355,7 +356,9 @@ class PAPKRanker(BaseEstimator):
             k=self.k,
             surrogate=self._setting.surrogate,
             alpha=self.result_.alpha,
-            solver=solver_name(self._solver_name(), self._setting.make(self.k)),
+            solver="dual_ascent"
+            if isinstance(self.result_, AscentResult)
+            else solver_name(self._solver_name(), self._setting.make(self.k)),
             depth=self._setting.make(self.k).depth,
             user_weight=self._setting.user_weight,
             certificate=certificate_of(self.result_),
@@ -390,7 +393,7 @@ class PAPKRanker(BaseEstimator):
             raise InputError(
                 f"warm_start: the last fit had {last.w.size} features, X has {risk.n_features}"
             )
-        result: SolverResult = solver.solve(
+        result: SolverResult = (suited(solver, risk) if self.solver == "auto" else solver).solve(
             risk,
             w_init=None if last is None else last.w,
             callback=self.callback,

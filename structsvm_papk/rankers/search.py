@@ -26,6 +26,7 @@ from structsvm_papk.rankers.settings import (
     make_solver,
     refuse_deeper_than_all,
 )
+from structsvm_papk.solvers.dual_ascent import suited
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES
 
@@ -407,5 +408,6 @@ def solve_setting(
         w_init = None  # the cuts bring their point along
     else:
         warm_start = None
+    solver = suited(solver, risk)
     result: SolverResult = solver.solve(risk, w_init, None, warm_start, checkpoint)
     return result

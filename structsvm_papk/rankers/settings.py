@@ -13,6 +13,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, not_convex
+from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import SURROGATES, Surrogate, make_surrogate
 
@@ -24,6 +25,7 @@ ALPHA = 1e-2
 
 _SOLVERS: dict[str, Any] = {
     "cutting_plane": CuttingPlane,
+    "dual_ascent": DualAscent,
     "cccp": CCCP,
     "subgradient": SubgradientDescent,
 }
@@ -33,7 +35,8 @@ SOLVERS = ("auto", *_SOLVERS)
 def solver_name(name: str, surrogate: Surrogate) -> str:
     """The solver that `name` stands for, where it can solve the surrogate.
 
-    ``auto`` is the cutting plane for convex surrogates, CCCP for those with convex majorants
+    ``auto`` is the cutting plane for convex surrogates, in whose place `suited` may put the dual
+    ascent when the data are known, CCCP for those with convex majorants
     (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
     """
     if name not in SOLVERS:
@@ -45,7 +48,7 @@ def solver_name(name: str, surrogate: Surrogate) -> str:
     if name == "cccp" and not surrogate.majorised:
         able = [other for other, cls in SURROGATES.items() if cls.majorised]
         raise InputError(f"CCCP solves {' and '.join(able)}, not {surrogate.name!r}")
-    if name == "cutting_plane" and not surrogate.convex:
+    if name in ("cutting_plane", "dual_ascent") and not surrogate.convex:
         raise not_convex(f"surrogate {surrogate.name!r}")
     return name
 
@@ -55,7 +58,7 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
 
     Parameters
     ----------
-    name : {'auto', 'cutting_plane', 'cccp', 'subgradient'}
+    name : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}
     surrogate : Surrogate
     alpha : float
         Regularisation strength.

@@ -30,6 +30,8 @@ METHODS = {"bundle": ProximalBundle, "line_search": LineSearch, "one_slack": One
 class CuttingPlane:
     """Certified minimiser of ``alpha/2 ||w||^2 + R(w)`` for convex R.
 
+    With thousands of sparse features and many users `DualAscent` is faster.
+
     Parameters
     ----------
     alpha : float

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle.cut_model import check_cuts
+from structsvm_papk.solvers.dual_ascent import suited
 from structsvm_papk.solvers.keeping import numbers, vector
 from structsvm_papk.solvers.oracle import as_oracle
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
@@ -320,6 +321,7 @@ class Descent:
         """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
         start = self.objective
         inner = self.config.inner(self.alpha, majorant.n_blocks, self.search.seconds_left())
+        inner = suited(inner, majorant)
 
         def enough(progress):
             possible = start - progress.lower_bound

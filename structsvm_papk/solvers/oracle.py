@@ -9,8 +9,9 @@ the least; a class says by its bases what else it can do:
     MajorisedOracle    convex majorants of a risk that is not convex
     BoxedOracle        bounds over boxes of w, for a global search
 
-A plain callable with `n_features` is taken as well, see `as_oracle`. Solvers never ask an object
-whether it has a method: what a kind of oracle may lack has a default here.
+Any of them may offer `DualBlocks`, for an ascent on the dual that stores no dense cut. A plain
+callable with `n_features` is taken as well, see `as_oracle`. Solvers never ask an object whether it
+has a method: what a kind of oracle may lack has a default here.
 """
 
 from __future__ import annotations
@@ -121,6 +122,22 @@ class Oracle(ABC):
         """The same risk with about `n_blocks` cuts an evaluation; by default a single block."""
         return _OneBlock(self)
 
+    def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
+        """Dual variables of ``min_w alpha/2 ||w||^2 + R(w)`` in blocks; by default none.
+
+        Parameters
+        ----------
+        alpha : float
+        start : ndarray of shape (n_features,), mapping or other, optional
+            A point w near which to begin, what `DualBlocks.state` returned for this risk, or
+            `DualBlocks.duals` of this one or a similar one. Without it they begin at zero.
+        """
+        return None
+
+    def suits_dual_ascent(self, alpha: float) -> bool:
+        """Whether ascent on the dual blocks is likely to be faster than cutting planes."""
+        return False
+
     def reuse(
         self, previous: Any, cuts: tuple[Array, Array, Array]
     ) -> tuple[Array, Array, Array] | None:
@@ -223,6 +240,83 @@ class _OneBlock(BlockOracle):
     def blocks(self, w: Array) -> tuple[Array, Array]:
         value, subgradient = self._oracle(w)
         return np.array([value]), subgradient[None, :]
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """A point w that belongs to dual variables, with what both certify.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features,)
+    objective : float
+        ``alpha/2 ||w||^2 + R(w)``, computed.
+    error : float
+        How far rounding may have put it below what is right.
+    lower_bound : float
+        What no objective is below, lowered by what rounding may have added.
+    """
+
+    w: np.ndarray
+    objective: float
+    error: float
+    lower_bound: float
+
+
+class DualBlocks(ABC):
+    """Dual variables of ``min_w alpha/2 ||w||^2 + sum_j R_j(w)``, one group for each block j.
+
+    A block's variables choose one of its affine lower bounds, ``R_j(w) >= g_j . w + b_j`` for all
+    w, from a convex set of them. Together they bound the optimum from below,
+
+        min_w F(w) >= sum_j b_j - ||sum_j g_j||^2 / (2 alpha),   attained at w = -sum_j g_j / alpha.
+
+    `sweep` raises that bound one block after the other. No g_j is ever formed.
+
+    Attributes
+    ----------
+    n_blocks : int
+    gaps : ndarray of shape (n_blocks,)
+        ``R_j(w) - g_j . w - b_j`` at the w of each block's last full visit: their sum estimates
+        the gap. At a common w, such as that of `certificate`, it is the gap.
+    row_visits : int
+        Rows scored so far.
+    n_atoms : int
+        Rows or cuts that have a dual variable.
+    """
+
+    n_blocks: int
+    gaps: np.ndarray
+    row_visits: int = 0
+    n_atoms: int = 0
+
+    @abstractmethod
+    def sweep(self, blocks: Array, full: bool) -> float:
+        """Maximise over each of these blocks in turn; return what the bound has gained.
+
+        With `full` each block is looked at as a whole; else only where it has dual variables.
+        """
+
+    @abstractmethod
+    def certificate(self) -> DualPoint:
+        """One evaluation at the w that belongs to the dual variables; sets the `gaps`."""
+
+    @abstractmethod
+    def point(self, w: Array) -> DualPoint:
+        """The objective at any w, without a bound."""
+
+    @abstractmethod
+    def cuts(self, blocks: BlockOracle) -> tuple[Array, Array, Array] | None:
+        """The bound as one cut for each block of this oracle: slopes, intercepts and blocks."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Array]:
+        """The dual variables as arrays, for `Oracle.dual_blocks` of the same risk."""
+
+    @property
+    @abstractmethod
+    def duals(self) -> Any:
+        """The dual variables with what they belong to, for `Oracle.dual_blocks` of other ones."""
 
 
 def as_oracle(given: Any) -> Oracle:

@@ -12,7 +12,6 @@ from structsvm_papk.surrogates.convex import PAUC, TS, Avg, Max
 from structsvm_papk.surrogates.ramp import ClippedRamp, Ramp, TSAlg2
 
 __all__ = [
-    "CONVEX",
     "SURROGATES",
     "Surrogate",
     "make_surrogate",

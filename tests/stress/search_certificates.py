@@ -26,7 +26,7 @@ from exact_risk import Wide
 from ranking_problems import CONVEX, draw
 from searching import main
 
-from structsvm_papk import CCCP, CuttingPlane, GlobalRamp, PAPKRanker, alpha_path
+from structsvm_papk import CCCP, CuttingPlane, DualAscent, GlobalRamp, PAPKRanker, alpha_path
 from structsvm_papk.data.sources import NpyFiles, ParquetFiles
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
@@ -172,6 +172,25 @@ def path(problem, rng, report):
     alphas = problem.alpha * 10.0 ** rng.uniform(-1.5, 1.5, 2)
     results = alpha_path(problem.risk(), alphas, _solver(problem))
     return [answer("alpha_path", each) for each in results if each is not None]
+
+
+def ascent(problem, rng, report):
+    """Ascent on the dual: cold, from dual variables of another alpha, from afar, resumed."""
+    settings = {"max_iter": int(rng.choice([3, 40, 150])), "seed": int(rng.integers(1000))}
+    risk, alpha = problem.risk(), problem.alpha * 10.0 ** rng.uniform(-1.5, 1.5)
+    first = DualAscent(alpha, _TOL, **settings).solve(risk)
+    solver, start = DualAscent(problem.alpha, _TOL, **settings), rng.normal(size=risk.n_features)
+    stop = int(rng.integers(1, 12))
+    with tempfile.TemporaryDirectory() as folder:
+        solver.solve(risk, callback=lambda p: p.iteration >= stop, checkpoint=Checkpoint(folder))
+        resumed = solver.solve(risk, checkpoint=Checkpoint(folder))
+    return [
+        answer("ascent", first),
+        answer("ascent: warm", solver.solve(risk, warm_start=first)),
+        answer("ascent: from afar", solver.solve(risk, start * 10.0 ** rng.uniform(-3, 6))),
+        answer("ascent: resumed", resumed),
+        answer("ascent: to the bundle", _solver(problem).solve(risk, warm_start=first)),
+    ]
 
 
 def resumed(problem, rng, report):
@@ -361,7 +380,7 @@ CONVEX_WAYS = {
     each.__name__: each
     for each in (
         *(bundle, from_afar, line_search, one_slack, warm_start, foreign_cuts, path, resumed),
-        *(estimator, streamed_npy, streamed_parquet, zero_test),
+        *(estimator, streamed_npy, streamed_parquet, zero_test, ascent),
     )
 }
 RAMP_WAYS = {

@@ -1,0 +1,384 @@
+"""Kernels of the dual ascent: rows as vectors, a small quadratic problem, and sweeps over users.
+
+A matrix is given as ``data, indices, indptr``: of CSR, or of a dense one its values, row after row,
+and twice None. A *block* is
+one user, with weight v in the risk; its dual variables ``theta >= 0`` weigh *atoms* ``(c, b)``,
+lower bounds ``c . s + b`` of the user's loss in its scores s. `step` is v / alpha, and
+
+    w = -sum over users step sum over atoms theta X' c
+
+is kept in step with theta. The rows of a block's atoms are its *active* rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from structsvm_papk._types import Array
+from structsvm_papk.surrogates._kernels import top_k
+
+_SUMS = {"reassoc", "contract", "nsz"}
+_EPS = np.finfo(np.float64).eps
+_FLAT = 1e-12  # curvature below this share of its terms is rounding
+_STEPS = 20  # pairwise steps for each atom, at most
+
+
+class Lists(NamedTuple):
+    """Users' lists: rows of the matrix, bounds, positives, negatives that count, and v / alpha."""
+
+    rows: Array
+    bounds: Array
+    n_pos: Array
+    counted: Array
+    steps: Array
+
+
+class Active(NamedTuple):
+    """The negatives that are active: `used` of the `room` slots from `at` on hold positions.
+
+    ``slot[p]`` is the slot of a position within its user, or -1; `wanted` counts slots that were
+    missing.
+    """
+
+    at: Array
+    room: Array
+    used: Array
+    positions: Array
+    slot: Array
+    wanted: Array
+
+
+class Weights(NamedTuple):
+    """Weights of atoms and their Gram matrices: ``size ** 2`` entries from `square` on."""
+
+    theta: Array
+    square: Array
+    gram: Array
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def row_dot(data, indices, indptr, row, w):
+    """``x . w`` for a row x of the matrix."""
+    total = 0.0
+    if indices is None:
+        start = row * w.size
+        for f in range(w.size):
+            total += data[start + f] * w[f]
+    else:
+        for e in range(indptr[row], indptr[row + 1]):
+            total += data[e] * w[indices[e]]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def add_row(data, indices, indptr, row, factor, out):
+    """Add ``factor * x`` to `out` for a row x of the matrix."""
+    if indices is None:
+        start = row * out.size
+        for f in range(out.size):
+            out[f] += factor * data[start + f]
+    else:
+        for e in range(indptr[row], indptr[row + 1]):
+            out[indices[e]] += factor * data[e]
+
+
+@njit(cache=True, nogil=True)
+def clear_row(indices, indptr, row, out):
+    """Write zeros where a row has entries."""
+    if indices is None:
+        out[:] = 0.0
+    else:
+        for e in range(indptr[row], indptr[row + 1]):
+            out[indices[e]] = 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _shift(heights, gram, high, low, n, change):
+    for i in range(n):
+        heights[i] -= change * (gram[high, i] - gram[low, i])
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _shift_one(heights, gram, i, n, change):
+    for j in range(n):
+        heights[j] -= change * gram[i, j]
+
+
+@njit(cache=True, nogil=True)
+def scores(data, indices, indptr, rows, w, out):
+    """Write ``x . w`` of these rows."""
+    for i in range(rows.size):
+        out[i] = row_dot(data, indices, indptr, rows[i], w)
+
+
+@njit(cache=True, nogil=True)
+def move(data, indices, indptr, rows, factors, w):
+    """Add the rows times their factors to w."""
+    for i in range(rows.size):
+        if factors[i] != 0.0:
+            add_row(data, indices, indptr, rows[i], factors[i], w)
+
+
+@njit(cache=True, nogil=True)
+def products(data, indices, indptr, rows, coef, work, out):
+    """Write ``X X' coef`` for the matrix X of these rows; `work` is n_features zeros."""
+    move(data, indices, indptr, rows, coef, work)
+    scores(data, indices, indptr, rows, work, out)
+    for row in rows:
+        clear_row(indices, indptr, row, work)
+
+
+@njit(cache=True, nogil=True)
+def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
+    """Maximise ``heights . t - step/2 t' gram t`` over moves t of theta; return the increase.
+
+    The first n weights stay between 0 and `cap`, and add up with `slack` to the same number. Every
+    step moves weight from one to another and is as long as it should be (sequential minimal
+    optimisation with the second-order choice of Fan, Chen and Lin, 2005); it ends when no move
+    promises more than `tol` a unit. `heights` are those of the new weights at the end.
+    """
+    gain = 0.0
+    for _ in range(_STEPS * (n + 1)):
+        high, top = -1, -np.inf  # -1 is the slack, of height 0
+        if slack >= 0.0:
+            top = 0.0
+        for i in range(n):
+            if theta[i] < cap and heights[i] > top:
+                high, top = i, heights[i]
+        low, fall, worst = -2, 0.0, 0.0
+        if slack > 0.0 and high >= 0 and top > 0.0:
+            worst = top
+            low, fall = -1, top * top / max(step * gram[high, high], 1e-300)
+        for i in range(n):
+            if theta[i] > 0.0 and heights[i] < top:
+                rise = top - heights[i]
+                if rise > worst:
+                    worst = rise
+                size = gram[i, i]
+                if high >= 0:
+                    size += gram[high, high]
+                    size = max(size - 2.0 * gram[high, i], _FLAT * size)
+                gained = rise * rise / max(step * size, 1e-300)
+                if gained > fall:
+                    low, fall = i, gained
+        if low == -2 or worst <= tol:
+            break
+        if low == -1:
+            rise, size, most = top, gram[high, high], min(slack, cap - theta[high])
+        elif high == -1:
+            rise, size, most = -heights[low], gram[low, low], theta[low]
+        else:
+            rise = top - heights[low]
+            size = gram[low, low] + gram[high, high]
+            size = max(size - 2.0 * gram[high, low], _FLAT * size)
+            most = min(theta[low], cap - theta[high])
+        move = most
+        if step * size * most > rise:
+            move = rise / (step * size)
+        gain += move * (rise - 0.5 * step * size * move)
+        full_high = high >= 0 and move >= cap - theta[high]
+        if high >= 0:
+            theta[high] = cap if full_high else theta[high] + move
+        else:
+            slack += move
+        if low >= 0:
+            theta[low] = 0.0 if move >= theta[low] else theta[low] - move
+        else:
+            slack = max(slack - move, 0.0)
+        if high >= 0 and low >= 0:
+            _shift(heights, gram, high, low, n, step * move)
+        elif high >= 0:
+            _shift_one(heights, gram, high, n, step * move)
+        else:
+            _shift_one(heights, gram, low, n, -step * move)
+    return gain
+
+
+@njit(cache=True, nogil=True)
+def average_sweep(
+    data, indices, indptr, lists, active, atoms, order, full, more, share, work, gaps, gains, w
+):
+    """Visit users of Avg in this order: solve each block exactly on its active rows.
+
+    The atoms are single negatives j, ``c = e_j - mean of the positives``, ``b = 1``, with weights
+    of at most 1/m that add up to at most 1. In a `full` visit all negatives are scored, and those
+    of the ``more m`` highest that are violated become active; ``gaps[u]`` is then the block's gap.
+    Else the active rows alone are looked at. Blocks are solved to `share` of their gap. `gains` are
+    the increases of the dual, `work` is n_features zeros. Returns the number of rows scored.
+    """
+    rows, visited = lists.rows, 0
+    for u in order:
+        first, last = lists.bounds[u], lists.bounds[u + 1]
+        middle, m, step = first + lists.n_pos[u], lists.counted[u], lists.steps[u]
+        room, n = active.room[u], active.used[u]
+        own = active.positions[active.at[u] : active.at[u] + room]
+        theta = atoms.theta[active.at[u] : active.at[u] + room]
+        gram = atoms.gram[atoms.square[u] : atoms.square[u] + room * room].reshape(room, room)
+        mean = 0.0
+        for p in range(first, middle):
+            mean += row_dot(data, indices, indptr, rows[p], w)
+        mean /= middle - first
+        heights = np.empty(room)
+        for i in range(n):
+            heights[i] = 1.0 - mean + row_dot(data, indices, indptr, rows[own[i]], w)
+        visited += middle - first + n
+        if full:
+            scores = np.empty(last - middle)
+            for p in range(middle, last):
+                i = active.slot[p]
+                scores[p - middle] = (
+                    heights[i]
+                    if i >= 0
+                    else 1.0 - mean + row_dot(data, indices, indptr, rows[p], w)
+                )
+            visited += last - middle - n
+            gaps[u] = -(theta[:n] * heights[:n]).sum()
+            for j in top_k(scores, m):
+                gaps[u] += max(scores[j], 0.0) / m
+            best = middle + top_k(scores, min(more * m, scores.size))
+            best = best[(scores[best - middle] > 0.0) & (active.slot[best] < 0)]
+            if n + best.size > room:
+                n = drop_idle(own, theta, heights, gram, n, active.slot)
+                active.wanted[u] = max(0, n + best.size - room)
+                best = best[: room - n]
+            extend_gram(data, indices, indptr, rows, first, middle, own, n, best, gram, work)
+            for p in best:
+                own[n], theta[n], heights[n], active.slot[p] = p, 0.0, scores[p - middle], n
+                n += 1
+            active.used[u] = n
+        before = theta[:n].copy()
+        slack = max(1.0 - before.sum(), 0.0)
+        gain = pairwise_ascent(theta, heights, gram, n, step, 1.0 / m, slack, share * gaps[u])
+        gains[u] = gain
+        moved = 0.0
+        for i in range(n):
+            change = theta[i] - before[i]
+            if change != 0.0:
+                add_row(data, indices, indptr, rows[own[i]], -step * change, w)
+                moved += change
+        if moved != 0.0:
+            for p in range(first, middle):
+                add_row(data, indices, indptr, rows[p], step * moved / (middle - first), w)
+    return visited
+
+
+@njit(cache=True, nogil=True)
+def drop_idle(own, theta, heights, gram, n, slot):
+    """Keep the atoms with weight only; return their number."""
+    kept = 0
+    for i in range(n):
+        if theta[i] == 0.0:
+            slot[own[i]] = -1
+            continue
+        if kept < i:
+            own[kept], theta[kept], heights[kept] = own[i], theta[i], heights[i]
+            gram[kept, :n] = gram[i, :n]
+            gram[:n, kept] = gram[:n, i]
+        slot[own[kept]] = kept
+        kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def extend_gram(data, indices, indptr, rows, first, middle, own, n, new, gram, work):
+    """Inner products of rows less the mean of the positives: of n negatives and of new ones."""
+    if new.size == 0:
+        return
+    share = 1.0 / (middle - first)
+    for p in range(first, middle):
+        add_row(data, indices, indptr, rows[p], -share, work)
+    for j in range(new.size):
+        add_row(data, indices, indptr, rows[new[j]], 1.0, work)
+        mean = 0.0
+        for p in range(first, middle):
+            mean += share * row_dot(data, indices, indptr, rows[p], work)
+        for i in range(n + j + 1):
+            p = own[i] if i < n else new[i - n]
+            gram[i, n + j] = row_dot(data, indices, indptr, rows[p], work) - mean
+            gram[n + j, i] = gram[i, n + j]
+        add_row(data, indices, indptr, rows[new[j]], -1.0, work)
+    for p in range(first, middle):
+        clear_row(indices, indptr, rows[p], work)
+    for p in new:
+        clear_row(indices, indptr, rows[p], work)
+
+
+@njit(cache=True, nogil=True)
+def move_blocks(old, old_at, old_width, new, new_at, new_width, n_rows, n_columns):
+    """Copy a matrix of every user from one flat array to another, which has more room."""
+    for u in range(n_rows.size):
+        for i in range(n_rows[u]):
+            a, b = old_at[u] + i * old_width[u], new_at[u] + i * new_width[u]
+            new[b : b + n_columns[u]] = old[a : a + n_columns[u]]
+
+
+@njit(cache=True, nogil=True)
+def load_average(data, indices, indptr, lists, active, atoms, negative, coef, counts, work):
+    """Give the `negative` positions, `counts` of each user, the weights that `coef` has there."""
+    at = 0
+    for u in range(counts.size):
+        first, room, n = lists.bounds[u], active.room[u], counts[u]
+        new, at = negative[at : at + n], at + n
+        gram = atoms.gram[atoms.square[u] : atoms.square[u] + room * room].reshape(room, room)
+        own = active.positions[active.at[u] : active.at[u] + room]
+        middle = first + lists.n_pos[u]
+        extend_gram(data, indices, indptr, lists.rows, first, middle, own, 0, new, gram, work)
+        own[:n] = new
+        for i in range(n):
+            active.slot[new[i]] = i
+            atoms.theta[active.at[u] + i] = min(coef[new[i]], 1.0 / lists.counted[u])
+        active.used[u] = n
+
+
+@njit(cache=True, nogil=True)
+def average_duals(lists, active, atoms, coef, sums):
+    """Write c of every user, and b into `sums`, inside the polytope; the most atoms of a user."""
+    for u in range(sums.size):
+        n, at = active.used[u], active.at[u]
+        theta = inside(atoms.theta[at : at + n], 1.0 / lists.counted[u])
+        coef[active.positions[at : at + n]] = theta
+        sums[u] = theta.sum()
+        first, n_pos = lists.bounds[u], lists.n_pos[u]
+        coef[first : first + n_pos] = -sums[u] / n_pos
+    return active.used.max()
+
+
+@njit(cache=True, nogil=True)
+def inside(theta, cap):
+    """Weights of at most `cap` that add up to at most 1, as real numbers: rounded towards zero."""
+    theta = np.minimum(theta, cap)
+    return theta * ((1.0 - (theta.size + 8) * _EPS) / max(theta.sum(), 1.0))
+
+
+@njit(cache=True, nogil=True)
+def column_sizes(data, indices, indptr, rows, coef, sizes, counts):
+    """Add ``sum_p |coef_p x_pf|`` to `sizes`, and the number of its terms to `counts`."""
+    for p in range(rows.size):
+        if coef[p] == 0.0:
+            continue
+        if indices is None:
+            for f in range(sizes.size):
+                sizes[f] += abs(coef[p] * data[rows[p] * sizes.size + f])
+                counts[f] += 1
+        else:
+            for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
+                sizes[indices[e]] += abs(coef[p] * data[e])
+                counts[indices[e]] += 1
+
+
+@njit(cache=True, nogil=True)
+def score_sizes(data, indices, indptr, rows, bounds, w):
+    """The largest ``sum_f |x_f w_f|`` over the rows x of each user."""
+    out = np.zeros(bounds.size - 1)
+    for u in range(out.size):
+        for row in rows[bounds[u] : bounds[u + 1]]:
+            size = 0.0
+            if indices is None:
+                for f in range(w.size):
+                    size += abs(data[row * w.size + f] * w[f])
+            else:
+                for e in range(indptr[row], indptr[row + 1]):
+                    size += abs(data[e] * w[indices[e]])
+            out[u] = max(out[u], size)
+    return out

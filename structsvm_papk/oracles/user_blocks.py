@@ -1,0 +1,323 @@
+"""Users as blocks of the dual: what `DualAscent` asks of a risk in memory.
+
+With weights v of the users that add up to 1, and points (c_u, b_u) of each user's dual polytope,
+which lies in the space of the user's scores,
+
+    S(s) >= c_u . s + b_u for all scores s,    w = -1/alpha sum_u v_u X_u' c_u,
+    min F >= sum_u v_u b_u - alpha/2 ||w||^2.
+
+c_u is zero on all but few rows. ``docs/math/dual-ascent.md`` has the polytopes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._types import Array
+from structsvm_papk.data import _products
+from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS
+from structsvm_papk.errors import InputError
+from structsvm_papk.oracles import _dual_kernels as kernels
+from structsvm_papk.solvers.oracle import DualBlocks, DualPoint
+
+if TYPE_CHECKING:
+    from structsvm_papk.oracles.list_risk import ListRisk
+
+_ROOM = 16  # slots of a user at first, beside those for the negatives that count
+_MORE = 4  # times as many violated negatives as count become active at a visit
+SHARE = 0.1  # of a block's gap, to which it is solved
+_ACTIVE = 16  # negatives that come to be active, for each one that counts
+_EXACTER = 0.01  # of the gap: a larger bound of rounding is made anew, closer
+_PAIRWISE = 64 * EPS  # of a pairwise sum, of any number of terms there can be
+
+
+@dataclass(frozen=True)
+class Duals:
+    """A point of every user's polytope, and the lists that it belongs to.
+
+    Attributes
+    ----------
+    risk : ListRisk
+    coef : ndarray of shape (n_positions,)
+        c, over the list positions.
+    intercepts : ndarray of shape (n_users,)
+        b.
+    errors : ndarray of shape (n_users,)
+        How far rounding may have put each b above what is right.
+    roundings : int
+        How often each entry of c was rounded, beyond a few times.
+    """
+
+    risk: ListRisk
+    coef: Array
+    intercepts: Array
+    errors: Array
+    roundings: int
+
+    def scaled(self, factor: Any) -> Duals:
+        """Times a factor between 0 and 1, for all users or for each: zero is in every polytope."""
+        per_user = np.broadcast_to(factor, self.intercepts.shape)
+        coef = self.coef * np.repeat(per_user, self.risk.data.sizes)
+        errors = self.errors * per_user + EPS * np.abs(self.intercepts)
+        return Duals(self.risk, coef, self.intercepts * per_user, errors, self.roundings + 2)
+
+
+class UserBlocks(DualBlocks):
+    """The users of a risk as blocks; a subclass knows the polytope.
+
+    Parameters
+    ----------
+    risk : ListRisk
+    alpha : float
+    """
+
+    def __init__(self, risk: ListRisk, alpha: float) -> None:
+        self.risk, self.alpha = risk, alpha
+        data = risk.data
+        self.n_blocks, n = data.n_users, data.n_users
+        self.share = np.full(n, 1.0 / n) if data.user_weight is None else data.user_weight
+        self.share = self.share / self.share.sum()
+        counted = risk.surrogate.negatives_counted(data.n_neg)
+        self.matrix, rows = matrix_of(risk)
+        self.lists = kernels.Lists(rows, data.indptr, data.n_pos, counted, self.share / alpha)
+        self.gaps = np.full(n, np.inf)
+        self._gaps, self._gains = np.full(n, np.inf), np.zeros(n)
+        self.w, self._work = np.zeros(data.n_features), np.zeros(data.n_features)
+
+    @abstractmethod
+    def _visit(self, order: Array, full: bool) -> int:
+        """Visit users; return how many rows were scored."""
+
+    @property
+    @abstractmethod
+    def duals(self) -> Duals:
+        """The point of every user, inside its polytope whatever rounding did."""
+
+    def sweep(self, blocks: Array, full: bool) -> float:  # noqa: D102
+        self.row_visits += self._visit(blocks, full)
+        self.gaps = self.share * self._gaps
+        return float(self.share[blocks] @ self._gains[blocks])
+
+    def certificate(self) -> DualPoint:  # noqa: D102
+        duals = self.duals
+        slope = self._pulled(duals.coef)
+        w = self.w[:] = -slope / self.alpha
+        square = float(np.sum(slope * slope)) / (2.0 * self.alpha)
+        off = self._slope_errors(duals)
+        worse = float(np.sum(off * (np.abs(slope) + 0.5 * off))) / self.alpha
+        worse += float(np.sum(self.share * duals.errors))
+        worse += _PAIRWISE * (float(np.sum(self.share * np.abs(duals.intercepts))) + square)
+        bound = float(np.sum(self.share * duals.intercepts)) - square
+        bound -= (1.0 + _PAIRWISE) * worse
+        scores, values, objective, error = self._evaluated(w, bound)
+        held = np.add.reduceat(duals.coef * scores, self.risk.data.indptr[:-1])
+        self._gaps[:] = np.maximum(values - held - duals.intercepts, 0.0)
+        self.gaps = self.share * self._gaps
+        return DualPoint(w.copy(), objective, error, bound)
+
+    def point(self, w: Array) -> DualPoint:  # noqa: D102
+        _, _, objective, error = self._evaluated(w, -np.inf)
+        return DualPoint(w, objective, error, -np.inf)
+
+    def _evaluated(self, w, bound):
+        """Scores, the users' losses, the objective and how far rounding may have put it off."""
+        risk = self.risk
+        scores = risk.scores(w)
+        values, _, _, errors = risk.user_tangents(scores)
+        square = 0.5 * self.alpha * float(np.sum(w * w))
+        objective = risk.mean_over_users(values) + square
+        error = risk.mean_over_users(errors) + self._score_errors(w, objective - bound)
+        return scores, values, objective, error + _PAIRWISE * (abs(objective) + square)
+
+    def _slope_errors(self, duals):
+        """How far rounding may have put the slope off, by feature: few rows have each of them."""
+        risk, d = self.risk, self.w.size
+        sizes, counts = np.zeros(d), np.zeros(d, dtype=np.int64)
+        weights = duals.coef * np.repeat(self.share, risk.data.sizes)
+        kernels.column_sizes(*self.matrix, self.lists.rows, weights, sizes, counts)
+        return (counts + len(risk.chunks) + duals.roundings + FEW_ROUNDINGS) * EPS * sizes
+
+    def _score_errors(self, w, gap):
+        """What rounding of the scores may do to the risk at w; more exactly where it matters."""
+        risk = self.risk
+        if risk.rounding().value(w) <= _EXACTER * gap:
+            return risk.rounding().value(w)
+        largest = kernels.score_sizes(*self.matrix, self.lists.rows, risk.data.indptr, w)
+        steep = risk.surrogate.steepness(risk.data.n_pos)
+        terms = risk.data.spread().row_terms + FEW_ROUNDINGS
+        return terms * EPS * risk.mean_over_users(steep * largest)
+
+    def _pulled(self, coef):
+        """``sum_u v_u X_u' c_u``."""
+        return self.risk.slopes(coef).sum(axis=0)
+
+    def cuts(self, blocks: Any) -> tuple[Array, Array, Array] | None:  # noqa: D102
+        if self.n_blocks == 1:
+            return None
+        duals, first = self.duals, blocks.user_bounds[:-1]
+        intercepts = np.add.reduceat(self.share * (duals.intercepts - duals.errors), first)
+        intercepts -= _PAIRWISE * np.add.reduceat(self.share * np.abs(duals.intercepts), first)
+        return blocks.slopes(duals.coef), intercepts, np.arange(intercepts.size)
+
+    def state(self) -> dict[str, Array]:  # noqa: D102
+        duals = self.duals
+        positions = np.flatnonzero(duals.coef)
+        return {
+            "positions": positions,
+            "coef": duals.coef[positions],
+            "intercepts": duals.intercepts,
+            "errors": duals.errors,
+            "roundings": np.array(duals.roundings),
+        }
+
+    def _started(self, start):
+        """The duals of any start, scaled for the highest bound."""
+        if isinstance(start, np.ndarray):
+            duals = self._tangents(start)
+        elif isinstance(start, Duals):
+            duals = self._adopted(start)
+        else:
+            return self._restored(start)
+        slope = self._pulled(duals.coef)
+        rise = self.alpha * float(self.share @ duals.intercepts)
+        square = float(slope @ slope)
+        factor = 1.0 if rise >= square else max(rise, 0.0) / square
+        return duals.scaled(factor) if factor < 1.0 else duals
+
+    def _tangents(self, w):
+        _, coef, intercepts, errors = self.risk.user_tangents(self.risk.scores(w))
+        return Duals(self.risk, coef, intercepts, errors, 0)
+
+    def _adopted(self, given):
+        """Duals of the same lists, where a smaller depth is scaled to a larger one.
+
+        The m largest terms add up to no more than the m' >= m largest, none of which is negative.
+        """
+        own, other = self.risk, given.risk
+        same = own.surrogate is other.surrogate or own.surrogate == replace(
+            other.surrogate, depth=own.surrogate.depth
+        )  # majorants, which hold what was frozen, are equal to themselves only
+        if not (same and own.same_lists(other)):
+            raise InputError(
+                "the warm start's dual variables are of another problem: data, surrogate, k differ"
+            )
+        old = other.surrogate.negatives_counted(other.data.n_neg)
+        factor = np.minimum(1.0, old / self.lists.counted)
+        duals = given.scaled(factor) if (factor < 1.0).any() else given
+        return Duals(own, duals.coef, duals.intercepts, duals.errors, duals.roundings)
+
+    def _restored(self, state):
+        data = self.risk.data
+        coef = np.zeros(data.rows.size)
+        coef[state["positions"]] = state["coef"]
+        shapes = state["intercepts"].shape, state["errors"].shape
+        if shapes != ((data.n_users,), (data.n_users,)) or not np.isfinite(coef).all():
+            raise ValueError("the dual variables do not fit")
+        roundings = int(state["roundings"])
+        return Duals(self.risk, coef, state["intercepts"], state["errors"], roundings)
+
+
+class AverageBlocks(UserBlocks):
+    """Blocks of Avg: weights of at most 1/m on negatives, adding up to at most 1.
+
+    ``c`` is the weight of each negative, and less their sum over the number of positives at each
+    positive; ``b`` is their sum.
+
+    Parameters
+    ----------
+    risk : ListRisk
+    alpha : float
+    start : ndarray, mapping, Duals or None
+        See `Oracle.dual_blocks`.
+    """
+
+    def __init__(self, risk: ListRisk, alpha: float, start: Any = None) -> None:
+        super().__init__(risk, alpha)
+        self.active: Any = None
+        self.atoms: Any = None
+        self._make_room(np.minimum(self.lists.counted + _ROOM, risk.data.n_neg))
+        if start is not None:
+            self._begin_with(self._started(start))
+
+    @property
+    def n_atoms(self) -> int:  # type: ignore[override]
+        """Negatives that are active."""
+        return int(self.active.used.sum())
+
+    def _make_room(self, room):
+        """Allocate slots for so many negatives of each user; keep what there is."""
+        n, old = room.size, self.active
+        at = np.concatenate([[0], np.cumsum(room)])
+        square = np.concatenate([[0], np.cumsum(room**2)])
+        positions, theta, gram = np.zeros(at[-1], np.int64), np.zeros(at[-1]), np.zeros(square[-1])
+        if old is None:
+            slot = np.full(self.risk.data.rows.size, -1, dtype=np.int32)
+            used, wanted = np.zeros((2, n), dtype=np.int64)
+        else:
+            slot, used, wanted = old.slot, old.used, old.wanted
+            one = np.ones_like(used)
+            for source, out in ((old.positions, positions), (self.atoms.theta, theta)):
+                kernels.move_blocks(source, old.at, one, out, at, one, one, used)
+            kernels.move_blocks(
+                self.atoms.gram, self.atoms.square, old.room, gram, square, room, used, used
+            )
+        self.active = kernels.Active(at, room, used, positions, slot, wanted)
+        self.atoms = kernels.Weights(theta, square, gram)
+
+    def _begin_with(self, duals):
+        data = self.risk.data
+        negative = np.flatnonzero((duals.coef > 0.0) & ~data.labels)
+        user = np.searchsorted(data.indptr, negative, side="right") - 1
+        counts = np.bincount(user, minlength=data.n_users)
+        self._make_room(np.minimum(np.maximum(self.active.room, 2 * counts), data.n_neg))
+        kernels.load_average(
+            *self.matrix, self.lists, self.active, self.atoms, negative, duals.coef, counts,
+            self._work,
+        )  # fmt: skip
+        self.w[:] = -self._pulled(self.duals.coef) / self.alpha
+
+    def _visit(self, order, full):
+        active = self.active
+        if full and active.wanted.any():
+            most = active.room + np.maximum(active.wanted, active.room)
+            most = np.minimum(most, self.risk.data.n_neg)
+            room = np.where(active.wanted > 0, most, active.room)
+            active.wanted[:] = 0
+            self._make_room(room)
+        return kernels.average_sweep(
+            *self.matrix, self.lists, self.active, self.atoms, order, full, _MORE, SHARE,
+            self._work, self._gaps, self._gains, self.w,
+        )  # fmt: skip
+
+    @property
+    def duals(self):  # noqa: D102
+        coef, sums = np.zeros(self.risk.data.rows.size), np.zeros(self.n_blocks)
+        most = kernels.average_duals(self.lists, self.active, self.atoms, coef, sums)
+        errors = (most + FEW_ROUNDINGS) * EPS * sums
+        return Duals(self.risk, coef, sums, errors, 0)
+
+
+def matrix_of(risk: ListRisk) -> tuple[tuple[Any, Any, Any], Array]:
+    """``data, indices, indptr`` as the kernels take a matrix, and the row of each list position.
+
+    Where rows are read from an origin of their user, and for dense data that are not stored row
+    after row, this is a copy.
+    """
+    X, rows, origins = risk.data.X, risk.data.rows, risk.origins()
+    if origins is not None:
+        X, rows = _products.shifted_rows(X, rows, origins), np.arange(rows.size)
+    if sparse.issparse(X):
+        return (X.data, X.indices, X.indptr), rows
+    return (np.ascontiguousarray(X).ravel(), None, None), rows
+
+
+def gram_bytes(risk: ListRisk) -> int:
+    """About how much the Gram matrices of the active negatives of all users may take."""
+    data = risk.data
+    room = np.minimum(_ACTIVE * risk.surrogate.negatives_counted(data.n_neg), data.n_neg)
+    return int(8 * np.sum(room.astype(np.float64) ** 2))

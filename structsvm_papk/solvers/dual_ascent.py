@@ -1,0 +1,328 @@
+"""Exact block-coordinate ascent on the dual, with a certificate, for convex risks of many features.
+
+    minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R(w) = R_1(w) + .. + R_J(w) convex
+
+The blocks are visited in random order. Each visit maximises the dual over one block alone and moves
+w by what that changes, so no cut over all features is ever stored; see
+`structsvm_papk.solvers.oracle.DualBlocks` for what is asked of a risk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._types import Array, Callback
+from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks, not_convex
+from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
+from structsvm_papk.solvers.oracle import DualPoint, Oracle, as_oracle
+from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
+from structsvm_papk.solvers.run import Run
+
+_SWEEPS = 8  # of the active rows, at most, for each look at all of them
+_WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to gain
+_OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not visited
+_CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
+_STALL = 50  # iterations without any progress before the solver gives up
+_SAME = 1e-9  # values of one risk at one point differ by less
+_ROUNDING = 1e-12  # a decrease below this share of F is rounding
+_NUMBERS = ("passes", "last_progress")
+
+
+@dataclass(frozen=True)
+class AscentResult(SolverResult):
+    """Outcome of `DualAscent`.
+
+    Attributes
+    ----------
+    duals : object
+        The dual variables, for warm starts. They hold at every alpha, and at other depths scaled.
+    """
+
+    duals: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class DualAscent:
+    """Certified minimiser of ``alpha/2 ||w||^2 + R(w)`` for convex R, by ascent on the dual.
+
+    For risks over many users and features, above all sparse ones: `CuttingPlane` stores dense cuts
+    and needs ever more of them there. It works in one thread, and the result depends on the seed
+    alone.
+
+    Parameters
+    ----------
+    alpha : float
+        Regularisation strength, > 0 (the paper's lambda).
+    tol : float
+        Stop when the relative gap ``(F - lower_bound) / max(F, 1e-3)`` is at most this.
+    max_iter : int
+        Limit on iterations; each looks at all rows once, but for those of blocks that are optimal,
+        and a few times at the rows that have dual variables.
+    time_limit : float, optional
+        Seconds.
+    seed : int
+        Of the order in which the blocks are visited.
+
+    References
+    ----------
+    Hsieh, Chang, Lin, Keerthi, Sundararajan, "A dual coordinate descent method for large-scale
+    linear SVM", ICML 2008. Lacoste-Julien, Jaggi, Schmidt, Pletscher, "Block-coordinate Frank-Wolfe
+    optimization for structural SVMs", ICML 2013. Shah, Kolmogorov, Lampert, "A multi-plane
+    block-coordinate Frank-Wolfe algorithm for training structural SVMs with a costly max-oracle",
+    CVPR 2015. Osokin, Alayrac, Lukasewitz, Dokania, Lacoste-Julien, "Minding the gaps for block
+    Frank-Wolfe optimization of structured SVMs", ICML 2016.
+    """
+
+    alpha: float
+    tol: float = 1e-6
+    max_iter: int = 2000
+    time_limit: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_number("alpha", self.alpha, above=0)
+        check_number("tol", self.tol, above=0)
+        check_number("max_iter", self.max_iter, least=1)
+        check_number("time_limit", self.time_limit, above=0, optional=True)
+        check_number("seed", self.seed, least=0)
+
+    def solve(
+        self,
+        oracle: Oracle,
+        w_init: Array | None = None,
+        callback: Callback | None = None,
+        warm_start: SolverResult | None = None,
+        checkpoint: CheckpointStore | None = None,
+    ) -> AscentResult:
+        """Minimise.
+
+        Parameters
+        ----------
+        oracle : Oracle
+            With `dual_blocks`, such as an `EmpiricalRisk` of a convex surrogate of ours.
+        w_init : ndarray of shape (n_features,), optional
+            Near which to start: with the tangents of the blocks there.
+        callback : callable, optional
+            Called with a `Progress` after every iteration; a true return value stops the solver.
+        warm_start : SolverResult, optional
+            An earlier `AscentResult` for the same lists and surrogate (any alpha and depth), whose
+            dual variables are used again; of another solver its w.
+        checkpoint : Checkpoint, optional
+            Where the state is kept. If it holds one, the run goes on from there, with its history,
+            and neither w_init nor warm_start is looked at.
+
+        Returns
+        -------
+        AscentResult
+            On Ctrl-C the best point so far, with its certificate. Its `cuts` are those of
+            `CuttingPlane`, as a warm start of it.
+
+        Raises
+        ------
+        InputError
+            The risk is not convex or offers no dual blocks, or w_init or the warm start do not fit
+            it, or the checkpoint is of another run.
+        """
+        oracle = as_oracle(oracle)
+        if not oracle.convex:
+            raise not_convex(str(oracle))
+        start: Any = None if warm_start is None else getattr(warm_start, "duals", None)
+        if w_init is None and start is None and warm_start is not None:
+            w_init = warm_start.w
+        if w_init is not None:
+            start = finite_start(w_init, oracle.n_features, "the start")
+        with opened(checkpoint, self, oracle) as keeper:
+            return AscentRun(self, oracle, start, callback, keeper).solve()
+
+
+def suited(solver: Any, oracle: Oracle) -> Any:
+    """`DualAscent` in place of a bundle, with its limits, where the oracle says that it pays.
+
+    Not where options of the bundle are set.
+    """
+    if not isinstance(solver, CuttingPlane) or solver.method != "bundle":
+        return solver
+    usual = (None, default_blocks(oracle) if oracle.n_blocks == 1 else oracle.n_blocks)
+    if solver.n_blocks not in usual or solver.qp_solver not in (None, "blocks"):
+        return solver
+    if not oracle.suits_dual_ascent(solver.alpha):
+        return solver
+    return DualAscent(solver.alpha, solver.tol, solver.max_iter, solver.time_limit)
+
+
+class AscentRun(Run[AscentResult]):
+    """State of one solve."""
+
+    def __init__(
+        self,
+        config: DualAscent,
+        oracle: Oracle,
+        start: Any,
+        callback: Callback | None,
+        keeper: Keeper,
+    ) -> None:
+        super().__init__(config, callback, keeper)
+        self.oracle, self.start = oracle, start
+        self.blocks: Any = None
+        self.best: Any = None  # DualPoint with the lowest objective
+        self.lower_bound = -np.inf
+        self.moved = False  # since the last certificate
+        self.last_progress = 0
+        self.visited = 0
+
+    def has_point(self) -> bool:
+        """Whether a point was evaluated."""
+        return self.best is not None
+
+    def begin(self) -> None:
+        """Evaluate the start."""
+        self._open(self.start)
+        if isinstance(self.start, np.ndarray):
+            self.best = self.blocks.point(self.start)
+            self.passes += 1
+        self._certify()
+
+    def loop(self) -> Status:
+        """Sweep, certify where it may be worth it, judge."""
+        status = None if self.history else self._judge(self._record())
+        while status is None:
+            gap = self._sweeps()
+            wanted = max(self.config.tol, 0.25 * self._gap()) * self._scale()
+            last = len(self.history) + 1 >= self.config.max_iter
+            if gap <= wanted or last or self.late():
+                self._certify()
+            status = self._judge(self._record())
+            if status is None:
+                self.keeper.offer(self.snapshot)
+        return status
+
+    def result(self, status: Status, notes: tuple[str, ...]) -> AscentResult:
+        """Gather the outcome; a zero vector that is optimal is said to be degenerate."""
+        if self.moved and status in (Status.INTERRUPTED, Status.STOPPED):
+            self._certify()
+        w, objective = self.best.w, self.best.objective
+        ended = status in (
+            Status.CONVERGED,
+            Status.DEGENERATE,
+        )  # the latter of a run taken up again
+        if ended and self._zero_is_optimal():
+            w, objective = np.zeros_like(w), self.at_zero
+            status = Status.DEGENERATE
+        n_blocks = self.oracle.n_blocks
+        n_blocks = n_blocks if n_blocks > 1 else default_blocks(self.oracle)
+        blocks = self.oracle.with_blocks(n_blocks)
+        cuts = self.blocks.cuts(blocks)
+        problem = None if cuts is None else (blocks.n_blocks, blocks.layout, blocks.fingerprint())
+        return AscentResult(
+            w,
+            float(objective),
+            float(min(self.lower_bound, objective)),
+            status,
+            tuple(self.history),
+            self.config.alpha,
+            cuts,
+            notes,
+            problem,
+            duals=self.blocks.duals,
+        )
+
+    def snapshot(self) -> SolverResult:
+        """The best point so far, and the dual variables."""
+        extra = {f"dual_{name}": value for name, value in self.blocks.state().items()}
+        extra |= {name: getattr(self, name) for name in _NUMBERS}
+        best = self.best
+        return self.outcome(
+            best.w, best.objective, self.lower_bound, Status.INTERRUPTED, extra=extra
+        )
+
+    def resume(self, kept: SolverResult) -> None:
+        """Go on from what was kept; the bound is made anew."""
+        prefix = "dual_"
+        state = {
+            name.removeprefix(prefix): value
+            for name, value in kept.extra.items()
+            if name.startswith(prefix)
+        }
+        self.__dict__ |= numbers(kept.extra, _NUMBERS)
+        self.visited = self.history[-1].row_visits if self.history else 0
+        self._open(state)
+        self._certify()
+        if kept.w.shape != self.best.w.shape:
+            raise ValueError(f"w has shape {kept.w.shape}")
+        point = self.blocks.point(kept.w)
+        if abs(point.objective - kept.objective) > _SAME * max(1.0, abs(kept.objective)):
+            raise ValueError("the risk has another value at the best point")
+        if point.objective <= self.best.objective:
+            self.best = point
+
+    def _open(self, start: Any | Mapping[str, Array]) -> None:
+        blocks = self.oracle.dual_blocks(self.config.alpha, start)
+        if blocks is None:
+            raise InputError(
+                f"{self.oracle} offers no dual blocks: use CuttingPlane, which asks for cuts only"
+            )
+        self.blocks = blocks
+
+    def _sweeps(self):
+        """Look at all blocks that are not optimal, then a few times at what is active in them."""
+        blocks, tol = self.blocks, self.config.tol * self._scale()
+        order = np.random.default_rng([self.config.seed, len(self.history)])
+        open_blocks = np.flatnonzero(blocks.gaps > _OPTIMAL * tol / blocks.n_blocks)
+        first = blocks.sweep(order.permutation(open_blocks), True)
+        self.passes += 1
+        self.moved = True
+        gap = float(blocks.gaps.sum())
+        for _ in range(_SWEEPS):
+            gained = blocks.sweep(order.permutation(open_blocks), False)
+            if gained <= _WORTH * first or self.late():
+                break
+        return gap
+
+    def _certify(self):
+        point: DualPoint = self.blocks.certificate()
+        self.passes += 1
+        self.moved = False
+        self.lower_bound = max(self.lower_bound, point.lower_bound)
+        if self.best is None or point.objective < self.best.objective:
+            self.best = point
+
+    def _record(self):
+        best, bound = self.best.objective, min(self.lower_bound, self.best.objective)
+        last = self.history[-1] if self.history else None
+        if last is None or best < last.objective or bound > last.lower_bound:
+            self.last_progress = len(self.history)
+        visits = self.visited + self.blocks.row_visits
+        return self.record(best, bound, self.blocks.n_atoms, row_visits=visits)
+
+    def _judge(self, stop):
+        if self._gap() < -_CONTRADICTION:
+            self.lower_bound = -np.inf
+            return Status.INCONSISTENT
+        if self._gap() <= self.config.tol:
+            return Status.CONVERGED
+        if stop:
+            return Status.STOPPED
+        if len(self.history) >= self.config.max_iter:
+            return Status.MAX_ITER
+        if self.late():
+            return Status.TIME_LIMIT
+        stalled = len(self.history) - self.last_progress >= _STALL and not self.moved
+        return Status.STALLED if stalled else None
+
+    def _gap(self):
+        """The relative gap, with what rounding may have done to the objective."""
+        return relative_gap(self.best.objective + self.best.error, self.lower_bound)
+
+    def _scale(self):
+        return max(self.best.objective, 1e-3)
+
+    def _zero_is_optimal(self):
+        """No w improves on zero by more than rounding, and the bound agrees within tol."""
+        self.at_zero = float(self.oracle(np.zeros_like(self.best.w))[0])
+        near = relative_gap(self.at_zero, self.lower_bound) <= self.config.tol
+        return near and self.best.objective >= self.at_zero * (1.0 - _ROUNDING)
