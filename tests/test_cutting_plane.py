@@ -383,3 +383,12 @@ def test_starts_whose_square_overflows_are_refused(solver):
     risk = problems.risk("ramp" if isinstance(solver, CCCP) else "avg")
     with pytest.raises(InputError, match="too far out"):
         solver.solve(risk, w_init=np.full(risk.n_features, 1e200))
+
+
+def test_a_result_fits_a_screen_and_shows_as_a_table_in_notebooks():
+    oracle = problems.risk("avg")
+    result = CuttingPlane(1e-2).solve(oracle)
+    assert len(repr(result)) < 400
+    table = result._repr_html_()
+    assert f"<td>{result.objective:.8g}</td>" in table
+    assert "<td>converged</td>" in table

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.bounds.bootstrap import weighted_mean_ends
 from structsvm_papk.bounds.interval import Interval
@@ -20,7 +21,7 @@ from structsvm_papk.bounds.intervals import many_users
 from structsvm_papk.data.validation import encode, joined, same_kind, too_few_to_resample
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics._sign_flips import sign_flip_p_value
-from structsvm_papk.metrics.table import MetricTable, html_table
+from structsvm_papk.metrics.table import MetricTable
 
 GUARANTEED = ("kl", "hoeffding", "bernstein")
 METHODS = ("bootstrap", *GUARANTEED)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_array
 from structsvm_papk.errors import InputError
@@ -232,18 +232,6 @@ class MetricTable:
             for s in self.summary()
         ]
         return html_table(head, rows, str(self.conventions))
-
-
-def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """A table for notebooks, text escaped."""
-    lines = [("th", head), *(("td", row) for row in rows)]
-    body = "".join(
-        "<tr>" + "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in row) + "</tr>"
-        for kind, row in lines
-    )
-    return f"<table>{body}</table>" + (
-        f"<p><small>{escape(caption)}</small></p>" if caption else ""
-    )
 
 
 def evaluate(

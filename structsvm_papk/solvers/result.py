@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 
 RISK_SCALE = 1e-3  # floor of the denominator of the relative gap; R(0) = 1 sets the scale
@@ -152,6 +153,19 @@ class SolverResult:
     notes: tuple[str, ...] = ()
     problem: tuple[Any, ...] | None = field(default=None, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def _repr_html_(self) -> str:
+        cells = {
+            "status": str(self.status),
+            "objective": f"{self.objective:.8g}",
+            "lower bound": f"{self.lower_bound:.8g}",
+            "gap": f"{self.gap:.1e}",
+            "alpha": f"{self.alpha:g}",
+            "iterations": str(self.n_iter),
+            "passes": str(self.data_passes),
+            "seconds": f"{self.seconds:.2f}",
+        }
+        return html_table(tuple(cells), [tuple(cells.values())], " ".join(self.notes))
 
     @property
     def gap(self) -> float:
