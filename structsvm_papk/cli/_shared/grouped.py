@@ -53,5 +53,5 @@ def _parameters(group: Any) -> Iterator[inspect.Parameter]:
     kind, hints = inspect.Parameter.KEYWORD_ONLY, get_type_hints(group)
     for one in fields(group):
         default = inspect.Parameter.empty if one.default is MISSING else one.default
-        annotation: Any = Annotated.__class_getitem__((hints[one.name], one.metadata["option"]))  # type: ignore[attr-defined]
+        annotation: Any = Annotated[hints[one.name], one.metadata["option"]]
         yield inspect.Parameter(one.name, kind, default=default, annotation=annotation)
