@@ -11,6 +11,7 @@ from structsvm_papk.files import atomic as outputs
 from structsvm_papk.files import checkpoint
 from structsvm_papk.files.checkpoint import _FILE, Checkpoint, CheckpointWarning, _read
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.keeping import CheckpointStore, Keeper
@@ -220,19 +221,16 @@ def test_every_truncation_is_noticed(tmp_path):
 
 
 def forged(array, rng):
-    """An array of another shape, or with a number that no run writes."""
-    kind = rng.integers(6)
-    if kind == 0:
-        return np.concatenate([array, array]) if array.ndim else np.array([array, array])
-    if kind == 1:
-        return array[..., :-1] if array.ndim else -array
-    if kind == 2:
-        return np.zeros(())
-    changed = array.astype(np.float64)
-    changed.flat[rng.integers(changed.size)] = rng.choice([np.nan, np.inf, -1e308, -1.0, 2.0**40])
-    if array.dtype.kind == "i" and np.isfinite(changed).all() and np.abs(changed).max() < 2**60:
-        return changed.astype(np.int64)
-    return changed
+    """Arrays of another shape, or with a number that no run writes."""
+    yield np.concatenate([array, array]) if array.ndim else np.array([array, array])
+    yield array[..., :-1] if array.ndim else -array
+    yield np.zeros(())
+    for number in (np.nan, -np.inf, -1e308, -1.0, 2.0**40):
+        if array.size:
+            changed = array.astype(np.float64)
+            changed.flat[rng.integers(changed.size)] = number
+            whole = array.dtype.kind == "i" and abs(number) < 2**60
+            yield changed.astype(np.int64) if whole else changed
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers of 1e308 overflow
@@ -244,8 +242,8 @@ def test_states_with_a_right_checksum_and_wrong_entries_are_refused_or_harmless(
     (path,) = states(tmp_path)
     description, arrays = _read(path)
     rng, refused = np.random.default_rng(0), 0
-    for entry in arrays:
-        wrong = arrays | {entry: forged(arrays[entry], rng)}
+    for entry, array in ((entry, wrong) for entry in arrays for wrong in forged(arrays[entry], rng)):
+        wrong = arrays | {entry: array}
         shapes = {key: list(array.shape) for key, array in wrong.items()}
         path.write_bytes(_FILE.encoded(description | {"shapes": shapes}, wrong))
         try:
@@ -255,7 +253,23 @@ def test_states_with_a_right_checksum_and_wrong_entries_are_refused_or_harmless(
             refused += 1
         for other in set(states(tmp_path)) - {path}:
             other.unlink()
-    assert refused >= 5
+    assert refused >= 30
+
+
+@pytest.mark.parametrize("name", ["avg", "deep_avg"])
+def test_an_interrupt_while_a_start_is_made_leaves_no_half_made_start(name, monkeypatch):
+    risk, calls = make_risk("clipped_ramp"), []
+
+    def interrupted(self, w):
+        calls.append(w)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return cuts(self, w)
+
+    cuts = ListRisk.cuts
+    monkeypatch.setattr(ListRisk, "cuts", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        CCCP(1e-2, starts=("zero", name)).solve(risk)
 
 
 def test_a_full_disk_costs_the_checkpoint_but_not_the_run(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import Oracle
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates.convex import Avg
 from structsvm_papk.surrogates.logistic import logistic_loss
 
@@ -48,8 +49,14 @@ def warm_starts(risk: ListRisk, alpha: float, names: Sequence[str] = NAMES) -> d
 
 
 def optimum_nearby(risk: Oracle, alpha: float) -> Array:
-    """The optimum of a convex risk, to a gap of 1%."""
-    return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(risk).w
+    """The optimum of a convex risk, to a gap of 1%.
+
+    Interrupted, it is no start: a run resumed later would begin elsewhere.
+    """
+    result = CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(risk)
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return result.w
 
 
 def logistic_regression(

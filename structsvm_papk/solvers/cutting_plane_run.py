@@ -142,7 +142,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         above = slopes @ cuts.point + intercepts - values[blocks]
         off = abs(self.objective(self.best_w, cuts.value) - self.best)
         allowed = _SAME * max(1.0, abs(self.best)) + 2.0 * self._error(cuts)
-        if max(off, above.max(initial=0.0)) > allowed:
+        if not max(off, above.max(initial=0.0)) <= allowed < np.inf:  # NaN is no value either
             raise ValueError("the risk has other values at the best point")
         if not 0.0 <= self.step.prox < np.inf:
             raise ValueError(f"the proximal term is {self.step.prox}")

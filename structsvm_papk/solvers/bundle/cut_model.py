@@ -73,6 +73,8 @@ class CutModel:
             raise ValueError("a block has no cut, or there is not one dual weight a cut")
         model = cls(n_features, slopes.shape[1], n_blocks, qp_solver)
         model.add(slopes, intercepts, blocks)
+        if not np.isfinite(model._norms[model.order]).all():
+            raise ValueError("the slope of a cut overflows")
         model._theta[model.order] = onto_simplices(weights["theta"], model.starts)
         model._idle[model.order] = weights["idle"]
         return model

@@ -98,6 +98,8 @@ class RestrictedQP:
 
     def _ask(self, solver, slopes, intercepts, blocks, starts, tol):
         """A feasible dual point of one solver and its gap, which is infinite on failure."""
+        if not (np.isfinite(slopes).all() and np.isfinite(intercepts).all()):
+            return None, np.inf  # cuts whose products overflow
         if solver == BLOCKS:
             theta = _interior_point.solve(slopes, intercepts, starts, tol)
         else:
