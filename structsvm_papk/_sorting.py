@@ -6,14 +6,14 @@ sorts by these functions alone; equal values keep their order.
 """
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 
 SHORT = 32  # values for which plain insertion is the quickest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def increasing_order(values: Array) -> Array:
     """Return the indices that sort the values: insertion for runs of `SHORT`, then merges."""
     n = values.size
@@ -51,7 +51,7 @@ def increasing_order(values: Array) -> Array:
     return order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def increasing(values: Array) -> Array:
     """Return the values sorted, smallest first: insertion for runs of `SHORT`, then merges."""
     n = values.size
