@@ -1,8 +1,8 @@
 """Lower bounds of Ramp and ClippedRamp objectives over boxes of w, derived in `boxes`."""
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing, increasing_order
 from structsvm_papk.surrogates._kernels import counted_negatives
 
@@ -10,7 +10,7 @@ _SWEEPS = 4
 _PENALTIES = (0.3, 0.03, 0.003)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bound_boxes(
     X, indptr, n_pos, user_weight, k, depth, clipped, alpha, low, high, lower, centre, split
 ):
@@ -70,7 +70,7 @@ def bound_boxes(
         split[b] = best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _one_user(
     X, scores, start, middle, stop, k, m, clipped, scale, radius,
     first_row, level, slope, safe, chosen,
@@ -139,7 +139,7 @@ def _one_user(
     return n_open, value, bound
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _choose_weights(
     gradient, radius, level, slope, chosen, n_open, open_row, open_level, open_slope, weight
 ):  # fmt: skip
@@ -187,7 +187,7 @@ def _choose_weights(
             weight[:n_open] = trial
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _over_corners(alpha, w, radius, n_pos, k, level, slope):
     """Smallest value over the box's corners of the concave minorant."""
     d = w.size

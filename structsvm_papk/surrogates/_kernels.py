@@ -11,18 +11,21 @@ decides how many positives count: ``beta = min(n_pos, k)``.
 import math
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order
 
 TOP, BOTTOM, ALL, REST, POOLED = range(5)  # which positives a segment takes, by decreasing score
 
 
-@njit(inline="always")
-def kth_largest(values, k):
-    """Return the k-th largest value: the root of a min-heap of the k largest seen so far."""
-    heap = values[:k][increasing_order(values[:k])]  # an increasing array is a heap
-    for value in values[k:]:
+@kernel
+def top_k(values, k):
+    """Return the indices of the k largest values, increasing; ties at the border by position."""
+    heap = np.empty(k)  # a min-heap of the k largest seen so far
+    for i in range(k):
+        heap[i] = -np.inf
+    for i in range(values.size if k < values.size else 0):
+        value = values[i]
         if value > heap[0]:
             hole = 0
             child = 1
@@ -35,40 +38,28 @@ def kth_largest(values, k):
                 hole = child
                 child = 2 * hole + 1
             heap[hole] = value
-    return heap[0]
-
-
-@njit(cache=True, nogil=True)
-def top_k(values, k):
-    """Return the indices of the k largest values, increasing; ties at the border by position."""
-    if k == values.size:
-        return np.arange(k)
-    border = kth_largest(values, k)
     ties = k
-    for value in values:
-        ties -= value > border
-    chosen = np.zeros(k, dtype=np.int64)
+    for i in range(values.size):
+        ties -= values[i] > heap[0]
+    chosen = np.empty(k, dtype=np.int64)
     n = 0
     for i in range(values.size):
         if n == k:
             break
-        if values[i] > border:
+        if values[i] > heap[0] or (values[i] == heap[0] and ties > 0):
+            ties -= values[i] == heap[0]
             chosen[n] = i
             n += 1
-        elif values[i] == border and ties > 0:
-            chosen[n] = i
-            n += 1
-            ties -= 1
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cell(value, lowest, per_cell, n_cells):
     cell = (value - lowest) * per_cell
     return int(cell) if cell < n_cells - 1 else n_cells - 1  # also where the range overflows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cell_starts(thresholds):
     """Cut the range of the decreasing thresholds into equal cells, for `first_at_most`.
 
@@ -89,7 +80,7 @@ def cell_starts(thresholds):
     return starts, per_cell
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_at_most(q, thresholds, starts, per_cell):
     """Return the first index i with ``thresholds[i] <= q``, or their number."""
     m = thresholds.size
@@ -109,7 +100,7 @@ def first_at_most(q, thresholds, starts, per_cell):
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tail_sums(values):
     """Return the sums of ``values[i:]`` for i = 0 .. size."""
     tail = np.zeros(values.size + 1)
@@ -118,7 +109,7 @@ def tail_sums(values):
     return tail
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hinge_sweep(thresholds, negatives, row_counts, column_counts):
     """Return ``sum_i sum_j (negatives[j] - thresholds[i])_+``; count the active pairs.
 
@@ -144,7 +135,7 @@ def hinge_sweep(thresholds, negatives, row_counts, column_counts):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clipped_sweep(positives, negatives, row_counts, column_counts):
     """Return ``sum_i sum_j min(1, (1 - positives[i] + negatives[j])_+)``; count the sloped pairs.
 
@@ -173,7 +164,7 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     return total
 
 
-@njit(inline="always")
+@kernel(inline="always")
 def counted_negatives(depth, k, n_neg):
     """Return how many of a user's negatives count: ``depth`` from 1 on, a share of them below.
 
@@ -185,16 +176,7 @@ def counted_negatives(depth, k, n_neg):
     return max(share, min(k, n_neg))
 
 
-@njit(cache=True, nogil=True)
-def all_counted_negatives(depth, k, n_neg):
-    """Return `counted_negatives` of every user."""
-    out = np.empty_like(n_neg)
-    for u in range(n_neg.size):
-        out[u] = counted_negatives(depth, k, n_neg[u])
-    return out
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def segment_bounds(which, n_pos, beta):
     """Return the range of sorted positives that a segment takes."""
     if which == TOP:
@@ -206,7 +188,7 @@ def segment_bounds(which, n_pos, beta):
     return 0, n_pos
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def segments(
     k, depth, parts, clipped, mean_over_all, scores, indptr, n_pos, first, last, values, coef
 ):
@@ -247,23 +229,27 @@ def segments(
             add_counts(coef, middle, chosen, columns, scale)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_counts(coef, offset, where, counts, scale):
     """Add ``scale * counts`` to the entries ``offset + where`` of coef."""
     for i in range(where.size):
         coef[offset + where[i]] += scale * counts[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def average(k, depth, scores, indptr, n_pos, first, last, values, coef):
     """Avg, equation (10): hinges of the top-m negatives against the mean positive."""
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
-        threshold = scores[indptr[u] : middle].mean() - 1.0
+        mean = 0.0
+        for row in range(indptr[u], middle):
+            mean += scores[row]
+        threshold = mean / n_pos[u] - 1.0
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
         chosen = top_k(scores[middle : indptr[u + 1]], m)
-        coef[indptr[u] : indptr[u + 1]] = 0.0
         values[u] = 0.0
+        for row in range(middle, indptr[u + 1]):
+            coef[row] = 0.0
         active = 0
         for j in chosen:
             excess = scores[middle + j] - threshold
@@ -271,10 +257,11 @@ def average(k, depth, scores, indptr, n_pos, first, last, values, coef):
                 values[u] += excess / m
                 coef[middle + j] = 1.0 / m
                 active += 1
-        coef[indptr[u] : middle] = -active / (m * n_pos[u])
+        for row in range(indptr[u], middle):
+            coef[row] = -active / (m * n_pos[u])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pool_around(t, beta):
     """Antitonic regression of t, in place; t decreases but for one step up after position beta.
 
@@ -297,7 +284,7 @@ def pool_around(t, beta):
     t[lo:hi] = mean
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def threshold_order(positives, pooled, beta):
     """Decreasing thresholds of a list's positives, and the order that sorts them.
 
@@ -313,7 +300,7 @@ def threshold_order(positives, pooled, beta):
     return thresholds, order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def positive_blocks(scores, n_pos, n_active, m, bounds, values, own, shared):
     """Hinges of one list in blocks of positives, against the common top-m negatives.
 
@@ -339,7 +326,7 @@ def positive_blocks(scores, n_pos, n_active, m, bounds, values, own, shared):
     return chosen, np.diff(edges), lowest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def negative_blocks(scores, n_pos, thresholds, m, bounds, values, own, rows):
     """Hinges of one list in blocks of negatives, against given decreasing thresholds.
 

@@ -5,13 +5,13 @@ user's positives first. What a majorant froze at the point w_t is stored in such
 """
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order
 from structsvm_papk.surrogates._kernels import add_counts, counted_negatives, hinge_sweep, top_k
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
     """Write what is frozen at these scores.
 
@@ -36,7 +36,7 @@ def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
             n_free[j] = np.searchsorted(falling, -scores[j], side="right")
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def subtract_hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear, constants):
     """Subtract a linear minorant of a sum of hinges, tight at these scores.
 
@@ -56,7 +56,7 @@ def subtract_hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear
         constants[u] += scale * margin * below.sum()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def strictly_below(thresholds, values):
     """Pairs ``threshold < value`` of increasing arrays: counts for each value and threshold."""
     below = np.empty(values.size, dtype=np.int64)
@@ -70,7 +70,7 @@ def strictly_below(thresholds, values):
     return below, above
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def frozen_hinges(
     k, depth, rows, rest_at_zero, linear, constants,
     scores, indptr, n_pos, first, last, values, coef,
@@ -109,7 +109,7 @@ def frozen_hinges(
             add_counts(coef, middle, best, columns, scale)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, values, coef):
     """Pairs clipped at w_t count 1 for good, the others by their hinge; the worst m negatives.
 
@@ -136,7 +136,7 @@ def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, va
         values[u] = scale * losses[worst].sum()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hinges_of_prefix(thresholds, values, prefix):
     """``sum_{i < prefix[j]} (values[j] - thresholds[i])_+`` and the number of its positive terms.
 
@@ -172,7 +172,7 @@ def hinges_of_prefix(thresholds, values, prefix):
     return counts, hinges
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def active_of_prefix(thresholds, values, prefix):
     """For each threshold i the number of ``values[j] > thresholds[i]`` with ``prefix[j] > i``."""
     counts = np.zeros(thresholds.size, dtype=np.int64)
