@@ -123,7 +123,7 @@ def test_a_list_with_many_positives_takes_the_sorted_path():
     pos, neg = rng.integers(0, 50, 400).astype(float), rng.integers(0, 50, 300).astype(float)
     pos[::-1].sort()
     ranks = np.empty((4, 400), dtype=np.int64)
-    _kernels.count_above(pos, neg, ranks)
+    _kernels.count_above(-pos, -neg, np.empty(300), ranks)
     np.testing.assert_array_equal(ranks[_kernels.ABOVE], (neg[None] > pos[:, None]).sum(1))
     np.testing.assert_array_equal(ranks[_kernels.REACH], (neg[None] >= pos[:, None]).sum(1))
 

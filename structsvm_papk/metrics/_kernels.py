@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from structsvm_papk._jit import kernel
-from structsvm_papk._sorting import SHORT, increasing, increasing_order
+from structsvm_papk._sorting import increasing_order, sort
 
 PAP, PAUC, AUC, PRECISION, RECALL, AP, NDCG, RR, AUC_AT_K, HIT = range(10)
 LOSS, HALF, WIN, THRESHOLD = range(4)
@@ -27,34 +27,16 @@ _COUNTING_FACTOR = 10
 
 
 @kernel
-def sort_descending(values):
-    """Sort in place, largest first."""
-    n = values.size
-    if n > SHORT:
-        ordered = increasing(values)
-        for i in range(n):
-            values[i] = ordered[n - 1 - i]
-        return
-    for i in range(1, n):
-        value = values[i]
-        j = i
-        while j > 0 and values[j - 1] < value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
-
-
-@kernel
-def count_above(pos, neg, ranks):
-    """Negatives above and not below each of the positives, which are sorted decreasingly."""
+def count_above(pos, neg, spare, ranks):
+    """Negatives above and not below each positive, both negated, the positives in order."""
     n, higher, at_least = neg.size, 0, 0
     if pos.size > _COUNTING_FACTOR * math.log2(n + 2.0):
-        ascending = increasing(neg)
+        sort(neg, spare)
         for i in range(pos.size):
-            while higher < n and ascending[n - 1 - higher] > pos[i]:
+            while higher < n and neg[higher] < pos[i]:
                 higher += 1
             at_least = max(at_least, higher)
-            while at_least < n and ascending[n - 1 - at_least] >= pos[i]:
+            while at_least < n and neg[at_least] <= pos[i]:
                 at_least += 1
             ranks[ABOVE, i] = higher
             ranks[REACH, i] = at_least
@@ -64,8 +46,8 @@ def count_above(pos, neg, ranks):
         higher = 0
         at_least = 0
         for j in range(n):
-            higher += neg[j] > p
-            at_least += neg[j] >= p
+            higher += neg[j] < p
+            at_least += neg[j] <= p
         ranks[ABOVE, i] = higher
         ranks[REACH, i] = at_least
 
@@ -111,22 +93,24 @@ def rank_users(scores, relevant, indptr, lengths, ties, start, stop, ranks, coun
         longest = max(longest, indptr[u + 1] - indptr[u])
     pos = np.empty(longest + 1)  # one more: both are written without asking which it is
     neg = np.empty(longest + 1)
+    spare = np.empty(longest + 1)
     for u in range(start, stop):
         n_pos = 0
         n_neg = 0
-        for row in range(indptr[u], indptr[u + 1]):
-            pos[n_pos] = scores[row]
-            neg[n_neg] = scores[row]
-            n_pos += relevant[row]
-            n_neg += 1 - relevant[row]
+        values = scores[indptr[u] : indptr[u + 1]]
+        labels = relevant[indptr[u] : indptr[u + 1]]
+        for j in range(values.size):
+            pos[n_pos] = -values[j]  # the highest score is the smallest
+            neg[n_neg] = -values[j]
+            n_pos += labels[j]
+            n_neg += 1 - labels[j]
         length = n_pos + n_neg
         if lengths.size:
             length = min(length, lengths[u])
-        sorted_pos = pos[:n_pos]
-        sort_descending(sorted_pos)
         own = ranks[:, indptr[u] - indptr[start] :]
-        count_above(sorted_pos, neg[:n_neg], own)
-        listed = place_ties(sorted_pos, own, length, ties, counts[u])
+        sort(pos[:n_pos], spare)
+        count_above(pos[:n_pos], neg[:n_neg], spare, own)
+        listed = place_ties(pos[:n_pos], own, length, ties, counts[u])
         counts[u, N_POS] = n_pos
         counts[u, N_NEG] = n_neg
         counts[u, LISTED_POS] = listed
@@ -307,8 +291,8 @@ def graded_ndcg(
         order = increasing_order(-scores[begin:end])
         sorted_scores = scores[begin:end][order]
         sorted_gains = gains[begin:end][order]
-        ideal = gains[begin:end].copy()
-        sort_descending(ideal)
+        ideal = -gains[begin:end]
+        sort(ideal, np.empty(n))
         length = min(n, lengths[u]) if lengths.size else n
         if cuts_gains(sorted_scores, sorted_gains, length):
             counts[u, CUT_TIED] = 1
@@ -316,7 +300,7 @@ def graded_ndcg(
             top = min(ks[m], n)
             best = 0.0
             for r in range(top):
-                best += ideal[r] * discount[r]
+                best -= ideal[r] * discount[r]
             out[u, m] = np.nan
             if best > 0.0:
                 out[u, m] = (
@@ -356,10 +340,10 @@ def graded_gain(scores, gains, discount, cumulative, k, ties):
             total += gains[start] * discount[start]
         elif ties in (LOSS, WIN):
             block = gains[start:stop].copy()
-            sort_descending(block)
+            sort(block, np.empty(block.size))
             for r in range(start, min(stop, k)):
-                best = block[r - start]
-                total += (best if ties == WIN else block[stop - 1 - r]) * discount[r]
+                place = stop - 1 - r if ties == WIN else r - start
+                total += block[place] * discount[r]
         else:
             mean = gains[start:stop].sum() / (stop - start)
             total += mean * (cumulative[min(stop, k)] - cumulative[start])

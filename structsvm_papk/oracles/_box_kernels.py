@@ -3,7 +3,7 @@
 import numpy as np
 
 from structsvm_papk._jit import kernel
-from structsvm_papk._sorting import increasing, increasing_order
+from structsvm_papk._sorting import increasing_order, sort
 from structsvm_papk.surrogates._kernels import counted_negatives
 
 _SWEEPS = 4
@@ -135,7 +135,9 @@ def _one_user(
         chosen[first_row + order[r]] = r < beta
         if r < beta:
             value += scale * losses[order[r]]
-    bound = np.sum(increasing(safe[first_row : first_row + n])[:beta])
+    ordered = safe[first_row : first_row + n].copy()
+    sort(ordered, np.empty(n))
+    bound = np.sum(ordered[:beta])
     return n_open, value, bound
 
 
@@ -209,7 +211,7 @@ def _over_corners(alpha, w, radius, n_pos, k, level, slope):
                 for f in range(d):
                     values[i] += slope[row + i, f] * offset[f]
             if beta < n:
-                values = increasing(values)
+                sort(values, np.empty(n))
             for i in range(beta):
                 total += values[i]
             row += n

@@ -41,7 +41,7 @@ def top_k(values, k):
     ties = k
     for i in range(values.size):
         ties -= values[i] > heap[0]
-    chosen = np.empty(k, dtype=np.int64)
+    chosen = np.zeros(k, dtype=np.int64)
     n = 0
     for i in range(values.size):
         if n == k:
