@@ -21,10 +21,19 @@ TOP, BOTTOM, ALL, REST, POOLED = range(5)  # which positives a segment takes, by
 @kernel
 def top_k(values, k):
     """Return the indices of the k largest values, increasing; ties at the border by position."""
+    chosen = np.zeros(k, dtype=np.int64)
+    if k == values.size:
+        for i in range(k):
+            chosen[i] = i
+        return chosen
     heap = np.empty(k)  # a min-heap of the k largest seen so far
     for i in range(k):
-        heap[i] = -np.inf
-    for i in range(values.size if k < values.size else 0):
+        hole = i
+        while hole > 0 and heap[(hole - 1) >> 1] > values[i]:
+            heap[hole] = heap[(hole - 1) >> 1]
+            hole = (hole - 1) >> 1
+        heap[hole] = values[i]
+    for i in range(k, values.size):
         value = values[i]
         if value > heap[0]:
             hole = 0
@@ -41,7 +50,6 @@ def top_k(values, k):
     ties = k
     for i in range(values.size):
         ties -= values[i] > heap[0]
-    chosen = np.zeros(k, dtype=np.int64)
     n = 0
     for i in range(values.size):
         if n == k:
@@ -142,7 +150,9 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     `positives` must not increase. Pairs that are clipped are counted, not subtracted from a large
     sum, so that the result stays within [0, 1] per pair at any scale of the scores.
     """
-    thresholds = positives - 1.0
+    thresholds = np.empty(positives.size)
+    for i in range(positives.size):
+        thresholds[i] = positives[i] - 1.0
     tail = tail_sums(thresholds)
     starts, per_cell = cell_starts(thresholds)
     clip_starts, clip_per_cell = cell_starts(positives)
@@ -164,7 +174,7 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     return total
 
 
-@kernel(inline="always")
+@kernel
 def counted_negatives(depth, k, n_neg):
     """Return how many of a user's negatives count: ``depth`` from 1 on, a share of them below.
 
@@ -189,44 +199,63 @@ def segment_bounds(which, n_pos, beta):
 
 
 @kernel
-def segments(
-    k, depth, parts, clipped, mean_over_all, scores, indptr, n_pos, first, last, values, coef
-):
+def taken_less(values, offset, where, less):
+    """Return the entries ``offset + where`` of the values, each reduced by `less`."""
+    out = np.empty(where.size)
+    for i in range(where.size):
+        out[i] = values[offset + where[i]] - less
+    return out
+
+
+@kernel
+def segments(k, depth, parts, mean_over_all, scores, indptr, n_pos, first, last, values, coef):
     """Surrogates that add hinges over segments of the sorted positives.
 
     Each row of `parts` is (which positives, margin) and adds
-    ``sum_i sum_j (margin - p_(i) + q_(j))_+``; POOLED ones are the thresholds of TS. With `clipped`
-    the margin is 1, and a pair costs at most 1. The sum is divided by m times the number of
-    positives (`mean_over_all`) or by m times beta. Users ``first <= u < last`` are written.
+    ``sum_i sum_j (margin - p_(i) + q_(j))_+``; POOLED ones are the thresholds of TS. The sum is
+    divided by m times the number of positives (`mean_over_all`) or by m times beta. Users
+    ``first <= u < last`` are written.
     """
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
-        positives = scores[indptr[u] : middle]
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
         chosen = top_k(scores[middle : indptr[u + 1]], m)
-        negatives = scores[middle : indptr[u + 1]][chosen]
+        negatives = taken_less(scores, middle, chosen, 0.0)
         beta = min(n_pos[u], k)
         scale = 1.0 / (m * (n_pos[u] if mean_over_all else beta))
-        order = increasing_order(-positives)
+        order = increasing_order(-scores[indptr[u] : middle])
         columns = np.empty(m, dtype=np.int64)
         coef[indptr[u] : indptr[u + 1]] = 0.0
         values[u] = 0.0
-        for which, margin in parts:
+        for part in range(parts.shape[0]):
+            which = parts[part, 0]
             lo, hi = segment_bounds(which, n_pos[u], beta)
+            thresholds = taken_less(scores, indptr[u], order[lo:hi], float(parts[part, 1]))
+            if which == POOLED:
+                pool_thresholds(thresholds, scores, indptr[u], order, beta)
             rows = np.empty(hi - lo, dtype=np.int64)
-            taken = positives[order[lo:hi]]
-            if clipped:
-                value = clipped_sweep(taken, negatives, rows, columns)
-            else:
-                if which == POOLED:
-                    taken[:beta] -= margin
-                    pool_around(taken, beta)
-                else:
-                    taken -= margin
-                value = hinge_sweep(taken, negatives, rows, columns)
-            values[u] += scale * value
+            values[u] += scale * hinge_sweep(thresholds, negatives, rows, columns)
             add_counts(coef, indptr[u], order[lo:hi], rows, -scale)
             add_counts(coef, middle, chosen, columns, scale)
+
+
+@kernel
+def clipped_pairs(k, depth, scores, indptr, n_pos, first, last, values, coef):
+    """ClippedRamp: hinges of margin 1 of the beta best positives, a pair costs at most 1."""
+    for u in range(first, last):
+        middle = indptr[u] + n_pos[u]
+        m = counted_negatives(depth, k, indptr[u + 1] - middle)
+        chosen = top_k(scores[middle : indptr[u + 1]], m)
+        negatives = taken_less(scores, middle, chosen, 0.0)
+        beta = min(n_pos[u], k)
+        scale = 1.0 / (m * beta)
+        best = increasing_order(-scores[indptr[u] : middle])[:beta]
+        rows, columns = np.empty(beta, dtype=np.int64), np.empty(m, dtype=np.int64)
+        positives = taken_less(scores, indptr[u], best, 0.0)
+        values[u] = scale * clipped_sweep(positives, negatives, rows, columns)
+        coef[indptr[u] : indptr[u + 1]] = 0.0
+        add_counts(coef, indptr[u], best, rows, -scale)
+        add_counts(coef, middle, chosen, columns, scale)
 
 
 @kernel
@@ -262,11 +291,15 @@ def average(k, depth, scores, indptr, n_pos, first, last, values, coef):
 
 
 @kernel
-def pool_around(t, beta):
-    """Antitonic regression of t, in place; t decreases but for one step up after position beta.
+def pool_thresholds(t, scores, start, order, beta):
+    """Thresholds of TS, in place: the antitonic regression of ``p_(i) - 1[i < beta]``.
 
-    Pool adjacent violators: only the block that spans the step can pool.
+    `t` holds ``p_(i) - 1``, the positives are the rows ``start + order``. What is regressed
+    decreases but for one step up after position beta: pool adjacent violators, of which only the
+    block that spans the step can pool.
     """
+    for i in range(beta, t.size):
+        t[i] = scores[start + order[i]]
     if beta >= t.size or t[beta - 1] >= t[beta]:
         return
     lo, hi = beta - 1, beta + 1
@@ -288,15 +321,12 @@ def pool_around(t, beta):
 def threshold_order(positives, pooled, beta):
     """Decreasing thresholds of a list's positives, and the order that sorts them.
 
-    ``p_(i) - 1`` for every positive; with `pooled` those of TS, see `pool_around`.
+    ``p_(i) - 1`` for every positive; with `pooled` those of TS, see `pool_thresholds`.
     """
     order = increasing_order(-positives)
-    thresholds = positives[order]
+    thresholds = positives[order] - 1.0
     if pooled:
-        thresholds[:beta] -= 1.0
-        pool_around(thresholds, beta)
-    else:
-        thresholds -= 1.0
+        pool_thresholds(thresholds, positives, 0, order, beta)
     return thresholds, order
 
 

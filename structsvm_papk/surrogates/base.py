@@ -235,7 +235,7 @@ class Segments(PairMean):
     mean_over_all: ClassVar[bool] = False
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        settings = self.k, self.counted, self.parts, self.clipped, self.mean_over_all
+        settings = self.k, self.counted, self.parts, self.mean_over_all
         _kernels.segments(*settings, *lists)
 
 
