@@ -270,15 +270,15 @@ def average(k, depth, scores, indptr, n_pos, first, last, values, coef):
     """Avg, equation (10): hinges of the top-m negatives against the mean positive."""
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
-        mean = 0.0
-        for row in range(indptr[u], middle):
-            mean += scores[row]
-        threshold = mean / n_pos[u] - 1.0
+        positives = scores[indptr[u] : middle]
+        total = 0.0
+        for i in range(positives.size):
+            total += positives[i]
+        threshold = total / n_pos[u] - 1.0
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
         chosen = top_k(scores[middle : indptr[u + 1]], m)
         values[u] = 0.0
-        for row in range(middle, indptr[u + 1]):
-            coef[row] = 0.0
+        coef[indptr[u] : indptr[u + 1]] = 0.0
         active = 0
         for j in chosen:
             excess = scores[middle + j] - threshold
@@ -286,8 +286,7 @@ def average(k, depth, scores, indptr, n_pos, first, last, values, coef):
                 values[u] += excess / m
                 coef[middle + j] = 1.0 / m
                 active += 1
-        for row in range(indptr[u], middle):
-            coef[row] = -active / (m * n_pos[u])
+        coef[indptr[u] : middle] = -active / (m * n_pos[u])
 
 
 @kernel
