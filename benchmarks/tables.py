@@ -130,6 +130,27 @@ def memory(found):
     ])  # fmt: skip
 
 
+def first_minute(found):
+    now, before = found["now"], found.get("before", {})
+    head = ("step", "seconds", "before", "ratio", "target")
+    yield from table(head, [
+        [
+            step, f"{seconds:.2f}",
+            *((f"{before[step]:.2f}", _ratio(seconds, before[step])) if before else ("", "")),
+            _within(seconds, found["targets"].get(step)),
+        ]
+        for step, seconds in now.items()
+    ])  # fmt: skip
+
+
+def _ratio(seconds, before):
+    return "" if before < 0.1 else f"{seconds / before:.2f}"  # below, it is noise
+
+
+def _within(seconds, target):
+    return "" if target is None else f"{target:g} s: {_verdict({'met': seconds <= target})}"
+
+
 def row_skipping(found):
     head = ("data", "k", "alpha", "surrogate", "certified gap", "passes", "all rows, s",
             "skipping, s", "ratio", "share of rows scored")  # fmt: skip
@@ -220,6 +241,7 @@ TABLES = {
     "H": ("targets.json", behance),
     "path": ("targets.json", path),
     "oracle": ("oracle.json", oracle),
+    "first": ("first_minute.json", first_minute),
     "memory": ("memory.json", memory),
     "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
