@@ -102,8 +102,8 @@ def main():
 
 LINE = (
     "{dtype} {data_mb:.0f} MB  {solver} {surrogate:4s} alpha {alpha:g}: X w "
-    "{product_seconds:.2f} s, rest {rest_seconds:.2f} s; F {objective:.5f} gap {gap:.1e} {status}, {passes} passes, "
-    "{row_visits:.1f} in rows, {seconds:.1f} s, peak + {peak_growth_mb:.0f} MB"
+    "{product_seconds:.2f} s, rest {rest_seconds:.2f} s; F {objective:.5f} gap {gap:.1e} {status}, "
+    "{passes} passes, {row_visits:.1f} in rows, {seconds:.1f} s, peak + {peak_growth_mb:.0f} MB"
 )
 
 
