@@ -30,6 +30,7 @@ def generated(n_rows, d, per_row, n_users, dtype, seed=0):
     values = rng.random(n_rows * per_row, dtype=np.float32).astype(dtype)
     indptr = np.arange(0, n_rows * per_row + 1, per_row)
     X = sparse.csr_array((values, columns.ravel(), indptr), (n_rows, d))
+    X.sum_duplicates()  # in their own type: ours would be float64
     scores = X @ rng.standard_normal(d).astype(dtype)
     scores += 0.3 * scores.std() * rng.standard_normal(n_rows)
     size = n_rows // n_users
