@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import _products
 from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
@@ -308,7 +308,7 @@ def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
     return needed, setting, "exclude" if policy == "cap" else policy
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _intercepts(scores, coef, indptr, values, intercepts, sizes, steep):
     """``values - coef . scores`` of each user; the absolute terms, margins of 1 included."""
     for u in range(values.size):

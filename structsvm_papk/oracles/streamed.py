@@ -12,9 +12,9 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
 from structsvm_papk.data.partitions import cut_users, scan_users
 from structsvm_papk.data.ranking_data import RankingData
@@ -232,7 +232,7 @@ class _FeatureFile:
         return status.st_size, status.st_mtime_ns
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _positives_first(positive, starts, origin, indptr, rows, n_pos):
     """List each user's rows, counted from `origin`, positives first; count the positives."""
     for u in range(starts.size):
