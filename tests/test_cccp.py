@@ -481,7 +481,7 @@ def test_slopes_at_ties_are_those_of_the_risk():
         ties = _Ties(risk, w)
         for v in rng.normal(size=(5, d)):
             slope = (risk(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
-            assert ties.slope(v) == pytest.approx(slope, abs=1e-8)
+            assert ties.slopes(v)[0] == ties.slopes(-v)[1] == pytest.approx(slope, abs=1e-8)
             of_majorant = (ties.majorant(v)(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
             assert of_majorant == pytest.approx(slope, abs=1e-8)
 
