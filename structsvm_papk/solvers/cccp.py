@@ -168,7 +168,7 @@ class CCCP:
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         identity = {"n_blocks": blocks.n_blocks, "starts": list(starts)}
         with opened(checkpoint, self, oracle, **identity) as keeper:
-            return Search(self, majorised, starts, callback, keeper).solve()
+            return Search(self, (oracle, majorised), starts, callback, keeper).solve()
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
@@ -205,13 +205,14 @@ class Search(Run[CCCPResult]):
     def __init__(
         self,
         config: CCCP,
-        oracle: MajorisedOracle,
+        oracles: tuple[MajorisedOracle, MajorisedOracle],
         starts: dict[str, Array],
         callback: Callback | None,
         keeper: Keeper,
     ) -> None:
         super().__init__(config, callback, keeper)
-        self.oracle, self.starts = oracle, starts
+        self.risk, self.oracle = oracles  # without blocks the risk costs less, to L-BFGS
+        self.starts = starts
         self.best = np.inf
         self.stop: Status | None = None
         self.failure: tuple[str, ...] = ()

@@ -64,7 +64,8 @@ class Descent:
     """One start: majorant after majorant."""
 
     def __init__(self, search: Search, name: str, w: Array) -> None:
-        self.search, self.config, self.oracle = search, search.config, search.oracle
+        self.search, self.config = search, search.config
+        self.risk, self.oracle = search.risk, search.oracle
         self.name, self.alpha = name, search.config.alpha
         self.w, self.objective, self.initial = w, np.inf, np.inf
         self.stage, self.n_steps = 0, 0  # place in the continuation, and majorants there
@@ -226,7 +227,7 @@ class Descent:
             self.search.stop = Status.TIME_LIMIT
             raise _EndOfSlide
         self.search.passes += 1
-        value, slope = self.oracle(w)
+        value, slope = self.risk(w)
         if slope is None:
             raise _EndOfSlide
         objective = float(self.alpha / 2 * (w @ w) + value)
@@ -411,11 +412,11 @@ class Descent:
 
     def _ray(self):
         """``t -> F(t w)``; one product with the data serves for all t where scores are linear."""
-        w, oracle = self.w, self.oracle
-        if not isinstance(oracle, LineOracle):
+        w, risk = self.w, self.risk
+        if not isinstance(risk, LineOracle):
             return lambda t: self._evaluate(t * w)
-        scores = oracle.scores(w)
-        line = oracle.along(np.zeros_like(scores), scores)
+        scores = risk.scores(w)
+        line = risk.along(np.zeros_like(scores), scores)
 
         def objective(t):
             self.search.passes += 1
@@ -431,4 +432,4 @@ class Descent:
 
     def _evaluate(self, w):
         self.search.passes += 1
-        return float(self.alpha / 2 * (w @ w) + self.oracle(w)[0])
+        return float(self.alpha / 2 * (w @ w) + self.risk(w)[0])
