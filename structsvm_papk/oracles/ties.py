@@ -25,8 +25,8 @@ from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.majorants import Majorant
 
 _NEAR = 1e-3  # scores that differ by less tie, as w is not exact either; a margin is 1
-_DIRECTIONS = 2  # looked at for each majorant that may be tried
-_IN_THE_PLANE = 8  # with two features, whose directions can be covered
+_DIRECTIONS = 16  # looked at, and their opposites; more if more majorants may be tried
+_IN_THE_PLANE = 4  # times as many with two features, whose directions can be covered
 
 
 def tied_majorants(risk: ListRisk, w: Array, alpha: float, limit: int) -> Iterator[Majorant]:
@@ -37,14 +37,22 @@ def tied_majorants(risk: ListRisk, w: Array, alpha: float, limit: int) -> Iterat
     costs a few times as many products ``X @ v``, and two where nothing ties.
     """
     ties = _Ties(risk, w)
+    if not ties.any_near():
+        return
     directions = _directions(w.size, limit)
-    if not ties.any_near() or ties.kept(directions[0]) == ties.kept(directions[1]):
+    if ties.kept(ties.majorant(directions[0])) == ties.kept(ties.majorant(-directions[0])):
         return  # what ties differently along a direction does so the other way round against it
-    slopes = alpha * (directions @ w) + np.array([ties.slope(v) for v in directions])
+    signed = [(sign, v) for v in directions for sign in (1.0, -1.0)]
+    slopes = [
+        alpha * sign * (v @ w) + slope
+        for v in directions
+        for sign, slope in zip((1.0, -1.0), ties.slopes(v), strict=True)
+    ]
     yielded = set()
-    for v in directions[np.argsort(slopes, kind="stable")]:
-        majorant = ties.majorant(v)
-        kept = hashlib.blake2b(majorant.surrogate.selection()).digest()
+    for place in np.argsort(slopes, kind="stable"):
+        sign, v = signed[place]
+        majorant = ties.majorant(sign * v)
+        kept = ties.kept(majorant)
         if kept not in yielded:
             yielded.add(kept)
             yield majorant
@@ -53,17 +61,16 @@ def tied_majorants(risk: ListRisk, w: Array, alpha: float, limit: int) -> Iterat
 
 
 def _directions(n_features, limit):
-    """Unit vectors, each followed by its opposite: all in one dimension, spread evenly in two."""
+    """Unit vectors, without their opposites: all in one dimension, spread evenly in two."""
     if n_features == 1:
-        return np.array([[1.0], [-1.0]])
+        return np.array([[1.0]])
+    count = max(_DIRECTIONS, limit)
     if n_features == 2:
-        count = max(1, _IN_THE_PLANE * limit // 2)
+        count *= _IN_THE_PLANE
         angle = np.pi * (np.arange(count) + 0.5) / count
-        half = np.column_stack([np.cos(angle), np.sin(angle)])
-    else:
-        half = np.random.default_rng(0).normal(size=(max(1, _DIRECTIONS * limit // 2), n_features))
-        half /= np.linalg.norm(half, axis=1)[:, None]
-    return np.stack([half, -half], axis=1).reshape(-1, n_features)
+        return np.column_stack([np.cos(angle), np.sin(angle)])
+    vectors = np.random.default_rng(0).normal(size=(count, n_features))
+    return vectors / np.linalg.norm(vectors, axis=1)[:, None]
 
 
 class _Ties:
@@ -79,29 +86,31 @@ class _Ties:
         self._cluster = np.empty(scores.size, dtype=np.int64)
         self._cluster[order] = np.cumsum(ahead) - 1
         self.scores = scores[order][first][self._cluster]
+        sizes = np.bincount(self._cluster)
+        self._near = np.flatnonzero(sizes[self._cluster] > 1)
 
     def any_near(self):
         """Whether any positive ties."""
-        sizes = np.bincount(self._cluster)
-        return bool((sizes[self._cluster[self.risk.data.labels]] > 1).any())
+        return bool(self.risk.data.labels[self._near].any())
 
-    def _ahead(self, v):
-        """The scores a little way along v: those that differ keep their order."""
-        rise = self.risk.scores(v)
+    def _ahead(self, rise):
+        """The scores a little way along a direction: those that differ keep their order."""
         largest = np.abs(rise).max()
-        return self.scores + rise * (0.25 * _NEAR / max(largest, 1e-300)), rise
+        return self.scores + rise * (0.25 * _NEAR / max(largest, 1e-300))
 
-    def slope(self, v):
-        """``R'(w; v)``."""
-        ahead, rise = self._ahead(v)
-        return self.risk.mean_slope(self.risk.user_values(ahead)[1], rise)
+    def slopes(self, v):
+        """``R'(w; v)`` and ``R'(w; -v)``."""
+        rise = self.risk.scores(v)
+        return [self._slope(rise), self._slope(-rise)]
 
-    def kept(self, v):
-        """What is frozen along v, as bytes."""
-        return self.majorant(v).surrogate.selection().tobytes()
+    def _slope(self, rise):
+        return self.risk.mean_slope(self.risk.user_values(self._ahead(rise))[1], rise)
+
+    def kept(self, majorant):
+        """What a majorant freezes where scores tie, as a key."""
+        return hashlib.blake2b(majorant.surrogate.selection()[:, self._near].tobytes()).digest()
 
     def majorant(self, v):
         """The majorant that breaks ties along v."""
-        data = self.risk.data
-        frozen = self.risk.surrogate.majorant(self._ahead(v)[0], data.indptr, data.n_pos)
-        return Majorant(frozen, self.risk)
+        data, ahead = self.risk.data, self._ahead(self.risk.scores(v))
+        return Majorant(self.risk.surrogate.majorant(ahead, data.indptr, data.n_pos), self.risk)
