@@ -48,7 +48,7 @@ def add_weighted_rows(
     origins: Origins | None = None,
 ) -> None:
     """Add ``sum_p coef[p] X[rows[p]]`` over ``start <= p < stop`` to the vector ``out``."""
-    active = start + np.flatnonzero(coef[start:stop])
+    active = start + np.flatnonzero(coef[start:stop] != 0.0)  # of booleans it is five times faster
     at, columns = (None, None) if origins is None else origins
     if sparse.issparse(X):
         _csr_add(X.data, X.indices, X.indptr, rows, at, columns, coef, active, out)

@@ -16,6 +16,10 @@ from numba import njit
 from structsvm_papk._sorting import SHORT, increasing_order
 
 TOP, BOTTOM, ALL, REST, POOLED = range(5)  # which positives a segment takes, by decreasing score
+_FEW = 128  # thresholds that are compared with every negative rather than searched
+_CELLS = 64
+_ROUNDS = 8  # each of which narrows the range by the number of cells
+_HEAP_PAYS = 100  # values for each one that is wanted, from which few enter the heap
 
 
 @njit(inline="always")
@@ -39,11 +43,45 @@ def kth_largest(values, k):
 
 
 @njit(cache=True, nogil=True)
+def _border(values, k):
+    """The k-th largest value, by cells of the range: only the one that holds it is looked into.
+
+    Where k is small beside the list a heap is as quick; it also takes over where the values are so
+    uneven that cells hardly divide them, so that the time stays bounded by ``n log n``.
+    """
+    rest = values
+    for _ in range(_ROUNDS):
+        if rest.size <= SHORT or k * _HEAP_PAYS < rest.size:
+            break
+        lowest, highest = rest.min(), rest.max()
+        per_cell = (_CELLS - 1) / (highest - lowest) if highest > lowest else 0.0
+        if not 0.0 < per_cell < np.inf:  # equal values, or a range that over- or underflows
+            break
+        cells = np.empty(rest.size, dtype=np.int8)
+        counts = np.zeros(_CELLS, dtype=np.int64)
+        for i in range(rest.size):
+            cell = int((rest[i] - lowest) * per_cell)
+            cells[i] = cell
+            counts[cell] += 1
+        cell = _CELLS - 1
+        while counts[cell] < k:
+            k -= counts[cell]
+            cell -= 1
+        kept = np.empty(counts[cell] + 1)  # one more: every value is written, few stay
+        n = 0
+        for i in range(rest.size):
+            kept[n] = rest[i]
+            n += cells[i] == cell
+        rest = kept[:n]
+    return kth_largest(rest, k)
+
+
+@njit(cache=True, nogil=True)
 def top_k(values, k):
     """Return the indices of the k largest values, increasing; ties at the border by position."""
     if k == values.size:
         return np.arange(k)
-    border = kth_largest(values, k)
+    border = _border(values, k)
     ties = k
     for value in values:
         ties -= value > border
@@ -52,13 +90,10 @@ def top_k(values, k):
     for i in range(values.size):
         if n == k:
             break
-        if values[i] > border:
-            chosen[n] = i
-            n += 1
-        elif values[i] == border and ties > 0:
-            chosen[n] = i
-            n += 1
-            ties -= 1
+        tie = (values[i] == border) & (ties > 0)
+        ties -= tie
+        chosen[n] = i
+        n += (values[i] > border) | tie
     return chosen
 
 
@@ -119,20 +154,36 @@ def tail_sums(values):
 
 
 @njit(cache=True, nogil=True)
+def _count_pairs(thresholds, negatives, row_counts, column_counts):
+    """Count the pairs with ``thresholds[i] <= negatives[j]`` one by one, without branches."""
+    column_counts[:] = 0
+    for i in range(thresholds.size):
+        threshold, count = thresholds[i], 0
+        for j in range(negatives.size):
+            active = threshold <= negatives[j]
+            column_counts[j] += active
+            count += active
+        row_counts[i] = count
+
+
+@njit(cache=True, nogil=True)
 def hinge_sweep(thresholds, negatives, row_counts, column_counts):
     """Return ``sum_i sum_j (negatives[j] - thresholds[i])_+``; count the active pairs.
 
     `thresholds` must not increase. ``row_counts[i]`` and ``column_counts[j]`` are overwritten with
     the number of pairs of row i and column j with ``thresholds[i] <= negatives[j]``.
     """
+    m = thresholds.size
+    total = 0.0
+    tail = tail_sums(thresholds)
+    if m <= _FEW:
+        _count_pairs(thresholds, negatives, row_counts, column_counts)
+        for j in range(negatives.size):
+            total += column_counts[j] * negatives[j] - tail[m - column_counts[j]]
+        return total
     row_counts[:] = 0
     column_counts[:] = 0
-    m = thresholds.size
-    if m == 0:
-        return 0.0
-    tail = tail_sums(thresholds)
     starts, per_cell = cell_starts(thresholds)
-    total = 0.0
     for j in range(negatives.size):
         first = first_at_most(negatives[j], thresholds, starts, per_cell)
         if first < m:
@@ -151,12 +202,23 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     `positives` must not increase. Pairs that are clipped are counted, not subtracted from a large
     sum, so that the result stays within [0, 1] per pair at any scale of the scores.
     """
-    thresholds = positives - 1.0
+    thresholds, m = positives - 1.0, positives.size
     tail = tail_sums(thresholds)
+    total = 0.0
+    if m <= _FEW:
+        clipped_rows, clipped_columns = np.empty_like(row_counts), np.empty_like(column_counts)
+        _count_pairs(positives, negatives, clipped_rows, clipped_columns)
+        _count_pairs(thresholds, negatives, row_counts, column_counts)
+        for j in range(negatives.size):
+            first, clipped = m - column_counts[j], m - clipped_columns[j]
+            total += clipped_columns[j]
+            total += (clipped - first) * negatives[j] - (tail[first] - tail[clipped])
+        row_counts -= clipped_rows
+        column_counts -= clipped_columns
+        return total
     starts, per_cell = cell_starts(thresholds)
     clip_starts, clip_per_cell = cell_starts(positives)
     row_counts[:] = 0
-    total = 0.0
     for j in range(negatives.size):
         q = negatives[j]
         first = first_at_most(q, thresholds, starts, per_cell)
