@@ -419,3 +419,22 @@ def negative_blocks(scores, n_pos, thresholds, m, bounds, values, own, rows):
         own[part] = columns
     lowest = np.maximum(scores[counted].min() - thresholds, 0.0).sum()
     return np.diff(edges), lowest
+
+
+@njit(cache=True, nogil=True)
+def tangent_intercepts(scores, coef, bounds, values):
+    """``values - coef . scores`` of each list, and what bounds the rounding in it.
+
+    That is the sum of the absolute terms, margins of 1 included, and the one of the coefficients.
+    """
+    intercepts, sizes, steep = np.empty_like(values), np.empty_like(values), np.empty_like(values)
+    for u in range(values.size):
+        product, size, slope = 0.0, 0.0, 0.0
+        for p in range(bounds[u], bounds[u + 1]):
+            if coef[p] != 0.0:
+                product += coef[p] * scores[p]
+                size += abs(coef[p] * scores[p])
+                slope += abs(coef[p])
+        intercepts[u] = values[u] - product
+        sizes[u], steep[u] = abs(values[u]) + size + slope, slope
+    return intercepts, sizes, steep
