@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from structsvm_papk.surrogates import Surrogate
 
 CHUNK_ROWS = 1 << 16
+_SAMPLED = 20  # one user of so many
+_USERS_PER_FEATURE = 5
+_MANY_ROWS = 100_000  # below, a solve is too short for anything beside it
 
 
 class ListRisk(LineOracle):
@@ -97,6 +101,19 @@ class ListRisk(LineOracle):
         split = copy.copy(self)
         split._split(n_blocks)
         return split
+
+    @cached_property
+    def sample(self) -> ListRisk | None:  # type: ignore[override]
+        """The risk of few of the users, where there are many of them, many rows and few features.
+
+        They are enough for the curvature, of which a feature needs some users to be known by.
+        """
+        data = self.data
+        few = data.n_users // _SAMPLED
+        if data.rows.size < _MANY_ROWS or few < _USERS_PER_FEATURE * data.n_features:
+            return None
+        some = np.arange(data.n_users) % _SAMPLED == 0
+        return ListRisk(self.surrogate, data.subset(some), "cap", 1, self.n_threads)
 
     def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
         """Users as blocks of the dual, for `DualAscent`; see `structsvm_papk.oracles.user_blocks`.
