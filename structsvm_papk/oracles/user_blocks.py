@@ -140,7 +140,7 @@ class UserBlocks(DualBlocks):
         sizes, counts = np.zeros(d), np.zeros(d, dtype=np.int64)
         weights = duals.coef * np.repeat(self.share, risk.data.sizes)
         kernels.column_sizes(*self.matrix, self.lists.rows, weights, sizes, counts)
-        return (counts + len(risk.chunks) + duals.roundings + FEW_ROUNDINGS) * EPS * sizes
+        return (counts + risk.edges.size + duals.roundings + FEW_ROUNDINGS) * EPS * sizes
 
     def _score_errors(self, w, gap):
         """What rounding of the scores may do to the risk at w; more exactly where it matters."""
