@@ -132,7 +132,7 @@ class _StreamedParts:
                     raise OracleFailure(f"the features cannot be read any more: {error}") from None
                 if i + 1 < len(shares):
                     ahead = reader.submit(self._load, i + 1)
-                yield task(data, share, self.n_threads)
+                yield task(data, share, self.n_threads, None)
 
     def _plan(self, source, budget):
         """Bounds of the partitions in users, and the bytes that are free to keep some of them."""
