@@ -51,7 +51,7 @@ class FileRows:
         self._place = np.full(shape[0], -1, dtype=np.int32)
         self._row = np.full(capacity, -1, dtype=np.int64)
         self._asked = np.zeros(capacity, dtype=np.int32)  # the evaluation
-        self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
+        self._free = np.arange(capacity, dtype=np.int32)
         self._now, self._short_of_room, self.rows_read = 1, False, 0
         self._reader = ThreadPoolExecutor(1)
 
@@ -102,6 +102,11 @@ class FileRows:
         self._now, self._short_of_room = self._now + 1, False
         return self._place[rows].astype(np.int64)
 
+    def lend(self, n_rows: int) -> Array:
+        """Memory of so many rows, until anything else is asked for; what it held is forgotten."""
+        self._forget(np.arange(self._row.size)[self._row.size - n_rows :])
+        return self.kept[self._row.size - n_rows :]
+
     def _give_up(self, wanted, needed):
         """Free places of rows that were not asked for lately, and as many as needed in any case."""
         if wanted <= 0:
@@ -110,20 +115,23 @@ class FileRows:
         if idle.size < needed:
             others = np.flatnonzero((self._row >= 0) & (self._asked <= self._now))
             idle = others[np.argsort(self._asked[others], kind="stable")][:needed]
-        self._place[self._row[idle]] = -1
-        self._row[idle] = -1
-        self._free = np.concatenate([self._free, idle.astype(np.int32)])
+        self._forget(idle)
+
+    def _forget(self, places):
+        places = places[self._row[places] >= 0]
+        self._place[self._row[places]] = -1
+        self._row[places] = -1
+        self._free = np.concatenate([self._free, places.astype(np.int32)])
 
     def _admit(self, rows, X, places):
-        """Keep some rows ``X[places]``, as far as there is room."""
-        rows, first = np.unique(rows, return_index=True)
-        n = min(rows.size, self._free.size)
-        self._short_of_room |= n < rows.size
-        if not n:
+        """Keep some sorted rows ``X[places]``, as far as there is room."""
+        first = np.flatnonzero(np.diff(rows, prepend=-1))[: self._free.size]
+        self._short_of_room |= first.size == self._free.size
+        if not first.size:
             return
-        chosen, self._free = self._free[-n:], self._free[:-n]
-        self.kept[chosen] = X[places[first[:n]]]
-        self._place[rows[:n]], self._row[chosen] = chosen, rows[:n]
+        chosen, self._free = np.split(self._free, [first.size])
+        self.kept[chosen] = X[places[first]]
+        self._place[rows[first]], self._row[chosen] = chosen, rows[first]
         self._asked[chosen] = self._now
 
     def _batches(self, rows):

@@ -156,7 +156,7 @@ class _StreamedParts:
         self._free, self._rows = free, None
         self._file = _FeatureFile(source, scratch)
         largest = int(np.diff(self._lists.indptr[self._bounds]).max())
-        self._buffers = [self._file.buffer(largest) for _ in range(2)]
+        self._largest, self._buffers = largest, [self._file.buffer(largest) for _ in range(2)]
         self._kept, self._users, self._spreads, self.summaries = {}, [], [], []
         self._names = source.feature_names
         for p in range(self._bounds.size - 1):
@@ -181,6 +181,7 @@ class _StreamedParts:
         if rows is None or rows.kept.shape[0] < short.positions.size:
             return None
         self._kept.clear()
+        self._buffers = None
         self._rows = data.X = rows
         short.data.X = rows.kept
         return short
@@ -188,8 +189,10 @@ class _StreamedParts:
     def _room_for(self, data, short):
         """Rows on file, of which as many are kept as the budget has room for; None for too few."""
         used = _SKIPPING_BYTES * data.rows.size + _SHORT_BYTES * short.positions.size
-        capacity = self._file.room(self._free - used)
-        return self._file.rows(capacity) if capacity >= _ROOM * short.positions.size else None
+        buffers = 2 * self._largest  # are lent by the rows
+        capacity = self._file.room(self._free + buffers * self._file.npy.row_bytes - used)
+        least = max(_ROOM * short.positions.size, buffers)
+        return self._file.rows(capacity) if capacity >= least else None
 
     def _all_lists(self):
         """The lists of all users, with rows of the file."""
@@ -212,6 +215,8 @@ class _StreamedParts:
 
     def run(self, task, shares):
         """Yield the task's result for each partition with users, reading one ahead."""
+        if self._rows is not None:
+            self._buffers = np.split(self._rows.lend(2 * self._largest), 2)
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._load, 0)
             for i, share in enumerate(shares):
