@@ -129,10 +129,6 @@ class _OnFile(BlockOracle):
     def rounding(self):
         return self._oracle.rounding()
 
-    @property
-    def row_visits(self):
-        return self._short.n_visits
-
     def blocks(self, w):
         return self._oracle.blocks_from_scores(self._scores(w))
 
@@ -141,7 +137,9 @@ class _OnFile(BlockOracle):
 
     def _scores(self, w):
         with self._risk.parts.readable():
-            return self._short.at(w)
+            scores = self._short.at(w)
+        self.row_visits = self._short.n_visits
+        return scores
 
 
 class _StreamedParts:
@@ -181,7 +179,7 @@ class _StreamedParts:
         if rows is None or rows.kept.shape[0] < short.positions.size:
             return None
         self._kept.clear()
-        self._buffers = None
+        self._buffers.clear()  # they are lent by the rows from now on
         self._rows = data.X = rows
         short.data.X = rows.kept
         return short
@@ -189,7 +187,7 @@ class _StreamedParts:
     def _room_for(self, data, short):
         """Rows on file, of which as many are kept as the budget has room for; None for too few."""
         used = _SKIPPING_BYTES * data.rows.size + _SHORT_BYTES * short.positions.size
-        buffers = 2 * self._largest  # are lent by the rows
+        buffers = 2 * self._largest
         capacity = self._file.room(self._free + buffers * self._file.npy.row_bytes - used)
         least = max(_ROOM * short.positions.size, buffers)
         return self._file.rows(capacity) if capacity >= least else None
