@@ -264,6 +264,27 @@ def average_sweep(
 
 
 @njit(cache=True, nogil=True)
+def mark_missing(scores, coef, bounds, n_pos, counted, larger, more, missing):
+    """Mark what has to be active of the users whose loss is `larger`: it is then what it is on all.
+
+    These are the positives, as many of the highest negatives as count and those that the subgradient
+    has; and of the ``more`` times as many highest those that may come to have one.
+    """
+    for u in range(larger.size):
+        if not larger[u]:
+            continue
+        first, last, m = bounds[u], bounds[u + 1], counted[u]
+        middle = first + n_pos[u]
+        missing[first:middle] = True
+        for p in range(middle, last):
+            missing[p] |= coef[p] != 0.0
+        missing[middle + top_k(scores[middle:last], m)] = True
+        lowest = scores[first:middle].min() - 1.0
+        for p in middle + top_k(scores[middle:last], min(more * m, last - middle)):
+            missing[p] |= scores[p] > lowest
+
+
+@njit(cache=True, nogil=True)
 def drop_idle(own, theta, heights, gram, n, slot):
     """Keep the atoms with weight only; return their number."""
     kept = 0

@@ -279,16 +279,23 @@ class DualBlocks(ABC):
     gaps : ndarray of shape (n_blocks,)
         ``R_j(w) - g_j . w - b_j`` at the w of each block's last full visit: their sum estimates
         the gap. At a common w, such as that of `certificate`, it is the gap.
+    passes : int
+        Looks at all rows so far.
     row_visits : int
         Rows scored so far.
     n_atoms : int
         Rows or cuts that have a dual variable.
+    certify_at : float
+        Share of the last certified gap that the gaps have to fall to before a certificate is worth
+        its pass.
     """
 
     n_blocks: int
     gaps: np.ndarray
+    passes: int = 0
     row_visits: int = 0
     n_atoms: int = 0
+    certify_at: float = 0.25
 
     @abstractmethod
     def sweep(self, blocks: Array, full: bool) -> float:
