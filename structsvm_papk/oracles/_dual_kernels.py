@@ -265,10 +265,10 @@ def average_sweep(
 
 @njit(cache=True, nogil=True)
 def mark_missing(scores, coef, bounds, n_pos, counted, larger, more, missing):
-    """Mark what has to be active of the users whose loss is `larger`: it is then what it is on all.
+    """Mark what has to be active for the users whose loss is `larger` than on the active rows.
 
-    These are the positives, as many of the highest negatives as count and those that the subgradient
-    has; and of the ``more`` times as many highest those that may come to have one.
+    These are the positives, as many of the highest negatives as count, and those that the
+    subgradient has; and of the ``more`` times as many highest those that it may come to have.
     """
     for u in range(larger.size):
         if not larger[u]:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.origins import EPS, Spread
+from structsvm_papk.data.origins import Spread
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.fingerprint import fingerprint_of
@@ -91,9 +91,12 @@ class _Rows:
         """Of positions in any order, and their rows."""
         positions = np.concatenate([positions for positions, _ in parts])
         order = np.argsort(positions)
-        stack = sparse.vstack if sparse.issparse(parts[0][1]) else np.concatenate
-        X = parts[0][1] if len(parts) == 1 else stack([X for _, X in parts])
-        return cls(positions[order], order, X.tocsr() if sparse.issparse(X) else X)
+        X = parts[0][1]
+        if len(parts) > 1:
+            pieces: list[Any] = [X for _, X in parts]
+            is_sparse = sparse.issparse(X)
+            X = sparse.vstack(pieces, "csr") if is_sparse else np.concatenate(pieces)
+        return cls(positions[order], order, X)
 
     def with_more(self, new: list[tuple[Array, Any]]) -> _Rows:
         """These rows and others."""
@@ -219,9 +222,7 @@ class ActiveBlocks(DualBlocks):
     @property
     def duals(self) -> ActiveDuals:  # noqa: D102
         w, duals = self._blocks.w.copy(), self._blocks.duals
-        return ActiveDuals(
-            self.risk.surrogate, self._problem, self._users, self._active, w, duals
-        )
+        return ActiveDuals(self.risk.surrogate, self._problem, self._users, self._active, w, duals)
 
     def _begun(self, start):
         """The first active rows, and what the blocks on them start from."""
@@ -241,6 +242,7 @@ class ActiveBlocks(DualBlocks):
             )
         w = zero if start is None else start
         *seen, active = self._look(None, w, None, np.inf)
+        self._check_room(active)
         self._seen = w.copy(), *seen
         return active, start
 
@@ -249,7 +251,8 @@ class ActiveBlocks(DualBlocks):
         own, other = self.risk.surrogate, start.surrogate
         if start.problem != self._problem or own != replace(other, depth=own.depth):
             raise InputError(
-                "the warm start's dual variables are of another problem: data, surrogate, k differ"
+                "the warm start's dual variables are of another problem: data, "
+                "partitions, surrogate or k differ"
             )
         self._users, active, duals = start.users, start.active, start.duals
         counted = [each.negatives_counted(self._users.n_neg) for each in (own, other)]
@@ -335,20 +338,24 @@ class ActiveBlocks(DualBlocks):
 
     def _go_on_with(self, active):
         """Take up more active rows; where there is no room for all, without the idle ones."""
-        before, room = self._active, self.risk.row_room
-        if active.nbytes <= room:
+        before = self._active
+        if active.nbytes <= self.risk.row_room:
             self._blocks.move_to(self._risk_on(active), active.places(before.positions))
             return
         duals = self._blocks.duals
         coef = np.ones(active.positions.size)  # the new ones stay
         coef[active.places(before.positions)] = duals.coef
         fewer = active.only(_needed(self._risk_on(active), coef))
-        if fewer.nbytes > room:
-            raise OracleFailure(
-                f"the active rows of DualAscent take {fewer.nbytes / 1e6:.3g} MB, and there is room "
-                f"for {room / 1e6:.3g} MB: give more memory, or use CuttingPlane"
-            )
+        self._check_room(fewer)
         self._blocks = self._blocks_on(fewer, _moved(duals, before, fewer))
+
+    def _check_room(self, active):
+        room = self.risk.row_room
+        if active.nbytes > room:
+            raise OracleFailure(
+                f"the active rows of DualAscent take {active.nbytes / 1e6:.3g} MB, and there is "
+                f"room for {room / 1e6:.3g} MB: give more memory, or use CuttingPlane"
+            )
 
 
 def _needed(risk, coef):

@@ -33,6 +33,9 @@ class Counted(Surrogate):
     For a depth that is a share, which the rest of a list does not tell.
     """
 
+    of: Surrogate
+    counts: Array
+
     def __init__(self, of: Surrogate, counts: Array) -> None:
         names = "k", "depth", "name", "convex", "top_negatives_only", "shift_invariant"
         self.__dict__ |= {name: getattr(of, name) for name in names} | {"of": of, "counts": counts}
@@ -43,11 +46,20 @@ class Counted(Surrogate):
     def steepness(self, n_pos: Array) -> Array:  # noqa: D102
         return self.of.steepness(n_pos)
 
-    def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        *before, first, last, values, coef = lists
+    def evaluate(  # noqa: D102
+        self,
+        scores: Array,
+        indptr: Array,
+        n_pos: Array,
+        first: int,
+        last: int,
+        values: Array,
+        coef: Array,
+        /,
+    ) -> None:
         for u in range(first, last):
-            m = max(int(self.counts[u]), self.k)
-            replace(self.of, depth=m).evaluate(*before, u, u + 1, values, coef)
+            of = replace(self.of, depth=max(int(self.counts[u]), self.k))
+            of.evaluate(scores, indptr, n_pos, u, u + 1, values, coef)
 
 
 def restricted(surrogate: Surrogate, u: int, positions: Array, m: int) -> Surrogate | None:

@@ -58,7 +58,9 @@ def ascent_pays_in_parts(surrogate: Surrogate, summaries: Sequence[Any]) -> bool
     So they must be fewer than half of the rows: a user's positives and some negatives for each that
     counts.
     """
-    n_users, n_rows = (sum(getattr(each, name) for each in summaries) for name in ("n_used", "n_rows"))
+    n_users, n_rows = (
+        sum(getattr(each, name) for each in summaries) for name in ("n_used", "n_rows")
+    )
     if not (known(surrogate) and all(each.sparse for each in summaries)):
         return False
     if summaries[0].n_features < _FEATURES or n_users < _USERS:
