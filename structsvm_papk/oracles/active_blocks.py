@@ -29,7 +29,7 @@ from structsvm_papk.oracles.cut_blocks import Counted
 from structsvm_papk.oracles.dual_choice import blocks_of
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.user_blocks import EXACTER, PAIRWISE, Duals, score_error
-from structsvm_papk.solvers.oracle import BlockOracle, DualBlocks, DualPoint
+from structsvm_papk.solvers.oracle import DualBlocks, DualPoint
 from structsvm_papk.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -211,9 +211,6 @@ class ActiveBlocks(DualBlocks):
     def point(self, w: Array) -> DualPoint:  # noqa: D102
         objective, error, _ = self._evaluated(w, np.inf)
         return DualPoint(w, objective, error, -np.inf)
-
-    def cuts(self, blocks: BlockOracle) -> None:
-        """None: which users are in which block of cuts, the partitions know."""
 
     def state(self) -> dict[str, Array]:  # noqa: D102
         state: dict[str, Array] = self._blocks.state()

@@ -162,13 +162,15 @@ class UserBlocks(DualBlocks):
         """``sum_u v_u X_u' c_u``."""
         return self.risk.slopes(coef).sum(axis=0)
 
-    def cuts(self, blocks: Any) -> tuple[Array, Array, Array] | None:  # noqa: D102
+    def cuts(self, n_blocks: int) -> tuple[Any, Any]:  # noqa: D102
         if self.n_blocks == 1:
-            return None
+            return None, None
+        blocks: Any = self.risk.with_blocks(n_blocks)
         duals, first = self.duals, blocks.user_bounds[:-1]
         intercepts = np.add.reduceat(self.share * (duals.intercepts - duals.errors), first)
         intercepts -= PAIRWISE * np.add.reduceat(self.share * np.abs(duals.intercepts), first)
-        return blocks.slopes(duals.coef), intercepts, np.arange(intercepts.size)
+        cuts = blocks.slopes(duals.coef), intercepts, np.arange(intercepts.size)
+        return cuts, (blocks.n_blocks, blocks.layout, blocks.fingerprint())
 
     def state(self) -> dict[str, Array]:  # noqa: D102
         duals = self.duals

@@ -214,9 +214,7 @@ class AscentRun(Run[AscentResult]):
             status = Status.DEGENERATE
         n_blocks = self.oracle.n_blocks
         n_blocks = n_blocks if n_blocks > 1 else default_blocks(self.oracle)
-        blocks = self.oracle.with_blocks(n_blocks)
-        cuts = self.blocks.cuts(blocks)
-        problem = None if cuts is None else (blocks.n_blocks, blocks.layout, blocks.fingerprint())
+        cuts, problem = self.blocks.cuts(n_blocks)
         return AscentResult(
             w,
             float(objective),

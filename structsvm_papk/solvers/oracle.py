@@ -312,9 +312,12 @@ class DualBlocks(ABC):
     def point(self, w: Array) -> DualPoint:
         """The objective at any w, without a bound."""
 
-    @abstractmethod
-    def cuts(self, blocks: BlockOracle) -> tuple[Array, Array, Array] | None:
-        """The bound as one cut for each block of this oracle: slopes, intercepts and blocks."""
+    def cuts(self, n_blocks: int) -> tuple[Any, Any]:
+        """The bound as a cut for each block of `Oracle.with_blocks`, and what these blocks are.
+
+        Slopes, intercepts and blocks; and number, layout and fingerprint. By default None, twice.
+        """
+        return None, None
 
     @abstractmethod
     def state(self) -> dict[str, Array]:
