@@ -93,6 +93,7 @@ class StreamedRisk(PartitionedRisk):
         )
         most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
         self._most_blocks = max(1, int(most))
+        self.row_room = _CUT_SHARE * memory_budget  # the ascent has no cuts
         super().__init__(surrogate, parts, policy)
 
     @property
