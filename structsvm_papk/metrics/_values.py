@@ -59,7 +59,7 @@ def run_kernels(
     return values, counts
 
 
-def _runs(indptr, start, stop):
+def _runs(indptr: Array, start: int, stop: int) -> Array:
     """Bounds of runs of users with `_CHUNK_ROWS` rows and those of one user at most."""
     edges = np.arange(indptr[start], indptr[stop], _CHUNK_ROWS)
     return np.unique([start, *np.searchsorted(indptr, edges).clip(start, stop), stop])
@@ -91,9 +91,9 @@ def _add_up(
             out[users[3] : users[4]] = 0.5 * (lost + out[users[3] : users[4]])
 
 
-def _counted(metric, few):
+def _counted(metric: Metric, few: int) -> tuple[int, int, bool]:
     """Positives and negatives that an area counts at most; whether only negatives there are."""
-    most = metric.k if metric.code == _kernels.PAP else _kernels.WHOLE_LIST
+    most = metric.kernel_k if metric.code == _kernels.PAP else _kernels.WHOLE_LIST
     return most, metric.kernel_k, metric.code == _kernels.AUC or few == _kernels.NORMALISE
 
 
@@ -120,7 +120,14 @@ def _largest(metric: Metric, counts: Array, codes: tuple[int, int, int], ideal: 
     return np.where((n_pos > 0) & (largest > 0), largest, np.nan)
 
 
-def _graded(parsed, rows, rules, tables, counts, n_threads):
+def _graded(
+    parsed: Sequence[Metric],
+    rows: RankedLists,
+    rules: Conventions,
+    tables: tuple[Array, Array],
+    counts: Array,
+    n_threads: int | None,
+) -> Array:
     """NDCG with graded gains, one column for each time it was asked for."""
     if rules.ideal != "achievable":
         raise InputError(
