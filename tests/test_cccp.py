@@ -236,7 +236,7 @@ def test_over_many_lists_starts_race_and_one_is_polished(name):
         assert report.objective >= raced.objective
 
 
-@pytest.mark.parametrize("option", [{"quasi_newton": 0}, {"n_blocks": 4}])
+@pytest.mark.parametrize("option", [{"quasi_newton": 0}, {"n_blocks": 4}, {"continuation": (9.0,)}])
 def test_without_quasi_newton_steps_or_with_few_blocks_every_start_is_followed(option):
     result = CCCP(1e-2, tol=1e-4, **option).solve(small_risk("clipped_ramp"))
     assert all(report.criticality <= 3e-3 for report in result.starts)
@@ -562,7 +562,7 @@ def test_ties_that_chance_brings_are_left_alone_and_others_are_not():
         assert (np.abs(np.diff(np.sort(scores[:60]))) < 0.1).any()
         tried.append(len(list(tied_majorants(risk, w, 0.1, 4))))
     assert tried == [0, 4, 0]
-    step = 1e-7 * rng.normal(size=3)  # where they are left alone the risk has a derivative
+    step = 1e-7 * rng.normal(size=3)  # no kink: they do not tie at w
     risk = EmpiricalRisk(
         make_surrogate("clipped_ramp", 3), RankingData(X, y, np.arange(0, 6001, 60))
     )
