@@ -236,7 +236,7 @@ def test_over_many_lists_starts_race_and_one_is_polished(name):
         assert report.objective >= raced.objective
 
 
-@pytest.mark.parametrize("option", [{"quasi_newton": 0}, {"n_blocks": 4}])
+@pytest.mark.parametrize("option", [{"quasi_newton": 0}, {"n_blocks": 4}, {"continuation": (9.0,)}])
 def test_without_quasi_newton_steps_or_with_few_blocks_every_start_is_followed(option):
     result = CCCP(1e-2, tol=1e-4, **option).solve(small_risk("clipped_ramp"))
     assert all(report.criticality <= 3e-3 for report in result.starts)
@@ -548,6 +548,26 @@ def test_ties_cost_nothing_where_there_are_none_and_no_more_than_was_allowed():
     kept = {bytes(each.surrogate.rows) for each in tied_majorants(risk, tied, 0.1, 8)}
     assert len(kept) == 3  # each of the three tied positives may be the second best
     assert len(list(tied_majorants(risk, tied, 0.1, 2))) == 2
+
+
+def test_ties_that_chance_brings_are_left_alone_and_others_are_not():
+    """As many items as come near each other by chance, and the same rounded to a lattice."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(6000, 3)), rng.random(6000) < 0.3
+    w, tried = np.array([1.0, -0.5, 0.2]), []
+    for features in (X, np.round(2 * X), np.round(X, 3)):
+        data = RankingData(features, y, np.arange(0, 6001, 60))
+        risk = EmpiricalRisk(make_surrogate("clipped_ramp", 3), data)
+        scores = risk.scores(w)
+        assert (np.abs(np.diff(np.sort(scores[:60]))) < 0.1).any()
+        tried.append(len(list(tied_majorants(risk, w, 0.1, 4))))
+    assert tried == [0, 4, 0]
+    step = 1e-7 * rng.normal(size=3)  # no kink: they do not tie at w
+    risk = EmpiricalRisk(
+        make_surrogate("clipped_ramp", 3), RankingData(X, y, np.arange(0, 6001, 60))
+    )
+    ahead, behind = risk(w + step)[0] - risk(w)[0], risk(w - step)[0] - risk(w)[0]
+    assert ahead == pytest.approx(-behind, rel=1e-4)
 
 
 def test_callback_time_limit_and_interrupt_keep_the_best_point():

@@ -21,8 +21,8 @@ NAMES = ("zero", "avg", "deep_avg", "logistic", "centred_logistic")
 _DEEP = 0.9  # share of the negatives that 'deep_avg' counts
 _RIDGE = 1e-4
 _STEPS = 100
-_ROWS = 1 << 16  # a start needs no more, and no more than as many a feature as below
-_ROWS_PER_FEATURE = 500
+_ROWS = 1 << 14  # a start needs no more, and no more than as many a feature as below
+_ROWS_PER_FEATURE = 300
 
 
 def warm_starts(risk: ListRisk, alpha: float, names: Sequence[str] = NAMES) -> dict[str, Array]:

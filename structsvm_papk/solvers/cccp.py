@@ -66,8 +66,10 @@ class CCCP:
     majorant : str
         Kind of majorant, as the oracle names them.
     starts : sequence of str, optional
-        Names of the oracle's starts to use; by default all of them. Every start is followed to a
-        criticality of 0.3%, the best one to `tol`.
+        Names of the oracle's starts to use; by default all of them. With quasi-Newton steps over 16
+        blocks or more they race: each goes down by such steps as long as these promise to come
+        below the others, and only the best is followed to `tol`. Else, and with a continuation,
+        every start is followed to a criticality of 0.3%, and the best one to `tol`.
     continuation : sequence of float
         Decreasing multiples of alpha, above 1, that every start is first followed through.
     rescale : bool
@@ -77,7 +79,8 @@ class CCCP:
         (boosted DC algorithm; Aragon Artacho, Fleming and Vuong, 2018).
     quasi_newton : int
         Evaluations of R that L-BFGS may spend at every start before the majorants take over; 0 for
-        none. Over many lists R is nearly smooth, and this several times faster than majorants.
+        none. Over many lists R is nearly smooth, and this several times faster than majorants. It
+        ends where ten steps gain less than `tol`.
     n_blocks : int, optional
         Cuts an inner iteration; by default as in `CuttingPlane`.
     qp_solver : str
@@ -86,7 +89,8 @@ class CCCP:
         Seconds.
     max_ties : int
         At the critical point where the run would end, so many more majorants are tried, which break
-        ties in other ways; where one goes down, the run goes on. 0 for none.
+        ties in other ways; where one goes down, the run goes on. 0 for none. An oracle may know
+        that there are none worth trying.
 
     References
     ----------
@@ -237,6 +241,9 @@ class Search(Run[CCCPResult]):
                 self._scout(descent)
                 if self.stop is not None:
                     return self.stop
+                if self.late():
+                    return Status.TIME_LIMIT
+                self.keep()
             self.polishing, self._best().n_steps = True, 0
         return self._polish(self._best())
 
@@ -245,11 +252,13 @@ class Search(Run[CCCPResult]):
 
         Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
         """
-        if self.config.quasi_newton and self.oracle.n_blocks >= _SMOOTH:
+        config = self.config
+        racing = config.quasi_newton and not config.continuation
+        if racing and self.oracle.n_blocks >= _SMOOTH:
             others = (other.objective for other in self.descents if other is not descent)
             descent.slide(min(others, default=np.inf))
         else:
-            descent.follow(max(SCOUT, self.config.tol))
+            descent.follow(max(SCOUT, config.tol))
 
     def _polish(self, best):
         """Follow to the tolerance; where breaking a tie otherwise leads on, go on."""
@@ -268,7 +277,7 @@ class Search(Run[CCCPResult]):
         return next(descent for descent in self.descents if descent.objective <= border)
 
     def keep(self) -> None:
-        """Offer the checkpoint what there is; called between majorants."""
+        """Offer the checkpoint what there is; called between majorants and between starts."""
         self.keeper.offer(self.snapshot)
 
     def snapshot(self) -> SolverResult:

@@ -22,7 +22,7 @@ from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, rela
 if TYPE_CHECKING:
     from structsvm_papk.solvers.cccp import Search
 
-SCOUT = 3e-3  # criticality to which every start is followed, before the best is polished
+SCOUT = 3e-3  # criticality to which starts that do not race are followed before the best goes on
 _MEMORY = 20  # steps from which L-BFGS estimates the curvature
 _SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
 _ROUNDING = 1e-9
@@ -44,9 +44,9 @@ class _EndOfSlide(Exception):
 class StartReport:
     """One start of `CCCP`: where it ended, and at what price.
 
-    `initial` is the objective at the start, after scaling it; `criticality` is as in `CCCPResult`;
-    `n_iter` counts majorants and quasi-Newton steps. Only the best start is `polished`, followed to
-    the tolerance.
+    `initial` is the objective at the start, after scaling it; `criticality` is as in `CCCPResult`,
+    inf for a start that lost the race; `n_iter` counts majorants and descents by quasi-Newton
+    steps. Only the best start is `polished`, followed to the tolerance.
     """
 
     name: str
@@ -428,7 +428,7 @@ class Descent:
         if alpha == self.alpha:
             return
         self.objective += float((alpha - self.alpha) / 2 * (self.w @ self.w))
-        self.alpha, self.criticality = alpha, np.inf
+        self.alpha, self.criticality, self.slid = alpha, np.inf, False
 
     def _evaluate(self, w):
         self.search.passes += 1
