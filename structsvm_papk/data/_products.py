@@ -42,20 +42,21 @@ def add_weighted_rows(
     X: Any,
     rows: Array,
     coef: Array,
-    start: int,
-    stop: int,
+    edges: Array,
     out: Array,
     origins: Origins | None = None,
 ) -> None:
-    """Add ``sum_p coef[p] X[rows[p]]`` over ``start <= p < stop`` to the vector ``out``."""
-    active = start + np.flatnonzero(coef[start:stop])
+    """Add ``sum_p coef[p] X[rows[p]]`` over ``edges[c] <= p < edges[c + 1]`` to ``out[c]``."""
+    # of booleans the indices are found five times faster
+    active = edges[0] + np.flatnonzero(coef[edges[0] : edges[-1]] != 0.0)
+    bounds = np.searchsorted(active, edges)
     at, columns = (None, None) if origins is None else origins
     if sparse.issparse(X):
-        _csr_add(X.data, X.indices, X.indptr, rows, at, columns, coef, active, out)
+        _csr_add(X.data, X.indices, X.indptr, rows, at, columns, coef, active, bounds, out)
     elif is_row_major(X):
-        _row_add(X, rows, at, coef, active, out)
+        _row_add(X, rows, at, coef, active, bounds, out)
     else:
-        _column_add(X.T, rows, at, coef, active, out)
+        _column_add(X.T, rows, at, coef, active, bounds, out)
 
 
 def shifted_rows(X: Any, rows: Array, origins: Origins | None) -> Any:
@@ -107,12 +108,14 @@ def _row_scores(X, rows, origins, w, start, stop, out):
 
 
 @kernel(fastmath=_SUMS)
-def _row_add(X, rows, origins, coef, active, out):
-    for p in active:
-        row, origin = X[rows[p]], _row_of(X, origins, p)
-        c = coef[p]
-        for f in range(out.size):
-            out[f] += c * _entry(row, f, origin, f)
+def _row_add(X, rows, origins, coef, active, bounds, out):
+    for part in range(bounds.size - 1):
+        total = out[part]
+        for p in active[bounds[part] : bounds[part + 1]]:
+            row, origin = X[rows[p]], _row_of(X, origins, p)
+            c = coef[p]
+            for f in range(total.size):
+                total[f] += c * _entry(row, f, origin, f)
 
 
 @kernel
@@ -131,12 +134,13 @@ def _column_scores(columns, rows, origins, w, start, stop, out):
 
 
 @kernel(fastmath=_SUMS)
-def _column_add(columns, rows, origins, coef, active, out):
-    for f in range(out.size):
-        total = 0.0
-        for p in active:
-            total += coef[p] * _column_entry(columns[f], rows, origins, p)
-        out[f] += total
+def _column_add(columns, rows, origins, coef, active, bounds, out):
+    for part in range(bounds.size - 1):
+        for f in range(columns.shape[0]):
+            total = 0.0
+            for p in active[bounds[part] : bounds[part + 1]]:
+                total += coef[p] * _column_entry(columns[f], rows, origins, p)
+            out[part, f] += total
 
 
 @kernel
@@ -173,13 +177,15 @@ def _csr_scores(data, indices, indptr, rows, origins, shifted, w, start, stop, o
 
 
 @kernel(fastmath=_SUMS)
-def _csr_add(data, indices, indptr, rows, origins, shifted, coef, active, out):
-    origin, last = _no_origin(origins, out.size), -1
-    for p in active:
-        last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
-        c = coef[p]
-        for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-            out[indices[e]] += c * _entry(data, e, origin, indices[e])
+def _csr_add(data, indices, indptr, rows, origins, shifted, coef, active, bounds, out):
+    origin, last = _no_origin(origins, out.shape[1]), -1
+    for part in range(bounds.size - 1):
+        total = out[part]
+        for p in active[bounds[part] : bounds[part + 1]]:
+            last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
+            c = coef[p]
+            for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
+                total[indices[e]] += c * _entry(data, e, origin, indices[e])
 
 
 @kernel

@@ -16,17 +16,16 @@ from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order
 
 TOP, BOTTOM, ALL, REST, POOLED = range(5)  # which positives a segment takes, by decreasing score
+_FEW = 128  # thresholds that are compared with every negative rather than searched
+_CELLS = 64
+_ROUNDS = 8  # each of which narrows the range by the number of cells
+_HEAP_PAYS = 100  # values for each one that is wanted, from which few enter the heap
 
 
 @kernel
-def top_k(values, k):
-    """Return the indices of the k largest values, increasing; ties at the border by position."""
-    chosen = np.zeros(k, dtype=np.int64)
-    if k == values.size:
-        for i in range(k):
-            chosen[i] = i
-        return chosen
-    heap = np.empty(k)  # a min-heap of the k largest seen so far
+def _kth_largest(values, k):
+    """The k-th largest value: the root of a min-heap of the k largest seen so far."""
+    heap = np.empty(k)
     for i in range(k):
         hole = i
         while hole > 0 and heap[(hole - 1) >> 1] > values[i]:
@@ -47,17 +46,64 @@ def top_k(values, k):
                 hole = child
                 child = 2 * hole + 1
             heap[hole] = value
-    ties = k
+    return heap[0]
+
+
+@kernel
+def _border(values, k):
+    """The k-th largest value, by cells of the range: only the one that holds it is looked into.
+
+    Where k is small beside the list a heap is as quick; it also takes over where the values are so
+    uneven that cells hardly divide them, so that the time stays bounded by ``n log n``.
+    """
+    rest = values
+    for _ in range(_ROUNDS):
+        if rest.size <= SHORT or k * _HEAP_PAYS < rest.size:
+            break
+        lowest, highest = rest[0], rest[0]
+        for i in range(1, rest.size):
+            lowest, highest = min(lowest, rest[i]), max(highest, rest[i])
+        per_cell = (_CELLS - 1) / (highest - lowest) if highest > lowest else 0.0
+        if not 0.0 < per_cell < np.inf:  # equal values, or a range that over- or underflows
+            break
+        cells = np.empty(rest.size, dtype=np.int8)
+        counts = np.zeros(_CELLS, dtype=np.int64)
+        for i in range(rest.size):
+            cell = int((rest[i] - lowest) * per_cell)
+            cells[i] = cell
+            counts[cell] += 1
+        cell = _CELLS - 1
+        while counts[cell] < k:
+            k -= counts[cell]
+            cell -= 1
+        kept = np.empty(counts[cell] + 1)  # one more: every value is written, few stay
+        n = 0
+        for i in range(rest.size):
+            kept[n] = rest[i]
+            n += cells[i] == cell
+        rest = kept[:n]
+    return _kth_largest(rest, k)
+
+
+@kernel
+def top_k(values, k):
+    """Return the indices of the k largest values, increasing; ties at the border by position."""
+    chosen = np.zeros(k, dtype=np.int64)
+    if k == values.size:
+        for i in range(k):
+            chosen[i] = i
+        return chosen
+    border, ties = _border(values, k), k
     for i in range(values.size):
-        ties -= values[i] > heap[0]
+        ties -= values[i] > border
     n = 0
     for i in range(values.size):
         if n == k:
             break
-        if values[i] > heap[0] or (values[i] == heap[0] and ties > 0):
-            ties -= values[i] == heap[0]
-            chosen[n] = i
-            n += 1
+        tie = (values[i] == border) & (ties > 0)
+        ties -= tie
+        chosen[n] = i
+        n += (values[i] > border) | tie
     return chosen
 
 
@@ -118,20 +164,37 @@ def tail_sums(values):
 
 
 @kernel
+def _count_pairs(thresholds, negatives, row_counts, column_counts):
+    """Count the pairs with ``thresholds[i] <= negatives[j]`` one by one, without branches."""
+    for j in range(negatives.size):
+        column_counts[j] = 0
+    for i in range(thresholds.size):
+        threshold, count = thresholds[i], 0
+        for j in range(negatives.size):
+            active = threshold <= negatives[j]
+            column_counts[j] += active
+            count += active
+        row_counts[i] = count
+
+
+@kernel
 def hinge_sweep(thresholds, negatives, row_counts, column_counts):
     """Return ``sum_i sum_j (negatives[j] - thresholds[i])_+``; count the active pairs.
 
     `thresholds` must not increase. ``row_counts[i]`` and ``column_counts[j]`` are overwritten with
     the number of pairs of row i and column j with ``thresholds[i] <= negatives[j]``.
     """
+    m = thresholds.size
+    total = 0.0
+    tail = tail_sums(thresholds)
+    if m <= _FEW:
+        _count_pairs(thresholds, negatives, row_counts, column_counts)
+        for j in range(negatives.size):
+            total += column_counts[j] * negatives[j] - tail[m - column_counts[j]]
+        return total
     row_counts[:] = 0
     column_counts[:] = 0
-    m = thresholds.size
-    if m == 0:
-        return 0.0
-    tail = tail_sums(thresholds)
     starts, per_cell = cell_starts(thresholds)
-    total = 0.0
     for j in range(negatives.size):
         first = first_at_most(negatives[j], thresholds, starts, per_cell)
         if first < m:
@@ -150,14 +213,27 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     `positives` must not increase. Pairs that are clipped are counted, not subtracted from a large
     sum, so that the result stays within [0, 1] per pair at any scale of the scores.
     """
-    thresholds = np.empty(positives.size)
-    for i in range(positives.size):
+    m = positives.size
+    thresholds = np.empty(m)
+    for i in range(m):
         thresholds[i] = positives[i] - 1.0
     tail = tail_sums(thresholds)
+    total = 0.0
+    if m <= _FEW:
+        clipped_rows, clipped_columns = np.empty_like(row_counts), np.empty_like(column_counts)
+        _count_pairs(positives, negatives, clipped_rows, clipped_columns)
+        _count_pairs(thresholds, negatives, row_counts, column_counts)
+        for j in range(negatives.size):
+            first, clipped = m - column_counts[j], m - clipped_columns[j]
+            total += clipped_columns[j]
+            total += (clipped - first) * negatives[j] - (tail[first] - tail[clipped])
+            column_counts[j] -= clipped_columns[j]
+        for i in range(m):
+            row_counts[i] -= clipped_rows[i]
+        return total
     starts, per_cell = cell_starts(thresholds)
     clip_starts, clip_per_cell = cell_starts(positives)
     row_counts[:] = 0
-    total = 0.0
     for j in range(negatives.size):
         q = negatives[j]
         first = first_at_most(q, thresholds, starts, per_cell)
@@ -373,3 +449,22 @@ def negative_blocks(scores, n_pos, thresholds, m, bounds, values, own, rows):
         own[part] = columns
     lowest = np.maximum(scores[counted].min() - thresholds, 0.0).sum()
     return np.diff(edges), lowest
+
+
+@kernel
+def tangent_intercepts(scores, coef, bounds, values):
+    """``values - coef . scores`` of each list, and what bounds the rounding in it.
+
+    That is the sum of the absolute terms, margins of 1 included, and the one of the coefficients.
+    """
+    intercepts, sizes, steep = np.empty_like(values), np.empty_like(values), np.empty_like(values)
+    for u in range(values.size):
+        product, size, slope = 0.0, 0.0, 0.0
+        for p in range(bounds[u], bounds[u + 1]):
+            if coef[p] != 0.0:
+                product += coef[p] * scores[p]
+                size += abs(coef[p] * scores[p])
+                slope += abs(coef[p])
+        intercepts[u] = values[u] - product
+        sizes[u], steep[u] = abs(values[u]) + size + slope, slope
+    return intercepts, sizes, steep

@@ -147,6 +147,13 @@ class CutModel:
         theta[:] = onto_simplices(theta, self.starts)
         return True
 
+    def least_at_zero(self) -> float:
+        """What the risk at w = 0 is at least; -inf where there is an s."""
+        if self._slopes.shape[1] > self.n_features:
+            return -np.inf
+        heights = self._intercepts[self.order]
+        return float(np.maximum.reduceat(heights, self.starts).sum())
+
     def dual_point(self, alpha: float) -> Array:
         """The w at which the dual point's bound is attained, ``-g_w / alpha``."""
         return -(self._theta @ self._slopes)[: self.n_features] / alpha
