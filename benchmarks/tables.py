@@ -173,6 +173,24 @@ def border(found):
     ])  # fmt: skip
 
 
+def ramps(found):
+    head = ("data", "surrogate", "before, s", "F", "now, s", "F", "criticality", "passes",
+            "now / before", "target")  # fmt: skip
+    yield from table(head, [_ramps_row(*key.rsplit(", ", 1), row) for key, row in found.items()])
+
+
+def _ramps_row(task, surrogate, row):
+    before, now = row["before"], row["now"]
+    share = now["seconds"] / before["seconds"]
+    met = share <= 0.25 and now["objective"] <= 1.001 * before["objective"]
+    return [
+        f"{task}, {row['rows']:,} x {row['features']}, {row['users']:,} users", f"`{surrogate}`",
+        f"{before['seconds']:.2f}", f"{before['objective']:.5f}",
+        f"{now['seconds']:.2f}", f"{now['objective']:.5f}",
+        f"{now['criticality']:.0e}", str(now["passes"]), f"{share:.2f}", "met" if met else "missed",
+    ]  # fmt: skip
+
+
 def _gap_or_status(row):
     return f"{row['gap']:.0e}" if row["status"] == "converged" else row["status"]
 
@@ -224,6 +242,7 @@ TABLES = {
     "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
     "border": ("dual_border.json", border),
+    "ramps": ("ramps.json", ramps),
 }
 
 if __name__ == "__main__":

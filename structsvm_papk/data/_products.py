@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ def is_row_major(X: Array) -> bool:
     return abs(X.strides[0]) >= abs(X.strides[1])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def difference(value, origin):
     """In float64, and rounded by itself: the sums' freedom to reorder must not undo it."""
     return np.float64(value) - np.float64(origin)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _entry(values, i, origin, j):
     """An entry, less its origin where there is one."""
     if origin is None:
@@ -89,7 +89,7 @@ def _entry(values, i, origin, j):
     return difference(values[i], origin[j])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _row_of(X, rows, p):
     """Row ``rows[p]`` of X, or None."""
     if rows is None:
@@ -97,7 +97,7 @@ def _row_of(X, rows, p):
     return X[rows[p]]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _row_scores(X, rows, origins, w, start, stop, out):
     for p in range(start, stop):
         row, origin = X[rows[p]], _row_of(X, origins, p)
@@ -107,7 +107,7 @@ def _row_scores(X, rows, origins, w, start, stop, out):
         out[p] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _row_add(X, rows, origins, coef, active, bounds, out):
     for part in range(bounds.size - 1):
         total = out[part]
@@ -118,14 +118,14 @@ def _row_add(X, rows, origins, coef, active, bounds, out):
                 total[f] += c * _entry(row, f, origin, f)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _column_entry(column, rows, origins, p):
     if origins is None:
         return column[rows[p]]
     return difference(column[rows[p]], column[origins[p]])
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _column_scores(columns, rows, origins, w, start, stop, out):
     out[start:stop] = 0.0
     for f in range(w.size):
@@ -133,7 +133,7 @@ def _column_scores(columns, rows, origins, w, start, stop, out):
             out[p] += w[f] * _column_entry(columns[f], rows, origins, p)
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _column_add(columns, rows, origins, coef, active, bounds, out):
     for part in range(bounds.size - 1):
         for f in range(columns.shape[0]):
@@ -143,14 +143,14 @@ def _column_add(columns, rows, origins, coef, active, bounds, out):
             out[part, f] += total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _no_origin(origins, size):
     if origins is None:
         return None
     return np.zeros(size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_origin(data, indices, indptr, origins, p, last, shifted, origin):
     """Write the shifted entries of p's origin where it is not the last one; return its row.
 
@@ -165,7 +165,7 @@ def _take_origin(data, indices, indptr, origins, p, last, shifted, origin):
     return origins[p]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _csr_scores(data, indices, indptr, rows, origins, shifted, w, start, stop, out):
     origin, last = _no_origin(origins, w.size), -1
     for p in range(start, stop):
@@ -176,7 +176,7 @@ def _csr_scores(data, indices, indptr, rows, origins, shifted, w, start, stop, o
         out[p] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _csr_add(data, indices, indptr, rows, origins, shifted, coef, active, bounds, out):
     origin, last = _no_origin(origins, out.shape[1]), -1
     for part in range(bounds.size - 1):
@@ -188,7 +188,7 @@ def _csr_add(data, indices, indptr, rows, origins, shifted, coef, active, bounds
                 total[indices[e]] += c * _entry(data, e, origin, indices[e])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _csr_shift(part, part_indices, part_indptr, data, indices, indptr, origins, shifted):
     """Subtract the origins from the rows of another matrix with the same columns, in place."""
     origin, last = np.zeros(shifted.size), -1

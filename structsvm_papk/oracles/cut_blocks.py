@@ -21,10 +21,46 @@ from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.convex import PAUC, TS, Avg, Max
 from structsvm_papk.surrogates.majorants import FrozenHinges, FrozenPairs
 
-_ROUNDS = 12  # cuts of a visit, at most
-_MOST = 32  # cuts of a user
+_ROUNDS = 4  # cuts of a visit, at most
+_FEWEST, _MOST = 32, 256  # cuts of a user: where they have to be merged, progress is slow
+_BYTES = 1 << 29  # for all users' cuts and their inner products, about
 _MORE = 4  # times as many of the highest negatives as count become active
 _IDLE = 64  # active rows beyond 16 for each negative that counts, before idle ones are dropped
+
+
+class Counted(Surrogate):
+    """A surrogate of lists without some negatives, with the number that counts of each user.
+
+    For a depth that is a share, which the rest of a list does not tell.
+    """
+
+    of: Surrogate
+    counts: Array
+
+    def __init__(self, of: Surrogate, counts: Array) -> None:
+        names = "k", "depth", "name", "convex", "top_negatives_only", "shift_invariant"
+        self.__dict__ |= {name: getattr(of, name) for name in names} | {"of": of, "counts": counts}
+
+    def negatives_counted(self, n_neg: Array) -> Array:  # noqa: D102
+        return self.counts
+
+    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
+        return self.of.steepness(n_pos)
+
+    def evaluate(  # noqa: D102
+        self,
+        scores: Array,
+        indptr: Array,
+        n_pos: Array,
+        first: int,
+        last: int,
+        values: Array,
+        coef: Array,
+        /,
+    ) -> None:
+        for u in range(first, last):
+            of = replace(self.of, depth=max(int(self.counts[u]), self.k))
+            of.evaluate(scores, indptr, n_pos, u, u + 1, values, coef)
 
 
 def restricted(surrogate: Surrogate, u: int, positions: Array, m: int) -> Surrogate | None:
@@ -32,6 +68,8 @@ def restricted(surrogate: Surrogate, u: int, positions: Array, m: int) -> Surrog
 
     A subclass may evaluate something else than its parent, and is not taken for it.
     """
+    if isinstance(surrogate, Counted):
+        surrogate = surrogate.of
     depth, kind = max(m, surrogate.k), type(surrogate)
     held: dict[str, Any] = {}
     if kind is FrozenHinges:
@@ -79,11 +117,11 @@ class _User:
         self.merged += 1
         self.take(np.delete(np.arange(self.theta.size), j))
 
-    def make_room(self) -> None:
-        """Have less cuts than there may be."""
-        if self.theta.size >= _MOST:
+    def make_room(self, most: int) -> None:
+        """Have less cuts than `most`."""
+        if self.theta.size >= most:
             self.take(np.flatnonzero(self.theta))
-        if self.theta.size >= _MOST:
+        if self.theta.size >= most:
             self.merge()
 
     def add(self, coef: Array, intercept: float, error: float, products: Array) -> None:
@@ -108,6 +146,7 @@ class CutBlocks(UserBlocks):
         self._scores, self._coef = np.zeros((2, data.rows.size))
         self._values, self._terms = np.empty(data.n_users), risk.score_terms()
         self._roundings = 0
+        self._most = int(np.clip(np.sqrt(_BYTES / (16 * data.n_users)), _FEWEST, _MOST))
         linear = getattr(risk.surrogate, "linear", None)
         self._linear = np.zeros(data.rows.size, dtype=bool) if linear is None else linear != 0.0
         nothing = np.zeros((2, data.n_users))
@@ -148,6 +187,14 @@ class CutBlocks(UserBlocks):
             user.theta[0] = 1.0
             self._users.append(user)
         self.w[:] = -self._pulled(duals.coef) / self.alpha
+
+    def _moved(self, risk, places):
+        linear = np.zeros(risk.data.rows.size, dtype=bool)
+        linear[places] = self._linear
+        users = [replace(user, positions=places[user.positions]) for user in self._users]
+        scores, coef = np.zeros((2, risk.data.rows.size))
+        more = {"_users": users, "_linear": linear, "_scores": scores, "_coef": coef}
+        return super()._moved(risk, places) | more | {"_terms": risk.score_terms()}
 
     def _products(self, user, coef):
         out = np.empty(coef.size)
@@ -224,7 +271,7 @@ class CutBlocks(UserBlocks):
             terms = coef * scores
             size = abs(value[0]) + np.abs(terms).sum() + np.abs(coef).sum()
             error = (self._terms[u] + FEW_ROUNDINGS) * EPS * size
-            user.make_room()
+            user.make_room(self._most)
             user.add(coef, value[0] - terms.sum(), error, self._products(user, coef))
             before, heights = user.theta.copy(), user.coef @ scores + user.intercepts
             slack = max(1.0 - before.sum(), 0.0)

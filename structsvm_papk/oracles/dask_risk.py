@@ -1,7 +1,9 @@
 """The risk of data that lies on the workers of a Dask cluster.
 
-One evaluation is one round trip: w goes out with one task for each partition, values and
-subgradients come back. Workers compute with one thread a task and without BLAS, so that they need
+One evaluation is one round trip of one message to each worker: w goes out, values and subgradients
+of all its partitions come back. The message does not go through Dask's queue of tasks, which takes
+longer than many an evaluation: on every worker an actor holds the partitions that are there, with
+what they remember from one evaluation to the next. Workers compute without BLAS, so that they need
 no further settings. A worker that is lost takes its partitions with it; they are loaded again
 elsewhere, and the result is the same: it depends on the partitions only, not on who holds them.
 """
@@ -11,8 +13,9 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -23,6 +26,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, Summary, summarise
+from structsvm_papk.solvers.run import seconds_left
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -159,6 +163,19 @@ class _Loaded:
         return sum(array.nbytes for array in (*arrays, self.data.rows, self.data.indptr))
 
 
+class _Crew:
+    """The partitions of one worker, as an actor there."""
+
+    def __init__(self, n_threads, *held):
+        self._held = held
+        self._memories: list[dict[str, Any]] = [{} for _ in held]
+        self._pool = ThreadPoolExecutor(n_threads)
+
+    def run(self, task, shares):
+        """The task's result for each of the partitions."""
+        return list(self._pool.map(partial(_run, task), self._held, shares, self._memories))
+
+
 class _DaskParts:
     """Partitions on the workers, for `PartitionedRisk`."""
 
@@ -167,29 +184,67 @@ class _DaskParts:
         self.client, self._partitions = client, partitions
         self._address = client.scheduler.address
         self._which, self._retries, self._patience = users, retries, patience
+        self._crews = None  # a list of actors, each with the places of its partitions in _used
+        self._places, self._answered = None, False
         _check_packages(client)
         self._held = [self._place(partition) for partition in partitions]
-        self._used = list(range(len(partitions)))
         self.summaries = self._first_load()
         self._used = [p for p, each in enumerate(self.summaries) if each.n_used]
-        self._places = None
 
     def run(self, task, shares):
         """The task's result for each partition with users, in order."""
         for attempt in range(self._retries + 1):
-            held = [self._held[p] for p in self._used]
             try:
-                answers = self._wait(self.client.map(_run, held, shares, task=task, pure=False))
+                answers = self._ask(task, shares)
             except _lost():
                 self._recover(attempt)
             except (InputError, OSError) as error:
                 raise OracleFailure(f"a partition cannot be loaded again: {error}") from None
             else:
+                self._answered = True
                 return self._checked(answers)
         raise OracleFailure(
             f"workers were lost {self._retries + 1} times during one evaluation; they may be short "
             "of memory"
         )
+
+    def _ask(self, task, shares):
+        """One message to every crew, and their answers in the order of the partitions."""
+        if self._crews is None:
+            self._crews = self._call_up()
+        pending = []
+        with self.client.as_current():
+            for crew, mine in self._crews:
+                try:
+                    pending.append(crew.run(task, [shares[i] for i in mine]))
+                except RuntimeError as error:  # the worker is known to be lost
+                    raise CancelledError from error
+        answers = [None] * len(self._used)
+        for future, (_, mine) in zip(pending, self._crews, strict=True):
+            for i, answer in zip(mine, self._patiently(_answer, future), strict=True):
+                answers[i] = answer
+        return answers
+
+    def _call_up(self):
+        """An actor on each worker that holds partitions."""
+        held = [self._held[p] for p in self._used]
+        self._wait(held)
+        keys = [future.key for future in held]
+        where = self._patiently(self._scheduler, "who_has", keys=keys)
+        crews: dict[str, list[int]] = {}
+        for i, key in enumerate(keys):
+            if not where.get(key):
+                raise CancelledError
+            crews.setdefault(min(where[key]), []).append(i)
+        threads = self._patiently(self._scheduler, "ncores")
+        actors = [
+            self.client.submit(
+                _Crew, threads.get(worker, 1), *(held[i] for i in mine),
+                actor=True, pure=False, workers=[worker], allow_other_workers=True,
+            )
+            for worker, mine in crews.items()
+        ]  # fmt: skip
+        return list(zip(self._results(actors), crews.values(), strict=True))
 
     def _place(self, partition):
         """A future of the partition on some worker."""
@@ -201,7 +256,7 @@ class _DaskParts:
     def _first_load(self):
         for attempt in range(self._retries + 1):
             try:
-                return self._wait(self.client.map(_summary, self._held, pure=False))
+                return self._results(self.client.map(_summary, self._held, pure=False))
             except _lost():
                 self._recover(attempt)
             except (InputError, OSError) as error:
@@ -215,17 +270,49 @@ class _DaskParts:
                 ) from None
         raise OracleFailure("workers were lost again and again while they loaded their partitions")
 
+    def _results(self, futures):
+        """The results of some futures."""
+        self._wait(futures)
+
+        def gathered(seconds):
+            with self.client.as_current():
+                call = partial(self.client.gather, asynchronous=True)
+                return self.client.sync(call, futures, callback_timeout=seconds)
+
+        return self._patiently(gathered)
+
     def _wait(self, futures):
-        """The results of some futures; refuses to wait for a cluster without workers."""
         from distributed import wait
 
+        def waited(seconds):
+            with self.client.as_current():
+                wait(futures, timeout=seconds)
+
+        self._patiently(waited)
+
+    def _patiently(self, call, *args, **options):
+        """``call(.., seconds=..)`` until it does not time out.
+
+        Refuses to wait for a cluster without workers, and longer than the solver may take. The
+        first answer of all has some seconds in any case: without it there is no result.
+        """
+        least = 0.0 if self._answered else _TIMEOUT
+        start = time.monotonic()
         while True:
+            left = max(seconds_left(), least - (time.monotonic() - start))
+            if left <= 0.0:
+                raise OracleFailure(
+                    f"the time limit is over, and the cluster at {self._address} has not answered"
+                )
             try:
-                with self.client.as_current():
-                    wait(futures, timeout=_POLL)
-                return self.client.gather(futures)
+                return call(*args, **options, seconds=min(left, _POLL))
             except TimeoutError:
                 self._check_cluster()
+
+    def _scheduler(self, method, seconds, **options):
+        """The scheduler's answer to a question."""
+        ask = getattr(self.client.scheduler, method)
+        return self.client.sync(ask, callback_timeout=seconds, **options)
 
     def _checked(self, answers):
         """Results of an evaluation; notes which partitions had to be loaded again."""
@@ -251,28 +338,31 @@ class _DaskParts:
     def _recover(self, attempt):
         """Make lost partitions anew, or give up."""
         time.sleep(min(0.1 * 2**attempt, 5.0))
+        self._crews = None
         self._check_cluster()
         for p, future in enumerate(self._held):
             if future.status == "error":
-                raise OracleFailure(f"partition {p} cannot be loaded: {future.exception()}")
+                raise OracleFailure(f"partition {p} cannot be loaded again: {future.exception()}")
             if future.status in ("cancelled", "lost"):
                 self._held[p] = self._place(self._partitions[p])
 
     def _check_cluster(self):
         """Wait for a worker, where there is none; give up without one, or without scheduler."""
-        deadline = time.monotonic() + self._patience
+        patience = min(self._patience, max(seconds_left(), 0.0))
+        deadline = time.monotonic() + patience
         try:
-            while self.client.status == "running" and not self.client.nthreads():
+            while self.client.status == "running":
+                if self._scheduler("ncores", seconds=min(_POLL, max(patience, 0.1))):
+                    return
                 if time.monotonic() > deadline:
                     raise OracleFailure(
-                        f"the cluster at {self._address} has had no worker for {self._patience:g} s"
+                        f"the cluster at {self._address} has had no worker for {patience:g} s"
                     )
                 time.sleep(0.2)
+        except TimeoutError:
+            return  # it may be busy: who asks it goes on to wait
         except OSError:
             pass
-        else:
-            if self.client.status == "running":
-                return
         raise OracleFailure(f"the scheduler at {self._address} is gone")
 
 
@@ -301,13 +391,23 @@ def _summary(held):
     return held.summary
 
 
-def _run(held, share, task):
+def _run(task, held, share, memory):
     """The task's result; input that it refuses comes back too: what is raised is of the loading."""
     try:
-        result = task(held.data, share, 1)
+        result = task(held.data, share, 1, memory)
     except InputError as error:
         result = error
     return held.place, held.summary.fingerprint, result
+
+
+def _answer(future, seconds):
+    """What an actor answers."""
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        raise
+    except OSError as error:  # its worker cannot be reached
+        raise CancelledError from error
 
 
 def _lost():

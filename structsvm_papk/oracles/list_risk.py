@@ -147,12 +147,11 @@ class ListRisk(LineOracle):
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        return self.cuts_from_scores(w, self.scores(w))
+        return _cuts(w, *self.tangents_at(w))
 
     def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
         """`cuts`, for scores that are known already: without the product ``X @ w``."""
-        values, slopes, intercepts, errors = self.tangents(scores)
-        return Cuts(float(values.sum()), slopes, intercepts, w, errors)
+        return _cuts(w, *self.tangents(scores))
 
     def along(self, scores: Array, direction: Array) -> Callback:
         """``t -> (R, dR/dt)`` at ``scores + t * direction``, without another look at X."""
@@ -200,6 +199,10 @@ class ListRisk(LineOracle):
         """Like `blocks`, for scores that are known already."""
         values, coef = self.user_values(scores)
         return self._block_sums(values), self.slopes(coef)
+
+    def tangents_at(self, w: Array) -> tuple[Array, Array, Array, Array]:
+        """`tangents` at w."""
+        return self.tangents(self.scores(w))
 
     def tangents(self, scores: Array) -> tuple[Array, Array, Array, Array]:
         """Values and slopes of the blocks, the cuts' intercepts, and their errors (see `Cuts`).
@@ -310,16 +313,17 @@ class _OnShortLists(ListRisk):
         return self._on_short.layout
 
     def blocks(self, w):
-        return self._on_short.blocks_from_scores(self._short_scores(w))
+        return self.tangents_at(w)[:2]
 
-    def cuts(self, w):
-        return self._on_short.cuts_from_scores(w, self._short_scores(w))
-
-    def _short_scores(self, w):
+    def tangents_at(self, w):
         before = self._short.n_visits
         scores = self._short.at(w)
         self.row_visits += self._short.n_visits - before
-        return scores
+        return self._on_short.tangents(scores)
+
+
+def _cuts(w, values, slopes, intercepts, errors):
+    return Cuts(float(values.sum()), slopes, intercepts, w, errors)
 
 
 def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.origins import EPS, Spread, rounding_bound
@@ -23,6 +24,8 @@ from structsvm_papk.data.ranking_data import Exclusions, RankingData, check_poli
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
+from structsvm_papk.oracles.active_blocks import ActiveBlocks
+from structsvm_papk.oracles.dual_choice import ascent_pays_in_parts, known
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk
 from structsvm_papk.oracles.starts import optimum_nearby
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Rounding
@@ -47,6 +50,7 @@ class Summary:
     fingerprint: str
     spread: Spread | None
     weight: float
+    sparse: bool
 
     @property
     def n_used(self) -> int:
@@ -67,23 +71,26 @@ def summarise(
     first = data.name_first(exclusions)
     if not exclusions.n_used:
         none = np.empty((2, 0), dtype=np.int64)
-        return None, Summary(data.n_features, exclusions, first, 0, none, "", None, 0.0)
+        return None, Summary(data.n_features, exclusions, first, 0, none, "", None, 0.0, False)
     used = data.usable(needed)
     weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
     n_pos, place = np.unique(used.n_pos, return_inverse=True)
     positives = np.stack([n_pos, np.bincount(place, weight)])
     lists = used.rows.size, positives, used.fingerprint(), used.spread(), float(weight.sum())
-    return used, Summary(data.n_features, exclusions, first, *lists)
+    return used, Summary(data.n_features, exclusions, first, *lists, sparse.issparse(used.X))
 
 
 class PartitionedRisk(BlockOracle, MajorisedOracle):
     """An oracle like `EmpiricalRisk`, over partitions that someone else holds.
 
     `parts` has ``summaries``, one `Summary` each; ``notes`` on what went wrong and was put right;
-    and ``run(task, shares)``, which yields ``task(data, n_blocks, n_threads)`` for each partition
-    with users, in order. Blocks are of consecutive users; every partition has a share of them in
-    proportion to its rows. `exclusions` numbers the users through the partitions.
+    and ``run(task, shares)``, which yields ``task(data, n_blocks, n_threads, memory)`` for each
+    partition with users, in order; memory is a dict that stays with the partition from one task to
+    the next, or None where nothing does. Blocks are of consecutive users; every partition has a
+    share of them in proportion to its rows. `exclusions` numbers the users through the partitions.
     """
+
+    row_room = np.inf  # bytes of rows that `ActiveBlocks` may hold
 
     def __init__(
         self, surrogate: Surrogate, parts: Any, policy: str = "exclude", n_blocks: int = 1
@@ -102,6 +109,9 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         if len(widths) > 1:
             raise InputError(f"partitions differ in their number of features: {sorted(widths)}")
         self.n_features = widths.pop()
+        self._used = [each for each in parts.summaries if each.n_used]
+        self._total = sum(each.weight for each in self._used)
+        self._rounding: Rounding | None = None
         self._split(n_blocks)
 
     def __str__(self) -> str:
@@ -132,11 +142,19 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """What went wrong on the way and was put right, for the solver's result."""
         return tuple(self.parts.notes)
 
-    def with_blocks(self, n_blocks: int) -> PartitionedRisk:
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return the same risk as an oracle of about `n_blocks` cuts an evaluation."""
         other = copy.copy(self)
         other._split(n_blocks)
         return other
+
+    def dual_blocks(self, alpha: float, start: Any = None) -> ActiveBlocks | None:
+        """Users as blocks of the dual, for `DualAscent`; None for surrogates that are not ours."""
+        return ActiveBlocks(self, alpha, start) if known(self.surrogate) else None
+
+    def suits_dual_ascent(self, alpha: float) -> bool:
+        """See `structsvm_papk.oracles.dual_choice.ascent_pays_in_parts`."""
+        return ascent_pays_in_parts(self.surrogate, self._used)
 
     def fingerprint(self) -> str:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
@@ -155,6 +173,11 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
+        if self._rounding is None:
+            self._rounding = self._bound_of_rounding()
+        return self._rounding
+
+    def _bound_of_rounding(self):
         scores, slopes = np.zeros((2, self.n_features))
         for each in self._used:
             n_pos, counts = each.positives
@@ -166,10 +189,6 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
             slopes += bound.slopes
         return Rounding(scores, slopes)
 
-    @property
-    def _total(self):
-        return sum(each.weight for each in self._used)
-
     def _steepness(self, n_pos):
         return self.surrogate.steepness(n_pos)
 
@@ -180,7 +199,8 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         sums = values, np.zeros((self.n_blocks, w.size)), intercepts, errors
         results = self.parts.run(self._task(w), self._shares)
         done = 0
-        for summary, parts in zip(self._used, results, strict=True):
+        for summary, (visits, *parts) in zip(self._used, results, strict=True):
+            self.row_visits += visits
             blocks = self._block_of[done : done + parts[0].size]
             weight = summary.weight / self._total
             for total, part in zip(sums, parts, strict=True):
@@ -192,8 +212,8 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     def majorant(self, w: Array, kind: str = "latent") -> PartitionedRisk:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
 
-        What is frozen at w is found anew in each partition at every evaluation: nobody has to keep
-        it, at the price of a second product ``X @ w``.
+        Where nothing stays with the partitions, what is frozen at w is found anew in each of them
+        at every evaluation, at the price of a second product ``X @ w``.
         """
         return _PartitionedMajorant(self, self._checked(w), kind)
 
@@ -216,10 +236,6 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """Mean pAp@k gain over the users, ties counting as errors."""
         task = partial(_gain, k=self.surrogate.k, w=self._checked(w))
         return sum(self.parts.run(task, self._shares)) / self.n_users
-
-    @property
-    def _used(self):
-        return [each for each in self.parts.summaries if each.n_used]
 
     def _split(self, n_blocks):
         """Give every partition its blocks; with fewer blocks than partitions they share them."""
@@ -266,6 +282,13 @@ class _PartitionedMajorant(PartitionedRisk):
         """SHA-256 that tells this majorant from those at other points, and from the risk."""
         return fingerprint_of(super().fingerprint(), self._kind, self._at)
 
+    def dual_blocks(self, alpha, start=None):
+        """None: what is frozen at w is with the partitions."""
+
+    def suits_dual_ascent(self, alpha):
+        """No."""
+        return False
+
     def _task(self, w):
         frozen = {"at": self._at, "kind": self._kind}
         return partial(_majorant_blocks, surrogate=self.surrogate, w=w, **frozen)
@@ -275,20 +298,49 @@ class _PartitionedMajorant(PartitionedRisk):
         return 8.0 * n_pos / np.minimum(n_pos, self.surrogate.k)
 
 
-def _blocks(data, n_blocks, n_threads, *, surrogate, w):
-    """Values, slopes, intercepts and errors of each block of one partition's risk."""
-    risk = ListRisk(surrogate, data, "cap", n_blocks, n_threads)
-    return risk.tangents(risk.scores(w))
+def _blocks(data, n_blocks, n_threads, memory, *, surrogate, w):
+    """Rows scored; values, slopes, intercepts and errors of each block of one partition's risk.
+
+    What an evaluation leaves for the next one (`row_skipping`) stays with the partition.
+    """
+
+    def oracle():
+        risk = ListRisk(surrogate, data, "cap", 1, n_threads, memory is not None)
+        return risk.with_blocks(n_blocks)
+
+    key = fingerprint_of("risk", str(n_blocks), *surrogate.settings())
+    return _evaluated(_remembered(memory, key, oracle), w)
 
 
-def _majorant_blocks(data, n_blocks, n_threads, *, surrogate, w, at, kind):
+def _majorant_blocks(data, n_blocks, n_threads, memory, *, surrogate, w, at, kind):
     """The same for the majorant at a point."""
-    scores = ListRisk(surrogate, data, "cap", 1, n_threads).scores(at)
-    frozen = surrogate.majorant(scores, data.indptr, data.n_pos, kind)
-    return _blocks(data, n_blocks, n_threads, surrogate=frozen, w=w)
+
+    def oracle():
+        scores = ListRisk(surrogate, data, "cap", 1, n_threads).scores(at)
+        frozen = surrogate.majorant(scores, data.indptr, data.n_pos, kind)
+        return ListRisk(frozen, data, "cap", n_blocks, n_threads)
+
+    key = fingerprint_of("majorant", str(n_blocks), kind, at, *surrogate.settings())
+    return _evaluated(_remembered(memory, key, oracle), w)
 
 
-def _gain(data, n_blocks, n_threads, *, k, w):
+def _evaluated(oracle, w):
+    before = oracle.row_visits
+    tangents = oracle.tangents_at(w)
+    return oracle.row_visits - before, *tangents
+
+
+def _remembered(memory, key, make):
+    """The oracle of an earlier task, if it is the same one."""
+    if memory is None:
+        return make()
+    if memory.get("key") != key:
+        memory.pop("oracle", None)  # before the next one takes its memory
+        memory["key"], memory["oracle"] = key, make()
+    return memory["oracle"]
+
+
+def _gain(data, n_blocks, n_threads, memory, *, k, w):
     """Sum of the users' gains of one partition."""
     name = f"pap@{k}"
     table = evaluate(name, data.scores(w), data.labels, indptr=data.indptr)

@@ -21,11 +21,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import _products
+from structsvm_papk.data.file_rows import FileRows
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.surrogates import Surrogate, _kernels
 from structsvm_papk.surrogates.base import check_scores
@@ -45,12 +46,14 @@ def short_lists(data: RankingData, surrogate: Surrogate, run: Callback) -> Short
     ``run(task, arguments)`` calls ``task(*args)`` for every args, in any order.
     """
     per_row = data.X.nnz / data.X.shape[0] if sparse.issparse(data.X) else data.n_features
-    wanted = surrogate.negatives_counted(data.n_neg).sum()
-    if not surrogate.top_negatives_only:
-        return None
-    if per_row < _FEW_FEATURES or data.n_neg.sum() < _WORTH * wanted:
-        return None
-    return ShortLists(data, surrogate, run)
+    return ShortLists(data, surrogate, run) if pays(surrogate, data.n_neg, per_row) else None
+
+
+def pays(surrogate: Surrogate, n_neg: Array, per_row: float) -> bool:
+    """Whether short lists are allowed, and can be faster; `per_row` are the values of a row."""
+    if not surrogate.top_negatives_only or per_row < _FEW_FEATURES:
+        return False
+    return bool(n_neg.sum() >= _WORTH * surrogate.negatives_counted(n_neg).sum())
 
 
 class ShortLists:
@@ -84,8 +87,9 @@ class ShortLists:
             origins = origins.at(np.repeat(first, n_pos + n_neg))
         indptr = np.concatenate([[0], np.cumsum(n_pos + n_neg)])
         rows = np.empty(indptr[-1], dtype=np.int64)
+        X = full.X.kept if isinstance(full.X, FileRows) else full.X
         self.data = RankingData.from_parts(
-            full.X, rows, indptr, n_pos, full.users, full.user_weight,
+            X, rows, indptr, n_pos, full.users, full.user_weight,
             full.feature_names, full.spread(), origins,
         )  # fmt: skip
 
@@ -100,6 +104,11 @@ class ShortLists:
         self._first = self.positions.copy()
         short.rows = full.rows[self.positions]
 
+    def _take_rows(self):
+        """Let the rows of the short lists be those at the present positions."""
+        rows, X = self._full.rows[self.positions], self._full.X
+        self.data.rows = X.keep(rows) if isinstance(X, FileRows) else rows
+
     @property
     def n_visits(self) -> int:
         """Rows scored so far."""
@@ -110,7 +119,7 @@ class ShortLists:
         w = np.ascontiguousarray(w, dtype=np.float64)
         if not w.any():
             self.positions[:] = self._first
-            self.data.rows = self._full.rows[self.positions]
+            self._take_rows()
             return np.zeros(self.positions.size)
         if self._bounds is None:
             origins = self._full.origins() if self._invariant else None
@@ -123,7 +132,7 @@ class ShortLists:
             self.positions[side.slots], scores[side.slots] = extremes
         scores[self._always] = bounds.score(self.positions[self._always])
         bounds.n_visits += self._always.size
-        self.data.rows = self._full.rows[self.positions]
+        self._take_rows()
         return scores
 
 
@@ -217,22 +226,31 @@ class _Bounds:
         data, out = self.data, np.empty(positions.size)
         w = self._points[self._last]
         origins = None if self._origins is None else self._origins.at(positions)
-        _products.scores(data.X, data.rows[positions], w, 0, out.size, out, origins)
+        for X, rows, at in _pieces_of(data.X, data.rows[positions]):
+            part = np.empty(rows.size)
+            _products.scores(X, rows, w, 0, rows.size, part, origins)
+            out[at] = part
         check_scores(out)  # the selection must not meet NaN
         return out
 
     def _measure(self, low, high):
         """Norms of the centred and scaled rows, rounded up."""
-        X, rows = self.data.X, self.data.rows[low:high]
-        if self._origins is not None:
-            origins = self._origins.at(slice(low, high))
-            X, rows = _products.shifted_rows(X, rows, origins), np.arange(high - low)
-        if sparse.issparse(X):
-            squares = _csr_squares(X.data, X.indptr, rows)
-        else:
-            squares = _squares(X, rows, self._centre, 1.0 / self._scale)
+        squares = np.empty(high - low)
+        for X, rows, at in _pieces_of(self.data.X, self.data.rows[low:high]):
+            if self._origins is not None:
+                origins = self._origins.at(slice(low, high))
+                X, rows = _products.shifted_rows(X, rows, origins), np.arange(high - low)
+            if sparse.issparse(X):
+                squares[at] = _csr_squares(X.data, X.indptr, rows)
+            else:
+                squares[at] = _squares(X, rows, self._centre, 1.0 / self._scale)
         with np.errstate(over="ignore"):  # an infinite norm excludes no row
             self._norms[low:high] = np.sqrt(squares) * (1.0 + 1e-6) + 1e-37
+
+
+def _pieces_of(X, rows):
+    """``(X, rows, at)`` of parts of the rows that are in memory at a time: of a file, or all."""
+    return X.pieces(rows) if isinstance(X, FileRows) else ((X, rows, slice(None)),)
 
 
 def _centre_and_scale(data, origins):
@@ -273,7 +291,7 @@ def _pieces(low, high):
     return pieces
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _may_reach(scores, norms, reference, table, sign, border, low, high):
     """Positions of the rows whose upper bound is not below their list's border."""
     reached = np.empty((high - low).sum(), dtype=np.int64)
@@ -288,7 +306,7 @@ def _may_reach(scores, norms, reference, table, sign, border, low, high):
     return reached[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _highest(positions, scores, low, high, wanted):
     """Indices of the `wanted` highest scores between each pair of bounds, in order of position."""
     first, last = np.searchsorted(positions, low), np.searchsorted(positions, high)
@@ -301,7 +319,7 @@ def _highest(positions, scores, low, high, wanted):
     return chosen
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _squares(X, rows, centre, inverse):
     out = np.empty(rows.size)
     for i in range(rows.size):
@@ -313,7 +331,7 @@ def _squares(X, rows, centre, inverse):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _csr_squares(data, indptr, rows):
     out = np.zeros(rows.size)
     for i in range(rows.size):

@@ -1,8 +1,9 @@
 """Training on files larger than memory, on one machine.
 
-The features stay in their file and are read in every pass, partition after partition; the next one
-is read while the present one is computed. Labels, users, and as many partitions as fit stay in
-memory.
+The features stay in their file. Where the surrogate allows `row_skipping`, solvers read and score
+only the rows that may count, and those that often do stay in memory. Otherwise everything is read
+in every pass, partition after partition; the next one is read while the present one is computed,
+and as many partitions as fit stay in memory. So do labels and users in any case.
 """
 
 from __future__ import annotations
@@ -10,24 +11,33 @@ from __future__ import annotations
 import os
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from mmap import mmap
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
+from structsvm_papk.data.file_rows import PLACE_BYTES, FileRows
 from structsvm_papk.data.partitions import cut_users, scan_users
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.sources import Source
 from structsvm_papk.data.validation import refuse_non_finite
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.oracles.list_risk import users_needed
+from structsvm_papk.oracles.list_risk import ListRisk, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
+from structsvm_papk.oracles.short_lists import ShortLists, pays
+from structsvm_papk.solvers.oracle import BlockOracle
 from structsvm_papk.surrogates import Surrogate
 
 _PARTS_IN_BUDGET = 12
 _ROW_BYTES = 48  # beside its features, of a row in work: its place, its score, its coefficient
 _USER_BYTES = 24  # of a user beside its label and place: while they are put in order, and kept
+_SKIPPING_BYTES = 24  # of a row beside its place: its last score, its norm, where they are of
+_SHORT_BYTES = 64  # of a row of a short list: places, score, coefficient
+_ROOM = 1.25  # rows that are kept for each one of a short list, at the least
 _CUT_SHARE = 0.15  # of the budget for the solver's cuts
 _CUTS_A_BLOCK = 40  # how many it may hold at a time, with copies
 
@@ -84,6 +94,7 @@ class StreamedRisk(PartitionedRisk):
         )
         most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
         self._most_blocks = max(1, int(most))
+        self.row_room = _CUT_SHARE * memory_budget  # the ascent has no cuts
         super().__init__(surrogate, parts, policy)
 
     @property
@@ -91,12 +102,46 @@ class StreamedRisk(PartitionedRisk):
         """Share of the feature matrix that stays in memory."""
         return self.parts.share_in_memory
 
-    def with_blocks(self, n_blocks: int) -> PartitionedRisk:
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return the same risk as an oracle of `n_blocks` cuts, or of as many as the budget allows.
 
-        The solver keeps many cuts of each block.
+        The solver keeps many cuts of each block. Where it pays, rows that provably do not count
+        are not read; in memory is then what such an oracle needs, instead of whole partitions.
         """
-        return super().with_blocks(min(n_blocks, self._most_blocks))
+        n_blocks = min(n_blocks, self._most_blocks)
+        short = self.parts.short_lists(self.surrogate) if self.convex else None
+        return super().with_blocks(n_blocks) if short is None else _OnFile(self, short, n_blocks)
+
+
+class _OnFile(BlockOracle):
+    """A streamed risk for one solve, which reads the rows that decide it."""
+
+    def __init__(self, risk, short, n_blocks):
+        self._risk, self._short, self.n_features = risk, short, risk.n_features
+        surrogate, n_threads = risk.surrogate.on_counted_lists(), risk.parts.n_threads
+        self._oracle = ListRisk(surrogate, short.data, "cap", n_blocks, n_threads)
+        self.n_blocks, self.layout = self._oracle.n_blocks, self._oracle.layout
+
+    def __str__(self):
+        return str(self._risk)
+
+    def fingerprint(self):
+        return self._risk.fingerprint()
+
+    def rounding(self):
+        return self._oracle.rounding()
+
+    def blocks(self, w):
+        return self._oracle.blocks_from_scores(self._scores(w))
+
+    def cuts(self, w):
+        return self._oracle.cuts_from_scores(w, self._scores(w))
+
+    def _scores(self, w):
+        with self._risk.parts.readable():
+            scores = self._short.at(w)
+        self.row_visits = self._short.n_visits
+        return scores
 
 
 class _StreamedParts:
@@ -108,9 +153,10 @@ class _StreamedParts:
         self.n_threads, self._user_weight = n_threads, user_weight
         self._lists = scan_users(source, threshold)
         self._bounds, free = self._plan(source, budget)
+        self._free, self._rows = free, None
         self._file = _FeatureFile(source, scratch)
         largest = int(np.diff(self._lists.indptr[self._bounds]).max())
-        self._buffers = [self._file.buffer(largest) for _ in range(2)]
+        self._largest, self._buffers = largest, [self._file.buffer(largest) for _ in range(2)]
         self._kept, self._users, self._spreads, self.summaries = {}, [], [], []
         self._names = source.feature_names
         for p in range(self._bounds.size - 1):
@@ -119,20 +165,68 @@ class _StreamedParts:
     @property
     def share_in_memory(self):
         """Share of the feature matrix that stays in memory."""
-        return sum(len(data.X) for data in self._kept.values()) / self._lists.positive.size
+        kept = sum(len(data.X) for data in self._kept.values())
+        return (kept if self._rows is None else len(self._rows.kept)) / self._lists.positive.size
+
+    def short_lists(self, surrogate):
+        """Short lists of all users with their rows on file, where they pay and have room.
+
+        What was kept of whole partitions is given up for the rows that they ask for.
+        """
+        lists, npy, users = self._lists, self._file.npy, np.concatenate(self._users)
+        n_pos = np.add.reduceat(lists.positive, lists.indptr[:-1], dtype=np.int64)[users]
+        n_neg = np.diff(lists.indptr)[users] - n_pos
+        n_short = (n_pos + surrogate.negatives_counted(n_neg)).sum()  # or fewer, for Max
+        if not pays(surrogate, n_neg, npy.shape[1]) or not self._make_room(n_short):
+            return None
+        data = self._laid_out(users, self._rows, 0, self._spread())
+        return ShortLists(data, surrogate, lambda task, args: [task(*each) for each in args])
+
+    def _make_room(self, n_short):
+        """Keep rows instead of partitions; whether the budget has room for enough of them.
+
+        Not where rows are read from an origin, which may be anywhere in the file.
+        """
+        if self._rows is None:
+            used = _SKIPPING_BYTES * self._lists.positive.size + _SHORT_BYTES * n_short
+            lent = 2 * self._largest
+            capacity = self._file.room(self._free + lent * self._file.npy.row_bytes - used)
+            if self._spread().from_origins or capacity < max(_ROOM * n_short, lent):
+                return False
+            self._kept.clear()
+            self._buffers.clear()
+            self._rows = self._file.rows(capacity)
+        return self._rows.kept.shape[0] >= n_short
+
+    def _spread(self):
+        """The spread of all partitions together."""
+        largest, within = (
+            np.max([getattr(each, name) for each in self._spreads], axis=0)
+            for name in ("largest", "within")
+        )
+        return replace(self._spreads[0], largest=largest, within=within)
+
+    @contextmanager
+    def readable(self):
+        """The body reads the file, which must be as it was."""
+        try:
+            self._file.check()
+            yield
+        except OSError as error:
+            raise OracleFailure(f"the features cannot be read any more: {error}") from None
 
     def run(self, task, shares):
         """Yield the task's result for each partition with users, reading one ahead."""
+        if self._rows is not None:
+            self._buffers = np.split(self._rows.lend(2 * self._largest), 2)
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._load, 0)
             for i, share in enumerate(shares):
-                try:
+                with self.readable():
                     data = ahead.result()
-                except OSError as error:
-                    raise OracleFailure(f"the features cannot be read any more: {error}") from None
                 if i + 1 < len(shares):
                     ahead = reader.submit(self._load, i + 1)
-                yield task(data, share, self.n_threads)
+                yield task(data, share, self.n_threads, None)
 
     def _plan(self, source, budget):
         """Bounds of the partitions in users, and the bytes that are free to keep some of them."""
@@ -191,14 +285,18 @@ class _StreamedParts:
 
     def _read(self, users, buffer, spread=None):
         """The lists of some users of a partition, with their rows in the buffer."""
+        start, stop = self._lists.indptr[users[0]], self._lists.indptr[users[-1] + 1]
+        X = buffer[: stop - start]
+        self._file.read(start, X)
+        return self._laid_out(users, X, start, spread)
+
+    def _laid_out(self, users, X, start, spread):
+        """The lists of some users, whose rows are in X from row `start` of the file on."""
         lists = self._lists
-        start, stop = lists.indptr[users[0]], lists.indptr[users[-1] + 1]
         starts, sizes = lists.indptr[users], lists.indptr[users + 1] - lists.indptr[users]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows, n_pos = np.empty(indptr[-1], dtype=np.int64), np.empty_like(sizes)
         _positives_first(lists.positive, starts, start, indptr, rows, n_pos)
-        X = buffer[: stop - start]
-        self._file.read(start, X)
         data = RankingData.from_parts(
             X, rows, indptr, n_pos, lists.users[users], None, self._names, spread
         )
@@ -216,7 +314,18 @@ class _FeatureFile:
 
     def buffer(self, n_rows):
         """Memory for some rows; it counts only as far as it is written."""
-        return np.empty((n_rows, self.npy.shape[1]), dtype=self.npy.dtype)
+        shape, dtype = (n_rows, self.npy.shape[1]), self.npy.dtype
+        # the allocator would not give it back to the system when it is not needed any more
+        return np.frombuffer(mmap(-1, n_rows * self.npy.row_bytes), dtype).reshape(shape)
+
+    def rows(self, capacity):
+        """A matrix of all rows, `capacity` of which are kept in memory."""
+        return FileRows(self.read, self.npy.shape, self.npy.dtype, capacity)
+
+    def room(self, n_bytes):
+        """For how many kept rows of such a matrix there is room in so many bytes."""
+        free = n_bytes - FileRows.bytes_needed(self.npy.shape, self.npy.dtype, 0)
+        return min(self.npy.shape[0], int(free // (self.npy.row_bytes + PLACE_BYTES)))
 
     def check(self):
         """Refuse a file of another size or time than at first."""
@@ -232,7 +341,7 @@ class _FeatureFile:
         return status.st_size, status.st_mtime_ns
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _positives_first(positive, starts, origin, indptr, rows, n_pos):
     """List each user's rows, counted from `origin`, positives first; count the positives."""
     for u in range(starts.size):

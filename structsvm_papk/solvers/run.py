@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +15,7 @@ from structsvm_papk.solvers.keeping import Keeper
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 
 Result = TypeVar("Result", bound=SolverResult)
+_RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
 
 
 class Run(ABC, Generic[Result]):
@@ -53,6 +56,7 @@ class Run(ABC, Generic[Result]):
     def solve(self) -> Result:
         """Run to the end; broken off, the result of the best point, if there is one."""
         notes: tuple[str, ...] = ()
+        outer = _RUNS.set((*_RUNS.get(), self))
         try:
             status = self._start()
             status = self.loop() if status is None else status
@@ -64,7 +68,12 @@ class Run(ABC, Generic[Result]):
             if not self.has_point():
                 raise
             status, notes = Status.FAILED, (str(failure),)
+        finally:
+            _RUNS.reset(outer)
+        late = status is Status.FAILED and self.late()  # the oracle is not asked again
         result = self.result(status, notes)
+        if late:
+            result = replace(result, status=Status.TIME_LIMIT)
         if not self.keeper.has_ended and result.status is not Status.INCONSISTENT:
             self.keeper.finish(self.snapshot, result.status)
         return replace(result, notes=(*result.notes, *self.keeper.notes))
@@ -115,3 +124,12 @@ class Run(ABC, Generic[Result]):
         """A result with the history of this run."""
         history, alpha = tuple(self.history), self.config.alpha
         return SolverResult(w, float(objective), float(lower_bound), status, history, alpha, **more)
+
+
+def seconds_left() -> float:
+    """Until the first time limit of the runs that wait for an answer; infinite without one.
+
+    For oracles that depend on others, who may never answer: they raise `OracleFailure` then.
+    """
+    limited = [run for run in _RUNS.get() if run.config.time_limit is not None]
+    return min((run.config.time_limit - run.seconds() for run in limited), default=math.inf)
