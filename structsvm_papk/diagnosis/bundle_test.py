@@ -22,7 +22,7 @@ from structsvm_papk.solvers.result import Progress
 
 _TOL = 1e-9  # of the bundle; the least squares give the digits that are missing
 _CLOSE = 1e-5  # of the squared distance, where it is the distance that counts
-_ROUNDING = 1e-14
+_LEAST = 1e-12
 _MAX_ITER = 60
 _SUMS = 1e3  # weight of the sums of a block's weights in the least squares, beside slopes of 1
 
@@ -101,13 +101,9 @@ def distance_from_zero(slopes: Callable[[Array], Array], start: Array) -> tuple[
     of it is one of the distance. `start` is a unit vector along which D is negative.
     """
     oracle = _Slope(slopes, start.size)
-    start = max(-slopes(start).sum(axis=0) @ start, 0.0) / oracle.scale * start
-
-    def is_close(progress: Progress) -> bool:
-        return progress.objective - progress.lower_bound <= _CLOSE * (1.0 - progress.objective)
-
-    solver = CuttingPlane(1.0, tol=_ROUNDING, max_iter=10 * _MAX_ITER)
-    result = solver.solve(oracle, start, is_close)
+    fall = max(-slopes(start).sum(axis=0) @ start, 0.0) / oracle.scale  # at most the distance
+    solver = CuttingPlane(1.0, tol=max(_CLOSE * fall**2 / 2, _LEAST), max_iter=2 * _MAX_ITER)
+    result = solver.solve(oracle, fall * start)
     distance = oracle.scale * np.sqrt(max(2.0 * (1.0 - result.lower_bound), 0.0))
     return float(distance), result.w
 
