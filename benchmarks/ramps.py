@@ -29,7 +29,8 @@ ALPHA, TOL = 1e-3, 1e-4
 def digits():
     """49 queries, 430 images each, the 42 pixels that vary most."""
     X, y, users = digit_queries(n_queries=49, n_shown=430)
-    return RankingData.from_groups(X[:, np.sort(np.argsort(-X.std(axis=0))[:42])], y, users), 10
+    most = np.sort(np.argsort(-X.std(axis=0))[:42])
+    return RankingData.from_groups(np.ascontiguousarray(X[:, most]), y, users), 10
 
 
 def many_users():
