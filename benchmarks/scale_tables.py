@@ -101,10 +101,11 @@ def constants(found):
 
 
 def sparse(found):
-    head = ("values", "data, MB", "surrogate", "alpha", "F", "certified gap", "passes", "seconds",
-            "`X w`, s", "rest of an evaluation, s", "memory on top, MB")  # fmt: skip
+    head = ("solver", "values", "data, MB", "surrogate", "alpha", "F", "certified gap", "passes",
+            "seconds", "`X w`, s", "rest of an evaluation, s", "memory on top, MB")  # fmt: skip
     yield from table(head, [
         [
+            row["solver"],
             row["dtype"],
             f"{row['data_mb']:.0f}",
             f"`{row['surrogate']}`",

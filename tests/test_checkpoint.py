@@ -242,11 +242,10 @@ def test_states_with_a_right_checksum_and_wrong_entries_are_refused_or_harmless(
     (path,) = states(tmp_path)
     description, arrays = _read(path)
     rng, refused = np.random.default_rng(0), 0
-    for entry, array in (
-        (entry, wrong) for entry in arrays for wrong in forged(arrays[entry], rng)
-    ):
+    wrong_ones = [(name, wrong) for name in arrays for wrong in forged(arrays[name], rng)]
+    for entry, array in wrong_ones:
         wrong = arrays | {entry: array}
-        shapes = {key: list(array.shape) for key, array in wrong.items()}
+        shapes = {key: list(value.shape) for key, value in wrong.items()}
         path.write_bytes(_FILE.encoded(description | {"shapes": shapes}, wrong))
         try:
             result = solver.solve(risk, checkpoint=place)

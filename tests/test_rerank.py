@@ -14,6 +14,7 @@ from structsvm_papk.experiments import rerank, rerank_data, rerank_methods
 from structsvm_papk.experiments import rerank_first_stage as first_stage
 from structsvm_papk.experiments import rerank_lists as lists
 from structsvm_papk.experiments._cells import Cells
+from structsvm_papk.experiments.rerank_published import PUBLISHED
 
 FAST = ["logistic regression", "logistic regression on pairs", "PAPKRanker"]
 
@@ -34,6 +35,15 @@ def data(tmp_path_factory):
 # ----------------------------------------------------------------- reading
 
 
+def test_what_is_published_is_a_number_of_a_data_set():
+    """Users and items with ten interactions or more each; shares of one."""
+    for (n_users, n_items, n_train, n_test), (_, source, models) in PUBLISHED.items():
+        assert n_train + n_test >= 10 * max(n_users, n_items) and 0.2 < n_test / n_train < 0.3
+        assert "Table" in source and models
+        for values in models.values():
+            assert all(0.02 < value < 0.5 for value in values)
+
+
 def test_header_or_not_folder_or_zip_is_the_same(tmp_path):
     train, test = interaction_pairs(30, 25, seed=0)
     plain = rerank_data.read(folder_of(tmp_path / "a", train, test))
@@ -44,7 +54,7 @@ def test_header_or_not_folder_or_zip_is_the_same(tmp_path):
     for other in (rerank_data.read(named), rerank_data.read(tmp_path / "c.zip")):
         assert (plain.train != other.train).nnz == 0 and (plain.test != other.test).nnz == 0
     assert plain.train.nnz == len(train) and plain.test.nnz == len(test)
-    assert plain.remarks == () and plain.published == (None, {})
+    assert plain.remarks == () and plain.published == (None, None, {})
 
 
 def test_what_cannot_be_used_is_left_out_and_said(tmp_path):
@@ -337,12 +347,26 @@ def test_fewer_users_can_be_drawn(folder, monkeypatch):
     assert (answer["n_train_users"], answer["n_test_users"]) == (40, 20)
 
 
-def test_published_numbers_stand_beside_their_data():
+def test_published_numbers_are_found_by_the_numbers_of_the_data():
     made = rerank_data.Interactions(
         sparse.csr_matrix((29_858, 40_988)), None, "", rows=(810_128, 217_336)
     )
-    name, rows = made.published
-    assert name == "gowalla" and max(ndcg for ndcg, _ in rows.values()) == 0.1729
+    name, _, models = made.published
+    assert name == "gowalla" and max(ndcg for ndcg, _ in models.values()) == 0.1729
+
+
+def test_data_of_known_numbers_are_shown_beside_what_is_published(tmp_path, monkeypatch, capsys):
+    quick(monkeypatch)
+    folder = write_interactions(tmp_path / "x", 60, 40, seed=1)
+    data = rerank_data.read(folder)
+    n_rows = [len((folder / name).read_text().splitlines()) for name in ("train.tsv", "test.tsv")]
+    n_rows = [n - ("user" in (folder / "train.tsv").read_text()[:5]) for n in n_rows]
+    known = {(data.n_users, data.n_items, *n_rows): ("a name", "a page", {"a net": (0.2, 0.3)})}
+    monkeypatch.setattr(rerank_data, "PUBLISHED", known)
+    assert main(["reproduce", "rerank", str(folder), "--method", "PAPKRanker", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    row = {"name": "a net", "ndcg": 0.2, "recall": 0.3, "source": "a page"}
+    assert answer["dataset"] == "a name" and answer["published"] == [row]
 
 
 def test_command(folder, tmp_path, capsys, monkeypatch):

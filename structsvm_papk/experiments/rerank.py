@@ -16,7 +16,7 @@ from structsvm_papk.data.validation import too_few_to_resample
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import rerank_first_stage as first_stage
 from structsvm_papk.experiments import rerank_methods as methods
-from structsvm_papk.experiments.rerank_data import SOURCE, inner_split, read
+from structsvm_papk.experiments.rerank_data import inner_split, read
 from structsvm_papk.experiments.rerank_lists import Lists, build
 from structsvm_papk.experiments.rerank_methods import OURS
 from structsvm_papk.files.atomic import write_atomically
@@ -202,7 +202,7 @@ def _answer(data, plan, stage, found):
         }
         for name, part in found.items()
     ]
-    name, published = data.published
+    name, source, published = data.published
     return {
         "dataset": name,
         "n_users": data.n_users,
@@ -217,7 +217,7 @@ def _answer(data, plan, stage, found):
         "candidate_seconds": inner["candidate_seconds"] + test["candidate_seconds"],
         "rows": rows,
         "published": [
-            {"name": label, "ndcg": ndcg, "recall": recall, "source": SOURCE}
+            {"name": label, "ndcg": ndcg, "recall": recall, "source": source}
             for label, (ndcg, recall) in (published.items() if plan.k == 20 else ())
         ],
     }

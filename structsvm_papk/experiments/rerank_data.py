@@ -15,25 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk.errors import InputError
+from structsvm_papk.experiments.rerank_published import PUBLISHED
 
 _FILES = ("train.tsv", "test.tsv")
 _FORM = "user and item as whole numbers from 0, separated by a tab"
-
-# NDCG@20 and recall@20 of neural models on the official splits: Yang et al., "Breaking the top-K
-# barrier" (KDD 2025), Table 2. The key is the numbers of users, items, training and test rows.
-SOURCE = "Yang et al. (KDD 2025), Table 2"
-PUBLISHED = {
-    (29_858, 40_988, 810_128, 217_336): (
-        "gowalla",
-        {
-            "MF, softmax loss": (0.1624, 0.2064),
-            "MF, SL@20": (0.1709, 0.2121),
-            "LightGCN, BPR": (0.1402, 0.1745),
-            "LightGCN, SL@20": (0.1729, 0.2128),
-            "XSimGCL, SL@20": (0.1717, 0.2095),
-        },
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -68,8 +53,8 @@ class Interactions:
 
     @property
     def published(self):
-        """Name of the data set and what is published on it, or (None, {})."""
-        return PUBLISHED.get((self.n_users, self.n_items, *self.rows), (None, {}))
+        """Name of the data set, the source and what is published on it, or (None, None, {})."""
+        return PUBLISHED.get((self.n_users, self.n_items, *self.rows), (None, None, {}))
 
 
 def read(source):

@@ -21,8 +21,9 @@ from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.convex import PAUC, TS, Avg, Max
 from structsvm_papk.surrogates.majorants import FrozenHinges, FrozenPairs
 
-_ROUNDS = 12  # cuts of a visit, at most
-_MOST = 32  # cuts of a user
+_ROUNDS = 4  # cuts of a visit, at most
+_FEWEST, _MOST = 32, 256  # cuts of a user: where they have to be merged, progress is slow
+_BYTES = 1 << 29  # for all users' cuts and their inner products, about
 _MORE = 4  # times as many of the highest negatives as count become active
 _IDLE = 64  # active rows beyond 16 for each negative that counts, before idle ones are dropped
 
@@ -116,11 +117,11 @@ class _User:
         self.merged += 1
         self.take(np.delete(np.arange(self.theta.size), j))
 
-    def make_room(self) -> None:
-        """Have less cuts than there may be."""
-        if self.theta.size >= _MOST:
+    def make_room(self, most: int) -> None:
+        """Have less cuts than `most`."""
+        if self.theta.size >= most:
             self.take(np.flatnonzero(self.theta))
-        if self.theta.size >= _MOST:
+        if self.theta.size >= most:
             self.merge()
 
     def add(self, coef: Array, intercept: float, error: float, products: Array) -> None:
@@ -145,6 +146,7 @@ class CutBlocks(UserBlocks):
         self._scores, self._coef = np.zeros((2, data.rows.size))
         self._values, self._terms = np.empty(data.n_users), risk.score_terms()
         self._roundings = 0
+        self._most = int(np.clip(np.sqrt(_BYTES / (16 * data.n_users)), _FEWEST, _MOST))
         linear = getattr(risk.surrogate, "linear", None)
         self._linear = np.zeros(data.rows.size, dtype=bool) if linear is None else linear != 0.0
         nothing = np.zeros((2, data.n_users))
@@ -269,7 +271,7 @@ class CutBlocks(UserBlocks):
             terms = coef * scores
             size = abs(value[0]) + np.abs(terms).sum() + np.abs(coef).sum()
             error = (self._terms[u] + FEW_ROUNDINGS) * EPS * size
-            user.make_room()
+            user.make_room(self._most)
             user.add(coef, value[0] - terms.sum(), error, self._products(user, coef))
             before, heights = user.theta.copy(), user.coef @ scores + user.intercepts
             slack = max(1.0 - before.sum(), 0.0)
