@@ -161,7 +161,7 @@ def partitions(found):
     yield from table(head, [
         [
             task, way,
-            *(text for tol in ("0.01", "0.001", "1e-06") for text in _stage(outcome["points"].get(tol))),
+            *(text for tol in ("0.01", "0.001", "1e-06") for text in _stage(outcome, tol)),
             f"{outcome['last']['gap']:.0e}", str(outcome["last"]["rounds"]),
         ]
         for task, ways in found.items()
@@ -169,8 +169,9 @@ def partitions(found):
     ])  # fmt: skip
 
 
-def _stage(point):
+def _stage(outcome, tol):
     """Rounds, megabytes and seconds to a gap, where it was reached."""
+    point = outcome["points"].get(tol)
     if point is None:
         return "-", "-", "-"
     mb = "" if point["MB"] is None else f"{point['MB']:.0f}"
