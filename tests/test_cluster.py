@@ -6,19 +6,24 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from distributed import LocalCluster
+from test_file_rows import lists as many_rows
 from test_partitions import npy_source, parquet_source
+from test_row_skipping import walk
 from test_streaming import N_FEATURES, in_memory, lists
 
-from structsvm_papk import RankingData, make_surrogate
+from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions, file_partitions
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
+from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates import CONVEX
 
 PARTITION = 500 * N_FEATURES * 8
 W = np.arange(N_FEATURES) / 10
@@ -116,26 +121,82 @@ def test_a_file_that_the_workers_do_not_have(threads, tmp_path):
         DaskRisk(make_surrogate("avg", 4), parts, threads)
 
 
-def test_a_scheduler_that_goes_away_leaves_the_best_point(tmp_path):
+@contextmanager
+def other_process():
+    """A scheduler with one worker in a process of their own, and a client."""
     script = "from distributed import LocalCluster; import sys\n"
-    script += "c = LocalCluster(n_workers=1, processes=False, dashboard_address=':0')\n"
+    script += "c = LocalCluster(n_workers=1, processes=False, protocol='tcp', "
+    script += "dashboard_address=':0')\n"
     script += "print(c.scheduler_address, flush=True); sys.stdin.read()\n"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    script = script.replace("processes=False", "processes=False, protocol='tcp'")
     with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as process:
         client = connect(process.stdout.readline().strip())
+        try:
+            yield process, client
+        finally:
+            process.send_signal(signal.SIGCONT)
+            client.close()
+            process.kill()
+
+
+def test_a_scheduler_that_goes_away_leaves_the_best_point(tmp_path):
+    with other_process() as (process, client):
         oracle = risk(client, tmp_path)
 
         def callback(progress):
             if progress.iteration == 4:
                 process.kill()
+                process.wait()
 
         result = CuttingPlane(1e-2, tol=1e-8).solve(oracle, callback=callback)
-        client.close()
     assert result.status == Status.FAILED
     assert result.n_iter == 4
     assert "the scheduler at tcp://127.0.0.1" in result.message
     assert result.lower_bound <= in_memory()(result.w)[0] + 5e-3 * (result.w @ result.w)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_scheduler_that_hangs_is_noticed_by_the_time_limit(tmp_path, nested):
+    with other_process() as (process, client):
+        name, make = ("ramp", CCCP) if nested else ("ts", CuttingPlane)
+        oracle = risk(client, tmp_path, name=name)
+        oracle(W)
+
+        def callback(progress):
+            if progress.iteration == 2:
+                process.send_signal(signal.SIGSTOP)
+
+        started = time.monotonic()
+        options = {"starts": ["zero"]} if nested else {}
+        solver = make(1e-2, tol=1e-8, time_limit=6.0, **options)
+        result = solver.solve(oracle, callback=callback)
+        assert time.monotonic() - started < 20.0
+        assert result.status == Status.TIME_LIMIT
+        assert result.history[-1].iteration == 2
+        assert "the cluster at tcp://127.0.0.1" in result.message
+        assert "has not answered" in result.message
+        value = in_memory(name)(result.w)[0] + 5e-3 * (result.w @ result.w)
+        assert result.objective == pytest.approx(value, rel=1e-12)
+        with pytest.raises(OracleFailure, match="has not answered"):  # there is no best point yet
+            CuttingPlane(1e-2, time_limit=0.5).solve(oracle.majorant(W) if nested else oracle)
+
+
+def test_a_worker_that_hangs_is_noticed_by_the_time_limit(client, tmp_path):
+    oracle = risk(client, tmp_path)
+    oracle(W)
+    pid = next(iter(client.run(os.getpid).values()))
+
+    def callback(progress):
+        if progress.iteration == 2:
+            os.kill(pid, signal.SIGSTOP)
+
+    try:
+        result = CuttingPlane(1e-2, tol=1e-8, time_limit=2.0).solve(oracle, callback=callback)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert result.status == Status.TIME_LIMIT
+    assert result.n_iter == 2
+    assert oracle(W)[0] == pytest.approx(in_memory()(W)[0], rel=1e-13)  # it goes on
 
 
 def test_a_cluster_without_workers(threads, tmp_path, monkeypatch):
@@ -206,3 +267,47 @@ def test_partitions_count_with_their_size(threads, tmp_path):
     oracle = risk(threads, tmp_path, "arrays")
     sizes = [held.__sizeof__() for held in threads.gather(oracle.parts._held)]
     assert sum(sizes) > 3500 * N_FEATURES * 8
+
+
+@pytest.mark.parametrize("weight", [None, "positives"])
+@pytest.mark.parametrize("depth", [None, 8, 0.02])
+@pytest.mark.parametrize("name", CONVEX)
+def test_partitions_that_remember_scores_evaluate_the_same_risk(client, name, depth, weight):
+    surrogate = make_surrogate(name, 5, depth)
+    data = RankingData.from_groups(*many_rows(), user_weight=weight)
+    oracle = DaskRisk(surrogate, array_partitions(data, 5), client).with_blocks(7)
+    expected = EmpiricalRisk(surrogate, data, skip_rows=False)
+    for w in walk(data.n_features)[:-4]:
+        cuts, (value, slope) = oracle.cuts(w), expected(w)
+        assert cuts.value == pytest.approx(value, rel=1e-12)
+        if w.any() or name != "max":  # all positives tie at zero: another subgradient
+            np.testing.assert_allclose(
+                cuts.slopes.sum(axis=0), slope, rtol=0, atol=1e-12 * np.abs(slope).max()
+            )
+    assert 0 < oracle.row_visits < 0.5 * expected.row_visits
+
+
+def test_what_a_partition_remembers_belongs_to_one_risk(client):
+    data = RankingData.from_groups(*many_rows())
+    parts = array_partitions(data, 3)
+    oracle = DaskRisk(make_surrogate("clipped_ramp", 5), parts, client)
+    in_memory = EmpiricalRisk(make_surrogate("clipped_ramp", 5), data)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        at, other, w = rng.normal(size=(3, data.n_features))
+        for point, kind in ((at, "latent"), (other, "latent"), (at, "mixed"), (at, "latent")):
+            found, expected = oracle.majorant(point, kind), in_memory.majorant(point, kind)
+            assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
+        assert oracle(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)
+        assert oracle.with_blocks(5)(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)
+
+
+def test_one_message_a_worker(client, tmp_path, monkeypatch):
+    oracle = risk(client, tmp_path)
+    oracle(W)
+    monkeypatch.setattr(client, "submit", None)
+    monkeypatch.setattr(client, "map", None)
+    oracle(W)
+    mine = [places for _, places in oracle.parts._crews]
+    assert len(mine) <= 2 < len(oracle.parts._used)
+    assert sorted(np.concatenate(mine).tolist()) == list(range(len(oracle.parts._used)))

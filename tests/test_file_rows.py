@@ -88,7 +88,7 @@ def lists(dtype=np.float64, seed=0):
     return X.astype(dtype), y.ravel(), np.repeat(np.arange(N_USERS), N_ROWS)
 
 
-def streamed(directory, surrogate, budget=0.8, dtype=np.float64, **options):
+def streamed(directory, surrogate, budget=0.9, dtype=np.float64, **options):
     X, y, groups = lists(dtype)
     return StreamedRisk(
         surrogate, npy_source(directory, X, y, groups), budget * X.nbytes, **options
@@ -124,7 +124,7 @@ def test_cuts_are_to_the_bit_those_of_the_fit_in_memory(tmp_path, name, depth, w
 @pytest.mark.parametrize("source", [npy_source, parquet_source])
 def test_a_fit_is_that_in_memory_and_ends_without_reading(tmp_path, source):
     surrogate, (X, y, groups) = make_surrogate("ts", 5), lists()
-    risk = StreamedRisk(surrogate, source(tmp_path, X, y, groups), 0.8 * X.nbytes)
+    risk = StreamedRisk(surrogate, source(tmp_path, X, y, groups), 0.9 * X.nbytes)
     read = []
     solver = CuttingPlane(1e-3, tol=1e-9, n_blocks=8)
     found = solver.solve(risk, callback=lambda _: read.append(risk.parts._rows.rows_read))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -153,9 +153,9 @@ class FileRows:
             self._reader.submit(self._fill, self._buffers[i % 2], rows, offsets, ends, *part)
             for i, part in enumerate(plan)
         )
-        ahead = next(reads)
+        ahead = [next(reads)]
         for i, (lo, hi) in enumerate(plan):
-            places, ahead = ahead.result(), next(reads, None)
+            places, ahead = ahead[0].result(), list(islice(reads, 1))
             yield self._buffers[i % 2], places, lo, hi
 
     def _fill(self, buffer, rows, offsets, ends, lo, hi):

@@ -167,7 +167,8 @@ class _Crew:
     """The partitions of one worker, as an actor there."""
 
     def __init__(self, n_threads, *held):
-        self._held, self._memories = held, [{} for _ in held]
+        self._held = held
+        self._memories: list[dict[str, Any]] = [{} for _ in held]
         self._pool = ThreadPoolExecutor(n_threads)
 
     def run(self, task, shares):
@@ -230,7 +231,7 @@ class _DaskParts:
         self._wait(held)
         keys = [future.key for future in held]
         where = self._patiently(self._scheduler, "who_has", keys=keys)
-        crews = {}
+        crews: dict[str, list[int]] = {}
         for i, key in enumerate(keys):
             if not where.get(key):
                 raise CancelledError

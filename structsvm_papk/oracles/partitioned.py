@@ -142,7 +142,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """What went wrong on the way and was put right, for the solver's result."""
         return tuple(self.parts.notes)
 
-    def with_blocks(self, n_blocks: int) -> PartitionedRisk:
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return the same risk as an oracle of about `n_blocks` cuts an evaluation."""
         other = copy.copy(self)
         other._split(n_blocks)

@@ -46,12 +46,14 @@ def short_lists(data: RankingData, surrogate: Surrogate, run: Callback) -> Short
     ``run(task, arguments)`` calls ``task(*args)`` for every args, in any order.
     """
     per_row = data.X.nnz / data.X.shape[0] if sparse.issparse(data.X) else data.n_features
-    wanted = surrogate.negatives_counted(data.n_neg).sum()
-    if not surrogate.top_negatives_only:
-        return None
-    if per_row < _FEW_FEATURES or data.n_neg.sum() < _WORTH * wanted:
-        return None
-    return ShortLists(data, surrogate, run)
+    return ShortLists(data, surrogate, run) if pays(surrogate, data.n_neg, per_row) else None
+
+
+def pays(surrogate: Surrogate, n_neg: Array, per_row: float) -> bool:
+    """Whether short lists are allowed, and can be faster; `per_row` are the values of a row."""
+    if not surrogate.top_negatives_only or per_row < _FEW_FEATURES:
+        return False
+    return bool(n_neg.sum() >= _WORTH * surrogate.negatives_counted(n_neg).sum())
 
 
 class ShortLists:

@@ -13,6 +13,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from mmap import mmap
 
 import numpy as np
 from numba import njit
@@ -27,7 +28,7 @@ from structsvm_papk.data.validation import refuse_non_finite
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.oracles.list_risk import ListRisk, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
-from structsvm_papk.oracles.short_lists import short_lists
+from structsvm_papk.oracles.short_lists import ShortLists, pays
 from structsvm_papk.solvers.oracle import BlockOracle
 from structsvm_papk.surrogates import Surrogate
 
@@ -134,10 +135,6 @@ class _OnFile(BlockOracle):
     def rounding(self):
         return self._oracle.rounding()
 
-    @property
-    def row_visits(self):
-        return self._short.n_visits
-
     def blocks(self, w):
         return self._oracle.blocks_from_scores(self._scores(w))
 
@@ -146,7 +143,9 @@ class _OnFile(BlockOracle):
 
     def _scores(self, w):
         with self._risk.parts.readable():
-            return self._short.at(w)
+            scores = self._short.at(w)
+        self.row_visits = self._short.n_visits
+        return scores
 
 
 class _StreamedParts:
@@ -184,36 +183,38 @@ class _StreamedParts:
 
         What was kept of whole partitions is given up for the rows that they ask for.
         """
-        data = self._all_lists()
-        short = short_lists(data, surrogate, lambda task, args: [task(*each) for each in args])
-        if short is None or data.spread().from_origins:  # an origin may be anywhere in the file
+        lists, npy, users = self._lists, self._file.npy, np.concatenate(self._users)
+        n_pos = np.add.reduceat(lists.positive, lists.indptr[:-1], dtype=np.int64)[users]
+        n_neg = np.diff(lists.indptr)[users] - n_pos
+        n_short = (n_pos + surrogate.negatives_counted(n_neg)).sum()  # or fewer, for Max
+        if not pays(surrogate, n_neg, npy.shape[1]) or not self._make_room(n_short):
             return None
-        rows = self._rows or self._room_for(data, short)
-        if rows is None or rows.kept.shape[0] < short.positions.size:
-            return None
-        self._kept.clear()
-        self._buffers = None
-        self._rows = data.X = rows
-        short.data.X = rows.kept
-        return short
+        data = self._laid_out(users, self._rows, 0, self._spread())
+        return ShortLists(data, surrogate, lambda task, args: [task(*each) for each in args])
 
-    def _room_for(self, data, short):
-        """Rows on file, of which as many are kept as the budget has room for; None for too few."""
-        used = _SKIPPING_BYTES * data.rows.size + _SHORT_BYTES * short.positions.size
-        buffers = 2 * self._largest  # are lent by the rows
-        capacity = self._file.room(self._free + buffers * self._file.npy.row_bytes - used)
-        least = max(_ROOM * short.positions.size, buffers)
-        return self._file.rows(capacity) if capacity >= least else None
+    def _make_room(self, n_short):
+        """Keep rows instead of partitions; whether the budget has room for enough of them.
 
-    def _all_lists(self):
-        """The lists of all users, with rows of the file."""
+        Not where rows are read from an origin, which may be anywhere in the file.
+        """
+        if self._rows is None:
+            used = _SKIPPING_BYTES * self._lists.positive.size + _SHORT_BYTES * n_short
+            lent = 2 * self._largest
+            capacity = self._file.room(self._free + lent * self._file.npy.row_bytes - used)
+            if self._spread().from_origins or capacity < max(_ROOM * n_short, lent):
+                return False
+            self._kept.clear()
+            self._buffers.clear()
+            self._rows = self._file.rows(capacity)
+        return self._rows.kept.shape[0] >= n_short
+
+    def _spread(self):
+        """The spread of all partitions together."""
         largest, within = (
             np.max([getattr(each, name) for each in self._spreads], axis=0)
             for name in ("largest", "within")
         )
-        spread = replace(self._spreads[0], largest=largest, within=within)
-        X = self._file.rows(0) if self._rows is None else self._rows
-        return self._laid_out(np.concatenate(self._users), X, 0, spread)
+        return replace(self._spreads[0], largest=largest, within=within)
 
     @contextmanager
     def readable(self):
@@ -323,7 +324,9 @@ class _FeatureFile:
 
     def buffer(self, n_rows):
         """Memory for some rows; it counts only as far as it is written."""
-        return np.empty((n_rows, self.npy.shape[1]), dtype=self.npy.dtype)
+        shape, dtype = (n_rows, self.npy.shape[1]), self.npy.dtype
+        # the allocator would not give it back to the system when it is not needed any more
+        return np.frombuffer(mmap(-1, n_rows * self.npy.row_bytes), dtype).reshape(shape)
 
     def rows(self, capacity):
         """A matrix of all rows, `capacity` of which are kept in memory."""
