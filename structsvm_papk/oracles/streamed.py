@@ -204,6 +204,7 @@ class _StreamedParts:
             if self._spread().from_origins or capacity < max(_ROOM * n_short, lent):
                 return False
             self._kept.clear()
+            self._given_up = 0
             self._buffers.clear()
             self._rows = self._file.rows(capacity)
         return self._rows.kept.shape[0] >= n_short
