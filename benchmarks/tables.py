@@ -176,6 +176,29 @@ def dual_ascent(found):
     ])  # fmt: skip
 
 
+def partitions(found):
+    head = ("task", "way", "to 1e-2: rounds", "MB", "s", "to 1e-3: rounds", "MB", "s",
+            "to 1e-6: rounds", "MB", "s", "last gap", "after rounds")  # fmt: skip
+    yield from table(head, [
+        [
+            task, way,
+            *(text for tol in ("0.01", "0.001", "1e-06") for text in _stage(outcome, tol)),
+            f"{outcome['last']['gap']:.0e}", str(outcome["last"]["rounds"]),
+        ]
+        for task, ways in found.items()
+        for way, outcome in ways.items()
+    ])  # fmt: skip
+
+
+def _stage(outcome, tol):
+    """Rounds, megabytes and seconds to a gap, where it was reached."""
+    point = outcome["points"].get(tol)
+    if point is None:
+        return "-", "-", "-"
+    mb = "" if point["MB"] is None else f"{point['MB']:.0f}"
+    return str(point["rounds"]), mb, f"{point['seconds']:.1f}"
+
+
 def border(found):
     head = ("data", "features", "users", "surrogate", "depth", "alpha", "bundle, s", "gap",
             "ascent, s", "gap", "ratio")  # fmt: skip
@@ -263,6 +286,7 @@ TABLES = {
     "memory": ("memory.json", memory),
     "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
+    "partitions": ("partitions.json", partitions),
     "border": ("dual_border.json", border),
     "ramps": ("ramps.json", ramps),
 }

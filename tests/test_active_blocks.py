@@ -7,6 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import LocalCluster
+from problems import partitioned
 from scipy import sparse
 from test_cluster import kill_a_worker
 from test_partitions import npy_source
@@ -24,8 +25,6 @@ from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.oracles import _dual_kernels, active_blocks, dual_choice
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
-from structsvm_papk.oracles.list_risk import users_needed
-from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX
@@ -46,28 +45,8 @@ def wide_data(n_users=12, dtype=np.float64, seed=0, weight=None):
     return RankingData(X, y.ravel(), np.arange(0, n + 1, N_ITEMS), user_weight=weight)
 
 
-class Here:
-    """Partitions in this process."""
-
-    notes = ()
-
-    def __init__(self, data, n, surrogate, policy="exclude"):
-        *needed, _ = users_needed(surrogate, policy)
-        loaded = [summarise(each.load(), *needed) for each in array_partitions(data, n)]
-        self.summaries = [summary for _, summary in loaded]
-        self.data = [data for data, _ in loaded if data is not None]
-        self.n_looks, self.hook = 0, lambda n_looks: None
-
-    def run(self, task, shares):
-        self.n_looks += 1
-        self.hook(self.n_looks)
-        for data, share in zip(self.data, shares, strict=True):
-            yield task(data, share, 1, None)
-
-
 def here(data, name, n, k=3, depth=None, policy="exclude"):
-    surrogate = make_surrogate(name, k, depth)
-    return PartitionedRisk(surrogate, Here(data, n, surrogate, policy))
+    return partitioned(make_surrogate(name, k, depth), data, n, policy)
 
 
 def in_memory(data, name, k=3, depth=None, policy="exclude"):
@@ -347,14 +326,30 @@ def test_little_room(name):
     risk = here(wide_data(), name, 2)
     cold = DualAscent(ALPHA, tol=1e-4)
     full = cold.solve(risk).duals.active.nbytes
-    risk.row_room = 0.93 * full
+    risk.row_room = 2 * 0.93 * full
     result = cold.solve(risk)
     assert result.status in (Status.CONVERGED, Status.FAILED)
     assert result.lower_bound <= reference(name).objective
-    assert result.duals.active.nbytes <= risk.row_room
-    risk.row_room = 0.2 * full
-    with pytest.raises(OracleFailure, match=r"take .* MB, and there is room for .* MB"):
+    assert 2 * result.duals.active.nbytes <= risk.row_room
+    risk.row_room = 0.5 * full
+    with pytest.raises(OracleFailure, match=r"no room for the .* MB that the active rows"):
         cold.solve(risk)
+
+
+def test_partitions_that_are_kept_give_way_to_active_rows(tmp_path):
+    data = wide_data()
+    y = np.zeros(data.rows.size, dtype=bool)
+    y[data.rows] = data.labels
+    source = npy_source(tmp_path, data.X.toarray(), y, np.arange(y.size) // N_ITEMS)
+    risk = StreamedRisk(make_surrogate("avg", 3), source, 700_000)
+    kept = risk.share_in_memory
+    result = DualAscent(ALPHA, tol=1e-6).solve(risk)
+    check(result, in_memory(data, "avg"), reference("avg"))
+    assert risk.share_in_memory < kept
+    assert 2 * result.duals.active.nbytes <= risk.row_room + risk.parts.given_up(0)
+    risk = StreamedRisk(make_surrogate("avg", 3), source, 220_000)
+    with pytest.raises(OracleFailure, match="larger memory budget"):
+        DualAscent(ALPHA, tol=1e-6).solve(risk)
 
 
 def test_rows_that_cannot_be_left_out():

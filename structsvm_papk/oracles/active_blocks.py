@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from structsvm_papk.oracles.partitioned import PartitionedRisk
 
 _MORE = 4  # times as many violated negatives as count become active at a look
+_COPIES = 2  # of the active rows, while there come to be more
 _ROUNDING = 4.0  # times what rounding may do to a loss, by which it has to be larger on all rows
 
 
@@ -264,7 +265,7 @@ class ActiveBlocks(DualBlocks):
         risk = self._risk_on(active)
         if isinstance(start, Duals):
             start = replace(start, risk=risk)
-        return blocks_of(risk, self.alpha, start, self.risk.row_room / 2)
+        return blocks_of(risk, self.alpha, start, self.risk.row_room)
 
     def _risk_on(self, active):
         users, surrogate = self._users, self.risk.surrogate
@@ -336,7 +337,7 @@ class ActiveBlocks(DualBlocks):
     def _go_on_with(self, active):
         """Take up more active rows; where there is no room for all, without the idle ones."""
         before = self._active
-        if active.nbytes <= self.risk.row_room:
+        if self.risk.has_room(_COPIES * active.nbytes):
             self._blocks.move_to(self._risk_on(active), active.places(before.positions))
             return
         duals = self._blocks.duals
@@ -347,11 +348,10 @@ class ActiveBlocks(DualBlocks):
         self._blocks = self._blocks_on(fewer, _moved(duals, before, fewer))
 
     def _check_room(self, active):
-        room = self.risk.row_room
-        if active.nbytes > room:
+        if not self.risk.has_room(_COPIES * active.nbytes):
             raise OracleFailure(
-                f"the active rows of DualAscent take {active.nbytes / 1e6:.3g} MB, and there is "
-                f"room for {room / 1e6:.3g} MB: give more memory, or use CuttingPlane"
+                f"there is no room for the {active.nbytes / 1e6:.3g} MB that the active rows of "
+                "DualAscent take: give a larger memory budget, or use CuttingPlane"
             )
 
 

@@ -140,13 +140,13 @@ class _User:
 class CutBlocks(UserBlocks):
     """Blocks of any convex surrogate of ours, and of the majorants."""
 
-    def __init__(self, risk: Any, alpha: float, start: Any = None) -> None:
+    def __init__(self, risk: Any, alpha: float, start: Any = None, room: float = np.inf) -> None:
         super().__init__(risk, alpha)
         data = risk.data
         self._scores, self._coef = np.zeros((2, data.rows.size))
         self._values, self._terms = np.empty(data.n_users), risk.score_terms()
         self._roundings = 0
-        self._most = int(np.clip(np.sqrt(_BYTES / (16 * data.n_users)), _FEWEST, _MOST))
+        self._most = int(np.clip(np.sqrt(min(_BYTES, room) / (16 * data.n_users)), _FEWEST, _MOST))
         linear = getattr(risk.surrogate, "linear", None)
         self._linear = np.zeros(data.rows.size, dtype=bool) if linear is None else linear != 0.0
         nothing = np.zeros((2, data.n_users))

@@ -26,13 +26,13 @@ def blocks_of(
 ) -> UserBlocks | None:
     """The users of a risk as blocks of its dual; None where the surrogate is not one of ours.
 
-    `room` limits the bytes of Gram matrices.
+    `room` limits the bytes of Gram matrices, down to a few cuts a user.
     """
     if type(risk.surrogate) is Avg and gram_bytes(risk) <= min(_GRAM_BYTES, room):
         return AverageBlocks(risk, alpha, start)
     if restricted(risk.surrogate, 0, np.arange(risk.data.sizes[0]), 1) is None:
         return None
-    return CutBlocks(risk, alpha, start)
+    return CutBlocks(risk, alpha, start, room)
 
 
 def ascent_pays(risk: ListRisk, alpha: float) -> bool:

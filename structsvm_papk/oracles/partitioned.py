@@ -90,7 +90,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     share of them in proportion to its rows. `exclusions` numbers the users through the partitions.
     """
 
-    row_room = np.inf  # bytes of rows that `ActiveBlocks` may hold
+    row_room = np.inf  # bytes that `ActiveBlocks` may take for rows, and again for inner products
 
     def __init__(
         self, surrogate: Surrogate, parts: Any, policy: str = "exclude", n_blocks: int = 1
@@ -151,6 +151,10 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     def dual_blocks(self, alpha: float, start: Any = None) -> ActiveBlocks | None:
         """Users as blocks of the dual, for `DualAscent`; None for surrogates that are not ours."""
         return ActiveBlocks(self, alpha, start) if known(self.surrogate) else None
+
+    def has_room(self, n_bytes: int) -> bool:
+        """Whether `ActiveBlocks` may hold so many bytes of rows."""
+        return n_bytes <= self.row_room
 
     def suits_dual_ascent(self, alpha: float) -> bool:
         """See `structsvm_papk.oracles.dual_choice.ascent_pays_in_parts`."""
