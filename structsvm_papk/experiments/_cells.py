@@ -12,14 +12,7 @@ _AGE = 3600.0  # seconds after which no process can still be writing a part
 
 
 def claim(folder, identity):
-    """Make a folder this run's, or make sure that it is.
-
-    `folder`: new, empty, or claimed before with the same identity; `identity`: what runs must share
-    to use one folder; of what JSON can say.
-
-    Raises InputError: the folder belongs to another run, or to nothing that is known, or cannot be
-    written.
-    """
+    """Make a new or empty folder this run's; refuse one claimed with another identity."""
     folder, identity = Path(folder), json.loads(json.dumps(identity))
     record = folder / RECORD
     check_folder(folder)

@@ -42,12 +42,10 @@ TOP_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Coverage:
-    """Coverage of one method in one setting.
+    """How often one method's interval contains the risk in one setting.
 
-    `risk`: the population risk; `nominal`, `covered`: level asked for, and share of draws whose
-    interval contains the risk; `half_width`: mean half-width; `ratio`: mean half-width over the
-    observed `nominal` quantile of ``|R - R^|``; nan when that is 0; `vacuous`: share of draws with
-    the interval [0, 1].
+    `ratio` is the mean half-width over the observed `nominal` quantile of ``|R - R^|``, nan when
+    that is 0; `vacuous` the share of draws with the interval [0, 1].
     """
 
     method: str
@@ -86,15 +84,10 @@ def coverage(
     progress=None,
     cells=None,
 ):
-    """Run the study.
+    """Fixed-scorer methods for each law and size, means over users, then the uniform bound.
 
-    `n_draws`: draws of each setting; `sizes`: numbers of negatives; ``n_pos = n_neg/4``, ``k =
-    n_neg/20``, and k = 10 for the largest; `laws`: names in `LAWS`; all when not given;
-    `n_directions`: random linear scorers over which the uniform bound is checked at once;
-    `progress`: called with each finished `Coverage`; `cells`: keeps the rows of finished settings,
-    and gives back those that are there.
-
-    Rows: fixed-scorer methods for each law and size, means over users, then the uniform bound.
+    ``n_pos = n_neg/4``, ``k = n_neg/20``, and k = 10 for the largest size; the uniform bound is
+    checked over `n_directions` random linear scorers at once.
     """
     if n_draws < 1 or n_directions < 1:
         raise InputError("n_draws and n_directions must be at least 1")

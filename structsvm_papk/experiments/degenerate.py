@@ -54,11 +54,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One method on one data set.
-
-    `gain`: mean pAp@k gain of the held-out users, ties counting as errors; `setting`: what
-    cross-validation chose; `zero`: the weights are zero: the certified optimum for every alpha.
-    """
+    """One method on one data set: its mean pAp@k gain on held-out users, ties as errors."""
 
     regime: str
     method: str
@@ -188,12 +184,10 @@ OURS = "ClippedRamp, CCCP"
 
 @dataclass(frozen=True)
 class Summary:
-    """One method in one regime, over the seeds.
+    """Means over the seeds of one method in one regime, with half-widths of 95% intervals.
 
-    `mean`, `half_width`: mean test gain, and the half-width of its 95% Student interval;
-    `difference`, `difference_half_width`: ClippedRamp less this method, paired by seed, with its
-    95% interval; `wins`, `losses`: seeds where ClippedRamp is above, and below; `zeros`: seeds
-    where the weights are zero.
+    `difference`, `wins` and `losses` are ClippedRamp's against this method, paired by seed;
+    `zeros`: seeds where the weights are zero.
     """
 
     regime: str
@@ -266,15 +260,7 @@ def run(
     callback=None,
     cells=None,
 ):
-    """Run the study.
-
-    `seeds`: one data set each; `regimes`, `methods`: keys of `REGIMES` and `METHODS`; ClippedRamp
-    is always among the methods; `jobs`: processes; the result does not depend on it; `callback`:
-    called with the outcomes of each data set; `cells`: keeps the outcomes of finished data sets,
-    and gives back those that are there.
-
-    Raises InputError: unknown names, or no seeds.
-    """
+    """Run the study, ClippedRamp always among the methods; `jobs` does not change the result."""
     sizes = sizes or Sizes()
     _check_names("regime", regimes, REGIMES)
     _check_names("method", methods, METHODS)

@@ -20,15 +20,9 @@ _NUMBERS = 1 << 23  # scores and coefficients that are held at a time
 
 
 def descend(risk, settings, steps, start):
-    """Run `SubgradientDescent` with several settings from one start.
+    """What ``SubgradientDescent(alpha, eta, steps).solve(risk, start)`` gives for each setting.
 
-    `settings`: step size eta and regularisation alpha of each.
-
-    Gives what ``SubgradientDescent(alpha, eta, steps).solve(risk, start)`` gives for each; it does
-    not depend on the other settings. The history holds the last step only, and each has an equal
-    share of the seconds.
-
-    Raises InputError: scores that are not finite.
+    The history holds the last step only, and each has an equal share of the seconds.
     """
     X = risk.data.X
     if sparse.issparse(X) or not X.flags.c_contiguous:

@@ -36,12 +36,7 @@ METRICS = NDCG_VARIANTS | OTHERS
 
 @dataclass(frozen=True)
 class Distinguishability:
-    """Result of the experiment.
-
-    `sizes`: the values of N; `share`: per metric, the share of replicates in which the better
-    scorer is ahead at every n >= N; `right_now`: per metric, the share in which it is ahead at N
-    itself.
-    """
+    """Per metric, shares of replicates where the better scorer leads from N on, and at N."""
 
     by: str
     sizes: np.ndarray
@@ -51,11 +46,7 @@ class Distinguishability:
     description: str
 
     def needed(self, share=0.95):
-        """Smallest N per metric from which at least this share of replicates stays right.
-
-        Sizes below the largest only: at the largest N nothing follows that could go wrong. None
-        where no size suffices.
-        """
+        """Smallest N per metric, but the largest, from which this share stays right; or None."""
         found = {}
         for name, curve in self.share.items():
             enough = np.flatnonzero(curve[:-1] >= share)
@@ -89,13 +80,9 @@ def run(
 ):
     """Two scorers that see an item's quality through noise; the first through a little less.
 
-    Quality x ~ N(0, 1), Pr[Y = 1 | x] = sigmoid(2 x + c) with c set for the positive rate, scores
-    x + noise * N(0, 1), independent between the scorers.
-
-    `by`: whether users (lists of `n_items`) or the items of one list are added; `largest`: largest
-    number of users (default 2000) or items (default 20000); `noise`: standard deviation of the
-    noise of the better and of the worse scorer; `chosen`: names of `METRICS`; default all; `cells`:
-    keeps finished replicates, and gives back those that are there.
+    Quality x ~ N(0, 1), Pr[Y = 1 | x] = sigmoid(2 x + c) with c set for the positive rate, scores x
+    + noise * N(0, 1), independent between the scorers. Users (lists of `n_items`) or the items of
+    one list are added, up to `largest`: 2000 users or 20000 items by default.
     """
     if by not in ("users", "items"):
         raise InputError(f"by={by!r} must be 'users' or 'items'")

@@ -58,10 +58,9 @@ TENDS_TO_ZERO = {
 class Panel:
     """One margin condition, one solver.
 
-    `n_pos`, `n_neg`: sizes of the list after filtering; `curves`: value of every surrogate in
-    `SHOWN`, and of the pAp@k ``risk``, after each evaluation of the optimised one: at that iterate
-    for descent, at the best point so far otherwise; `at_truth`: the same values at a multiple of
-    the direction along which the list was filtered.
+    `curves` holds every surrogate of `SHOWN`, and the pAp@k ``risk``, after each evaluation: at
+    that iterate for descent, at the best point so far otherwise; `at_truth` the same at a multiple
+    of the direction along which the list was filtered.
     """
 
     condition: str
@@ -93,13 +92,7 @@ class Panel:
 
 
 def run(conditions=tuple(SETTINGS), seed=0, callback=None, cells=None):
-    """Minimise in every panel, by the authors' recipe and with a certificate.
-
-    `seed`: seed of the list and of the start; `callback`: called with each panel; `cells`: keeps
-    finished panels, and gives back those that are there, without solver histories.
-
-    Returns two for each condition: descent, then certified (CCCP for the weak condition).
-    """
+    """Descent by the authors' recipe, then a certified solver (weak: CCCP), by condition."""
     panels, cells = [], cells or Cells()
     for condition in conditions:
         if condition not in SETTINGS:

@@ -44,11 +44,7 @@ class Splits:
 
 @dataclass(frozen=True)
 class Preparation:
-    """How ratings become lists; the defaults are the paper's.
-
-    `rank`: factors of a user and of an item; `n_first`: ratings of each user that are factorised;
-    `min_rows`: users with fewer instances are left out; `steps`: updates of the factorisation.
-    """
+    """How ratings become lists; the defaults are the paper's."""
 
     rank: int = 30
     n_first: int = 20
@@ -57,12 +53,7 @@ class Preparation:
 
 
 def read_ratings(folder):
-    """Ratings of an unpacked ``ml-100k`` folder.
-
-    `folder`: holds ``u.data``: user, item, rating 1 to 5 and time, separated by tabs.
-
-    Raises InputError: no such folder or file, or a line that is no rating; the line is named.
-    """
+    """Ratings of an unpacked ``ml-100k`` folder; the line that is no rating is named."""
     path = Path(folder) / "u.data"
     if not Path(folder).is_dir():
         raise InputError(f"{folder} is no folder; give the path of an unpacked ml-100k.zip")
@@ -102,12 +93,7 @@ def _first_bad_line(path):
 
 
 def prepare(ratings, seed=0, how=None):
-    """Turn ratings into training, validation and test lists.
-
-    `ratings`: user, item, rating, time; `seed`: of the factorisation's start and of the split.
-
-    Raises InputError: no user has enough ratings.
-    """
+    """Turn ratings into training, validation and test lists; the seed starts factors and split."""
     how = how or Preparation()
     rng = np.random.default_rng(seed)
     users, items, grades = _first_and_rest(ratings, how)
@@ -141,10 +127,8 @@ def _first_and_rest(ratings, how):
 def masked_nmf(matrix, rank, rng, steps=1000):
     """Non-negative factors ``A, Y`` that lower ``sum over stored (u, i) of (R_ui - A_u . Y_i)^2``.
 
-    Multiplicative updates of Lee and Seung, the missing entries left out of both sides.
-
-    `matrix`: stored entries are the known ratings, all positive; `steps`: they end early where 5
-    updates change the fitted ratings by less than 1e-6.
+    Multiplicative updates of Lee and Seung, the missing entries left out of both sides; they end
+    early where 5 updates change the fitted ratings by less than 1e-6.
     """
     known = matrix.tocoo()
     left = np.maximum(rng.random((matrix.shape[0], rank)), _SMALLEST)
@@ -185,12 +169,7 @@ def _split(X, relevant, users, rng):
 
 
 def read_prepared(folder):
-    """Lists that the authors' scripts wrote: ``train_data_d*.tsv``, ``val_..``, ``test_..``.
-
-    Columns ``user_id``, features, ``label``, in tab-separated files of one folder.
-
-    Raises InputError: a file is missing or there are several; other columns; features that differ.
-    """
+    """Lists that the authors' scripts wrote: ``train_data_d*.tsv``, ``val_..``, ``test_..``."""
     folder = Path(folder)
     paths = [sorted(folder.glob(f"{part}_data_d*.tsv")) for part in _PARTS]
     for part, found in zip(_PARTS, paths, strict=True):
@@ -220,11 +199,6 @@ def write_synthetic(folder, n_users=100, n_items=200, mean_ratings=90, rank=4, s
 
     ``rating = round(3.4 + 1.2 (a_u . b_i)/sqrt(rank) + noise)``, clipped to 1..5, a and b standard
     normal; popular items are rated more often. Nothing in it comes from MovieLens.
-
-    `folder`: created; a folder that is not empty is refused; `n_users`, `n_items`, `mean_ratings`,
-    `rank`, `seed`: every user has at least 45 ratings, as far as there are items.
-
-    Returns the file ``u.data``.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

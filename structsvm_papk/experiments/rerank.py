@@ -27,20 +27,10 @@ _N_RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run computes.
+    """What a run computes: re-rankers see `candidates` items of a user, who is shown k of them.
 
-    Attributes
-    ----------
-    k : int
-        Number of items that a user is shown.
-    candidates : int
-        Items of a user that re-rankers see.
-    train_users : int
-        Users, drawn at random, on whose lists re-rankers are trained; recommenders see all.
-    test_users : int or None
-        Users, drawn at random, on whom everything is measured; None for all.
-    first_stage : {'auto', 'rectools', 'own'}
-    seed : int
+    They are trained on `train_users` random users (recommenders on all), measured on `test_users`
+    or all.
     """
 
     k: int = 20
@@ -60,30 +50,7 @@ class Plan:
 
 
 def run(source, plan, names=(), cells=None, callback=None):
-    """The whole table.
-
-    Parameters
-    ----------
-    source : path-like
-        Folder or zip, see `rerank_data.read`.
-    plan : Plan
-    names : sequence of str
-        Only these re-rankers beside ours; by default all that can run here.
-    cells : Cells
-        Keeps what is done.
-    callback : callable, optional
-        Called with a text, what is being done.
-
-    Returns
-    -------
-    dict
-        See `_answer`.
-
-    Raises
-    ------
-    InputError
-        Data or settings that cannot be used, or an unknown method.
-    """
+    """The whole table: our re-rankers and those in `names`, by default all that can run here."""
     unknown = [name for name in names if name not in methods.METHODS]
     if unknown:
         raise InputError(f"unknown method {unknown[0]!r}; choose from {', '.join(methods.METHODS)}")
@@ -243,12 +210,7 @@ def _row(name, kind, values, ours, plan):
 
 
 def figure(answer):
-    """NDCG@k of every method, best last; bars are paired intervals against ours, lines published.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
+    """NDCG@k of every method, best last; bars: paired intervals against ours; lines: published."""
     from matplotlib.figure import Figure
 
     rows = sorted(answer["rows"], key=lambda row: row["ndcg"])

@@ -23,17 +23,7 @@ _FORM = "user and item as whole numbers from 0, separated by a tab"
 
 @dataclass(frozen=True)
 class Interactions:
-    """Who has used what.
-
-    Attributes
-    ----------
-    train, test : scipy CSR of float32, shape (n_users, n_items)
-        1 for each pair; users and items are those of both files, in order of their ids.
-    digest : str
-        Of the two files.
-    remarks : tuple of str
-        What was left out, and why.
-    """
+    """Who has used what: CSR of ones; users and items are in order of their ids."""
 
     train: sparse.csr_matrix
     test: sparse.csr_matrix
@@ -61,15 +51,9 @@ def read(source):
     """Interactions of a folder or zip.
 
     A pair that occurs several times in a file counts once. A test pair that is also in training is
-    left out, as items that a user knows are not recommended; so are users who are in one file only:
-    without history there is nothing to recommend by, and without a test item nothing to measure.
-    They still count in training. Items that are in the test file only stay: nobody can recommend
-    them, and a recommender is measured by that too.
-
-    Raises
-    ------
-    InputError
-        No such folder or zip, a missing file, a line of another form, or nothing left to measure.
+    left out, as items that a user knows are not recommended; so are users who are in one file only,
+    but they still count in training. Items of the test file only stay: nobody can recommend them,
+    and a recommender is measured by that too.
     """
     contents = _contents(Path(source))
     train, test = (_pairs(f"{source}: {name}", contents[name]) for name in _FILES)
@@ -170,11 +154,7 @@ def inner_split(train, share=0.2, seed=0):
     """Interactions to fit first-stage models on, and those held back as labels for re-rankers.
 
     Of every user with two interactions or more, `share` of them (rounded, at least one, never all)
-    are labels. A user with one keeps it, and takes no part in training re-rankers.
-
-    Returns
-    -------
-    history, labels : scipy CSR
+    are labels.
     """
     rng = np.random.default_rng(seed)
     sizes = np.diff(train.indptr)

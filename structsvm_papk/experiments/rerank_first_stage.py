@@ -32,14 +32,7 @@ _BLOCK = 512
 
 @dataclass(frozen=True)
 class FirstStage:
-    """A recommender whose scores are ``left @ right``.
-
-    Attributes
-    ----------
-    name : str
-    left : ndarray or scipy CSR of shape (n_users, rank)
-    right : ndarray or scipy CSR of shape (rank, n_items)
-    """
+    """A recommender whose scores are ``left @ right``, arrays or CSR."""
 
     name: str
     left: Any
@@ -52,20 +45,7 @@ class FirstStage:
 
 
 def fit_all(train, source="auto", callback=None):
-    """Every recommender, fitted on the interactions.
-
-    Parameters
-    ----------
-    train : scipy CSR of shape (n_users, n_items)
-    source : {'auto', 'rectools', 'own'}
-        'auto' takes RecTools where it is installed.
-    callback : callable, optional
-        Called with the name of each model when it is fitted.
-
-    Returns
-    -------
-    list of FirstStage
-    """
+    """Every recommender, fitted on interactions; 'auto' takes RecTools where it is installed."""
     if resolve(source) == "rectools":
         from structsvm_papk.integrations.rectools import first_stage_factors as fit
     else:

@@ -21,16 +21,8 @@ _FIELDS = ("users", "X", "labels", "indptr", "n_relevant", "n_unseen")
 class Lists:
     """Candidates of each user, none of which the user knows.
 
-    Attributes
-    ----------
-    users : ndarray of int, shape (n_users,)
-    X : ndarray of float32, shape (n_rows, n_models)
-        First-stage scores, each with mean 0 and variance 1 among the candidates of a user; 0 where
-        a model gives all of them the same score.
-    labels : ndarray of bool, shape (n_rows,)
-    indptr : ndarray of int, shape (n_users + 1,)
-    n_relevant, n_unseen : ndarray of int, shape (n_users,)
-        Relevant items and all items that the user does not know, candidates or not.
+    X holds first-stage scores, each with mean 0 and variance 1 among the candidates of a user (0
+    where all are equal); `n_relevant` and `n_unseen` count candidates or not.
     """
 
     users: np.ndarray
@@ -55,11 +47,7 @@ class Lists:
         )  # fmt: skip
 
     def values(self, scores, k):
-        """NDCG@k, recall@k and pAp@k of each user over all unseen items, see `metrics_of`.
-
-        Items that are no candidates stand below the candidates, all tied, which counts against the
-        relevant ones.
-        """
+        """`metrics_of` over all unseen items: those that are no candidates tie at the end."""
         sizes = np.diff(self.indptr)
         found = np.add.reduceat(self.labels, self.indptr[:-1]) * (sizes > 0)
         lost = self.n_relevant - found
@@ -89,10 +77,9 @@ class Lists:
 
 
 def metrics_of(scores, labels, user, k):
-    """Values of each user, by metric name, as lists.
+    """NDCG, recall and pAp at k of each user, as lists; ties count against the relevant items.
 
-    Ties count against the relevant items; a user with fewer than k irrelevant ones has the pAp@k of
-    the pairs that exist.
+    A user with fewer than k irrelevant ones has the pAp@k of the pairs that exist.
     """
     names = [f"ndcg@{k}", f"recall@{k}", f"pap@{k}"]
     table = metrics.evaluate(names, scores, labels, user, few_negatives="normalise")
@@ -100,27 +87,10 @@ def metrics_of(scores, labels, user, k):
 
 
 def build(models, history, relevant, users, n_candidates, k, callback=None):
-    """Candidates of users with their features, and what every model is worth by itself.
+    """Candidates of users with their features, and `metrics_of` every model by itself.
 
     Every model puts its best unseen items forward; a user's candidates are the `n_candidates` with
     the best place in any model (ties: the better mean score).
-
-    Parameters
-    ----------
-    models : sequence of FirstStage
-        Fitted on `history`.
-    history, relevant : scipy CSR of shape (n_users, n_items)
-        What users know, and what of the rest is relevant.
-    users : ndarray of int
-    n_candidates, k : int
-    callback : callable, optional
-        Called with the number of users of each block that is done.
-
-    Returns
-    -------
-    lists : Lists
-    values : dict of str to dict
-        Of each model by its name, see `metrics_of`, for its own order of all unseen items.
     """
     parts, rows, done = [], [[] for _ in models], 0
     for block, scores, seen, target in _blocks(models, history, relevant, users):

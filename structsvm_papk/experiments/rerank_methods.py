@@ -20,17 +20,7 @@ _VALIDATION = 5  # one user in so many validates the settings of a rival
 
 @dataclass(frozen=True)
 class Fit:
-    """A re-ranker, ready to score lists.
-
-    Attributes
-    ----------
-    scores : callable
-        From `RankingData` to scores at its list positions.
-    setting : dict
-        What was chosen, or given.
-    certificate : dict or None
-        Objective, lower bound and status, where there is a certificate.
-    """
+    """A re-ranker that scores the list positions of `RankingData`, its setting and certificate."""
 
     scores: Callable
     setting: dict
@@ -39,14 +29,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A baseline with the setting that is best for a fifth of the users, trained on all.
-
-    Parameters
-    ----------
-    make : callable
-        From a setting to an object with ``solve(data, k)``.
-    settings : sequence of dict
-    """
+    """A baseline with the setting that is best for a fifth of the users, trained on all."""
 
     make: Callable
     settings: tuple
@@ -67,13 +50,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Ranker:
-    """One of ours.
-
-    Parameters
-    ----------
-    make : callable
-        From k and a seed to a `PAPKRanker`.
-    """
+    """One of ours: `make` gives a `PAPKRanker` from k and a seed."""
 
     make: Callable
 

@@ -34,11 +34,7 @@ PUBLISHED = {  # correctly ordered pairs (or hits), of how many
 
 
 def run():
-    """Recompute every value of the table.
-
-    Returns ``rows``, each with ``ranker, metric, published, published_as, measured, difference``,
-    and ``max_abs_difference``.
-    """
+    """Recompute every value of the table."""
     rows = [_row(ranker, metric) for ranker, metric in PUBLISHED]
     largest = max(abs(row["difference"]) for row in rows)
     return {"table": "table1", "rows": rows, "max_abs_difference": largest}

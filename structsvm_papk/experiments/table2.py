@@ -78,11 +78,7 @@ class Descent:
 
 @dataclass(frozen=True)
 class Certified:
-    """Certified minimisers, to a relative gap of 1e-6.
-
-    `balanced`: case 1: the surrogate of precision@k that does not change when a constant is added
-    to all scores, see `PrecAtKAvg`.
-    """
+    """Certified minimisers, to a relative gap of 1e-6; `balanced` as in `PrecAtKAvg`, in case 1."""
 
     alpha: float = 0.1
     scaled: bool = True
@@ -114,17 +110,11 @@ HOWS = (
 
 
 def run(n_runs=N_RUNS, hows=HOWS, cases=tuple(CASES), seed=0, callback=None, cells=None):
-    """Run the comparison.
+    """Run the comparison; run i uses the seed ``seed + i``, whatever the way of solving.
 
-    `n_runs`: lists of each case; `seed`: run i uses the seed ``seed + i``, the same lists for every
-    way of solving; `callback`: called with each row; `cells`: keeps finished rows, and gives back
-    those that are there.
-
-    Returns ``rows``, one for each case and way of solving, with ``case, k, methods, how, published,
-    measured``. Both of the last hold pairs (first method, second method): ``precision`` and
-    ``auc_where_equal`` as (mean, standard deviation), ``precision_higher`` and ``auc_higher`` as
-    numbers of runs, and ``n_equal``; measured also ``certified`` and ``zero``, in how many runs the
-    result has a certificate of 1e-6 and is the zero vector.
+    In ``published`` and ``measured`` the entries are pairs (first method, second method):
+    ``precision`` and ``auc_where_equal`` as (mean, standard deviation), the others as numbers of
+    runs.
     """
     if n_runs < 1:
         raise InputError(f"the table needs at least one run, got {n_runs}")

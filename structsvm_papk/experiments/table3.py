@@ -60,11 +60,7 @@ _N_RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run computes; a results folder belongs to one data set and one grid.
-
-    `source`: folder of the data; `seeds`: preparations (MovieLens) and starts; `methods`: keys of
-    `METHODS`.
-    """
+    """What a run computes; a results folder belongs to one data set and one grid."""
 
     source: str
     dataset: str = "movielens"
@@ -123,13 +119,8 @@ class Cell:
 def run(plan, results, jobs=1, callback=None):
     """Compute the cells that the results folder lacks, and make the table.
 
-    `results`: folder of the run: new, empty, or of an earlier run of the same data and preparation;
-    `jobs`: processes; the result does not depend on it; `callback`: called with ``(done, total,
-    cell)``: once at the start (cell None), then for each new cell.
-
-    Returns ``rows``, see `table`.
-
-    Raises InputError: the data cannot be read, or the results folder belongs to another run.
+    `callback` is called with ``(done, total, cell)``: once at the start (cell None), then for each
+    new cell; the result does not depend on `jobs`.
     """
     if jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
@@ -231,15 +222,7 @@ def _gains(result, data, k):
 
 
 def table(plan, cells):
-    """Choose settings by validation and compare with the published gains.
-
-    Returns ``published_data``, whether the ratings are those of MovieLens 100K (by their sizes;
-    None for prepared files), and ``rows``, one for each k and method, with ``published`` (gain in
-    %, None where the paper has none), ``measured`` (mean test gain in % over the seeds),
-    ``by_seed`` (the gain of each), ``lower`` and ``upper`` (95% bootstrap: users are drawn with
-    their gains in all seeds), ``n_users``, and for each seed ``settings``, ``statuses`` and
-    ``gaps`` of the chosen fit and ``zero``.
-    """
+    """Choose settings by validation and compare with the published gains, all in %."""
     best = {}
     for cell in plan.cells():
         fit = cells.load(cell.key)

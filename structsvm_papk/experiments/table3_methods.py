@@ -29,12 +29,7 @@ _MAX_ITER = 500
 
 @dataclass(frozen=True)
 class Grid:
-    """What cross-validation tries; the defaults are the paper's.
-
-    `etas`: step sizes of descent; `alphas`: regularisation of descent, certified minimisers and
-    CCCP; `ridges`: regularisation of the methods that fit cross-entropy; `depths`: training depths
-    as multiples of k, capped at each user's negatives; `steps`: steps of descent.
-    """
+    """What cross-validation tries; the defaults are the paper's; `depths` are multiples of k."""
 
     etas: tuple = tuple(m * 10.0**e for e in (-4, -3, -2, -1) for m in (1, 2, 5))
     alphas: tuple = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -84,12 +79,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Method:
-    """How a row of the table is fitted.
-
-    `published`: the row of the paper that it stands beside; `settings`: the method of `Grid` that
-    lists its settings; `fit`: ``fit(data, k, seed, settings)`` gives the `SolverResult` of each
-    setting. What it gives does not depend on the other settings.
-    """
+    """How a row of the table is fitted: ``fit(data, k, seed, settings)`` gives their results."""
 
     published: str | None
     settings: str
