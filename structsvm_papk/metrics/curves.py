@@ -16,11 +16,7 @@ WEAK_AUROC, LEAKAGE_AUROC = 0.55, 0.95
 
 @dataclass(frozen=True)
 class Curve:
-    """Counts at every threshold, from the highest score down.
-
-    `thresholds`: +inf (nothing called positive), then each distinct score, decreasing; `tp`, `fp`:
-    positives and negatives with at least that score.
-    """
+    """Counts of positives and negatives at or above +inf and each distinct score, decreasing."""
 
     thresholds: np.ndarray
     tp: np.ndarray

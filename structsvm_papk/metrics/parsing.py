@@ -32,11 +32,7 @@ _SYNONYMS = {
 
 @dataclass(frozen=True)
 class Metric:
-    """A parsed metric name.
-
-    `name`: as the user wrote it; `code`: which formula of the kernel; `k`: the cut-off; None for
-    metrics of the whole list.
-    """
+    """A parsed metric name: its formula in the kernel and its cut-off, None for the whole list."""
 
     name: str
     code: int

@@ -23,11 +23,9 @@ Gains: TypeAlias = str | Callable[[Array], ArrayLike]
 
 @dataclass(frozen=True)
 class RankedLists:
-    """Rows sorted by user.
+    """Rows sorted by user; user u owns the rows indptr[u] .. indptr[u+1]-1.
 
-    `users`: sorted unique group labels; `indptr`: user u owns the rows indptr[u] .. indptr[u+1]-1;
-    `gains`: graded gains for NDCG; None where they equal `relevant`; `lengths`: places shown of
-    each list; empty when lists are complete.
+    `gains` is None where they equal `relevant`; `lengths` is empty when lists are complete.
     """
 
     users: np.ndarray
@@ -64,15 +62,11 @@ def build(
     need_binary: bool = True,
     n_threads: int | None = None,
 ) -> RankedLists:
-    """RankedLists of row arrays.
+    """RankedLists of row arrays, with parameters as in `metrics.evaluate`.
 
-    `scores`: infinite scores order as usual; NaN is refused, and numbers that only more than double
-    precision tells apart; `labels`: 0/1, -1/1 or bool; graded labels need `relevance_threshold`;
-    `groups`: user of each row, any dtype and order. None with `indptr` None: one list; `indptr`:
-    rows already sorted by user; `list_length`: how many top places of each list were shown;
-    `relevance_threshold`: a row is relevant when its label is at least this; `gains`: graded gain
-    of a label for NDCG. Default: linear on graded labels; `need_binary`: whether graded labels
-    without a threshold are an error; `n_threads`: default: one per processor.
+    NaN is refused, and numbers that only more than double precision tells apart. With neither
+    `groups` nor `indptr` there is one list; `need_binary`: graded labels without a threshold are an
+    error.
     """
     scores = _validation.check_scores(scores, groups)
     labels = _validation.check_grades(labels, scores.size, groups=groups)
@@ -128,11 +122,7 @@ def group_rows(
 
 @dataclass(frozen=True)
 class Sorter:
-    """A stable counting sort of the rows by user, in parts that threads can place at once.
-
-    `codes`: user index of each row; `counts`: rows of each user in each part; `cuts`: the parts of
-    the rows.
-    """
+    """A stable counting sort of the rows by user, in parts that threads can place at once."""
 
     codes: np.ndarray
     counts: np.ndarray

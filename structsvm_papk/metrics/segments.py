@@ -21,11 +21,10 @@ _MAX_SEGMENTS = 1000
 
 @dataclass(frozen=True)
 class Segment:
-    """One value of one column.
+    """The metrics of the users with one value of one column.
 
-    `value`: the value of the column that defines the segment; `kind`: `user`: whole lists of the
-    users with this value. `item`: the value differs inside a list, so lists are restricted to the
-    rows with this value; `n_rows`, `n_pos`: support; `table`: the metrics of the segment's users.
+    `kind` is `user` for whole lists; `item` where the value differs inside a list, so that lists
+    are restricted to the rows with this value.
     """
 
     column: str

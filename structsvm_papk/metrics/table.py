@@ -32,12 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """One metric's mean, and what the conventions did to reach it.
-
-    `value`: the mean; NaN when no user is left; `n_users`: users in the data; `n_used`: users that
-    entered the mean; `touched`: users touched by each rule: `no_positives`, `few_negatives`,
-    `no_negatives`, `ties`, `insufficient`.
-    """
+    """One metric's mean (NaN where no user is left), and the users that each rule touched."""
 
     metric: str
     value: float
