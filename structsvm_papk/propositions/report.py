@@ -15,12 +15,7 @@ from structsvm_papk.propositions.running import Check
 def render(
     checks: Sequence[Check], seed: int, effort: str, regimes: Sequence[dict[str, Any]] = ()
 ) -> str:
-    """Return the page.
-
-    `regimes`: from `propositions.regimes`; shown as a table when there are some.
-
-    Raises InputError: jinja2 is missing.
-    """
+    """Return the page, with a table of `propositions.regimes` where there are some."""
     values = {
         "title": "pAp@k: which claims hold", "checks": checks, "seed": seed, "effort": effort,
         "regimes": regimes, "rounding": TOL,
