@@ -35,11 +35,7 @@ LARGEST_SYSTEM = 300  # equations solved in rational arithmetic: half a minute o
 
 @dataclass(frozen=True)
 class Separation:
-    """What is known about ``max f(w)`` over a unit ball.
-
-    `w`: with ``f(w) = margin`` exactly, when the answer is yes; `proof`: bounds f from above; with
-    v = 0 when the answer is no.
-    """
+    """A w with ``f(w) = margin`` exactly, or a proof that bounds f above (with v = 0: by 0)."""
 
     answer: str
     w: np.ndarray | None
@@ -48,11 +44,7 @@ class Separation:
 
 
 class Separator:
-    """Solve the two programmes on a working set of rows that grows.
-
-    `n_lowest`: r of each user; `chosen`: only these positives count (all negatives always do);
-    `deadline`: in seconds of `time.monotonic`.
-    """
+    """Solve the two programmes on a working set of rows that grows, over the `chosen` positives."""
 
     def __init__(self, data, n_lowest, chosen=None, deadline=np.inf):
         self.data, self.n_lowest, self.deadline = data, np.asarray(n_lowest), deadline
