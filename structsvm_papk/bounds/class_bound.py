@@ -239,14 +239,7 @@ def log_cover(n: ArrayLike, n_features: int) -> Array:
 
 
 def theorem2_counterexamples() -> list[dict[str, Any]]:
-    """Two computed counterexamples to the paper's Theorem 2 as printed.
-
-    Returns
-    -------
-    list of dict
-        Each with ``claim``, ``setting``, ``population`` (the paper's quantity), ``empirical`` (its
-        almost sure limit) and ``why``.
-    """
+    """Two computed counterexamples to the paper's Theorem 2 as printed."""
     tied = DiscreteLaw.of([0.0])
     pos, neg = scipy.stats.norm(1, 1), scipy.stats.norm(0, 1)
     n_pos, n_neg, k = 30, 100, 25

@@ -148,12 +148,7 @@ def plot_uniform(
     rho: float = 0.05,
     axes: Any | None = None,
 ) -> tuple[Axes, Axes]:
-    """Plot every form of the uniform bound against k and against n (k/n_neg and the ratio kept).
-
-    Vacuous values are not drawn: the region above 1 is marked as saying nothing.
-
-    `n_pos`, `n_neg`, `k`, `n_features`, `vc_dim`, `rho`: as in `uniform`.
-    """
+    """Plot every form of the uniform bound against k and against n; above 1 it says nothing."""
     n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
     if axes is None:
         from matplotlib.figure import Figure
