@@ -21,15 +21,6 @@ def degeneracy_figure(diagnoses: Sequence[Diagnosis]) -> Figure:
 
     Filled markers say that w = 0 is optimal for all users jointly, open ones that it is not, a
     cross that it is undecided.
-
-    Parameters
-    ----------
-    diagnoses : list of Diagnosis
-        From `diagnose_over_k`, with users.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     from matplotlib.figure import Figure
 

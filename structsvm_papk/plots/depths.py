@@ -18,22 +18,7 @@ Place: TypeAlias = tuple[str, int | float | None]  # surrogate and depth
 
 
 def depth_figure(points: Mapping[Place, tuple[float, float]], chosen: Place, metric: str) -> Figure:
-    """A line for each surrogate through its means, with bars of one standard error.
-
-    Parameters
-    ----------
-    points : mapping of (surrogate, depth) to (mean, standard error)
-        In the order of depth.
-    chosen : tuple
-        The place that gets a ring.
-    metric : str
-        Label of the axis.
-
-    Raises
-    ------
-    InputError
-        matplotlib is missing.
-    """
+    """Each surrogate's means, with bars of one standard error; `chosen` gets a ring."""
     if not has_matplotlib():
         raise InputError("cannot draw: matplotlib is missing; pip install 'structsvm-papk[plot]'")
     from matplotlib.figure import Figure

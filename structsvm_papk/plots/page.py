@@ -50,14 +50,10 @@ def page(
     seed: int = 0,
     **options: Any,
 ) -> str:
-    """The page as a string of HTML.
+    """The page as a string of HTML; rows and `options` are those of `metrics.evaluate`.
 
-    `scores`, `labels`, `groups`: rows as in `metrics.evaluate`; `names`: metrics of the summary
-    table; `k`, `largest_k`: where the k slider starts and ends; `n_users`: how many users can be
-    looked at, the first ones that have positives and negatives; `comparisons`: shown as a table,
-    see `metrics.compare`; `other`: the second scorer's table, for the differences user by user;
-    `interval`, `level`, `n_resamples`, `seed`: of the intervals, see `metrics.interval`;
-    `interval="none"` leaves them out; `**options`: of `metrics.evaluate`.
+    The k slider goes from `k` to `largest_k`; the first `n_users` with positives and negatives can
+    be looked at; `comparisons` come as a table; `other` is the second scorer's, user by user.
     """
     _check_k(k, largest_k)
     table = metrics.evaluate(names, scores, labels, groups, segments=segments, **options)
