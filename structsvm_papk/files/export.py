@@ -17,14 +17,7 @@ _DTYPES = ("float64", "float32")
 
 
 def weights_of(model: Model) -> dict[str, Any]:
-    """A model as names and numbers that JSON can say.
-
-    Returns
-    -------
-    dict
-        ``weights``, a number for each feature by its name (``x0``, ``x1``, .. where the training
-        data had none), and k, surrogate, depth, user_weight, alpha and certificate.
-    """
+    """A model as names and numbers that JSON can say; features without names are x0, x1, .."""
     names = model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
     return {
         "weights": dict(zip(names, model.coef.tolist(), strict=True)),
@@ -42,11 +35,6 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
 
     The metadata ``structsvm_papk`` holds what `weights_of` gives, without the weights, and the
     names of the features in their order.
-
-    Raises
-    ------
-    InputError
-        The package onnx is missing, another dtype, or a path that cannot be written.
     """
     try:
         from onnx import TensorProto, helper, numpy_helper
