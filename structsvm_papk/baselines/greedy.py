@@ -23,18 +23,12 @@ if TYPE_CHECKING:
 class GreedyPAPK:
     """Sort weak rankers by their pAp@k gain; ``w <- argmax gain(w + a v, a w + v), 0 <= a <= 1``.
 
-    The weak rankers v are logistic regressions on disjoint random parts of the rows (or are given).
-    The gain of a combination is the mean pAp@k over the users kept for merging, at every a of a
-    grid. With two rankers this is the pairwise combination of Ricamato and Tortorella, with their
-    partial AUC replaced by pAp@k.
-
-    `alpha`: ridge of the weak rankers; `n_rankers`: weak rankers, one for each part of the rows;
-    `grid`: values of a, from 0 to 1; `merge_share`: share of the users whose lists are used for
-    merging only; with one user, or a share of 0, the training lists are used for both; `steps`:
-    steps of L-BFGS of a weak ranker.
+    The weak rankers v are logistic regressions (ridge `alpha`) on disjoint random parts of the
+    rows, or are given; gains are those of users kept for merging only (`merge_share`; all users
+    where there is one, or the share is 0), at every a of `grid`.
 
     Ricamato and Tortorella, "Partial AUC maximization in a linear combination of dichotomizers",
-    Pattern Recognition 44 (2011).
+    Pattern Recognition 44 (2011), with pAp@k for their partial AUC.
     """
 
     alpha: float = 1e-4

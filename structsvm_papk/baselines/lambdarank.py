@@ -36,17 +36,9 @@ class LambdaRankResult(SolverResult):
 class LambdaRank:
     """Gradient boosted trees, with the lambdarank loss and its NDCG truncated at k by default.
 
-    Parameters
-    ----------
-    n_trees, n_leaves : int
-    learning_rate : float
-    min_rows : int
-        Fewest rows in a leaf.
-    seed : int
-    objective : {'lambdarank', 'rank_xendcg', 'binary'}
-        LightGBM's name of the loss; 'binary' is the log-loss of single rows.
-
-    Raises InputError: LightGBM is not installed, or a list is longer than it accepts (10,000 rows).
+    `objective` is LightGBM's name of the loss: 'lambdarank', 'rank_xendcg' or 'binary', the
+    log-loss of single rows. Raises InputError: LightGBM is not installed, or a list is longer than
+    it accepts (10,000 rows).
 
     Burges, "From RankNet to LambdaRank to LambdaMART", MSR-TR-2010-82 (2010). Bruch, "An
     alternative cross entropy loss for learning-to-rank", WWW 2021 (rank_xendcg).

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 class Logistic:
     """``alpha/2 ||w||^2 + mean_r log(1 + exp(-y_r (w.x_r + b)))`` over all rows, y = +-1.
 
-    `alpha`: regularisation strength, >= 0; `centred`: take each user's mean off the features first,
-    so that what all items of a user share does not count. Dense features only; `equal_users`: every
-    user weighs the same, instead of every row; `max_iter`: steps of L-BFGS.
+    `centred`: each user's mean is taken off the features first (dense ones only); `equal_users`:
+    every user weighs the same, instead of every row.
     """
 
     alpha: float = 1e-4

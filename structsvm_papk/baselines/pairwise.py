@@ -22,12 +22,8 @@ if TYPE_CHECKING:
 class PairwiseLogistic:
     """``alpha/2 ||w||^2 + mean_{(i,j)} log(1 + exp(-(x_i - x_j) . w))`` over sampled pairs.
 
-    Every positive i is paired with some negatives j of the same user. So users count by their
-    number of positives; with `equal_users` they count the same.
-
-    `alpha`: regularisation strength, >= 0; `n_negatives`: negatives drawn for each positive, with
-    replacement; `equal_users`: every user weighs the same, instead of every pair; `max_iter`: steps
-    of L-BFGS; `seed`: of the sample.
+    Every positive i is paired with `n_negatives` random negatives j of the same user, so users
+    count by their positives; with `equal_users` they count the same.
 
     Rendle, Freudenthaler, Gantner, Schmidt-Thieme, "BPR: Bayesian personalized ranking from
     implicit feedback", UAI 2009 (the loss; here on given features, to the optimum).

@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 class SelectPAPK:
     """Repeat: pool every user's top-beta positives and top-k negatives; fit cross-entropy to them.
 
-    Every selected row weighs the same. The scorer with the best mean pAp@k gain on the training
-    users is returned; a run ends early where the same items are selected again.
-
-    `alpha`: ridge of the cross-entropy; `rounds`: selections; `steps`: steps of L-BFGS on each
-    pool; `start_scale`: standard deviation of the normal start that makes the first selection; with
-    0 the first scorer is fitted to all rows.
+    The scorer with the best mean pAp@k gain on the training users is returned; a run ends early
+    where the same items are selected again. With `start_scale` 0 the first scorer is fitted to all
+    rows.
 
     Budhiraja, Hiranandani, Yuan, Koyejo, Jain, "Rich-item recommendations for rich-users:
     exploiting dynamic and static side information" (2020), Algorithm 1.

@@ -26,11 +26,6 @@ class SGDAtKAvg:
     each of them a random share `batch_share` of the positives and of the negatives, with k scaled
     by the same share (Algorithm 3 of Kar et al., whose lists are a single user).
 
-    `alpha`: regularisation strength, >= 0; `eta`: step size at t = 0; `max_iter`: number of steps;
-    `batch_users`: users of a step; by default all; `batch_share`: share of each user's items in a
-    step, in (0, 1]; k is scaled by it; `start_scale`: standard deviation of the normal start; 0
-    starts at zero; `seed`: seed of the start and of the mini-batches.
-
     Kar, Narasimhan, Jain, "Surrogate functions for maximizing precision at the top", ICML 2015.
     """
 
