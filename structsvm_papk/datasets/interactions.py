@@ -72,13 +72,7 @@ def _on_sphere(points: Array) -> Array:
 def write_interactions(
     folder: PathLike, n_users: int = 300, n_items: int = 200, seed: int = 0
 ) -> Path:
-    """Write ``train.tsv`` and ``test.tsv`` of `interaction_pairs`; returns the folder.
-
-    Raises
-    ------
-    InputError
-        The folder exists and is not empty.
-    """
+    """Write ``train.tsv`` and ``test.tsv`` of `interaction_pairs` into a new or empty folder."""
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists and is not an empty folder")

@@ -24,14 +24,9 @@ def paper_figure1(
 ) -> Lists:
     """The data of Section 7.2 (Figure 1): one user, d = 5, filtered to satisfy a margin condition.
 
-    Positives ``N(0, I)``, negatives ``N(mean * 1_5, I)``; with ``w = -1_5`` the negatives kept are
-    those with ``w.x <= tau``, tau the largest threshold for which the condition holds with margin
-    `delta` (`largest_negative`). While fewer than `min_neg` remain, the lowest positive is dropped.
-
-    `k`, `n_pos`, `n_neg`: sizes before filtering; `mean`: 0.5 in the paper; 0.4 in the authors'
-    code; `delta`: margin; `min_neg`: at least this many negatives are kept.
-
-    Returns ``w_true = -1_5``.
+    Positives ``N(0, I)``, negatives ``N(mean * 1_5, I)`` (mean 0.4 in the authors' code); with ``w
+    = -1_5`` the negatives up to `largest_negative` are kept. While fewer than `min_neg` remain, the
+    lowest positive is dropped.
     """
     rng = np.random.default_rng(seed)
     w_true = -np.ones(5)

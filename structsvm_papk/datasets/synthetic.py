@@ -15,15 +15,7 @@ from structsvm_papk.errors import InputError
 
 
 class Lists(NamedTuple):
-    """Labelled rows of many users, and the truth behind them.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-    y : ndarray of shape (n_rows,), 0 or 1
-    groups : ndarray of shape (n_rows,), the user of each row, 0 .. n_users - 1, sorted
-    w_true : ndarray of shape (n_features,)
-    """
+    """Labelled rows of many users: X, y, groups (sorted, from 0), and the truth behind them."""
 
     X: np.ndarray
     y: np.ndarray
@@ -158,22 +150,10 @@ def degenerate_lists(
 ) -> Lists:
     """Lists on which ``w = 0`` is an exact minimiser of Avg, TS, pAUC and Max for every alpha.
 
-    In each user the positives are moved so that their mean equals the mean of the negatives. Then
-    for every w and every user the top-k negatives score at least ``mean(p)`` on average, hence
-    ``Avg(w) >= 1 = Avg(0)``; so it is for pAUC and Max, which are above Avg, and for TS, which is
-    at least ``1 + n_pos/beta (mean of the top-k negatives - mean(p))``.
-
-    Parameters
-    ----------
-    n_users, n_pos, n_neg, n_features : int
-    noise : float
-        Standard deviation of the positives around that mean.
-    seed : int
-
-    Returns
-    -------
-    Lists
-        ``w_true`` is the zero vector.
+    In each user the positives, with standard deviation `noise`, have the mean of the negatives.
+    Then for every w the top-k negatives score at least ``mean(p)`` on average, hence ``Avg(w) >= 1
+    = Avg(0)``; so it is for pAUC and Max, which are above Avg, and for TS, which is at least ``1 +
+    n_pos/beta (mean of the top-k negatives - mean(p))``.
     """
     check_sizes(n_users=n_users, n_pos=n_pos, n_neg=n_neg, n_features=n_features)
     rng = np.random.default_rng(seed)
@@ -221,13 +201,9 @@ def two_gaussians(
 
 
 def paper_table2(case: int = 1, seed: int = 0) -> Lists:
-    """The data of Section 7.1 (Table 2) of the paper: positives ``N(-1_5, I)``, negatives ``N(0_5,
-    I)``.
+    """Table 2 of the paper: one user, positives ``N(-1_5, I)``, negatives ``N(0_5, I)``.
 
-    `case`: 1: 10 positives, 160 negatives, to be used with k = 20; 2: 20 positives, 160 negatives,
-    k = 10.
-
-    Returns one user.
+    Case 1 has 10 positives, for k = 20; case 2 has 20, for k = 10; both have 160 negatives.
     """
     sizes = {1: (10, 160), 2: (20, 160)}
     if case not in sizes:
