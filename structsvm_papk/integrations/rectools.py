@@ -159,15 +159,7 @@ def _step_name(model: Any) -> str:
 
 
 def first_stage_factors(train: sparse.csr_matrix, kind: str, setting: Any) -> tuple[Any, Any]:
-    """Factors of a recommender of RecTools, fitted on interactions: scores are ``left @ right``.
-
-    Parameters
-    ----------
-    train : scipy CSR of shape (n_users, n_items)
-    kind : {'ease', 'items', 'tfidf', 'users', 'svd', 'popularity'}
-    setting : number
-        Strength, number of neighbours, or number of factors.
-    """
+    """Factors of a RecTools recommender: `setting` is its strength, neighbours or factors."""
     from implicit.nearest_neighbours import CosineRecommender, TFIDFRecommender
     from rectools import models
 
