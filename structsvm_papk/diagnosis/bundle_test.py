@@ -29,17 +29,7 @@ _SUMS = 1e3  # weight of the sums of a block's weights in the least squares, bes
 
 @dataclass(frozen=True)
 class Answer:
-    """What the cuts say.
-
-    Attributes
-    ----------
-    direction : ndarray or None
-        Along which D is negative, by more than rounding may have done.
-    point : ndarray or None
-        An element of K, near its smallest; None where there is a direction.
-    scale : float
-        Norm of the first slope.
-    """
+    """A `direction` along which D is negative by more than rounding, or a `point` of K near 0."""
 
     direction: Array | None
     point: Array | None
@@ -71,14 +61,8 @@ class _Slope(BlockOracle):
 def bundle_test(slopes: Callable[[Array], Array], n_features: int, noise: Array) -> Answer:
     """Look for a direction of descent, and for zero in K where there is none.
 
-    Parameters
-    ----------
-    slopes : callable
-        Slopes of the blocks at a direction, shape (n_blocks, n_features); their sum is a support
-        point of K.
-    n_features : int
-    noise : ndarray of shape (n_features,)
-        Rounding error of the entries of a support point.
+    `slopes` gives those of the blocks at a direction, (n_blocks, n_features), whose sum is a
+    support point of K; `noise` is the rounding error of each entry of a support point.
     """
     oracle = _Slope(slopes, n_features)
 

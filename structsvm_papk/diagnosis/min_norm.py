@@ -26,22 +26,10 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class NearestPoint:
-    """Outcome of `min_norm_point`.
+    """A convex combination `x` of support points, and bounds of the distance of 0 from K.
 
-    Attributes
-    ----------
-    x : ndarray of shape (n_features,)
-        A convex combination of support points.
-    distance : float
-        ``||x||``, never below the distance of 0 from K.
-    lower_bound : float
-        Never above that distance; 0 where no separating direction was found.
-    direction : ndarray or None
-        Unit vector w with ``max_{v in K} v . w = -lower_bound < 0``; None without one.
-    scale : float
-        Largest norm of a support point.
-    n_steps : int
-        Support points that were asked for.
+    `direction` is a unit vector w with ``max_{v in K} v . w = -lower_bound < 0``, or None; `scale`
+    the largest norm of a support point; `n_steps` how many were asked for.
     """
 
     x: Array
@@ -60,25 +48,11 @@ def min_norm_point(
     noise: float | Array = 0.0,
     any_direction: bool = False,
 ) -> NearestPoint:
-    """Find the point of smallest norm.
+    """Find the point of smallest norm, to a distance or a difference of bounds of ``tol * scale``.
 
-    Parameters
-    ----------
-    lmo : callable
-        Support point of K in a direction, shape (n_features,).
-    n_features : int
-    tol : float
-        Stop at a distance of at most ``tol * scale``, or bounds that differ by less.
-    max_iter : int, optional
-        Support points to ask for; by default 2000, and 20 more for each feature.
-    noise : float or ndarray of shape (n_features,)
-        Rounding error of the support points, entry by entry: a direction has to separate by more.
-    any_direction : bool
-        Stop at the first direction that separates 0 from K, however far the bounds are apart.
-
-    Returns
-    -------
-    NearestPoint
+    `lmo` gives the support point of K in a direction, with entries in error by up to `noise`; by
+    default it is asked 2000 times, and 20 more for each feature. `any_direction` stops at the first
+    direction that separates 0 from K, however far the bounds are apart.
     """
     max_iter = max_iter or 2000 + 20 * n_features
     first = lmo(np.zeros(n_features))

@@ -213,24 +213,7 @@ def diagnose_over_k(
     callback: Callable[[Diagnosis], Any] | None = None,
     depth: int | float | None = None,
 ) -> list[Diagnosis]:
-    """Diagnose several surrogates at several k.
-
-    Parameters
-    ----------
-    data : RankingData
-    ks : sequence of int
-    surrogates : sequence of str
-    per_user : bool
-    callback : callable, optional
-        Called with each `Diagnosis`.
-    depth : int, float, optional
-        Training depth, see `Surrogate`.
-
-    Returns
-    -------
-    list of Diagnosis
-        For every k, one for each surrogate, over the users that have k negatives.
-    """
+    """Diagnose several surrogates at every k, over the users that have k negatives."""
     answers = []
     for k in ks:
         for name in surrogates:
@@ -268,20 +251,6 @@ def is_zero_optimal(
     """Verdict about w = 0 for all users jointly, and a direction of descent where there is one.
 
     As `diagnose`, but without the distance: the first direction that is met ends the search.
-
-    Parameters
-    ----------
-    risk : EmpiricalRisk
-    tol : float
-    max_iter : int, optional
-        Slopes to ask for; then the verdict is 'undecided'.
-    coordinates : Coordinates, optional
-        Of the data, where they are known.
-
-    Returns
-    -------
-    Verdict
-    ndarray or None
     """
     if not risk.convex:
         test = _test(risk, tol)
