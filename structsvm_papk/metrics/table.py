@@ -259,7 +259,9 @@ def evaluate(
         `pap@k, pauc@k, auc, precision@k, recall@k, hit@k, ap, ndcg@k, ndcg, rr, auc@k`; hit@k is
         1 where a positive is among the first k places.
     scores, labels, groups, indptr
-        Rows, see `lists.build`. Without groups the rows are one list.
+        Rows. Infinite scores order as usual, NaN is refused; labels are 0/1, -1/1, bool, or graded;
+        groups, of any dtype and order, are the users of the rows; indptr says instead where each
+        user's rows begin, as in CSR. Without either the rows are one list.
     preset : {"icml2020", "icml2020-code", "rectools", "sklearn"} or Conventions
         The set of rules; the next four arguments override single ones.
     ties, few_negatives, no_positives, ideal, mean, insufficient_handling : str, optional
