@@ -16,7 +16,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.propositions.lists import FULL, TOL, Batch, shapes
-from structsvm_papk.propositions.search import Claim, Effort, Statement
+from structsvm_papk.propositions.search import Claim, Effort, Found, Statement
 from structsvm_papk.propositions.statements import (
     EVERY,
     PAIRS,
@@ -99,7 +99,7 @@ class Data:
             (((q[None] - p[:, None]) @ w.T) > edge).sum(axis=1).min(axis=1) for p, q in self.users
         ]
 
-    def as_dict(self, names: Sequence[str]) -> dict[str, Any]:
+    def described(self, names: Sequence[str]) -> dict[str, Any]:
         """The users' items (features, or scores where there are two) and critical depths."""
         m = self.depths[-1]
         w = self.directions[int(np.argmax(self.gains(names[0], m)))]
@@ -113,25 +113,12 @@ class Data:
 
 
 @dataclass
-class DataOutcome:
-    """Data sets looked at, the largest violation, and the smallest set that violates."""
-
-    instances: int = 0
-    worst: float = -np.inf
-    example: Data | None = None
-
-    @property
-    def violated(self) -> bool:
-        """True when a data set violates the claim."""
-        return self.example is not None
+class DataOutcome(Found):
+    """What came out of a search through data sets."""
 
     def drawn_words(self) -> str:
         """How the data sets were drawn."""
         return f"{self.instances} small data sets of whole numbers, every direction of w looked at"
-
-    def described(self, quantities: Sequence[str]) -> dict[str, Any] | None:
-        """The smallest data set, with critical depths."""
-        return None if self.example is None else self.example.as_dict(quantities)
 
 
 @dataclass(frozen=True)
@@ -242,7 +229,6 @@ def _claims() -> Iterator[Claim]:
         "and at depth k it is never the weaker bound (ClippedRamp, Ramp, pAUC, Max, TS).",
         formula="risk_k <= S_{k,k} <= (m/k) S_{k,m}",
         source=_SOURCE,
-        hypothesis="none",
         statement=Statement(_bound, EVERY),
         control=Statement(_alone, EVERY),
         control_words="without the factor m/k",
@@ -268,7 +254,6 @@ def _claims() -> Iterator[Claim]:
         "which come together, and those no later than Max.",
         formula="m*_ClippedRamp <= m*_Ramp <= m*_Avg = m*_pAUC <= m*_Max",
         source=_SOURCE,
-        hypothesis="none",
         statement=OnData(
             _no_later(
                 ("clipped_ramp", "ramp"), ("ramp", "avg"), ("avg", "pauc"), ("pauc", "avg"),
@@ -325,7 +310,6 @@ def _claims() -> Iterator[Claim]:
         claim="Two scorers stand in the same order by the risk over m negatives and over k.",
         formula="risk_k(s) < risk_k(s') => risk_{k,m}(s) <= risk_{k,m}(s')",
         source="no claim of the paper: what training at another depth loses",
-        hypothesis="none",
         statement=Statement(_same_order, _WIDE_PAIRS),
         control=Statement(_zero_together, _WIDE_PAIRS),
         control_words="only that zero risk is common to both",

@@ -104,17 +104,17 @@ class Batch:
 
     def minimax_auc_risk(self) -> Array:
         """``max over k negatives of min over beta positives`` of the AUC risk, by enumeration."""
-        wrong = (self.p[..., :, None] <= self.q[..., None, :]).astype(float)
-        pos = _subsets(self.shape.n_pos, self.shape.beta)
-        neg = _subsets(self.shape.n_neg, self.shape.k)
-        return (pos @ wrong @ neg.T).min(axis=-2).max(axis=-1) / (self.shape.beta * self.shape.k)
+        return self._subset_auc_risks().min(axis=-2).max(axis=-1)
 
     def maximin_auc_risk(self) -> Array:
         """Return the same with min and max exchanged in rank: the easiest negatives instead."""
+        return self._subset_auc_risks().min(axis=(-2, -1))
+
+    def _subset_auc_risks(self) -> Array:
         wrong = (self.p[..., :, None] <= self.q[..., None, :]).astype(float)
         pos = _subsets(self.shape.n_pos, self.shape.beta)
         neg = _subsets(self.shape.n_neg, self.shape.k)
-        return (pos @ wrong @ neg.T).min(axis=(-2, -1)) / (self.shape.beta * self.shape.k)
+        return pos @ wrong @ neg.T / (self.shape.beta * self.shape.k)
 
     def ts_by_enumeration(self) -> Array:
         """Equation (14) word by word: all subsets of k negatives, all orderings of the items.

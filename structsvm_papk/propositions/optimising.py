@@ -19,7 +19,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.datasets.margin_conditions import margin_lists
 from structsvm_papk.margins import CONDITIONS, find_scorer
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.propositions.search import Claim, Effort
+from structsvm_papk.propositions.search import Claim, Effort, Found
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.surrogates import make_surrogate
@@ -28,18 +28,10 @@ SLACK = 1e-3  # alpha/2 |w_m|^2 as a share of the smallest positive mean risk
 
 
 @dataclass
-class OptimumOutcome:
+class OptimumOutcome(Found):
     """Data sets solved, the largest risk at a certified optimum, and the simplest bad data set."""
 
-    instances: int = 0
-    worst: float = -np.inf
     n_bad: int = 0
-    example: dict[str, Any] | None = None
-
-    @property
-    def violated(self) -> bool:
-        """True when some certified optimum has positive risk."""
-        return self.example is not None
 
     def drawn_words(self) -> str:
         """How many data sets were solved."""

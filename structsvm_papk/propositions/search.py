@@ -7,7 +7,7 @@ its hypothesis does. `prepare(batch)` moves random scores into the hypothesis. V
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, product
 from typing import Any, Protocol
@@ -38,21 +38,28 @@ class Effort:
         return max(shape.n_pos, shape.n_neg) <= self.largest
 
 
-class Found(Protocol):
-    """What came out of trying to refute something."""
+@dataclass
+class Found:
+    """Instances tried that satisfy the hypothesis, the largest violation seen (rounding where the
+    claim holds), and one instance that violates the claim, as small as was found.
+    """
 
-    instances: int
-    worst: float
+    instances: int = 0
+    worst: float = -np.inf
+    example: Any = None
 
     @property
     def violated(self) -> bool:
         """True when a counterexample was found."""
+        return self.example is not None
 
     def drawn_words(self) -> str:
         """How the instances were drawn."""
+        raise NotImplementedError
 
     def described(self, quantities: Sequence[str]) -> dict[str, Any] | None:
         """The counterexample with the values that the claim is about."""
+        return None if self.example is None else self.example.described(quantities)
 
 
 class Refutable(Protocol):
@@ -62,7 +69,7 @@ class Refutable(Protocol):
         """Try to refute it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """A claim, and a control whose verdict must be the opposite.
 
@@ -74,7 +81,7 @@ class Claim:
     claim: str
     formula: str
     source: str
-    hypothesis: str
+    hypothesis: str = "none"
     statement: Refutable
     control: Refutable
     control_words: str
@@ -82,23 +89,13 @@ class Claim:
 
 
 @dataclass
-class Outcome:
-    """Instances tried that satisfy the hypothesis, the largest violation seen (rounding where the
-    claim holds), and one instance that violates the claim, as small as was found.
-    """
+class Outcome(Found):
+    """What came out of a search through lists."""
 
     n_shapes: int = 0
-    instances: int = 0
-    worst: float = -np.inf
     drawn: dict[str, int] = field(
         default_factory=lambda: {"random": 0, "lattice": 0, "climbing": 0}
     )
-    example: Batch | None = None
-
-    @property
-    def violated(self) -> bool:
-        """True when a counterexample was found."""
-        return self.example is not None
 
     def drawn_words(self) -> str:
         """How the instances were drawn, with counts."""
@@ -107,10 +104,6 @@ class Outcome:
             f"{self.drawn['climbing']} by climbing towards a violation; "
             f"{self.n_shapes} shapes, with n_pos = 1 and k = n_neg"
         )
-
-    def described(self, quantities: Sequence[str]) -> dict[str, Any] | None:
-        """The instance with the values that the claim is about, one per list."""
-        return None if self.example is None else self.example.described(quantities)
 
 
 def _record(statement: Statement, batch: Batch, source: str, outcome: Outcome) -> Array:
@@ -148,9 +141,8 @@ def _random(shape: Shape, n: int, rng: np.random.Generator) -> Batch:
     return Batch(np.where(ranked, np.rint(p), p), np.where(ranked, np.rint(q), q), shape)
 
 
-def _lattice_sample(shape: Shape, n: int, rng: np.random.Generator) -> Batch:
+def _on_grid(shape: Shape, grid: Array, n: int, rng: np.random.Generator) -> Batch:
     """Random points of a lattice of few values, so that ties are the rule."""
-    grid = GRIDS[rng.integers(len(GRIDS))]
     p = rng.choice(grid, (n, shape.n_lists, shape.n_pos))
     return Batch(p, rng.choice(grid, (n, shape.n_lists, shape.n_neg)), shape)
 
@@ -167,9 +159,8 @@ def _climb(
     for _ in range(effort.n_steps):
         moved = _perturb(here, rng)
         moved = moved if statement.prepare is None else statement.prepare(moved)
-        allowed = statement.holds(moved)
         values = np.full(len(here), -np.inf)
-        rows = np.flatnonzero(allowed)
+        rows = np.flatnonzero(statement.holds(moved))
         values[rows] = _record(statement, moved.take(rows), "climbing", outcome)
         better = values > height
         here = here.with_scores(
@@ -217,8 +208,7 @@ def _simplest_on_lattice(
     statement: Statement, shape: Shape, rng: np.random.Generator
 ) -> Batch | None:
     for grid in GRIDS:
-        points = _lattice(shape, grid, rng)
-        points = _keep(statement, points)
+        points = _keep(statement, _lattice(shape, grid, rng))
         if len(points) == 0:
             continue
         violation = statement.violation(points)
@@ -232,12 +222,9 @@ def _simplest(batch: Batch, violation: Array) -> int:
     """Index of the instance to show: no positive ties a negative, small scores, few values."""
     tied = (batch.p[..., :, None] == batch.q[..., None, :]).any(axis=(1, 2, 3))
     size = np.abs(batch.p).sum(axis=(1, 2)) + np.abs(batch.q).sum(axis=(1, 2))
-    distinct = np.array([len(np.unique(np.concatenate([a, b], -1))) for a, b in _pairs(batch)])
+    pairs = zip(batch.p, batch.q, strict=True)
+    distinct = np.array([len(np.unique(np.concatenate(pair, -1))) for pair in pairs])
     return int(np.lexsort((-violation, distinct, size, tied))[0])
-
-
-def _pairs(batch: Batch) -> Iterable[tuple[Array, Array]]:
-    return zip(batch.p, batch.q, strict=True)
 
 
 def _lattice(shape: Shape, grid: Array, rng: np.random.Generator) -> Batch:
@@ -246,21 +233,15 @@ def _lattice(shape: Shape, grid: Array, rng: np.random.Generator) -> Batch:
         p = _multisets(grid, shape.n_pos)
         q = _multisets(grid, shape.n_neg)
         if p is None or q is None or len(p) * len(q) > MOST_LATTICE:
-            return _lattice_sample_of(shape, grid, rng)
+            return _on_grid(shape, grid, MOST_LATTICE // 3, rng)
         at, to = np.divmod(np.arange(len(p) * len(q)), len(q))
         return Batch(p[at][:, None, :], q[to][:, None, :], shape)
     n_items = shape.n_lists * (shape.n_pos + shape.n_neg)
     if len(grid) ** n_items > MOST_LATTICE:
-        return _lattice_sample_of(shape, grid, rng)
+        return _on_grid(shape, grid, MOST_LATTICE // 3, rng)
     every = np.array(list(product(grid, repeat=n_items)))
     every = every.reshape(len(every), shape.n_lists, -1)
     return Batch(every[..., : shape.n_pos], every[..., shape.n_pos :], shape)
-
-
-def _lattice_sample_of(shape: Shape, grid: Array, rng: np.random.Generator) -> Batch:
-    n = MOST_LATTICE // 3
-    p = rng.choice(grid, (n, shape.n_lists, shape.n_pos))
-    return Batch(p, rng.choice(grid, (n, shape.n_lists, shape.n_neg)), shape)
 
 
 def _multisets(grid: Array, n: int) -> Array | None:
@@ -304,11 +285,12 @@ class Statement:
         """Try all shapes; then make the counterexample, if any, small."""
         rng = np.random.default_rng(seed)
         allowed = list(filter(effort.allows, self.shapes))
-        outcome = Outcome(len(allowed))
+        outcome = Outcome(n_shapes=len(allowed))
         for shape in allowed:
             drawn = _keep(self, _random(shape, effort.n_random, rng), prepare=True)
             _record(self, drawn, "random", outcome)
-            lattice = _keep(self, _lattice_sample(shape, effort.n_random, rng))
+            grid = GRIDS[rng.integers(len(GRIDS))]
+            lattice = _keep(self, _on_grid(shape, grid, effort.n_random, rng))
             _record(self, lattice, "lattice", outcome)
             _climb(self, drawn, rng, effort, outcome)
         if outcome.example is not None:
