@@ -19,15 +19,13 @@ def claim(folder, identity):
     if record.is_file():
         _refuse_other(record, identity)
         return folder
-    if folder.is_dir() and any(not _is_unfinished_claim(path) for path in folder.iterdir()):
+    unfinished = f".{RECORD}.*.tmp"  # of a process that was killed in the middle of this
+    if folder.is_dir() and not all(path.match(unfinished) for path in folder.iterdir()):
         raise InputError(
             f"{folder} is not empty and holds no {RECORD}, so it is no folder of an earlier run; "
             "choose a new folder"
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror}") from None
+    _make(folder)
     write_atomically(record, json.dumps(identity, indent=1).encode())
     return folder
 
@@ -39,10 +37,7 @@ def check_folder(folder):
 
 
 class Cells:
-    """Finished parts of a run, one JSON file each; what is there is not computed again.
-
-    `folder`: see `claim`; without it nothing is kept; `identity`: see `claim`.
-    """
+    """Finished parts of a run, a JSON file each in a folder that is claimed, if there is one."""
 
     def __init__(self, folder=None, identity=None):
         self.folder = None if folder is None else claim(folder, identity) / "cells"
@@ -56,10 +51,7 @@ class Cells:
         return self.folder / f"{name}.json"
 
     def load(self, key):
-        """What a part gave, or None where it is not there.
-
-        Raises InputError: the file is damaged.
-        """
+        """What a part gave, or None where it is not there; a damaged file is refused."""
         if self.folder is None or not self.path(key).is_file():
             return None
         try:
@@ -70,7 +62,8 @@ class Cells:
     def save(self, key, content):
         """Keep what a part gave: a dict or list of what JSON can say."""
         if self.folder is not None:
-            write_atomically(self.path(key), json.dumps(content, default=_plain).encode())
+            plain = json.dumps(content, default=lambda number: number.item())  # of NumPy
+            write_atomically(self.path(key), plain.encode())
 
     def get(self, key, compute):
         """What a part gave, computed and kept where it is not there."""
@@ -81,19 +74,9 @@ class Cells:
         return found
 
 
-def _is_unfinished_claim(path):
-    """Whether a process was killed in the middle of `claim`."""
-    return path.match(f".{RECORD}.*.tmp")
-
-
-def _plain(value):
-    """NumPy's numbers, which JSON does not know."""
-    return value.item()
-
-
 def _make(folder):
     try:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror}") from None
 
