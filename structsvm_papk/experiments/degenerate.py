@@ -272,7 +272,7 @@ def run(
     tasks = [(regime, seed, methods, sizes) for regime in regimes for seed in seeds]
     found = {_key(task): cells.load(_key(task)) for task in tasks}
     missing = [task for task in tasks if found[_key(task)] is None]
-    computed = _in_turn(missing) if jobs == 1 else _in_processes(missing, jobs)
+    computed = map(_one_data_set, missing) if jobs == 1 else _in_processes(missing, jobs)
     outcomes = []
     for task in tasks:
         kept = found[_key(task)]
@@ -288,10 +288,6 @@ def run(
 def _key(task):
     regime, seed, methods, sizes = task
     return ("degenerate", regime, seed, *methods, *vars(sizes).values())
-
-
-def _in_turn(tasks):
-    return map(_one_data_set, tasks)
 
 
 def _in_processes(tasks, jobs):
