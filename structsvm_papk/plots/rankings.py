@@ -126,8 +126,7 @@ class PAPDisplay(_Display):
         ax = new_axes(ax)
         line = ax.plot(self.ks, self.mean, marker="o", markersize=3.5, label=self.name)[0]
         ax.fill_between(self.ks, self.lower, self.upper, color=line.get_color(), alpha=0.18, lw=0)
-        ax.set_xlabel("k")
-        ax.set_ylabel("mean pAp@k")
+        ax.set(xlabel="k", ylabel="mean pAp@k")
         locator: Any = ax.xaxis.get_major_locator()
         locator.set_params(integer=True)
         if np.ptp(self.n_used):
@@ -206,8 +205,7 @@ class CurveDisplay(_Display):
             ax.plot([0, 1], [0, 1], color="0.6", lw=0.9, ls=":", label="random")
         ax.set_xlabel("false positive rate" if self.kind == "roc" else "recall")
         ax.set_ylabel("true positive rate" if self.kind == "roc" else "precision")
-        ax.set_xlim(-0.01, 1.01)
-        ax.set_ylim(-0.01, 1.02)
+        ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02))
         ax.legend(frameon=False, fontsize=8, loc="lower right" if self.kind == "roc" else "best")
         return self._drawn(ax)
 
@@ -344,8 +342,7 @@ class ScoreDisplay(_Display):
                 values, edges, weights=share, color=color, alpha=0.6,
                 label=f"{values.size} {name}",
             )  # fmt: skip
-        ax.set_xlabel("score")
-        ax.set_ylabel("share of the class")
+        ax.set(xlabel="score", ylabel="share of the class")
         ax.legend(frameon=False)
         return self._drawn(ax)
 
@@ -408,15 +405,11 @@ class RankStripDisplay(_Display):
         from matplotlib.colors import ListedColormap
 
         colors = ListedColormap([NEGATIVE, POSITIVE]).with_extremes(bad="white")
-        look: dict[str, Any] = {
-            "cmap": colors,
-            "vmin": 0,
-            "vmax": 1,
-            "edgecolors": "white",
-            "lw": 0.8,
-        }
         edges = np.arange(depth + 1) + 0.5, np.arange(n_users + 1) - 0.5
-        ax.pcolormesh(*edges, np.ma.masked_invalid(self.strips), **look)
+        ax.pcolormesh(
+            *edges, np.ma.masked_invalid(self.strips), cmap=colors, vmin=0, vmax=1,
+            edgecolors="white", lw=0.8,
+        )  # fmt: skip
         ax.axvline(self.k + 0.5, color="#a83250", lw=1.4)
         ax.set_ylim(n_users - 0.5, -0.5)
         ax.set_yticks(range(n_users), [str(user) for user in self.users], fontsize=8)
