@@ -86,14 +86,7 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> dict[str, Any]:
     if sizes.n_pos is None or sizes.n_neg is None or sizes.k is None:
         raise InputError("give --n-pos, --n-neg and --k; or a data file; or --target")
     options.check_plot(plot)
-    given: tuple[Any, Any, Any, Any, Any, float] = (
-        sizes.n_pos,
-        sizes.n_neg,
-        sizes.k,
-        sizes.n_features,
-        sizes.vc_dim,
-        form.rho,
-    )
+    given = (sizes.n_pos, sizes.n_neg, sizes.k, sizes.n_features, sizes.vc_dim, form.rho)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bounds.NotGuaranteedWarning)  # the note says it
         result = bounds.uniform(

@@ -45,7 +45,7 @@ def rerun(
     differing = differences(before, now, tol)
     same = not any(difference.matters for difference in differing)
     content: dict[str, Any] = {"same": same, "identical": not differing, "tol": tol}
-    content |= {"differences": [d.as_dict() for d in differing]}
+    content |= {"differences": [vars(d) for d in differing]}
     console.answer(as_json, content, _show, differing, same, tol)
     _note_versions(before["run"])
     if not same:

@@ -6,7 +6,7 @@ import math
 import os
 import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -109,10 +109,6 @@ class Difference:
     def matters(self) -> bool:
         """Whether the results are not the same."""
         return not (self.within or self.effort)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
 
 
 def differences(before: object, now: object, tol: float) -> list[Difference]:

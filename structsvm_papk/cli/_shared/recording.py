@@ -86,7 +86,7 @@ class RecordedCommand(TyperCommand):
         settings = {name: value for name, value in ctx.params.items() if name not in no_input}
         token = _record.set(None)
         try:
-            if ctx.params.get("as_json") or _writes_json(ctx.params.get("output")):
+            if ctx.params.get("as_json") or Path(ctx.params.get("output") or "").suffix == ".json":
                 from structsvm_papk.cli._shared._record import record
 
                 arguments = ctx.meta.get("arguments", [])
@@ -132,10 +132,6 @@ def _move_outputs(params: dict[str, Any]) -> None:
 
 def _is_path(value: object) -> bool:
     return isinstance(value, Path)
-
-
-def _writes_json(path: Path | None) -> bool:
-    return path is not None and Path(path).suffix == ".json"
 
 
 def _inputs(settings: dict[str, Any]) -> list[Path]:
