@@ -5,6 +5,7 @@ import numpy as np
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions
+from structsvm_papk.datasets.synthetic import stacked
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 
@@ -17,6 +18,21 @@ def ranking_data(n_users=12, n_items=14, n_features=4, seed=0, noise=0.5):
     y = score.reshape(n_users, n_items)
     y = y > np.quantile(y, 0.7, axis=1, keepdims=True)
     return RankingData(X, y.ravel(), np.arange(0, X.shape[0] + 1, n_items))
+
+
+def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, seed=0):
+    """Lists on which ``w = 0`` is an exact minimiser of Avg, TS, pAUC and Max for every alpha.
+
+    In each user the positives, with standard deviation `noise`, have the mean of the negatives.
+    Then for every w the top-k negatives score at least ``mean(p)`` on average, hence ``Avg(w) >= 1
+    = Avg(0)``; so it is for pAUC and Max, which are above Avg, and for TS, which is at least ``1 +
+    n_pos/beta (mean of the top-k negatives - mean(p))``.
+    """
+    rng = np.random.default_rng(seed)
+    neg = rng.standard_normal((n_users, n_neg, n_features))
+    pos = noise * rng.standard_normal((n_users, n_pos, n_features))
+    pos += (neg.mean(axis=1) - pos.mean(axis=1))[:, None, :]
+    return stacked(pos, neg, np.zeros(n_features))
 
 
 def risk(name, k=3, **options):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from problems import degenerate_lists
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.datasets import linear_lists, two_gaussians
-from structsvm_papk.datasets.synthetic import degenerate_lists
 
 ROOT = Path(__file__).resolve().parents[1] / "benchmarks" / "solvers_benchopt"
 pytestmark = pytest.mark.skipif(not ROOT.exists(), reason="benchmarks are not installed")

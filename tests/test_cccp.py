@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import reference_nonconvex
+from problems import degenerate_lists
 from scipy import sparse
 
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import engagement_lists, linear_lists
-from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.oracles import starts
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from problems import degenerate_lists
 
 from structsvm_papk import (
     CuttingPlane,
@@ -14,7 +15,6 @@ from structsvm_papk import (
     Status,
     make_surrogate,
 )
-from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning
 

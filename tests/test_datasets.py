@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
+from problems import degenerate_lists
 from reference_theory import margins_by_subsets
 
 from structsvm_papk import datasets, margins
 from structsvm_papk.datasets import margin_conditions, synthetic
-from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.errors import InputError
 
 IMPLIED = {

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from problems import degenerate_lists
 from scipy import stats
 
 from structsvm_papk import cli
-from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import degenerate as study
 

@@ -5,12 +5,12 @@ from itertools import combinations
 import cvxpy as cp
 import numpy as np
 import pytest
+from problems import degenerate_lists
 from scipy import sparse
 from scipy.optimize import linprog
 
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
-from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.diagnosis.min_norm import min_norm_point
 from structsvm_papk.diagnosis.zero_test import SURROGATES, Verdict, diagnose, diagnose_over_k
 from structsvm_papk.errors import InputError

@@ -140,29 +140,6 @@ def engagement_lists(
     return Lists(X, y, groups, w_true)
 
 
-def degenerate_lists(
-    n_users: int = 50,
-    n_pos: int = 10,
-    n_neg: int = 40,
-    n_features: int = 8,
-    noise: float = 1.0,
-    seed: int = 0,
-) -> Lists:
-    """Lists on which ``w = 0`` is an exact minimiser of Avg, TS, pAUC and Max for every alpha.
-
-    In each user the positives, with standard deviation `noise`, have the mean of the negatives.
-    Then for every w the top-k negatives score at least ``mean(p)`` on average, hence ``Avg(w) >= 1
-    = Avg(0)``; so it is for pAUC and Max, which are above Avg, and for TS, which is at least ``1 +
-    n_pos/beta (mean of the top-k negatives - mean(p))``.
-    """
-    check_sizes(n_users=n_users, n_pos=n_pos, n_neg=n_neg, n_features=n_features)
-    rng = np.random.default_rng(seed)
-    neg = rng.standard_normal((n_users, n_neg, n_features))
-    pos = noise * rng.standard_normal((n_users, n_pos, n_features))
-    pos += (neg.mean(axis=1) - pos.mean(axis=1))[:, None, :]
-    return stacked(pos, neg, np.zeros(n_features))
-
-
 # ----------------------------------------------------------------- one user
 
 

@@ -109,8 +109,6 @@ class RankingReport:
     p_value: float
     warnings: tuple[str, ...]
 
-    auroc_baseline = 0.5
-
     def __str__(self) -> str:
         text = (
             f"AUROC {self.auroc:.4f} (random 0.5, p = {self.p_value:.2g}), "
