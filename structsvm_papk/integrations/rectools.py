@@ -85,7 +85,8 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         groups = frame[Columns.User].to_numpy()
         self._refuse_few_negatives(frame)
         X = self._features(frame.drop(columns=[*Columns.UserItem, Columns.Target]), groups)
-        step = _step_name(self.model)
+        pipeline = getattr(self.model, "steps", None)
+        step = f"{pipeline[-1][0]}__" if pipeline else ""  # whose argument it is
         return {
             "X": X,
             "y": frame[Columns.Target].to_numpy(),
@@ -151,11 +152,6 @@ def _filled(column: pd.Series, groups: Array, name: str) -> pd.Series:
 
 def _last_step(model: Any) -> Any:
     return model.steps[-1][1] if hasattr(model, "steps") else model
-
-
-def _step_name(model: Any) -> str:
-    """What precedes the name of an argument for the last step of a pipeline."""
-    return f"{model.steps[-1][0]}__" if hasattr(model, "steps") else ""
 
 
 def first_stage_factors(train: sparse.csr_matrix, kind: str, setting: Any) -> tuple[Any, Any]:

@@ -142,10 +142,7 @@ def find_in_data(
     largest_margin: bool = True,
 ) -> Existence:
     """`find_scorer` for `RankingData` whose users all have a positive and k negatives."""
-    return _decide(data, int(k), condition, time.monotonic(), time_limit, largest_margin)
-
-
-def _decide(data, k, condition, start, time_limit, largest_margin):
+    k, start = int(k), time.monotonic()
     deadline = start + time_limit
     if condition in ("strong", "beta"):
         return _convex(data, k, condition, start, deadline, largest_margin)

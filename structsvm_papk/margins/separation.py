@@ -50,10 +50,9 @@ class Separator:
         self.data, self.n_lowest, self.deadline = data, np.asarray(n_lowest), deadline
         self.chosen = chosen
         usable = data.labels if chosen is None else data.labels & chosen
-        user = data.user_of_position
         self._pos = [np.flatnonzero(usable[a:b]) + a for a, b in self._ranges()]
         self._neg = [np.flatnonzero(~data.labels[a:b]) + a for a, b in self._ranges()]
-        self._user = user
+        self._user = data.user_of_position
         self.scale = _column_scale(data.X)
         self._start()
 
