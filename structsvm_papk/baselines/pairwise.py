@@ -43,10 +43,7 @@ class PairwiseLogistic:
     def solve(
         self, data: RankingData, k: int | None = None, callback: Callback | None = None
     ) -> SolverResult:
-        """Fit on `RankingData`; k is not used.
-
-        Raises InputError: no user has both a positive and a negative.
-        """
+        """Fit on `RankingData`; k is not used."""
         positives, negatives, weight = self._pairs(data)
         record = Recorder(callback)
 

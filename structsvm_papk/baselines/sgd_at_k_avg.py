@@ -50,11 +50,7 @@ class SGDAtKAvg:
         return self.batch_users is not None or self.batch_share < 1
 
     def solve(self, data: RankingData, k: int, callback: Callback | None = None) -> SolverResult:
-        """Descend on `RankingData`.
-
-        Full steps return the point with the lowest objective; mini-batches the average of the
-        second half of the iterates, with its objective on all the data.
-        """
+        """Descend; mini-batches give the average of the second half of the iterates."""
         risk = EmpiricalRisk(PrecAtKAvg(k), data)
         if not self.stochastic:
             return self._descent("best").solve(risk, callback=callback)

@@ -12,10 +12,7 @@ _BATCH_BYTES = 1 << 26
 def weighted_mean_ends(
     values: Array, weights: Array, level: float, n_resamples: int, seed: int
 ) -> tuple[float, float]:
-    """Percentile interval for ``sum w_i v_i / sum w_i``; users of weight 0 are not drawn.
-
-    Raises InputError: fewer than 10 users; no draws.
-    """
+    """Percentile interval for ``sum w_i v_i / sum w_i``; users of weight 0 are not drawn."""
     values, weights = values[weights > 0], weights[weights > 0]
     reason = too_few_to_resample(values.size)
     if reason is not None:

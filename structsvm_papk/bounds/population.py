@@ -183,10 +183,7 @@ def monte_carlo_risk(
     n_batches: int = 20,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """``R_{a,b}`` by simulation, with a standard error from independent batches.
-
-    `n_draws`: scores drawn of each class, over all batches.
-    """
+    """``R_{a,b}`` by simulation, with a standard error from independent batches."""
     _check_shares(a, b)
     rng = np.random.default_rng(seed)
     size = max(2, n_draws // n_batches)

@@ -127,10 +127,7 @@ def _part_of_lists(scores, seen, target, n_candidates):
 
 
 def _deciding(s, seen, target, k):
-    """Scores, labels and users of the rows that decide all metrics at k.
-
-    They are the relevant items and the k best of the others.
-    """
+    """Scores, labels and users of the relevant items and the k best others: they decide all."""
     owner, item = np.nonzero(target)
     others = np.where(target | seen, -np.inf, s)
     k = min(k, s.shape[1])

@@ -102,10 +102,7 @@ def in_rows(data, at_positions):
 
 
 def outcome(name: str, train: Lists, test: Lists, k: int, seed: int) -> dict[str, Any]:
-    """Fit one method on the inner lists and measure it on the test lists.
-
-    Seconds are of the processor, so that other work on the machine does not count.
-    """
+    """Fit on the inner lists and measure on the test lists; seconds are of the processor."""
     began = time.process_time()
     fit = METHODS[name].fit(train, k, seed)
     fitted = time.process_time()

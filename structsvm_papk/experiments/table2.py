@@ -51,10 +51,7 @@ _TOL = 1e-6
 
 @dataclass(frozen=True)
 class Descent:
-    """The authors' recipe: normal start, fixed steps, the point of lowest objective.
-
-    `scaled`: features scaled to range 1 around their mid-range, as in the authors' scripts.
-    """
+    """The authors' recipe: normal start, fixed steps, the point of lowest objective."""
 
     eta: float = 0.1
     alpha: float = 0.1

@@ -32,10 +32,7 @@ MOST_ENTRIES = 5_000_000  # rows times features that the integer programmes take
 
 
 class SubsetSearch:
-    """Decide weak and moderate for one w shared by all users of the data.
-
-    `deadline`: in seconds of `time.monotonic`.
-    """
+    """Decide weak and moderate for one w shared by all users of the data."""
 
     def __init__(self, data, k, deadline):
         self.data, self.deadline = data, deadline

@@ -29,10 +29,7 @@ class NoLimitWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Power:
-    """D(r) = r^-b; b = 1 is Zipf's discount.
-
-    `b`: exponent, at least 0.
-    """
+    """D(r) = r^-b, b at least 0; b = 1 is Zipf's discount."""
 
     b: float
 

@@ -43,10 +43,7 @@ def split(
     whole: MetricTable,
     restricted: Callable[[Array], MetricTable],
 ) -> list[Segment]:
-    """Segments of one column.
-
-    `codes`: user index of each row; `restricted`: gives the MetricTable of a mask of rows.
-    """
+    """Segments of one column; `restricted` gives the MetricTable of a mask of rows."""
     values = _as_rows(column, as_array(values, column), codes, whole.users.size)
     names, inverse = levels(values, column)
     kind = "user" if _constant_within(inverse, codes, whole.users.size) else "item"

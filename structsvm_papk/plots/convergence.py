@@ -26,10 +26,7 @@ _DESCENT = ("#f2b134", "#dd6b1f", "#8f2d16", "#8a8a8a")
 
 
 def check_plot(path: PathLike) -> None:
-    """Refuse a picture that could not be drawn, before the work starts.
-
-    Raises InputError: matplotlib is missing, or the name has a suffix that is no picture format.
-    """
+    """Refuse a picture that could not be drawn, before the work starts."""
     if Path(path).suffix.lower() not in FORMATS:
         raise InputError(f"cannot draw {path}: the name must end in {', '.join(FORMATS)}")
     if not has_matplotlib():

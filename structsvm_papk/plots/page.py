@@ -83,10 +83,7 @@ def page(
 
 @dataclass(frozen=True)
 class Intervals:
-    """How intervals are made: the same for whoever shows them.
-
-    `method`: of `metrics.interval`, or none.
-    """
+    """How intervals are made: `method` is one of `metrics.interval`, or none."""
 
     method: str = "bootstrap"
     level: float = 0.95

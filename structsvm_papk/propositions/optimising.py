@@ -53,11 +53,7 @@ class Optimum:
     condition: str
 
     def search(self, seed: int, effort: Effort) -> OptimumOutcome:
-        """Solve data sets that realise the condition, and look at the risk of the optimum.
-
-        The large ones are from `margin_lists` (several users, no stronger condition), the small
-        ones have whole-number features.
-        """
+        """Solve data sets that realise the condition: of `margin_lists`, and small ones."""
         outcome, condition, seed = OptimumOutcome(), self.condition, seed % 10**6
         for n in range(effort.n_data[0]):
             lists = margin_lists(

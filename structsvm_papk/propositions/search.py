@@ -71,10 +71,7 @@ class Refutable(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A claim, and a control whose verdict must be the opposite.
-
-    `hypothesis`: in words; `quantities`: what to compute at a counterexample.
-    """
+    """A claim, and a control whose verdict must be the opposite."""
 
     id: str
     title: str
