@@ -175,7 +175,9 @@ class MetricTable:
         return int(self.used(metric).sum())
 
     def take(self, mask: Array) -> MetricTable:
-        """The table of some users, without segments and without numbers that are of all users."""
+        """The table of some users, without segments and metrics that are one number for all users;
+        a pooled mean has to be computed afresh.
+        """
         self.refuse_pooled("a table of some users")
         kept = [place for place, name in enumerate(self.metrics) if name not in self.pooled]
         names = tuple(self.metrics[place] for place in kept)
