@@ -96,10 +96,10 @@ def _behance_row(row):
 
 
 def path(found):
-    head = ("surrogate", "ten cold solves, s", "passes", "path, s", "passes", "ratio", "worst gap",
-            "target")  # fmt: skip
+    head = ("task", "surrogate", "ten cold solves, s", "passes", "path, s", "passes", "ratio",
+            "worst gap", "target")  # fmt: skip
     yield from table(head, [
-        [f"`{row['surrogate']}`", f"{row['cold_seconds']:.2f}", str(row["cold_passes"]),
+        [row["task"], f"`{row['surrogate']}`", f"{row['cold_seconds']:.2f}", str(row["cold_passes"]),
          f"{row['warm_seconds']:.2f}", str(row["warm_passes"]), f"{row['ratio']:.2f}",
          f"{row['worst_gap']:.0e}", _verdict(row)]
         for row in found["path"]
@@ -130,6 +130,27 @@ def memory(found):
     ])  # fmt: skip
 
 
+def first_minute(found):
+    now, before = found["now"], found.get("before", {})
+    head = ("step", "seconds", "before", "ratio", "target")
+    yield from table(head, [
+        [
+            step, f"{seconds:.2f}",
+            *((f"{before[step]:.2f}", _ratio(seconds, before[step])) if before else ("", "")),
+            _within(seconds, found["targets"].get(step)),
+        ]
+        for step, seconds in now.items()
+    ])  # fmt: skip
+
+
+def _ratio(seconds, before):
+    return "" if before < 0.1 else f"{seconds / before:.2f}"  # below, it is noise
+
+
+def _within(seconds, target):
+    return "" if target is None else f"{target:g} s: {_verdict({'met': seconds <= target})}"
+
+
 def row_skipping(found):
     head = ("data", "k", "alpha", "surrogate", "certified gap", "passes", "all rows, s",
             "skipping, s", "ratio", "share of rows scored")  # fmt: skip
@@ -155,6 +176,29 @@ def dual_ascent(found):
     ])  # fmt: skip
 
 
+def partitions(found):
+    head = ("task", "way", "to 1e-2: rounds", "MB", "s", "to 1e-3: rounds", "MB", "s",
+            "to 1e-6: rounds", "MB", "s", "last gap", "after rounds")  # fmt: skip
+    yield from table(head, [
+        [
+            task, way,
+            *(text for tol in ("0.01", "0.001", "1e-06") for text in _stage(outcome, tol)),
+            f"{outcome['last']['gap']:.0e}", str(outcome["last"]["rounds"]),
+        ]
+        for task, ways in found.items()
+        for way, outcome in ways.items()
+    ])  # fmt: skip
+
+
+def _stage(outcome, tol):
+    """Rounds, megabytes and seconds to a gap, where it was reached."""
+    point = outcome["points"].get(tol)
+    if point is None:
+        return "-", "-", "-"
+    mb = "" if point["MB"] is None else f"{point['MB']:.0f}"
+    return str(point["rounds"]), mb, f"{point['seconds']:.1f}"
+
+
 def border(found):
     head = ("data", "features", "users", "surrogate", "depth", "alpha", "bundle, s", "gap",
             "ascent, s", "gap", "ratio")  # fmt: skip
@@ -171,6 +215,24 @@ def border(found):
         ]
         for row in found
     ])  # fmt: skip
+
+
+def ramps(found):
+    head = ("data", "surrogate", "before, s", "F", "now, s", "F", "criticality", "passes",
+            "now / before", "target")  # fmt: skip
+    yield from table(head, [_ramps_row(*key.rsplit(", ", 1), row) for key, row in found.items()])
+
+
+def _ramps_row(task, surrogate, row):
+    before, now = row["before"], row["now"]
+    share = now["seconds"] / before["seconds"]
+    met = share <= 0.25 and now["objective"] <= 1.001 * before["objective"]
+    return [
+        f"{task}, {row['rows']:,} x {row['features']}, {row['users']:,} users", f"`{surrogate}`",
+        f"{before['seconds']:.2f}", f"{before['objective']:.5f}",
+        f"{now['seconds']:.2f}", f"{now['objective']:.5f}",
+        f"{now['criticality']:.0e}", str(now["passes"]), f"{share:.2f}", "met" if met else "missed",
+    ]  # fmt: skip
 
 
 def _gap_or_status(row):
@@ -220,10 +282,13 @@ TABLES = {
     "H": ("targets.json", behance),
     "path": ("targets.json", path),
     "oracle": ("oracle.json", oracle),
+    "first": ("first_minute.json", first_minute),
     "memory": ("memory.json", memory),
     "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
+    "partitions": ("partitions.json", partitions),
     "border": ("dual_border.json", border),
+    "ramps": ("ramps.json", ramps),
 }
 
 if __name__ == "__main__":

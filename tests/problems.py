@@ -4,6 +4,9 @@ import cvxpy as cp
 import numpy as np
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.data.partitions import array_partitions
+from structsvm_papk.oracles.list_risk import users_needed
+from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 
 
 def ranking_data(n_users=12, n_items=14, n_features=4, seed=0, noise=0.5):
@@ -90,3 +93,27 @@ def _ts(P, Q, beta, m, w):
 
 
 _FULL = {"avg": _avg, "max": _max, "ts": _ts, "pauc": _pauc}
+
+
+class InProcess:
+    """Partitions in this process; the `hook` is called with the number of each look at them."""
+
+    notes = ()
+
+    def __init__(self, data, n, surrogate, policy):
+        *needed, _ = users_needed(surrogate, policy)
+        loaded = [summarise(each.load(), *needed) for each in array_partitions(data, n)]
+        self.summaries = [summary for _, summary in loaded]
+        self.data = [data for data, _ in loaded if data is not None]
+        self.n_looks, self.hook = 0, lambda n_looks: None
+
+    def run(self, task, shares):
+        self.n_looks += 1
+        self.hook(self.n_looks)
+        for data, share in zip(self.data, shares, strict=True):
+            yield task(data, share, 1, None)
+
+
+def partitioned(surrogate, data, n, policy="exclude"):
+    """The risk of data cut into at most n partitions."""
+    return PartitionedRisk(surrogate, InProcess(data, n, surrogate, policy))

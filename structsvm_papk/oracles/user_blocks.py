@@ -12,6 +12,7 @@ c_u is zero on all but few rows. ``docs/math/dual-ascent.md`` has the polytopes.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +33,8 @@ _ROOM = 16  # slots of a user at first, beside those for the negatives that coun
 _MORE = 4  # times as many violated negatives as count become active at a visit
 SHARE = 0.1  # of a block's gap, to which it is solved
 _ACTIVE = 16  # negatives that come to be active, for each one that counts
-_EXACTER = 0.01  # of the gap: a larger bound of rounding is made anew, closer
-_PAIRWISE = 64 * EPS  # of a pairwise sum, of any number of terms there can be
+EXACTER = 0.01  # of the gap: a larger bound of rounding is made anew, closer
+PAIRWISE = 64 * EPS  # of a pairwise sum, of any number of terms there can be
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,21 @@ class UserBlocks(DualBlocks):
     def duals(self) -> Duals:
         """The point of every user, inside its polytope whatever rounding did."""
 
+    def move_to(self, risk: ListRisk, places: Array) -> None:
+        """Go on with lists of the same users that have more negatives.
+
+        `places` are the positions there of those that there were.
+        """
+        self.__dict__ |= self._moved(risk, places)  # at once: an interrupt leaves nothing undone
+
+    def _moved(self, risk, places):
+        """The attributes that change."""
+        matrix, rows = matrix_of(risk)
+        lists = self.lists._replace(rows=rows, bounds=risk.data.indptr)
+        return {"risk": risk, "matrix": matrix, "lists": lists}
+
     def sweep(self, blocks: Array, full: bool) -> float:  # noqa: D102
+        self.passes += full
         self.row_visits += self._visit(blocks, full)
         self.gaps = self.share * self._gaps
         return float(self.share[blocks] @ self._gains[blocks])
@@ -111,9 +126,9 @@ class UserBlocks(DualBlocks):
         off = self._slope_errors(duals)
         worse = float(np.sum(off * (np.abs(slope) + 0.5 * off))) / self.alpha
         worse += float(np.sum(self.share * duals.errors))
-        worse += _PAIRWISE * (float(np.sum(self.share * np.abs(duals.intercepts))) + square)
+        worse += PAIRWISE * (float(np.sum(self.share * np.abs(duals.intercepts))) + square)
         bound = float(np.sum(self.share * duals.intercepts)) - square
-        bound -= (1.0 + _PAIRWISE) * worse
+        bound -= (1.0 + PAIRWISE) * worse
         scores, values, objective, error = self._evaluated(w, bound)
         held = np.add.reduceat(duals.coef * scores, self.risk.data.indptr[:-1])
         self._gaps[:] = np.maximum(values - held - duals.intercepts, 0.0)
@@ -127,12 +142,13 @@ class UserBlocks(DualBlocks):
     def _evaluated(self, w, bound):
         """Scores, the users' losses, the objective and how far rounding may have put it off."""
         risk = self.risk
+        self.passes += 1
         scores = risk.scores(w)
         values, _, _, errors = risk.user_tangents(scores)
         square = 0.5 * self.alpha * float(np.sum(w * w))
         objective = risk.mean_over_users(values) + square
-        error = risk.mean_over_users(errors) + self._score_errors(w, objective - bound)
-        return scores, values, objective, error + _PAIRWISE * (abs(objective) + square)
+        error = risk.mean_over_users(errors) + score_error(risk, w, EXACTER * (objective - bound))
+        return scores, values, objective, error + PAIRWISE * (abs(objective) + square)
 
     def _slope_errors(self, duals):
         """How far rounding may have put the slope off, by feature: few rows have each of them."""
@@ -140,29 +156,21 @@ class UserBlocks(DualBlocks):
         sizes, counts = np.zeros(d), np.zeros(d, dtype=np.int64)
         weights = duals.coef * np.repeat(self.share, risk.data.sizes)
         kernels.column_sizes(*self.matrix, self.lists.rows, weights, sizes, counts)
-        return (counts + len(risk.chunks) + duals.roundings + FEW_ROUNDINGS) * EPS * sizes
-
-    def _score_errors(self, w, gap):
-        """What rounding of the scores may do to the risk at w; more exactly where it matters."""
-        risk = self.risk
-        if risk.rounding().value(w) <= _EXACTER * gap:
-            return risk.rounding().value(w)
-        largest = kernels.score_sizes(*self.matrix, self.lists.rows, risk.data.indptr, w)
-        steep = risk.surrogate.steepness(risk.data.n_pos)
-        terms = risk.data.spread().row_terms + FEW_ROUNDINGS
-        return terms * EPS * risk.mean_over_users(steep * largest)
+        return (counts + risk.edges.size + duals.roundings + FEW_ROUNDINGS) * EPS * sizes
 
     def _pulled(self, coef):
         """``sum_u v_u X_u' c_u``."""
         return self.risk.slopes(coef).sum(axis=0)
 
-    def cuts(self, blocks: Any) -> tuple[Array, Array, Array] | None:  # noqa: D102
+    def cuts(self, n_blocks: int) -> tuple[Any, Any]:  # noqa: D102
         if self.n_blocks == 1:
-            return None
+            return None, None
+        blocks: Any = self.risk.with_blocks(n_blocks)
         duals, first = self.duals, blocks.user_bounds[:-1]
         intercepts = np.add.reduceat(self.share * (duals.intercepts - duals.errors), first)
-        intercepts -= _PAIRWISE * np.add.reduceat(self.share * np.abs(duals.intercepts), first)
-        return blocks.slopes(duals.coef), intercepts, np.arange(intercepts.size)
+        intercepts -= PAIRWISE * np.add.reduceat(self.share * np.abs(duals.intercepts), first)
+        cuts = blocks.slopes(duals.coef), intercepts, np.arange(intercepts.size)
+        return cuts, (blocks.n_blocks, blocks.layout, blocks.fingerprint())
 
     def state(self) -> dict[str, Array]:  # noqa: D102
         duals = self.duals
@@ -181,8 +189,12 @@ class UserBlocks(DualBlocks):
             duals = self._tangents(start)
         elif isinstance(start, Duals):
             duals = self._adopted(start)
-        else:
+        elif isinstance(start, Mapping):
             return self._restored(start)
+        else:
+            raise InputError(
+                "the warm start's dual variables are of data in partitions: give w_init=result.w"
+            )
         slope = self._pulled(duals.coef)
         rise = self.alpha * float(self.share @ duals.intercepts)
         square = float(slope @ slope)
@@ -281,6 +293,13 @@ class AverageBlocks(UserBlocks):
         )  # fmt: skip
         self.w[:] = -self._pulled(self.duals.coef) / self.alpha
 
+    def _moved(self, risk, places):
+        active = self.active
+        slot = np.full(risk.data.rows.size, -1, dtype=np.int32)
+        slot[places] = active.slot
+        moved = active._replace(positions=places[active.positions], slot=slot)
+        return super()._moved(risk, places) | {"active": moved}
+
     def _visit(self, order, full):
         active = self.active
         if full and active.wanted.any():
@@ -314,6 +333,18 @@ def matrix_of(risk: ListRisk) -> tuple[tuple[Any, Any, Any], Array]:
     if sparse.issparse(X):
         return (X.data, X.indices, X.indptr), rows
     return (np.ascontiguousarray(X).ravel(), None, None), rows
+
+
+def score_error(risk: ListRisk, w: Array, allowed: float) -> float:
+    """What rounding of the scores may do to the risk at w; more exactly where it matters."""
+    error = risk.rounding().value(w)
+    if error <= allowed:
+        return error
+    matrix, rows = matrix_of(risk)
+    largest = kernels.score_sizes(*matrix, rows, risk.data.indptr, w)
+    steep = risk.surrogate.steepness(risk.data.n_pos)
+    terms = risk.data.spread().row_terms + FEW_ROUNDINGS
+    return terms * EPS * risk.mean_over_users(steep * largest)
 
 
 def gram_bytes(risk: ListRisk) -> int:

@@ -30,7 +30,7 @@ _CONTRADICTION = 1e-9  # a bound above the objective by this share proves that s
 _STALL = 50  # iterations without any progress before the solver gives up
 _SAME = 1e-9  # values of one risk at one point differ by less
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
-_NUMBERS = ("passes", "last_progress")
+_NUMBERS = ("last_progress",)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class AscentRun(Run[AscentResult]):
         self.lower_bound = -np.inf
         self.moved = False  # since the last certificate
         self.last_progress = 0
-        self.visited = 0
+        self.visited = self.passed = 0  # rows and passes of the run that this one goes on from
 
     def has_point(self) -> bool:
         """Whether a point was evaluated."""
@@ -184,7 +184,6 @@ class AscentRun(Run[AscentResult]):
         self._open(self.start)
         if isinstance(self.start, np.ndarray):
             self.best = self.blocks.point(self.start)
-            self.passes += 1
         self._certify()
 
     def loop(self) -> Status:
@@ -192,7 +191,7 @@ class AscentRun(Run[AscentResult]):
         status = None if self.history else self._judge(self._record())
         while status is None:
             gap = self._sweeps()
-            wanted = max(self.config.tol, 0.25 * self._gap()) * self._scale()
+            wanted = max(self.config.tol, self.blocks.certify_at * self._gap()) * self._scale()
             last = len(self.history) + 1 >= self.config.max_iter
             if gap <= wanted or last or self.late():
                 self._certify()
@@ -215,9 +214,7 @@ class AscentRun(Run[AscentResult]):
             status = Status.DEGENERATE
         n_blocks = self.oracle.n_blocks
         n_blocks = n_blocks if n_blocks > 1 else default_blocks(self.oracle)
-        blocks = self.oracle.with_blocks(n_blocks)
-        cuts = self.blocks.cuts(blocks)
-        problem = None if cuts is None else (blocks.n_blocks, blocks.layout, blocks.fingerprint())
+        cuts, problem = self.blocks.cuts(n_blocks)
         return AscentResult(
             w,
             float(objective),
@@ -249,7 +246,8 @@ class AscentRun(Run[AscentResult]):
             if name.startswith(prefix)
         }
         self.__dict__ |= numbers(kept.extra, _NUMBERS)
-        self.visited = self.history[-1].row_visits if self.history else 0
+        if self.history:
+            self.visited, self.passed = self.history[-1].row_visits, self.history[-1].data_passes
         self._open(state)
         self._certify()
         if kept.w.shape != self.best.w.shape:
@@ -274,7 +272,6 @@ class AscentRun(Run[AscentResult]):
         order = np.random.default_rng([self.config.seed, len(self.history)])
         open_blocks = np.flatnonzero(blocks.gaps > _OPTIMAL * tol / blocks.n_blocks)
         first = blocks.sweep(order.permutation(open_blocks), True)
-        self.passes += 1
         self.moved = True
         gap = float(blocks.gaps.sum())
         for _ in range(_SWEEPS):
@@ -285,7 +282,6 @@ class AscentRun(Run[AscentResult]):
 
     def _certify(self):
         point: DualPoint = self.blocks.certificate()
-        self.passes += 1
         self.moved = False
         self.lower_bound = max(self.lower_bound, point.lower_bound)
         if self.best is None or point.objective < self.best.objective:
@@ -297,6 +293,7 @@ class AscentRun(Run[AscentResult]):
         if last is None or best < last.objective or bound > last.lower_bound:
             self.last_progress = len(self.history)
         visits = self.visited + self.blocks.row_visits
+        self.passes = self.passed + self.blocks.passes
         return self.record(best, bound, self.blocks.n_atoms, row_visits=visits)
 
     def _judge(self, stop):

@@ -89,6 +89,8 @@ class Oracle(ABC):
         What went wrong on the way and was put right, for the solver's result.
     row_visits : int
         Rows scored so far, where they are counted.
+    sample : Oracle or None
+        A risk like this one that is much cheaper to evaluate.
     """
 
     n_features: int
@@ -97,6 +99,7 @@ class Oracle(ABC):
     exact: bool = False
     notes: tuple[str, ...] = ()
     row_visits: int = 0
+    sample: Oracle | None = None
 
     @abstractmethod
     def __call__(self, w: Array) -> tuple[float, Array]:
@@ -279,16 +282,23 @@ class DualBlocks(ABC):
     gaps : ndarray of shape (n_blocks,)
         ``R_j(w) - g_j . w - b_j`` at the w of each block's last full visit: their sum estimates
         the gap. At a common w, such as that of `certificate`, it is the gap.
+    passes : int
+        Looks at all rows so far.
     row_visits : int
         Rows scored so far.
     n_atoms : int
         Rows or cuts that have a dual variable.
+    certify_at : float
+        Share of the last certified gap that the gaps have to fall to before a certificate is worth
+        its pass.
     """
 
     n_blocks: int
     gaps: np.ndarray
+    passes: int = 0
     row_visits: int = 0
     n_atoms: int = 0
+    certify_at: float = 0.25
 
     @abstractmethod
     def sweep(self, blocks: Array, full: bool) -> float:
@@ -305,9 +315,12 @@ class DualBlocks(ABC):
     def point(self, w: Array) -> DualPoint:
         """The objective at any w, without a bound."""
 
-    @abstractmethod
-    def cuts(self, blocks: BlockOracle) -> tuple[Array, Array, Array] | None:
-        """The bound as one cut for each block of this oracle: slopes, intercepts and blocks."""
+    def cuts(self, n_blocks: int) -> tuple[Any, Any]:
+        """The bound as a cut for each block of `Oracle.with_blocks`, and what these blocks are.
+
+        Slopes, intercepts and blocks; and number, layout and fingerprint. By default None, twice.
+        """
+        return None, None
 
     @abstractmethod
     def state(self) -> dict[str, Array]:

@@ -2,11 +2,12 @@
 
     python tests/stress/cross_check.py --instances 280 --json tests/stress/results/cross_check.json
 
-Each instance is solved by all three methods of the cutting plane, by ascent on the dual, in
-rational arithmetic (`exact_optimum`), by two QP solvers on the problem written in full (every pair
-of every user, through cvxpy), and by a long averaged subgradient run. Deviations are
-``|F - F_exact| / max(F_exact, 1e-3)``. A violation is a certified lower bound above the exact
-optimum, compared as fractions, or above what the subgradient run reached; there must be none.
+Each instance is solved by all three methods of the cutting plane, by ascent on the dual (of data
+in memory and in two partitions), in rational arithmetic (`exact_optimum`), by two QP solvers on the
+problem written in full (every pair of every user, through cvxpy), and by a long averaged
+subgradient run. Deviations are ``|F - F_exact| / max(F_exact, 1e-3)``. A violation is a certified
+lower bound above the exact optimum, compared as fractions, or above what the subgradient run
+reached; there must be none.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from structsvm_papk import CuttingPlane, DualAscent, EmpiricalRisk, RankingData,
 from structsvm_papk.surrogates import CONVEX
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from problems import written_in_full
+from problems import partitioned, written_in_full
 
 ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e2)
 METHODS = {"bundle": 1e-9, "line_search": 1e-7, "one_slack": 1e-7}
@@ -40,6 +41,7 @@ _EPOCHS = 100  # of the ascent, which need not converge where there are so few f
 _LARGEST = {
     "bundle": 1e-8,
     "ascent": 1e-8,
+    "parts": 1e-8,
     "line_search": 1e-6,
     "one_slack": 1e-6,
     "CLARABEL": 1e-6,
@@ -94,11 +96,14 @@ def check(name, family, seed, alpha, n_steps):
         for method, tol in METHODS.items()
     }
     solved["ascent"] = DualAscent(alpha, tol=1e-9, max_iter=_EPOCHS, seed=seed).solve(oracle)
+    parts = partitioned(oracle.surrogate, data, 2)
+    solved["parts"] = DualAscent(alpha, tol=1e-9, max_iter=_EPOCHS, seed=seed).solve(parts)
     risk = ExactRisk(name, k, oracle.data)
     _, optimum, _ = minimise(risk, alpha, solved["bundle"].w)
     found = {method: result.objective for method, result in solved.items()}
-    if not solved["ascent"].converged:  # few features and a small alpha: it is slow
-        del found["ascent"]
+    for way in ("ascent", "parts"):
+        if not solved[way].converged:  # few features and a small alpha: it is slow
+            del found[way]
     for solver, options in QP_SOLVERS.items():
         problem = written_in_full(oracle, alpha)  # cvxpy cannot solve all of them a second time
         problem.solve(solver=solver, **options)
