@@ -96,10 +96,10 @@ def _behance_row(row):
 
 
 def path(found):
-    head = ("surrogate", "ten cold solves, s", "passes", "path, s", "passes", "ratio", "worst gap",
-            "target")  # fmt: skip
+    head = ("task", "surrogate", "ten cold solves, s", "passes", "path, s", "passes", "ratio",
+            "worst gap", "target")  # fmt: skip
     yield from table(head, [
-        [f"`{row['surrogate']}`", f"{row['cold_seconds']:.2f}", str(row["cold_passes"]),
+        [row["task"], f"`{row['surrogate']}`", f"{row['cold_seconds']:.2f}", str(row["cold_passes"]),
          f"{row['warm_seconds']:.2f}", str(row["warm_passes"]), f"{row['ratio']:.2f}",
          f"{row['worst_gap']:.0e}", _verdict(row)]
         for row in found["path"]
@@ -128,6 +128,27 @@ def memory(found):
          f"{row['before_mb']:.0f}", f"{row['peak_mb']:.0f}", f"{row['limit_mb']:.0f}"]
         for row in found
     ])  # fmt: skip
+
+
+def first_minute(found):
+    now, before = found["now"], found.get("before", {})
+    head = ("step", "seconds", "before", "ratio", "target")
+    yield from table(head, [
+        [
+            step, f"{seconds:.2f}",
+            *((f"{before[step]:.2f}", _ratio(seconds, before[step])) if before else ("", "")),
+            _within(seconds, found["targets"].get(step)),
+        ]
+        for step, seconds in now.items()
+    ])  # fmt: skip
+
+
+def _ratio(seconds, before):
+    return "" if before < 0.1 else f"{seconds / before:.2f}"  # below, it is noise
+
+
+def _within(seconds, target):
+    return "" if target is None else f"{target:g} s: {_verdict({'met': seconds <= target})}"
 
 
 def row_skipping(found):
@@ -194,6 +215,24 @@ def border(found):
     ])  # fmt: skip
 
 
+def ramps(found):
+    head = ("data", "surrogate", "before, s", "F", "now, s", "F", "criticality", "passes",
+            "now / before", "target")  # fmt: skip
+    yield from table(head, [_ramps_row(*key.rsplit(", ", 1), row) for key, row in found.items()])
+
+
+def _ramps_row(task, surrogate, row):
+    before, now = row["before"], row["now"]
+    share = now["seconds"] / before["seconds"]
+    met = share <= 0.25 and now["objective"] <= 1.001 * before["objective"]
+    return [
+        f"{task}, {row['rows']:,} x {row['features']}, {row['users']:,} users", f"`{surrogate}`",
+        f"{before['seconds']:.2f}", f"{before['objective']:.5f}",
+        f"{now['seconds']:.2f}", f"{now['objective']:.5f}",
+        f"{now['criticality']:.0e}", str(now["passes"]), f"{share:.2f}", "met" if met else "missed",
+    ]  # fmt: skip
+
+
 def _gap_or_status(row):
     return f"{row['gap']:.0e}" if row["status"] == "converged" else row["status"]
 
@@ -241,11 +280,13 @@ TABLES = {
     "H": ("targets.json", behance),
     "path": ("targets.json", path),
     "oracle": ("oracle.json", oracle),
+    "first": ("first_minute.json", first_minute),
     "memory": ("memory.json", memory),
     "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
     "partitions": ("partitions.json", partitions),
     "border": ("dual_border.json", border),
+    "ramps": ("ramps.json", ramps),
 }
 
 if __name__ == "__main__":

@@ -254,12 +254,12 @@ def peak_memory(task, surrogate):
 
 
 def path(options):
-    """T: ten alphas with cuts reused, in a third of ten cold solves."""
-    return [path_of(surrogate, options) for surrogate in CONVEX]
+    """T and M: ten alphas with cuts reused, in a third of ten cold solves."""
+    return [path_of(task, surrogate, options) for task, surrogate in product("TM", CONVEX)]
 
 
-def path_of(surrogate, options):
-    risk = TASKS["T"].risk(surrogate)
+def path_of(task, surrogate, options):
+    risk = TASKS[task].risk(surrogate)
     alphas = np.logspace(-1, -4, 10)
     solver = CuttingPlane(alphas[0], tol=1e-6, max_iter=100_000, time_limit=options.limit)
     cold, warm, cold_seconds, warm_seconds = [], [], np.inf, np.inf
@@ -271,6 +271,7 @@ def path_of(surrogate, options):
         warm = alpha_path(risk, alphas, solver)
         warm_seconds = min(warm_seconds, clock() - start)
     line = {
+        "task": task,
         "surrogate": surrogate,
         "cold_seconds": cold_seconds,
         "warm_seconds": warm_seconds,
@@ -282,7 +283,7 @@ def path_of(surrogate, options):
         "met": bool(warm_seconds <= cold_seconds / 3 and max(r.gap for r in warm) <= 1e-6),
     }
     print(
-        f"path {surrogate:5s} cold {cold_seconds:.2f} s, {line['cold_passes']} passes; warm "
+        f"path {task} {surrogate:5s} cold {cold_seconds:.2f} s, {line['cold_passes']} passes; warm "
         f"{warm_seconds:.2f} s, {line['warm_passes']} passes; ratio {line['ratio']:.2f}; worst gap "
         f"{line['worst_gap']:.1e}  {'met' if line['met'] else 'MISSED'}",
         flush=True,

@@ -6,14 +6,14 @@ sorts by these functions alone; equal values keep their order.
 """
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 
-SHORT = 32  # values for which plain insertion is the quickest
+SHORT = 32  # values for which plain insertion is the quickest; a power of two
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def increasing_order(values: Array) -> Array:
     """Return the indices that sort the values: insertion for runs of `SHORT`, then merges."""
     n = values.size
@@ -51,39 +51,39 @@ def increasing_order(values: Array) -> Array:
     return order
 
 
-@njit(cache=True, nogil=True)
-def increasing(values: Array) -> Array:
-    """Return the values sorted, smallest first: insertion for runs of `SHORT`, then merges."""
+@kernel
+def sort(values: Array, spare: Array) -> None:
+    """Sort in place, smallest first; `spare` is room for as many values, and is written to."""
     n = values.size
-    values = values.copy()
-    for start in range(0, n, SHORT):
-        for i in range(start + 1, min(start + SHORT, n)):
-            value, hole = values[i], i
-            while hole > start and values[hole - 1] > value:
-                values[hole] = values[hole - 1]
-                hole -= 1
-            values[hole] = value
+    for i in range(1, n):
+        value = values[i]
+        hole = i
+        start = i & -SHORT  # where its run begins; "hole > 0" spares tests for negative indices
+        while hole > 0 and hole > start and values[hole - 1] > value:
+            values[hole] = values[hole - 1]
+            hole -= 1
+        values[hole] = value
     if n <= SHORT:
-        return values
-    spare = np.empty_like(values)
-    width = SHORT
+        return
+    runs, merged, width = values, spare, SHORT
     while width < n:
         for start in range(0, n, 2 * width):
             middle, stop = min(start + width, n), min(start + 2 * width, n)
             i, j, at = start, middle, start
-            if middle < stop and values[middle - 1] <= values[middle]:
+            if middle < stop and runs[middle - 1] <= runs[middle]:
                 j = stop  # in order already
             while i < middle and j < stop:
-                if values[i] <= values[j]:
-                    spare[at] = values[i]
+                if runs[i] <= runs[j]:
+                    merged[at] = runs[i]
                     i += 1
                 else:
-                    spare[at] = values[j]
+                    merged[at] = runs[j]
                     j += 1
                 at += 1
             i = i if i < middle else j  # the rest stands in order
             for rest in range(stop - at):
-                spare[at + rest] = values[i + rest]
-        values, spare = spare, values
+                merged[at + rest] = runs[i + rest]
+        runs, merged = merged, runs
         width *= 2
-    return values
+    for i in range(n):
+        values[i] = runs[i]

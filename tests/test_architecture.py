@@ -1,5 +1,6 @@
 """The floors and rooms of the package, read from the table of the design page."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +19,19 @@ def test_imports_run_downwards_only_and_in_no_circle():
 def test_the_top_of_the_package_is_nearly_empty():
     top = {path.name for path in (ROOT / "structsvm_papk").glob("*.py")}
     assert top <= {
-        "__init__.py", "_html.py", "_sorting.py", "_types.py", "_version.py", "_workers.py",
-        "errors.py",
+        "__init__.py", "_html.py", "_jit.py", "_sorting.py", "_types.py", "_version.py",
+        "_workers.py", "errors.py",
     }  # fmt: skip
+
+
+def test_kernels_are_compiled_by_one_decorator():
+    """numba's own would raise where no cache can be written."""
+    users = [
+        path.name
+        for path in (ROOT / "structsvm_papk").rglob("*.py")
+        if re.search(r"^(from numba import .*\bnjit\b|import numba\b)", path.read_text(), re.M)
+    ]
+    assert users == ["_jit.py"]
 
 
 def test_every_room_says_what_lives_there():

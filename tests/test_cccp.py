@@ -9,12 +9,14 @@ from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import engagement_lists, linear_lists
 from structsvm_papk.datasets.synthetic import degenerate_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.oracles import starts
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.starts import logistic_regression, warm_starts
 from structsvm_papk.oracles.ties import _Ties, tied_majorants
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.descent import Descent
 from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import make_surrogate
@@ -219,6 +221,58 @@ def test_quasi_newton_steps_leave_the_majorants_less_to_do(name):
     assert with_steps.objective <= 1.01 * without.objective
     majorants = [sum(p.n_cuts > 0 for p in r.history) for r in (with_steps, without)]
     assert majorants[0] < majorants[1]
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_over_many_lists_starts_race_and_one_is_polished(name):
+    risk = small_risk(name)
+    raced = CCCP(1e-2, tol=1e-4).solve(risk)
+    alone = [CCCP(1e-2, tol=1e-4).solve(risk, w) for w in risk.starts(1e-2).values()]
+    assert raced.status is Status.CRITICAL
+    assert raced.objective <= 1.001 * min(result.objective for result in alone)
+    assert raced.data_passes < sum(result.data_passes for result in alone)
+    for report in raced.starts:  # the others were never measured, and say so
+        assert (report.criticality <= 1e-4) if report.polished else report.criticality == np.inf
+        assert report.objective >= raced.objective
+
+
+@pytest.mark.parametrize("option", [{"quasi_newton": 0}, {"n_blocks": 4}, {"continuation": (9.0,)}])
+def test_without_quasi_newton_steps_or_with_few_blocks_every_start_is_followed(option):
+    result = CCCP(1e-2, tol=1e-4, **option).solve(small_risk("clipped_ramp"))
+    assert all(report.criticality <= 3e-3 for report in result.starts)
+
+
+def test_a_start_from_further_up_wins_where_its_last_steps_foretell_it():
+    """The others have ended lower than it is when it begins, and than after ten steps of theirs."""
+    result = CCCP(1e-2, tol=1e-4).solve(small_risk("clipped_ramp", seed=9))
+    (winner,) = (report for report in result.starts if report.polished)
+    others = [report for report in result.starts if report is not winner and report.w.any()]
+    assert min(other.objective for other in others) < winner.initial
+    assert winner.initial > min(other.initial for other in others)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_slides_that_lead_nowhere_are_given_up_and_nothing_is_lost(seed, monkeypatch):
+    risk = small_risk("clipped_ramp", seed)
+    raced = CCCP(1e-2, tol=1e-4).solve(risk)
+    monkeypatch.setattr(Descent, "_leads_nowhere", lambda *_: False)
+    whole = CCCP(1e-2, tol=1e-4).solve(risk)
+    assert raced.objective <= 1.001 * whole.objective
+    assert raced.data_passes < 0.9 * whole.data_passes
+    for one, other in zip(raced.starts, whole.starts, strict=True):
+        assert one.polished or one.objective >= other.objective
+
+
+def test_starts_of_large_data_are_made_of_every_nth_user(monkeypatch):
+    monkeypatch.setattr(starts, "_ROWS", 300)
+    monkeypatch.setattr(starts, "_ROWS_PER_FEATURE", 10)
+    risk = small_risk("clipped_ramp")
+    part = risk.data.subset(np.arange(40) % 4 == 0)  # 1200 rows
+    sampled = warm_starts(risk, 1e-2, ("logistic", "deep_avg"))
+    expected = warm_starts(EmpiricalRisk(risk.surrogate, part), 1e-2, ("logistic", "deep_avg"))
+    for name, w in expected.items():
+        np.testing.assert_array_equal(sampled[name], w)
+    np.testing.assert_array_equal(sampled["logistic"], logistic_regression(part))
 
 
 def test_quasi_newton_steps_can_be_stopped_and_are_limited():
@@ -481,7 +535,7 @@ def test_slopes_at_ties_are_those_of_the_risk():
         ties = _Ties(risk, w)
         for v in rng.normal(size=(5, d)):
             slope = (risk(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
-            assert ties.slope(v) == pytest.approx(slope, abs=1e-8)
+            assert ties.slopes(v)[0] == ties.slopes(-v)[1] == pytest.approx(slope, abs=1e-8)
             of_majorant = (ties.majorant(v)(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
             assert of_majorant == pytest.approx(slope, abs=1e-8)
 
@@ -494,6 +548,26 @@ def test_ties_cost_nothing_where_there_are_none_and_no_more_than_was_allowed():
     kept = {bytes(each.surrogate.rows) for each in tied_majorants(risk, tied, 0.1, 8)}
     assert len(kept) == 3  # each of the three tied positives may be the second best
     assert len(list(tied_majorants(risk, tied, 0.1, 2))) == 2
+
+
+def test_ties_that_chance_brings_are_left_alone_and_others_are_not():
+    """As many items as come near each other by chance, and the same rounded to a lattice."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(6000, 3)), rng.random(6000) < 0.3
+    w, tried = np.array([1.0, -0.5, 0.2]), []
+    for features in (X, np.round(2 * X), np.round(X, 3)):
+        data = RankingData(features, y, np.arange(0, 6001, 60))
+        risk = EmpiricalRisk(make_surrogate("clipped_ramp", 3), data)
+        scores = risk.scores(w)
+        assert (np.abs(np.diff(np.sort(scores[:60]))) < 0.1).any()
+        tried.append(len(list(tied_majorants(risk, w, 0.1, 4))))
+    assert tried == [0, 4, 0]
+    step = 1e-7 * rng.normal(size=3)  # no kink: they do not tie at w
+    risk = EmpiricalRisk(
+        make_surrogate("clipped_ramp", 3), RankingData(X, y, np.arange(0, 6001, 60))
+    )
+    ahead, behind = risk(w + step)[0] - risk(w)[0], risk(w - step)[0] - risk(w)[0]
+    assert ahead == pytest.approx(-behind, rel=1e-4)
 
 
 def test_callback_time_limit_and_interrupt_keep_the_best_point():

@@ -122,10 +122,10 @@ def test_a_list_with_many_positives_takes_the_sorted_path():
     rng = np.random.default_rng(8)
     pos, neg = rng.integers(0, 50, 400).astype(float), rng.integers(0, 50, 300).astype(float)
     pos[::-1].sort()
-    above, reach = np.empty((2, 400), dtype=np.int64)
-    _kernels.count_above(pos, neg, above, reach)
-    np.testing.assert_array_equal(above, (neg[None] > pos[:, None]).sum(1))
-    np.testing.assert_array_equal(reach, (neg[None] >= pos[:, None]).sum(1))
+    ranks = np.empty((4, 400), dtype=np.int64)
+    _kernels.count_above(-pos, -neg, np.empty(300), ranks)
+    np.testing.assert_array_equal(ranks[_kernels.ABOVE], (neg[None] > pos[:, None]).sum(1))
+    np.testing.assert_array_equal(ranks[_kernels.REACH], (neg[None] >= pos[:, None]).sum(1))
 
 
 def test_threads_rows_and_group_labels_do_not_change_a_number():

@@ -136,7 +136,9 @@ def test_no_order_of_the_scores_is_quadratic(work):
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_sorting_is_stable(order, n):
     values = order(np.arange(float(n)))
-    np.testing.assert_array_equal(_sorting.increasing(values), np.sort(values))
+    in_place = values.copy()
+    _sorting.sort(in_place, np.empty(n))
+    np.testing.assert_array_equal(in_place, np.sort(values))
     expected = np.argsort(values, kind="stable")
     np.testing.assert_array_equal(_sorting.increasing_order(values), expected)
 
@@ -145,6 +147,24 @@ def test_sorting_is_stable(order, n):
 def test_top_k_are_the_first_of_the_largest_in_order_of_position(order):
     values = order(np.arange(70.0)) // 3
     for k in (1, 2, 33, 69, 70):
+        expected = np.sort(np.argsort(-values, kind="stable")[:k])
+        np.testing.assert_array_equal(top_k(values, k), expected)
+
+
+UNEVEN = {
+    "exponents": 2.0 ** np.arange(-1000.0, 1000.0),
+    "range that overflows": 1e306 * np.arange(-150.0, 150.0),
+    "range that underflows": 5e-324 * np.arange(300.0),
+    "outliers": np.append(np.random.default_rng(0).normal(size=400), [1e300, -1e300]),
+    "one apart": np.append(np.zeros(400), 1.0),
+    "neighbours": 1.0 + np.finfo(float).eps * np.random.default_rng(0).integers(0, 9, 300),
+}
+
+
+@pytest.mark.parametrize("values", UNEVEN.values(), ids=UNEVEN)
+def test_top_k_of_values_that_lie_unevenly(values):
+    values = np.random.default_rng(1).permutation(values)
+    for k in (1, 5, 33, values.size // 2, values.size - 20, values.size - 1, values.size):
         expected = np.sort(np.argsort(-values, kind="stable")[:k])
         np.testing.assert_array_equal(top_k(values, k), expected)
 

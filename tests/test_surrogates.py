@@ -141,6 +141,22 @@ def test_unknown_name_lists_the_known_and_suggests():
     assert make_surrogate("avg", np.float64(3.0)).k == 3
 
 
+@pytest.mark.parametrize("sweep", [_kernels.hinge_sweep, _kernels.clipped_sweep])
+@pytest.mark.parametrize("m", [1, 2, 127, 128, 129, 400])
+def test_sweeps_are_the_sums_over_pairs(sweep, m):
+    rng = np.random.default_rng(m)
+    for draw in (lambda size: rng.integers(-6, 7, size) / 2, lambda size: rng.normal(size=size)):
+        p, q = np.sort(draw(m))[::-1].copy(), draw(70)
+        clipped = sweep is _kernels.clipped_sweep
+        excess = q - p[:, None] + clipped
+        sloped = (excess >= 0) & (excess < 1) if clipped else excess >= 0
+        rows, columns = np.empty(m, dtype=np.int64), np.empty(70, dtype=np.int64)
+        value = sweep(p, q, rows, columns)
+        assert value == pytest.approx(np.clip(excess, 0, 1 if clipped else np.inf).sum())
+        np.testing.assert_array_equal(rows, sloped.sum(axis=1))
+        np.testing.assert_array_equal(columns, sloped.sum(axis=0))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_scores_that_are_not_finite_are_refused(bad):
     scores = np.arange(14.0)
@@ -151,10 +167,13 @@ def test_scores_that_are_not_finite_are_refused(bad):
 
 
 def test_kernels_never_leave_their_arrays():
-    values = np.array([np.nan, 1.0, np.nan, 3.0, 2.0, np.nan])
-    for k in range(1, 7):
-        chosen = _kernels.top_k(values, k)
-        assert ((chosen >= 0) & (chosen < 6)).all()
+    rng = np.random.default_rng(0)
+    few, many = np.array([np.nan, 1.0, np.nan, 3.0, 2.0, np.nan]), rng.normal(size=90)
+    many[rng.random(90) < 0.3] = np.nan
+    for values in (few, many):
+        for k in range(1, values.size + 1):
+            chosen = _kernels.top_k(values, k)
+            assert ((chosen >= 0) & (chosen < values.size)).all()
 
 
 @pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])

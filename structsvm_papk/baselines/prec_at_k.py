@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing_order
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates._kernels import top_k
@@ -37,7 +37,7 @@ class PrecAtKAvg(Surrogate):
         _prec_avg(scores, indptr, n_pos, self.k, self.balanced, first, last, values, coef)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _prec_avg(scores, indptr, n_pos, k, balanced, first, last, values, coef):
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]

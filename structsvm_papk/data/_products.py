@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 
 if TYPE_CHECKING:
@@ -42,20 +42,21 @@ def add_weighted_rows(
     X: Any,
     rows: Array,
     coef: Array,
-    start: int,
-    stop: int,
+    edges: Array,
     out: Array,
     origins: Origins | None = None,
 ) -> None:
-    """Add ``sum_p coef[p] X[rows[p]]`` over ``start <= p < stop`` to the vector ``out``."""
-    active = start + np.flatnonzero(coef[start:stop])
+    """Add ``sum_p coef[p] X[rows[p]]`` over ``edges[c] <= p < edges[c + 1]`` to ``out[c]``."""
+    # of booleans the indices are found five times faster
+    active = edges[0] + np.flatnonzero(coef[edges[0] : edges[-1]] != 0.0)
+    bounds = np.searchsorted(active, edges)
     at, columns = (None, None) if origins is None else origins
     if sparse.issparse(X):
-        _csr_add(X.data, X.indices, X.indptr, rows, at, columns, coef, active, out)
+        _csr_add(X.data, X.indices, X.indptr, rows, at, columns, coef, active, bounds, out)
     elif is_row_major(X):
-        _row_add(X, rows, at, coef, active, out)
+        _row_add(X, rows, at, coef, active, bounds, out)
     else:
-        _column_add(X.T, rows, at, coef, active, out)
+        _column_add(X.T, rows, at, coef, active, bounds, out)
 
 
 def shifted_rows(X: Any, rows: Array, origins: Origins | None) -> Any:
@@ -74,13 +75,13 @@ def is_row_major(X: Array) -> bool:
     return abs(X.strides[0]) >= abs(X.strides[1])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def difference(value, origin):
     """In float64, and rounded by itself: the sums' freedom to reorder must not undo it."""
     return np.float64(value) - np.float64(origin)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _entry(values, i, origin, j):
     """An entry, less its origin where there is one."""
     if origin is None:
@@ -88,7 +89,7 @@ def _entry(values, i, origin, j):
     return difference(values[i], origin[j])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _row_of(X, rows, p):
     """Row ``rows[p]`` of X, or None."""
     if rows is None:
@@ -96,7 +97,7 @@ def _row_of(X, rows, p):
     return X[rows[p]]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _row_scores(X, rows, origins, w, start, stop, out):
     for p in range(start, stop):
         row, origin = X[rows[p]], _row_of(X, origins, p)
@@ -106,23 +107,25 @@ def _row_scores(X, rows, origins, w, start, stop, out):
         out[p] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _row_add(X, rows, origins, coef, active, out):
-    for p in active:
-        row, origin = X[rows[p]], _row_of(X, origins, p)
-        c = coef[p]
-        for f in range(out.size):
-            out[f] += c * _entry(row, f, origin, f)
+@kernel(fastmath=_SUMS)
+def _row_add(X, rows, origins, coef, active, bounds, out):
+    for part in range(bounds.size - 1):
+        total = out[part]
+        for p in active[bounds[part] : bounds[part + 1]]:
+            row, origin = X[rows[p]], _row_of(X, origins, p)
+            c = coef[p]
+            for f in range(total.size):
+                total[f] += c * _entry(row, f, origin, f)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _column_entry(column, rows, origins, p):
     if origins is None:
         return column[rows[p]]
     return difference(column[rows[p]], column[origins[p]])
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _column_scores(columns, rows, origins, w, start, stop, out):
     out[start:stop] = 0.0
     for f in range(w.size):
@@ -130,23 +133,24 @@ def _column_scores(columns, rows, origins, w, start, stop, out):
             out[p] += w[f] * _column_entry(columns[f], rows, origins, p)
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _column_add(columns, rows, origins, coef, active, out):
-    for f in range(out.size):
-        total = 0.0
-        for p in active:
-            total += coef[p] * _column_entry(columns[f], rows, origins, p)
-        out[f] += total
+@kernel(fastmath=_SUMS)
+def _column_add(columns, rows, origins, coef, active, bounds, out):
+    for part in range(bounds.size - 1):
+        for f in range(columns.shape[0]):
+            total = 0.0
+            for p in active[bounds[part] : bounds[part + 1]]:
+                total += coef[p] * _column_entry(columns[f], rows, origins, p)
+            out[part, f] += total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _no_origin(origins, size):
     if origins is None:
         return None
     return np.zeros(size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_origin(data, indices, indptr, origins, p, last, shifted, origin):
     """Write the shifted entries of p's origin where it is not the last one; return its row.
 
@@ -161,7 +165,7 @@ def _take_origin(data, indices, indptr, origins, p, last, shifted, origin):
     return origins[p]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _csr_scores(data, indices, indptr, rows, origins, shifted, w, start, stop, out):
     origin, last = _no_origin(origins, w.size), -1
     for p in range(start, stop):
@@ -172,17 +176,19 @@ def _csr_scores(data, indices, indptr, rows, origins, shifted, w, start, stop, o
         out[p] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _csr_add(data, indices, indptr, rows, origins, shifted, coef, active, out):
-    origin, last = _no_origin(origins, out.size), -1
-    for p in active:
-        last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
-        c = coef[p]
-        for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-            out[indices[e]] += c * _entry(data, e, origin, indices[e])
+@kernel(fastmath=_SUMS)
+def _csr_add(data, indices, indptr, rows, origins, shifted, coef, active, bounds, out):
+    origin, last = _no_origin(origins, out.shape[1]), -1
+    for part in range(bounds.size - 1):
+        total = out[part]
+        for p in active[bounds[part] : bounds[part + 1]]:
+            last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
+            c = coef[p]
+            for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
+                total[indices[e]] += c * _entry(data, e, origin, indices[e])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _csr_shift(part, part_indices, part_indptr, data, indices, indptr, origins, shifted):
     """Subtract the origins from the rows of another matrix with the same columns, in place."""
     origin, last = np.zeros(shifted.size), -1

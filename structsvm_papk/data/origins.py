@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.data._products import difference, is_row_major
 from structsvm_papk.errors import InputError
@@ -117,7 +117,7 @@ def column_text(
     return f"{name} has mean {mean:.6g}, and spreads over {spread.within[f]:.3g} within a user"
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _row_extremes(X, rows, indptr, largest, within):
     for u in range(indptr.size - 1):
         origin = X[rows[indptr[u]]] if indptr[u] < indptr[u + 1] else X[0]
@@ -128,7 +128,7 @@ def _row_extremes(X, rows, indptr, largest, within):
                 within[f] = max(within[f], abs(difference(row[f], origin[f])))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _column_extremes(columns, rows, indptr, largest, within):
     for f in range(largest.size):
         column = columns[f]
@@ -139,7 +139,7 @@ def _column_extremes(columns, rows, indptr, largest, within):
                 within[f] = max(within[f], abs(difference(value, column[rows[indptr[u]]])))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _csr_largest(data, indices, indptr, rows, largest, counts):
     longest = 0
     for row in rows:
@@ -151,7 +151,7 @@ def _csr_largest(data, indices, indptr, rows, largest, counts):
     return longest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _csr_within(data, indices, indptr, rows, bounds, shifted, within):
     origin = np.zeros(shifted.size)
     for u in range(bounds.size - 1):

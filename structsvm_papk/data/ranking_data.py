@@ -261,9 +261,9 @@ class RankingData:
 
     def pullback(self, coef: Array) -> Array:
         """``X.T @ coef`` for coefficients at the list positions, shape (n_features,)."""
-        out = np.zeros(self.n_features)
-        _products.add_weighted_rows(self.X, self.rows, coef, 0, self.rows.size, out)
-        return out
+        out = np.zeros((1, self.n_features))
+        _products.add_weighted_rows(self.X, self.rows, coef, self.indptr[[0, -1]], out)
+        return out[0]
 
     def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
         """The same lists with other weights of users; everything else is shared."""

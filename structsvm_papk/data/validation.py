@@ -17,9 +17,9 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 
@@ -142,7 +142,7 @@ def _canonical_csr(X):
     return csr
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rows_increase(indices, indptr):
     """Whether the indices of every row increase; SciPy's own flag may be older than the arrays."""
     for row in range(indptr.size - 1):

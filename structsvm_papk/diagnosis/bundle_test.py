@@ -21,6 +21,8 @@ from structsvm_papk.solvers.oracle import BlockOracle, Cuts
 from structsvm_papk.solvers.result import Progress
 
 _TOL = 1e-9  # of the bundle; the least squares give the digits that are missing
+_CLOSE = 1e-5  # of the squared distance, where it is the distance that counts
+_LEAST = 1e-12
 _MAX_ITER = 60
 _SUMS = 1e3  # weight of the sums of a block's weights in the least squares, beside slopes of 1
 
@@ -90,6 +92,20 @@ def bundle_test(slopes: Callable[[Array], Array], n_features: int, noise: Array)
     assert result.cuts is not None
     slopes_of_cuts, _, block = result.cuts
     return Answer(None, oracle.scale * _smallest(slopes_of_cuts, block), oracle.scale)
+
+
+def distance_from_zero(slopes: Callable[[Array], Array], start: Array) -> tuple[float, Array]:
+    """The distance of 0 from K, from above, and the steepest direction of descent that was met.
+
+    The optimum is ``1 - dist(0, K)^2 / 2`` in units of the first slope, so that the bundle's bound
+    of it is one of the distance. `start` is a unit vector along which D is negative.
+    """
+    oracle = _Slope(slopes, start.size)
+    fall = max(-slopes(start).sum(axis=0) @ start, 0.0) / oracle.scale  # at most the distance
+    solver = CuttingPlane(1.0, tol=max(_CLOSE * fall**2 / 2, _LEAST), max_iter=2 * _MAX_ITER)
+    result = solver.solve(oracle, fall * start)
+    distance = oracle.scale * np.sqrt(max(2.0 * (1.0 - result.lower_bound), 0.0))
+    return float(distance), result.w
 
 
 def _smallest(slopes: Array, block: Array) -> Array:

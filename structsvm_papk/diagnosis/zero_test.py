@@ -30,7 +30,7 @@ of a user spread about equally in all directions (`Coordinates`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -39,7 +39,7 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.diagnosis.bundle_test import bundle_test
+from structsvm_papk.diagnosis.bundle_test import bundle_test, distance_from_zero
 from structsvm_papk.diagnosis.coordinates import Coordinates
 from structsvm_papk.diagnosis.min_norm import min_norm_point
 from structsvm_papk.errors import InputError
@@ -253,9 +253,9 @@ def _test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest] = ()) -> Ze
     if risk.convex:
         coordinates = Coordinates(risk.data)
         test = _joint_test(risk, tol, coordinates)
-        if test.verdict is Verdict.DEGENERATE:
-            return test
-        return _convex_test(_Slopes(risk), tol, coordinates)  # which has the distance
+        if test.verdict is Verdict.UNDECIDED:
+            return _convex_test(_Slopes(risk), tol, coordinates)
+        return test if test.direction is None else _with_distance(risk, test, test.direction)
     return _clipped_test(risk) if risk.surrogate.clipped else _ramp_test(risk, tol, users)
 
 
@@ -297,22 +297,37 @@ def _joint_test(risk: EmpiricalRisk, tol: float, coordinates: Coordinates) -> Ze
     """By cuts of blocks of users; undecided for a single user, who has one block."""
     if risk.n_users == 1:
         return ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
-    n_blocks = default_blocks(risk)
-    blocks = ListRisk(risk.surrogate, risk.data, "cap", n_blocks, risk.n_threads, skip_rows=False)
-    slopes, noise = _Slopes(blocks).of_blocks, _rounding(risk)
+    slopes, noise = _slopes_of_blocks(risk), _rounding(risk)
     scaled_noise = coordinates.noise(noise)
     answer = bundle_test(coordinates.of(slopes), risk.n_features, scaled_noise)
     if answer.direction is not None:
         w = coordinates.T @ answer.direction
         w /= np.linalg.norm(w)
-        fall = float(-slopes(w).sum(axis=0) @ w)
-        return ZeroTest(Verdict.INFORMATIVE, np.nan, fall, w)
+        return ZeroTest(Verdict.INFORMATIVE, np.nan, float(-slopes(w).sum(axis=0) @ w), w)
     assert answer.point is not None
     distance = float(np.linalg.norm(coordinates.back(answer.point)))
     scale = float(np.linalg.norm(slopes(np.zeros(risk.n_features)).sum(axis=0)))
     inside = np.linalg.norm(answer.point) <= tol * answer.scale and distance <= 10 * tol * scale
     inside &= bool((noise <= 10 * tol * coordinates.scale).all())
     return ZeroTest(Verdict.DEGENERATE if inside else Verdict.UNDECIDED, distance, 0.0)
+
+
+def _with_distance(risk: EmpiricalRisk, test: ZeroTest, direction: Array) -> ZeroTest:
+    """An informative test with the distance, and with a steeper direction where one was met."""
+    slopes = _slopes_of_blocks(risk)
+    distance, w = distance_from_zero(slopes, direction)
+    if w.any():
+        w /= np.linalg.norm(w)
+        if (fall := float(-slopes(w).sum(axis=0) @ w)) > test.lower_bound:
+            test = ZeroTest(Verdict.INFORMATIVE, distance, fall, w)
+    return replace(test, distance=max(distance, test.lower_bound))
+
+
+def _slopes_of_blocks(risk: EmpiricalRisk) -> Callable[[Array], Array]:
+    """Support points as sums over blocks of users: few, for the least squares of `bundle_test`."""
+    n_blocks, n_threads = min(default_blocks(risk), 2 * risk.n_features + 32), risk.n_threads
+    blocks = ListRisk(risk.surrogate, risk.data, "cap", n_blocks, n_threads, skip_rows=False)
+    return _Slopes(blocks).of_blocks
 
 
 def falls_along(risk: EmpiricalRisk, w: Array) -> bool:

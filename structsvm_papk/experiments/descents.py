@@ -8,9 +8,9 @@ before the next one is read.
 import time
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from structsvm_papk._jit import kernel
 from structsvm_papk.data import _products
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
@@ -73,14 +73,14 @@ def _evaluate(risk, W):
     return np.array([own.mean() for own in values]), gradients / risk.n_users
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scores(X, rows, W, block, out):
     for lo in range(0, rows.size, block):
         for s in range(W.shape[0]):
             _products._row_scores(X, rows, None, W[s], lo, min(lo + block, rows.size), out[s])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_rows(X, rows, coef, block, out):
     for lo in range(0, rows.size, block):
         for s in range(coef.shape[0]):

@@ -14,11 +14,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse.linalg import svds
 
+from structsvm_papk._jit import kernel
 from structsvm_papk.errors import InputError
 
 STRENGTHS = (50.0, 300.0, 2000.0)
@@ -188,7 +188,7 @@ def restricted_ease(train, strengths, n=_SUPPORT):
     }
 
 
-@njit(cache=True)
+@kernel
 def _sub_gram(data, indices, indptr, support, j, position, among, target):
     """Rows and columns `support` of a CSR, and the entries of its row j there."""
     for a in range(support.size):

@@ -5,14 +5,14 @@ users where this takes seconds.
 """
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 
 _BATCH_WORDS = 1 << 20
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def flipped_sums(differences: Array, bits: Array, out: Array) -> None:
     """out[r] = sum_i +-differences[i], minus where bit i of bits[r] is set."""
     n = differences.size

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.errors import InputError
@@ -341,7 +341,7 @@ def _raise_match_error(
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pair_twice(bounds: Array, items: Array, n_items: int) -> tuple[int, int]:
     """The first two rows of one user with the same item; (-1, -1) if none."""
     seen = np.full(n_items, -1, dtype=np.int64)
@@ -353,7 +353,7 @@ def _pair_twice(bounds: Array, items: Array, n_items: int) -> tuple[int, int]:
     return -1, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bad_rank(bounds: Array, ranks: Array) -> int:
     """First row whose rank is repeated or outside 1..length of its list; -1 if none."""
     seen = np.full(ranks.size + 1, -1, dtype=np.int64)
@@ -366,7 +366,7 @@ def _bad_rank(bounds: Array, ranks: Array) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _match(
     shown_bounds: Array,
     shown_items: Array,
@@ -399,7 +399,7 @@ def _match(
     return relevant, hits, (_NO_ERROR, np.int64(0), np.int64(0))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _joined(
     shown_bounds: Array, ranks: Array, relevant: Array, missed: Array
 ) -> tuple[Array, Array, Array]:

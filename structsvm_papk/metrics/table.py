@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
@@ -14,11 +13,12 @@ from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_array
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import _kernels, conventions, discounts
+from structsvm_papk.metrics import _kernels, conventions
 from structsvm_papk.metrics import parsing as names
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import segments as segmenting
 from structsvm_papk.metrics._rules import apply_rules, check_truncation
+from structsvm_papk.metrics._values import run_kernels
 from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.discounts import Discount
 from structsvm_papk.metrics.parsing import Metric
@@ -423,61 +423,3 @@ def _parsed(metrics: str | Sequence[str]) -> list[Metric]:
 
 def _oriented(values: Array, gain: bool) -> Array:
     return values if gain else 1.0 - values
-
-
-def run_kernels(
-    parsed: Sequence[Metric],
-    rows: RankedLists,
-    rules: Conventions,
-    discount: Discount,
-    n_threads: int | None = None,
-) -> tuple[Array, Array]:
-    """Raw values (n_users, n_metrics) and counts (n_users, 6) of checked rows."""
-    table = _discounts(parsed, rows, rules, discount)
-    cumulative = np.concatenate([[0.0], np.cumsum(table)])
-    codes_of_rules = conventions.codes(rules)
-    codes = np.array([metric.code for metric in parsed], dtype=np.int64)
-    ks = np.array([metric.kernel_k for metric in parsed], dtype=np.int64)
-    values = np.empty((rows.n_users, len(parsed)))
-    counts = np.zeros((rows.n_users, _kernels.N_COUNTS), dtype=np.int64)
-
-    def fused(start: int, stop: int) -> None:
-        _kernels.fused_metrics(
-            rows.scores, rows.relevant, rows.indptr, rows.lengths, codes, ks,
-            table, cumulative, codes_of_rules, start, stop, values, counts,
-        )  # fmt: skip
-
-    lists.run_over_users(rows, fused, n_threads)
-    is_ndcg = codes == _kernels.NDCG
-    if rows.gains is not None and is_ndcg.any():
-        if rules.ideal != "achievable":
-            raise InputError(
-                "ideal='all_places' (RecTools) is defined for binary relevance only; choose "
-                "ideal='achievable' for graded gains"
-            )
-        graded = np.empty((rows.n_users, int(is_ndcg.sum())))
-
-        def graded_only(start: int, stop: int) -> None:
-            _kernels.graded_ndcg(
-                rows.scores, rows.gains, rows.indptr, rows.lengths, ks[is_ndcg],
-                table, cumulative, codes_of_rules[0], start, stop, graded, counts,
-            )  # fmt: skip
-
-        lists.run_over_users(rows, graded_only, n_threads)
-        values[:, is_ndcg] = graded
-    return values, counts
-
-
-def _discounts(
-    parsed: Sequence[Metric], rows: RankedLists, rules: Conventions, discount: Discount
-) -> Array:
-    if all(metric.code != _kernels.NDCG for metric in parsed):
-        return np.ones(1)
-    if discounts.sum_is_bounded(discount):
-        warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=4)
-    ks = [metric.kernel_k for metric in parsed if metric.code == _kernels.NDCG]
-    longest = int(np.diff(rows.indptr).max())
-    needed = min(longest, max(ks))
-    if rules.ideal == "all_places":
-        needed = max(longest, *(k for k in ks if k < _kernels.WHOLE_LIST), 1)
-    return discounts.values(discount, max(needed, 1))

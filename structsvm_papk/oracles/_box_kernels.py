@@ -1,16 +1,16 @@
 """Lower bounds of Ramp and ClippedRamp objectives over boxes of w, derived in `boxes`."""
 
 import numpy as np
-from numba import njit
 
-from structsvm_papk._sorting import increasing, increasing_order
+from structsvm_papk._jit import kernel
+from structsvm_papk._sorting import increasing_order, sort
 from structsvm_papk.surrogates._kernels import counted_negatives
 
 _SWEEPS = 4
 _PENALTIES = (0.3, 0.03, 0.003)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bound_boxes(
     X, indptr, n_pos, user_weight, k, depth, clipped, alpha, low, high, lower, centre, split
 ):
@@ -70,7 +70,7 @@ def bound_boxes(
         split[b] = best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _one_user(
     X, scores, start, middle, stop, k, m, clipped, scale, radius,
     first_row, level, slope, safe, chosen,
@@ -135,11 +135,13 @@ def _one_user(
         chosen[first_row + order[r]] = r < beta
         if r < beta:
             value += scale * losses[order[r]]
-    bound = np.sum(increasing(safe[first_row : first_row + n])[:beta])
+    ordered = safe[first_row : first_row + n].copy()
+    sort(ordered, np.empty(n))
+    bound = np.sum(ordered[:beta])
     return n_open, value, bound
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _choose_weights(
     gradient, radius, level, slope, chosen, n_open, open_row, open_level, open_slope, weight
 ):  # fmt: skip
@@ -187,7 +189,7 @@ def _choose_weights(
             weight[:n_open] = trial
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _over_corners(alpha, w, radius, n_pos, k, level, slope):
     """Smallest value over the box's corners of the concave minorant."""
     d = w.size
@@ -209,7 +211,7 @@ def _over_corners(alpha, w, radius, n_pos, k, level, slope):
                 for f in range(d):
                     values[i] += slope[row + i, f] * offset[f]
             if beta < n:
-                values = increasing(values)
+                sort(values, np.empty(n))
             for i in range(beta):
                 total += values[i]
             row += n

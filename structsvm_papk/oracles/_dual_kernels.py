@@ -13,8 +13,8 @@ is kept in step with theta. The rows of a block's atoms are its *active* rows.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.surrogates._kernels import top_k
 
@@ -57,7 +57,7 @@ class Weights(NamedTuple):
     gram: Array
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def row_dot(data, indices, indptr, row, w):
     """``x . w`` for a row x of the matrix."""
     total = 0.0
@@ -71,7 +71,7 @@ def row_dot(data, indices, indptr, row, w):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def add_row(data, indices, indptr, row, factor, out):
     """Add ``factor * x`` to `out` for a row x of the matrix."""
     if indices is None:
@@ -83,7 +83,7 @@ def add_row(data, indices, indptr, row, factor, out):
             out[indices[e]] += factor * data[e]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clear_row(indices, indptr, row, out):
     """Write zeros where a row has entries."""
     if indices is None:
@@ -93,26 +93,26 @@ def clear_row(indices, indptr, row, out):
             out[indices[e]] = 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _shift(heights, gram, high, low, n, change):
     for i in range(n):
         heights[i] -= change * (gram[high, i] - gram[low, i])
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@kernel(fastmath=_SUMS)
 def _shift_one(heights, gram, i, n, change):
     for j in range(n):
         heights[j] -= change * gram[i, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scores(data, indices, indptr, rows, w, out):
     """Write ``x . w`` of these rows."""
     for i in range(rows.size):
         out[i] = row_dot(data, indices, indptr, rows[i], w)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move(data, indices, indptr, rows, factors, w):
     """Add the rows times their factors to w."""
     for i in range(rows.size):
@@ -120,7 +120,7 @@ def move(data, indices, indptr, rows, factors, w):
             add_row(data, indices, indptr, rows[i], factors[i], w)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def products(data, indices, indptr, rows, coef, work, out):
     """Write ``X X' coef`` for the matrix X of these rows; `work` is n_features zeros."""
     move(data, indices, indptr, rows, coef, work)
@@ -129,7 +129,7 @@ def products(data, indices, indptr, rows, coef, work, out):
         clear_row(indices, indptr, row, work)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
     """Maximise ``heights . t - step/2 t' gram t`` over moves t of theta; return the increase.
 
@@ -195,7 +195,7 @@ def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
     return gain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def average_sweep(
     data, indices, indptr, lists, active, atoms, order, full, more, share, work, gaps, gains, w
 ):
@@ -263,7 +263,7 @@ def average_sweep(
     return visited
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_missing(scores, coef, bounds, n_pos, counted, larger, more, missing):
     """Mark what has to be active for the users whose loss is `larger` than on the active rows.
 
@@ -275,16 +275,18 @@ def mark_missing(scores, coef, bounds, n_pos, counted, larger, more, missing):
             continue
         first, last, m = bounds[u], bounds[u + 1], counted[u]
         middle = first + n_pos[u]
-        missing[first:middle] = True
+        negatives, lowest = scores[middle:last], np.inf
+        for p in range(first, middle):
+            missing[p], lowest = True, min(lowest, scores[p] - 1.0)
         for p in range(middle, last):
             missing[p] |= coef[p] != 0.0
-        missing[middle + top_k(scores[middle:last], m)] = True
-        lowest = scores[first:middle].min() - 1.0
-        for p in middle + top_k(scores[middle:last], min(more * m, last - middle)):
-            missing[p] |= scores[p] > lowest
+        for j in top_k(negatives, m):
+            missing[middle + j] = True
+        for j in top_k(negatives, min(more * m, last - middle)):
+            missing[middle + j] |= negatives[j] > lowest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def drop_idle(own, theta, heights, gram, n, slot):
     """Keep the atoms with weight only; return their number."""
     kept = 0
@@ -301,7 +303,7 @@ def drop_idle(own, theta, heights, gram, n, slot):
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def extend_gram(data, indices, indptr, rows, first, middle, own, n, new, gram, work):
     """Inner products of rows less the mean of the positives: of n negatives and of new ones."""
     if new.size == 0:
@@ -325,7 +327,7 @@ def extend_gram(data, indices, indptr, rows, first, middle, own, n, new, gram, w
         clear_row(indices, indptr, rows[p], work)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move_blocks(old, old_at, old_width, new, new_at, new_width, n_rows, n_columns):
     """Copy a matrix of every user from one flat array to another, which has more room."""
     for u in range(n_rows.size):
@@ -334,7 +336,7 @@ def move_blocks(old, old_at, old_width, new, new_at, new_width, n_rows, n_column
             new[b : b + n_columns[u]] = old[a : a + n_columns[u]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def load_average(data, indices, indptr, lists, active, atoms, negative, coef, counts, work):
     """Give the `negative` positions, `counts` of each user, the weights that `coef` has there."""
     at = 0
@@ -352,7 +354,7 @@ def load_average(data, indices, indptr, lists, active, atoms, negative, coef, co
         active.used[u] = n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def average_duals(lists, active, atoms, coef, sums):
     """Write c of every user, and b into `sums`, inside the polytope; the most atoms of a user."""
     for u in range(sums.size):
@@ -365,14 +367,14 @@ def average_duals(lists, active, atoms, coef, sums):
     return active.used.max()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def inside(theta, cap):
     """Weights of at most `cap` that add up to at most 1, as real numbers: rounded towards zero."""
     theta = np.minimum(theta, cap)
     return theta * ((1.0 - (theta.size + 8) * _EPS) / max(theta.sum(), 1.0))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def column_sizes(data, indices, indptr, rows, coef, sizes, counts):
     """Add ``sum_p |coef_p x_pf|`` to `sizes`, and the number of its terms to `counts`."""
     for p in range(rows.size):
@@ -388,7 +390,7 @@ def column_sizes(data, indices, indptr, rows, coef, sizes, counts):
                 counts[indices[e]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score_sizes(data, indices, indptr, rows, bounds, w):
     """The largest ``sum_f |x_f w_f|`` over the rows x of each user."""
     out = np.zeros(bounds.size - 1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import _products
@@ -20,6 +20,7 @@ from structsvm_papk.oracles.dual_choice import ascent_pays, blocks_of
 from structsvm_papk.oracles.one_list import OneListCuts, terms_of
 from structsvm_papk.oracles.short_lists import short_lists
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, DualBlocks, LineOracle, Rounding
+from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import check_scores
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from structsvm_papk.surrogates import Surrogate
 
 CHUNK_ROWS = 1 << 16
+_SAMPLED = 20  # one user of so many
+_USERS_PER_FEATURE = 5
+_MANY_ROWS = 100_000  # below, a solve is too short for anything beside it
 
 
 class ListRisk(LineOracle):
@@ -64,7 +68,7 @@ class ListRisk(LineOracle):
         self._rounding: Rounding | None = None
         self.user_bounds = user_bounds
         self.n_blocks = self.user_bounds.size - 1
-        self.chunks, self._block_starts = _split_rows(
+        self.edges, self._block_starts = _split_rows(
             self.data.indptr[self.user_bounds], max(CHUNK_ROWS, 4 * self.n_features)
         )
 
@@ -97,6 +101,19 @@ class ListRisk(LineOracle):
         split = copy.copy(self)
         split._split(n_blocks)
         return split
+
+    @cached_property
+    def sample(self) -> ListRisk | None:  # type: ignore[override]
+        """The risk of few of the users, where there are many of them, many rows and few features.
+
+        They are enough for the curvature, of which a feature needs some users to be known by.
+        """
+        data = self.data
+        few = data.n_users // _SAMPLED
+        if data.rows.size < _MANY_ROWS or few < _USERS_PER_FEATURE * data.n_features:
+            return None
+        some = np.arange(data.n_users) % _SAMPLED == 0
+        return ListRisk(self.surrogate, data.subset(some), "cap", 1, self.n_threads)
 
     def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
         """Users as blocks of the dual, for `DualAscent`; see `structsvm_papk.oracles.user_blocks`.
@@ -151,9 +168,9 @@ class ListRisk(LineOracle):
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty(data.rows.size)
         self.row_visits += out.size
-        self._map(
+        self._map_ranges(
             lambda lo, hi: _products.scores(data.X, data.rows, w, lo, hi, out, origins),
-            self.chunks,
+            self.edges,
         )
         return out
 
@@ -170,11 +187,11 @@ class ListRisk(LineOracle):
         check_scores(scores)
         data = self.data
         values, coef = np.empty(data.n_users), np.empty(scores.size)
-        self._map(
+        self._map_ranges(
             lambda lo, hi: self.surrogate.evaluate(
                 scores, data.indptr, data.n_pos, lo, hi, values, coef
             ),
-            list(pairwise(self.user_bounds)),
+            np.arange(data.n_users + 1),
         )
         return values, coef
 
@@ -203,8 +220,7 @@ class ListRisk(LineOracle):
         """`user_values` with the intercept ``S - coef . scores`` of each user, and its error."""
         data = self.data
         values, coef = self.user_values(scores)
-        intercepts, sizes, steep = np.empty((3, data.n_users))
-        _intercepts(scores, coef, data.indptr, values, intercepts, sizes, steep)
+        intercepts, sizes, steep = tangent_intercepts(scores, coef, data.indptr, values)
         self._steeper = max(
             self._steeper, float((steep / self.surrogate.steepness(data.n_pos)).max())
         )
@@ -216,8 +232,8 @@ class ListRisk(LineOracle):
         if self._rounding is None:
             data = self.data
             active = np.add.reduceat(self.score_terms(), self.user_bounds[:-1])
-            longest = max(hi - lo for lo, hi in self.chunks)
-            chunks = np.diff(self._block_starts, append=len(self.chunks)).max()
+            longest = np.diff(self.edges).max()
+            chunks = np.diff(self._block_starts, append=self.edges.size - 1).max()
             self._rounding = rounding_bound(
                 data.spread(),
                 self.origins() is not None,
@@ -233,12 +249,12 @@ class ListRisk(LineOracle):
     def slopes(self, coef: Array) -> Array:
         """Weighted mean over the users of ``X_u' coef_u``, block by block."""
         data, origins, coef = self.data, self.origins(), self._weigh_rows(coef)
-        partial = np.zeros((len(self.chunks), data.n_features))
-        self._map(
-            lambda c, lo, hi: _products.add_weighted_rows(
-                data.X, data.rows, coef, lo, hi, partial[c], origins
+        edges, partial = self.edges, np.zeros((self.edges.size - 1, data.n_features))
+        self._map_ranges(
+            lambda lo, hi: _products.add_weighted_rows(
+                data.X, data.rows, coef, edges[lo : hi + 1], partial[lo:hi], origins
             ),
-            [(c, lo, hi) for c, (lo, hi) in enumerate(self.chunks)],
+            np.arange(edges.size),
         )
         return np.add.reduceat(partial, self._block_starts, axis=0) / self._total
 
@@ -264,6 +280,12 @@ class ListRisk(LineOracle):
     def mean_slope(self, coef: Array, direction: Array) -> float:
         """Derivative of the risk for score-space subgradients of users and a change of scores."""
         return float(self._weigh_rows(coef) @ direction / self._total)
+
+    def _map_ranges(self, task, bounds):
+        """``task(lo, hi)`` on consecutive ranges that end at bounds, a few for each thread."""
+        n_ranges = min(bounds.size - 1, 1 if self.n_threads == 1 else 4 * self.n_threads)
+        ends = bounds[np.linspace(0, bounds.size - 1, n_ranges + 1).astype(np.int64)]
+        self._map(task, list(pairwise(ends.tolist())))
 
     def _map(self, task, arguments):
         if self.n_threads == 1 or len(arguments) == 1:
@@ -312,20 +334,6 @@ def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
     return needed, setting, "exclude" if policy == "cap" else policy
 
 
-@njit(cache=True, nogil=True)
-def _intercepts(scores, coef, indptr, values, intercepts, sizes, steep):
-    """``values - coef . scores`` of each user; the absolute terms, margins of 1 included."""
-    for u in range(values.size):
-        product, size, slope = 0.0, 0.0, 0.0
-        for p in range(indptr[u], indptr[u + 1]):
-            if coef[p] != 0.0:
-                product += coef[p] * scores[p]
-                size += abs(coef[p] * scores[p])
-                slope += abs(coef[p])
-        intercepts[u] = values[u] - product
-        sizes[u], steep[u] = abs(values[u]) + size + slope, slope
-
-
 def _split_users(indptr, n_blocks):
     """Bounds of `n_blocks` runs of users, or of one for each user, with about equally many rows."""
     n_users = indptr.size - 1
@@ -338,12 +346,8 @@ def _split_users(indptr, n_blocks):
 
 
 def _split_rows(block_bounds, chunk_rows):
-    """Cut every block into chunks of rows; return the chunks and where each block's begin."""
-    chunks: list[tuple[int, int]] = []
-    starts = []
-    for lo, hi in pairwise(block_bounds):
-        starts.append(len(chunks))
-        n_chunks = max(1, round((hi - lo) / chunk_rows))
-        edges = np.linspace(lo, hi, n_chunks + 1).astype(np.int64)
-        chunks.extend(pairwise(edges))
-    return chunks, np.array(starts)
+    """Edges of chunks of rows that no block's bound divides; which chunk each block begins with."""
+    n_chunks = np.maximum(1, np.rint(np.diff(block_bounds) / chunk_rows).astype(np.int64))
+    starts = np.concatenate([[0], np.cumsum(n_chunks)])
+    edges = np.interp(np.arange(starts[-1] + 1), starts, block_bounds)
+    return edges.astype(np.int64), starts[:-1]

@@ -16,6 +16,7 @@ class Majorant(ListRisk):
     """A convex risk that is nowhere below another one and tight at one point."""
 
     surrogate: MajorantSurrogate
+    sample = None  # what is frozen belongs to all users
 
     def __init__(self, surrogate: MajorantSurrogate, risk: ListRisk) -> None:
         super().__init__(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)

@@ -22,7 +22,6 @@ That f is convex for TS: with m equal negatives q, TS is f(q) / beta, and TS is 
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,6 +31,7 @@ from structsvm_papk.data import _products
 from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Rounding
+from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import check_scores
 
 if TYPE_CHECKING:
@@ -90,9 +90,8 @@ class OneListCuts(BlockOracle):
         coef = _Coefficients(*coef)
         shifted = self.risk.origins() is not None
         slopes = coef.slopes(data, bounds, data.origins() if shifted else None)
-        product, size = coef.products(scores, bounds)
-        intercepts = values - product
-        errors = (self._longest + FEW_ROUNDINGS) * EPS * (np.abs(values) + size)
+        intercepts, sizes = coef.intercepts(scores, bounds, values)
+        errors = (self._longest + FEW_ROUNDINGS) * EPS * sizes
         if counted.sum() < self._terms.n_terms:  # some terms are dropped: s decides which
             share = -counted / counted.sum()
             share[0] += 1.0
@@ -132,17 +131,13 @@ class _Coefficients(NamedTuple):
         at = None if origins is None else origins.at(partners)
         rows = _products.shifted_rows(data.X, data.rows[partners], at)
         slopes = np.asarray(shared @ rows, dtype=np.float64)
-        for b, (lo, hi) in enumerate(pairwise(bounds)):
-            _products.add_weighted_rows(data.X, data.rows, own, lo, hi, slopes[b], origins)
+        _products.add_weighted_rows(data.X, data.rows, own, bounds, slopes, origins)
         return slopes
 
-    def products(self, scores, bounds):
-        """Each block's coefficients times the scores, and the absolute terms with margins of 1."""
+    def intercepts(self, scores, bounds, values):
+        """``values - coef . scores`` of each block; the absolute terms, margins of 1 included."""
         own, shared, partners = self
-        terms = own * scores
-        product, size = np.empty((2, bounds.size - 1))
-        for b, (lo, hi) in enumerate(pairwise(bounds)):
-            product[b] = terms[lo:hi].sum() + shared[b] @ scores[partners]
-            size[b] = np.abs(terms[lo:hi]).sum() + np.abs(own[lo:hi]).sum()
-            size[b] += np.abs(shared[b]) @ (1.0 + np.abs(scores[partners]))
-        return product, size
+        intercepts, sizes, _ = tangent_intercepts(scores, own, bounds, values)
+        intercepts -= shared @ scores[partners]
+        sizes += np.abs(shared) @ (1.0 + np.abs(scores[partners]))
+        return intercepts, sizes

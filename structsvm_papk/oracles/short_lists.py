@@ -21,9 +21,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import _products
 from structsvm_papk.data.file_rows import FileRows
@@ -291,7 +291,7 @@ def _pieces(low, high):
     return pieces
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _may_reach(scores, norms, reference, table, sign, border, low, high):
     """Positions of the rows whose upper bound is not below their list's border."""
     reached = np.empty((high - low).sum(), dtype=np.int64)
@@ -306,7 +306,7 @@ def _may_reach(scores, norms, reference, table, sign, border, low, high):
     return reached[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _highest(positions, scores, low, high, wanted):
     """Indices of the `wanted` highest scores between each pair of bounds, in order of position."""
     first, last = np.searchsorted(positions, low), np.searchsorted(positions, high)
@@ -319,7 +319,7 @@ def _highest(positions, scores, low, high, wanted):
     return chosen
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _squares(X, rows, centre, inverse):
     out = np.empty(rows.size)
     for i in range(rows.size):
@@ -331,7 +331,7 @@ def _squares(X, rows, centre, inverse):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _csr_squares(data, indptr, rows):
     out = np.zeros(rows.size)
     for i in range(rows.size):

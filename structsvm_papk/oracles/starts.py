@@ -21,6 +21,8 @@ NAMES = ("zero", "avg", "deep_avg", "logistic", "centred_logistic")
 _DEEP = 0.9  # share of the negatives that 'deep_avg' counts
 _RIDGE = 1e-4
 _STEPS = 100
+_ROWS = 1 << 14  # a start needs no more, and no more than as many a feature as below
+_ROWS_PER_FEATURE = 300
 
 
 def warm_starts(risk: ListRisk, alpha: float, names: Sequence[str] = NAMES) -> dict[str, Array]:
@@ -28,24 +30,31 @@ def warm_starts(risk: ListRisk, alpha: float, names: Sequence[str] = NAMES) -> d
 
     ``zero``; ``avg``: the optimum of the convex Avg surrogate, to a gap of 1%; ``deep_avg``: the
     same with nine tenths of each user's negatives counted, which is seldom zero; ``logistic`` and
-    ``centred_logistic``: see `logistic_regression`.
+    ``centred_logistic``: see `logistic_regression`. Of large data every n-th user does.
     """
+    data = _sample(risk.data)
 
     def optimum_of_avg(depth: float | None) -> Array:
         avg = Avg(risk.surrogate.k, depth=depth)
-        return optimum_nearby(ListRisk(avg, risk.data, "cap", n_threads=risk.n_threads), alpha)
+        return optimum_nearby(ListRisk(avg, data, "cap", n_threads=risk.n_threads), alpha)
 
     makers = {
         "zero": lambda: np.zeros(risk.n_features),
         "avg": lambda: optimum_of_avg(risk.surrogate.depth),
         "deep_avg": lambda: optimum_of_avg(_DEEP),
-        "logistic": lambda: logistic_regression(risk.data),
-        "centred_logistic": lambda: logistic_regression(risk.data, centred=True),
+        "logistic": lambda: logistic_regression(data),
+        "centred_logistic": lambda: logistic_regression(data, centred=True),
     }
     unknown = [name for name in names if name not in makers]
     if unknown:
         raise InputError(f"unknown start {unknown[0]!r}; choose from {', '.join(makers)}")
     return {name: makers[name]() for name in names}
+
+
+def _sample(data):
+    """Every n-th user, with as many rows as a start needs."""
+    step = data.rows.size // max(_ROWS, _ROWS_PER_FEATURE * data.n_features)
+    return data if step < 2 else data.subset(np.arange(data.n_users) % step == 0)
 
 
 def optimum_nearby(risk: Oracle, alpha: float) -> Array:

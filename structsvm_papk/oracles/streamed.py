@@ -16,9 +16,9 @@ from dataclasses import replace
 from mmap import mmap
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
 from structsvm_papk.data.file_rows import PLACE_BYTES, FileRows
 from structsvm_papk.data.partitions import cut_users, scan_users
@@ -352,7 +352,7 @@ class _FeatureFile:
         return status.st_size, status.st_mtime_ns
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _positives_first(positive, starts, origin, indptr, rows, n_pos):
     """List each user's rows, counted from `origin`, positives first; count the positives."""
     for u in range(starts.size):

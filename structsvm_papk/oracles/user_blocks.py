@@ -156,7 +156,7 @@ class UserBlocks(DualBlocks):
         sizes, counts = np.zeros(d), np.zeros(d, dtype=np.int64)
         weights = duals.coef * np.repeat(self.share, risk.data.sizes)
         kernels.column_sizes(*self.matrix, self.lists.rows, weights, sizes, counts)
-        return (counts + len(risk.chunks) + duals.roundings + FEW_ROUNDINGS) * EPS * sizes
+        return (counts + risk.edges.size + duals.roundings + FEW_ROUNDINGS) * EPS * sizes
 
     def _pulled(self, coef):
         """``sum_u v_u X_u' c_u``."""

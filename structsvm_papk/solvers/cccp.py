@@ -26,6 +26,8 @@ from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.run import Run
 
 _INNER_ITERATIONS = 500
+_SMOOTH = 16  # blocks from which on a mean of them is nearly smooth
+_SAME = 1e-13  # objectives that differ by less, relatively
 _NUMBERS = ("passes", "best", "polishing")  # what a checkpoint keeps beside the descents
 
 
@@ -64,8 +66,10 @@ class CCCP:
     majorant : str
         Kind of majorant, as the oracle names them.
     starts : sequence of str, optional
-        Names of the oracle's starts to use; by default all of them. Every start is followed to a
-        criticality of 0.3%, the best one to `tol`.
+        Names of the oracle's starts to use; by default all of them. With quasi-Newton steps over 16
+        blocks or more they race: each goes down by such steps as long as these promise to come
+        below the others, and only the best is followed to `tol`. Else, and with a continuation,
+        every start is followed to a criticality of 0.3%, and the best one to `tol`.
     continuation : sequence of float
         Decreasing multiples of alpha, above 1, that every start is first followed through.
     rescale : bool
@@ -75,7 +79,8 @@ class CCCP:
         (boosted DC algorithm; Aragon Artacho, Fleming and Vuong, 2018).
     quasi_newton : int
         Evaluations of R that L-BFGS may spend at every start before the majorants take over; 0 for
-        none. Over many lists R is nearly smooth, and this several times faster than majorants.
+        none. Over many lists R is nearly smooth, and this several times faster than majorants. It
+        ends where ten steps gain less than `tol`.
     n_blocks : int, optional
         Cuts an inner iteration; by default as in `CuttingPlane`.
     qp_solver : str
@@ -84,7 +89,8 @@ class CCCP:
         Seconds.
     max_ties : int
         At the critical point where the run would end, so many more majorants are tried, which break
-        ties in other ways; where one goes down, the run goes on. 0 for none.
+        ties in other ways; where one goes down, the run goes on. 0 for none. An oracle may know
+        that there are none worth trying.
 
     References
     ----------
@@ -107,7 +113,7 @@ class CCCP:
     n_blocks: int | None = None
     qp_solver: str = "blocks"
     time_limit: float | None = None
-    max_ties: int = 16
+    max_ties: int = 6
 
     def __post_init__(self) -> None:
         self.inner(self.alpha)  # checks alpha, tol, n_blocks, time_limit
@@ -166,7 +172,7 @@ class CCCP:
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         identity = {"n_blocks": blocks.n_blocks, "starts": list(starts)}
         with opened(checkpoint, self, oracle, **identity) as keeper:
-            return Search(self, majorised, starts, callback, keeper).solve()
+            return Search(self, (oracle, majorised), starts, callback, keeper).solve()
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
@@ -203,13 +209,14 @@ class Search(Run[CCCPResult]):
     def __init__(
         self,
         config: CCCP,
-        oracle: MajorisedOracle,
+        oracles: tuple[MajorisedOracle, MajorisedOracle],
         starts: dict[str, Array],
         callback: Callback | None,
         keeper: Keeper,
     ) -> None:
         super().__init__(config, callback, keeper)
-        self.oracle, self.starts = oracle, starts
+        self.risk, self.oracle = oracles  # without blocks the risk costs less, to L-BFGS
+        self.starts = starts
         self.best = np.inf
         self.stop: Status | None = None
         self.failure: tuple[str, ...] = ()
@@ -224,21 +231,34 @@ class Search(Run[CCCPResult]):
         """Nothing: each start is evaluated in its turn."""
 
     def loop(self) -> Status:
-        """Scout the starts that have not been, then polish the best."""
-        several, target = len(self.starts) > 1, max(SCOUT, self.config.tol)
-        for place, (name, w) in enumerate(self.starts.items()):
-            if self.polishing or place < len(self.descents) - 1:
-                continue
-            if place == len(self.descents):
-                self.descents.append(Descent.begin(self, name, w))
-            if several:
-                self.descents[place].follow(target)
+        """Scout the starts, the most promising first, then polish the best."""
+        for name, w in list(self.starts.items())[len(self.descents) :]:
+            if self.descents and self.late():
+                break
+            self.descents.append(Descent.begin(self, name, w))
+        if len(self.starts) > 1 and not self.polishing:
+            for descent in sorted(self.descents, key=lambda descent: descent.initial):
+                self._scout(descent)
                 if self.stop is not None:
                     return self.stop
-        best = self._best()
-        if several and not self.polishing:
-            self.polishing, best.n_steps = True, 0
-        return self._polish(best)
+                if self.late():
+                    return Status.TIME_LIMIT
+                self.keep()
+            self.polishing, self._best().n_steps = True, 0
+        return self._polish(self._best())
+
+    def _scout(self, descent):
+        """Go down from a start as far as it takes to compare it with the others.
+
+        Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
+        """
+        config = self.config
+        racing = config.quasi_newton and not config.continuation
+        if racing and self.oracle.n_blocks >= _SMOOTH:
+            others = (other.objective for other in self.descents if other is not descent)
+            descent.slide(min(others, default=np.inf))
+        else:
+            descent.follow(max(SCOUT, config.tol))
 
     def _polish(self, best):
         """Follow to the tolerance; where breaking a tie otherwise leads on, go on."""
@@ -251,10 +271,13 @@ class Search(Run[CCCPResult]):
                 return self.stop or (status if still else Status.STALLED)
 
     def _best(self):
-        return min(self.descents, key=lambda descent: descent.objective)
+        """The lowest descent; the first of those that differ by rounding alone."""
+        lowest = min(descent.objective for descent in self.descents)
+        border = lowest + _SAME * max(1.0, abs(lowest))
+        return next(descent for descent in self.descents if descent.objective <= border)
 
     def keep(self) -> None:
-        """Offer the checkpoint what there is; called between majorants."""
+        """Offer the checkpoint what there is; called between majorants and between starts."""
         self.keeper.offer(self.snapshot)
 
     def snapshot(self) -> SolverResult:

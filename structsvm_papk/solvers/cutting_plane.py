@@ -9,8 +9,9 @@ finitely many cuts. The blocks may share one more variable that is not regularis
 """
 
 from dataclasses import dataclass
+from functools import cache
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
@@ -133,7 +134,7 @@ class CuttingPlane:
             opened(
                 checkpoint, self, blocks, n_blocks=blocks.n_blocks, layout=blocks.layout
             ) as keeper,
-            threadpool_limits(limits=1, user_api="blas"),
+            _libraries().limit(limits=1, user_api="blas"),
         ):
             return CuttingPlaneRun(self, step, blocks, start, callback, keeper).solve()
 
@@ -141,6 +142,12 @@ class CuttingPlane:
         if self.n_blocks is not None:
             return self.n_blocks
         return default_blocks(oracle) if self.method == "bundle" else 1
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process; to look for them takes longer than a small solve."""
+    return ThreadpoolController()
 
 
 def not_convex(what: str) -> InputError:
@@ -153,8 +160,12 @@ def not_convex(what: str) -> InputError:
 
 
 def default_blocks(oracle: Oracle) -> int:
-    """About two cuts a feature and iteration, as long as they stay small beside the data."""
+    """About two cuts a feature and iteration, as long as they stay small beside the data.
+
+    More where steps come from a sample: these are few, and their cuts alone have to make the bound.
+    """
     if oracle.n_features > WIDE:  # the restricted problem grows with the cuts, not the features
         affordable = max(1, (8 << 20) // (8 * oracle.n_features))
         return int(min(20, affordable))
-    return int(min(max(2 * oracle.n_features, 32), 400))
+    least = 32 if oracle.sample is None else 400
+    return int(min(max(2 * oracle.n_features, least), 400))

@@ -53,6 +53,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.best, self.lower_bound = np.inf, -np.inf
         self.best_error = 0.0  # how far rounding may have put `best` below the objective there
         self.centre: Any = None  # z of the best point
+        self.evaluation: Any = None  # the one that was accepted last
         self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
         self.slope_at_zero: Any = None  # a subgradient there
         self.predicted = np.inf  # decrease that the last proposal promised
@@ -68,9 +69,11 @@ class CuttingPlaneRun(Run[SolverResult]):
         w_init, warm = self.start
         d = self.oracle.n_features
         if w_init is None:
-            w_init = np.zeros(d) if warm is None else warm.w
+            w_init = self.step.start() if warm is None else warm.w
         w = finite_start(w_init, d, "the start")
-        cuts = self.ask(w)
+        cuts = self._known(w, warm) or self.ask(w)
+        if not w.any():
+            self._note_zero(cuts)
         self.model = CutModel(d, cuts.point.size, self.oracle.n_blocks, self.qp_solver)
         self.add(cuts)
         if warm is not None and warm.cuts is not None:
@@ -79,11 +82,19 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.accept(cuts, self.objective(w, cuts.value))
         self.step.begin(cuts)
 
+    def _known(self, w, warm):
+        """The evaluation at the start, where the last solve of this very risk has made it."""
+        if warm is None or warm.evaluation is None or not isinstance(warm.problem, tuple):
+            return None
+        same = isinstance(warm.problem[-1], str) and warm.problem == self._problem()
+        return warm.evaluation if same and _is_at(warm.evaluation, w) else None
+
     def loop(self) -> Status:
         """Propose, ask, judge."""
         while True:
             w, self.predicted = self._propose(self.predicted)
-            if not self.late():  # else the evaluations so far were long enough
+            # else the evaluations so far were long enough, or they suffice
+            if not (self.late() or self._is_certified()):
                 self.step.advance(w, self.predicted)
             self.model.drop_idle(self.step.max_idle)
             status = self._record_and_judge()
@@ -100,11 +111,13 @@ class CuttingPlaneRun(Run[SolverResult]):
             status = Status.DEGENERATE
         if status in (Status.STALLED, Status.MAX_ITER):
             notes = (*notes, *self._digits())
+        known = self.evaluation if _is_at(self.evaluation, self.best_w) else None
         return self.outcome(
             self.best_w,
             self.best,
             min(self.lower_bound, self.best),
             status,
+            evaluation=known,
             cuts=self.model.active_cuts(),
             notes=(*self.model.qp.notes, *self.oracle.notes, *notes),
             problem=self._problem(),
@@ -135,7 +148,7 @@ class CuttingPlaneRun(Run[SolverResult]):
     def _check_state(self):
         """Ask at zero and at the best point: its objective, and the cuts, have to fit the risk."""
         self.ask(np.zeros_like(self.best_w))
-        cuts = self.ask(self.best_w)
+        self.evaluation = cuts = self.ask(self.best_w)
         self.centre, self.best_error = cuts.point, self._error(cuts)
         slopes, intercepts, blocks = self.model.active_cuts()
         values = cuts.slopes @ cuts.point + cuts.intercepts
@@ -236,6 +249,9 @@ class CuttingPlaneRun(Run[SolverResult]):
     def _zero_is_optimal(self):
         """No w improves on zero by more than rounding, and the bound agrees within tol."""
         if self.at_zero is None:
+            least = self.model.least_at_zero()
+            if relative_gap(least, self.lower_bound) > self.config.tol:
+                return False  # already the cuts say so
             self.ask(np.zeros_like(self.best_w))
         near = relative_gap(self.at_zero, self.lower_bound) <= self.config.tol
         return near and self.best >= self.at_zero * (1.0 - _ROUNDING)
@@ -253,9 +269,12 @@ class CuttingPlaneRun(Run[SolverResult]):
                 "rescale the features"
             )
         if not w.any():
-            self.at_zero = float(cuts.value)
-            self.slope_at_zero = cuts.slopes[:, : w.size].sum(axis=0)
+            self._note_zero(cuts)
         return cuts
+
+    def _note_zero(self, cuts):
+        self.at_zero = float(cuts.value)
+        self.slope_at_zero = cuts.slopes[:, : self.oracle.n_features].sum(axis=0)
 
     def add(self, cuts: Cuts) -> None:
         """Add the cuts of an evaluation to the model, lowered by what rounding may have added.
@@ -272,7 +291,7 @@ class CuttingPlaneRun(Run[SolverResult]):
     def accept(self, cuts: Cuts, objective: float) -> None:
         """Take the point of an evaluation as the best one."""
         self.centre, self.best_w = cuts.point, cuts.point[: self.oracle.n_features]
-        self.best, self.best_error = objective, self._error(cuts)
+        self.best, self.best_error, self.evaluation = objective, self._error(cuts), cuts
 
     def _error(self, cuts):
         """How far rounding may have put the objective of an evaluation off."""
@@ -302,6 +321,11 @@ class CuttingPlaneRun(Run[SolverResult]):
     def objective(self, w: Array, risk: float) -> float:
         """``alpha/2 ||w||^2 + risk``."""
         return self.config.alpha / 2 * (w @ w) + risk
+
+
+def _is_at(evaluation, w):
+    """Whether an evaluation was made at w."""
+    return evaluation is not None and np.array_equal(evaluation.point[: w.size], w)
 
 
 def _same_risk(one, other):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +16,13 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle.cut_model import check_cuts
 from structsvm_papk.solvers.dual_ascent import suited
 from structsvm_papk.solvers.keeping import numbers, vector
-from structsvm_papk.solvers.oracle import as_oracle
+from structsvm_papk.solvers.oracle import LineOracle, as_oracle
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
 
 if TYPE_CHECKING:
     from structsvm_papk.solvers.cccp import Search
 
-SCOUT = 3e-3  # criticality to which every start is followed, before the best is polished
+SCOUT = 3e-3  # criticality to which starts that do not race are followed before the best goes on
 _MEMORY = 20  # steps from which L-BFGS estimates the curvature
 _SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
 _ROUNDING = 1e-9
@@ -29,9 +30,10 @@ _CUTS = ("slopes", "intercepts", "blocks")
 # what a checkpoint keeps of a descent, beside points and its last majorant
 _NUMBERS = (
     *("objective", "initial", "alpha", "stage", "n_steps", "seconds", "passes", "n_iter"),
-    *("lower_bound", "criticality", "reached"),
+    *("lower_bound", "criticality", "reached", "slid", "n_tied"),
 )
-_SCALES = (16.0 ** np.arange(-5, 6), (0.25, 4.0), (0.5, 2.0))  # each about the best so far
+_FACTORS = ((16.0, 5), (4.0, 1), (2.0, 1))  # by which a start is scaled, and how often
+_WINDOW = 10  # quasi-Newton steps whose decrease foretells that of as many more
 
 
 class _EndOfSlide(Exception):
@@ -42,9 +44,9 @@ class _EndOfSlide(Exception):
 class StartReport:
     """One start of `CCCP`: where it ended, and at what price.
 
-    `initial` is the objective at the start, after scaling it; `criticality` is as in `CCCPResult`;
-    `n_iter` counts majorants and quasi-Newton steps. Only the best start is `polished`, followed to
-    the tolerance.
+    `initial` is the objective at the start, after scaling it; `criticality` is as in `CCCPResult`,
+    inf for a start that lost the race; `n_iter` counts majorants and descents by quasi-Newton
+    steps. Only the best start is `polished`, followed to the tolerance.
     """
 
     name: str
@@ -62,13 +64,16 @@ class Descent:
     """One start: majorant after majorant."""
 
     def __init__(self, search: Search, name: str, w: Array) -> None:
-        self.search, self.config, self.oracle = search, search.config, search.oracle
+        self.search, self.config = search, search.config
+        self.risk, self.oracle = search.risk, search.oracle
         self.name, self.alpha = name, search.config.alpha
         self.w, self.objective, self.initial = w, np.inf, np.inf
         self.stage, self.n_steps = 0, 0  # place in the continuation, and majorants there
         self.reached = np.inf  # tolerance to which this stage was followed to its end
         self.seconds, self.passes, self.n_iter = 0.0, 0, 0
         self.slide_start: Any = None  # point and risk where a slide began that has not ended
+        self.slid = False  # whether the point is where a slide ended
+        self.n_tied = 0  # majorants tried here that break ties otherwise
         self.lower_bound, self.criticality = -np.inf, np.inf
         # the last majorant, where it was made, and what its minimiser answered
         self.previous: Any = None
@@ -91,8 +96,8 @@ class Descent:
         descent.__dict__ |= numbers(state, _NUMBERS)
         if "previous_w" in state:
             descent.previous_w = vector(state, "previous_w", size)
-        off = abs(descent._evaluate(descent.w) - descent.objective)
-        if off > _ROUNDING * max(1.0, abs(descent.objective)):
+        value = descent._evaluate(descent.w)
+        if not abs(value - descent.objective) <= _ROUNDING * max(1.0, value):  # nor is NaN a value
             raise ValueError(f"the risk has another value at the point from {name!r}")
         if descent.stage not in range(len(search.config.continuation) + 1):
             raise ValueError(f"stage {descent.stage} of the continuation")
@@ -156,7 +161,7 @@ class Descent:
         if self.reached <= tol:
             return Status.CRITICAL if self.criticality <= tol else Status.STALLED
         if self.n_steps == 0:
-            self._timed(self._slide)
+            self.slide()
             if self.search.stop is not None:
                 return self.search.stop
         while self.n_steps < self.config.max_iter:
@@ -171,30 +176,50 @@ class Descent:
             self._timed(self._measure, tol)
         return Status.CRITICAL if self.criticality <= tol else Status.MAX_ITER
 
-    def _slide(self):
-        """Go down the risk itself by L-BFGS, as far as that leads.
+    def slide(self, rival: float = np.inf) -> None:
+        """Go down the risk itself by L-BFGS, until that leads no further.
 
         A mean over many lists is nearly smooth, and a majorant, tight at one point, then allows
         short steps only. No convergence is claimed: what the majorants say of the end counts.
-        L-BFGS cannot go on in the middle, so a slide that was broken off is begun anew.
+        A slide that is not about to come below `rival`, the objective of another start, is given
+        up. L-BFGS cannot go on in the middle, so one that was broken off is begun anew.
         """
-        if not self.config.quasi_newton or self.search.late():
-            return
+        if self.config.quasi_newton and not self.slid and not self.search.late():
+            self._timed(self._slide, rival)
+
+    def _slide(self, rival):
         self.slide_start = self.w, self.objective - self.alpha / 2 * (self.w @ self.w)
+        trail = [self.objective]
+
+        def after_step(_):
+            trail.append(self.objective)
+            self.search.show(self._shown(), self.lower_bound)
+            if self.search.stop is not None or self._leads_nowhere(trail, rival):
+                raise _EndOfSlide
+
         with suppress(_EndOfSlide):
             minimize(
                 self._slope,
                 self.w,
                 jac=True,
                 method="L-BFGS-B",
-                callback=self._slid,
+                callback=after_step,
                 options={"maxfun": self.config.quasi_newton, "maxcor": _MEMORY},
             )
         if self.search.stop is None:
             moved, self.slide_start = self.w is not self.slide_start[0], None
+            self.slid = True
             if moved:
                 self.n_iter += 1
                 self._note(0)
+
+    def _leads_nowhere(self, trail, rival):
+        """Whether the last steps foretell less than the tolerance, or less than a rival has."""
+        if len(trail) <= _WINDOW:
+            return False
+        decrease = trail[-1 - _WINDOW] - trail[-1]
+        little = self.config.tol * max(trail[-1], RISK_SCALE)
+        return decrease <= little or trail[-1] - decrease >= rival
 
     def _slope(self, w):
         """F and a subgradient; the lowest point is kept. A risk may give values alone."""
@@ -202,19 +227,13 @@ class Descent:
             self.search.stop = Status.TIME_LIMIT
             raise _EndOfSlide
         self.search.passes += 1
-        value, slope = self.oracle(w)
+        value, slope = self.risk(w)
         if slope is None:
             raise _EndOfSlide
         objective = float(self.alpha / 2 * (w @ w) + value)
         if objective < self.objective:
             self._move(w.copy(), objective)
         return objective, self.alpha * w + slope
-
-    def _slid(self, _):
-        """Show a quasi-Newton step; the caller may stop here."""
-        self.search.show(self._shown(), self.lower_bound)
-        if self.search.stop is not None:
-            raise _EndOfSlide
 
     def _timed(self, step, *arguments):
         """Take a step that counts towards this start's time and passes."""
@@ -270,24 +289,25 @@ class Descent:
         return self._timed(self._leave_tie, self.config.max_ties)
 
     def _leave_tie(self, limit):
-        before, tol, worst = self.objective, self.config.tol, self.criticality
-        for majorant in map(as_oracle, self.oracle.tied_majorants(self.w, self.alpha, limit)):
+        before, tol = self.objective, self.config.tol
+        tied = self.oracle.tied_majorants(self.w, self.alpha, limit)
+        for majorant in map(as_oracle, islice(tied, self.n_tied, None)):
             inner = self._minimise(majorant, tol, self._warm(majorant))
             self.n_iter += 1
+            self.n_tied += 1
             gap = relative_gap(before, inner.lower_bound)
             objective = self._evaluate(inner.w) if gap > tol else before
             if objective < before:
                 self._move(inner.w, objective)
-            self._record(inner)
-            if objective < before:
                 self.n_steps, self.reached = self.n_steps + 1, np.inf
                 self.inner, self.previous, self.previous_w = None, None, None
-                return True
-            worst = max(worst, gap)
-            if self.search.stop is not None:
+            else:
+                self.criticality = max(self.criticality, gap)
+            self._record(inner)
+            if objective < before or self.search.stop is not None:
                 break
-        self.criticality = worst
-        return False
+            self.search.keep()
+        return self.objective < before
 
     def _certify(self, majorant, inner):
         """Take the criticality of w, and a bound where the majorant is the risk; whether it is."""
@@ -301,7 +321,7 @@ class Descent:
 
         It is not known of the new one, unless there is a bound of the risk itself.
         """
-        self.w, self.objective = w, objective
+        self.w, self.objective, self.slid, self.n_tied = w, objective, False, 0
         self.criticality = relative_gap(objective, self.lower_bound)
 
     def _record(self, inner):
@@ -374,25 +394,42 @@ class Descent:
             self.w, self.objective, step = w, objective, 2.0 * step
 
     def _best_scale(self):
-        """Scale the start."""
-        self.objective = self._evaluate(self.w)
+        """Scale the start: by powers of two, so that scores are scaled without rounding."""
+        self.objective, best = self._evaluate(self.w), 1.0
         if not self.config.rescale or not self.w.any():
             return
-        for scales in _SCALES:
-            if self.search.late():
-                return
-            candidates = [scale * self.w for scale in scales]
-            values = [self._evaluate(w) for w in candidates]
-            best = int(np.argmin(values))
-            if values[best] < self.objective:
-                self.w, self.objective = candidates[best], values[best]
+        line = self._ray()
+        for factor, times in _FACTORS:
+            for step in (factor, 1.0 / factor):
+                for _ in range(times):
+                    if self.search.late():
+                        break
+                    value = line(step * best)
+                    if not value < self.objective:
+                        break
+                    best, self.objective = step * best, value
+        self.w = best * self.w
+
+    def _ray(self):
+        """``t -> F(t w)``; one product with the data serves for all t where scores are linear."""
+        w, risk = self.w, self.risk
+        if not isinstance(risk, LineOracle):
+            return lambda t: self._evaluate(t * w)
+        scores = risk.scores(w)
+        line = risk.along(np.zeros_like(scores), scores)
+
+        def objective(t):
+            self.search.passes += 1
+            return float(self.alpha / 2 * t**2 * (w @ w) + line(t)[0])
+
+        return objective
 
     def _set_alpha(self, alpha):
         if alpha == self.alpha:
             return
         self.objective += float((alpha - self.alpha) / 2 * (self.w @ self.w))
-        self.alpha, self.criticality = alpha, np.inf
+        self.alpha, self.criticality, self.slid = alpha, np.inf, False
 
     def _evaluate(self, w):
         self.search.passes += 1
-        return float(self.alpha / 2 * (w @ w) + self.oracle(w)[0])
+        return float(self.alpha / 2 * (w @ w) + self.risk(w)[0])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from structsvm_papk._types import Array
     from structsvm_papk.solvers.cutting_plane_run import CuttingPlaneRun
@@ -22,6 +24,10 @@ class OneSlack:
 
     def __init__(self, run: CuttingPlaneRun) -> None:
         self.run, self.prox, self.nulls = run, 0.0, 0
+
+    def start(self) -> Array:
+        """Where to begin without a start."""
+        return np.zeros(self.run.oracle.n_features)
 
     def begin(self, cuts: Cuts) -> None:
         """Take note of the evaluation at the start."""

@@ -89,6 +89,8 @@ class Oracle(ABC):
         What went wrong on the way and was put right, for the solver's result.
     row_visits : int
         Rows scored so far, where they are counted.
+    sample : Oracle or None
+        A risk like this one that is much cheaper to evaluate.
     """
 
     n_features: int
@@ -97,6 +99,7 @@ class Oracle(ABC):
     exact: bool = False
     notes: tuple[str, ...] = ()
     row_visits: int = 0
+    sample: Oracle | None = None
 
     @abstractmethod
     def __call__(self, w: Array) -> tuple[float, Array]:

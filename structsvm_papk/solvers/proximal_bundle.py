@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from structsvm_papk.solvers.one_slack import OneSlack
+from structsvm_papk.solvers.sampled_steps import SampledSteps
 
 if TYPE_CHECKING:
     from structsvm_papk._types import Array
+    from structsvm_papk.solvers.cutting_plane_run import CuttingPlaneRun
     from structsvm_papk.solvers.oracle import Cuts
 
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
@@ -27,11 +29,35 @@ class ProximalBundle(OneSlack):
     max_idle = 12
     qp_solver = "blocks"
 
+    def __init__(self, run: CuttingPlaneRun) -> None:
+        super().__init__(run)
+        sample = run.oracle.sample
+        self.sampled = None if sample is None else SampledSteps(run, sample)
+
+    def start(self) -> Array:
+        """The optimum of the sample, where there is one."""
+        return super().start() if self.sampled is None else self.sampled.first()
+
     def begin(self, cuts: Cuts) -> None:
-        """Curvature at which the first step is Polyak's for an optimum of zero."""
+        """Curvature at which the first step is Polyak's for an optimum of zero.
+
+        Hardly any as long as the steps come from a sample: the model is asked for its bound alone.
+        """
         run, alpha = self.run, self.run.config.alpha
         gradient = cuts.slopes.sum(axis=0)[: run.best_w.size] + alpha * run.best_w
         self.prox = max(10 * alpha, gradient @ gradient / max(run.best, 1e-300))
+        if self.sampled is not None:
+            self.prox = _SMALLEST_PROX * alpha
+
+    def advance(self, w: Array, predicted: float) -> None:
+        """Steps from the sample as long as they close the gap fast, then the model's own."""
+        if self.sampled is not None and not self.sampled.pays():
+            self.sampled = None
+            self.begin(self.run.evaluation)
+        elif self.sampled is not None:
+            super().visit(self.sampled.next(), predicted)
+            return
+        self.visit(w, predicted)
 
     def visit(self, w: Array, predicted: float) -> float:
         """As `OneSlack.visit`, and adapt the proximal term."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
+from structsvm_papk.solvers.oracle import Cuts
 
 RISK_SCALE = 1e-3  # floor of the denominator of the relative gap; R(0) = 1 sets the scale
 
@@ -141,6 +142,8 @@ class SolverResult:
         Without it nothing is checked: whoever hands the cuts over vouches for them.
     extra : mapping of str to number or ndarray
         In checkpoints only: what else the solver needs to go on from here, and nobody else reads.
+    evaluation : Cuts or None
+        Of the risk at `w`: a warm start need not ask for it again.
     """
 
     w: np.ndarray = field(repr=False)
@@ -153,6 +156,7 @@ class SolverResult:
     notes: tuple[str, ...] = ()
     problem: tuple[Any, ...] | None = field(default=None, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    evaluation: Cuts | None = field(default=None, repr=False)
 
     def _repr_html_(self) -> str:
         cells = {

@@ -11,18 +11,29 @@ decides how many positives count: ``beta = min(n_pos, k)``.
 import math
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order
 
 TOP, BOTTOM, ALL, REST, POOLED = range(5)  # which positives a segment takes, by decreasing score
+_FEW = 128  # thresholds that are compared with every negative rather than searched
+_CELLS = 64
+_ROUNDS = 8  # each of which narrows the range by the number of cells
+_HEAP_PAYS = 100  # values for each one that is wanted, from which few enter the heap
 
 
-@njit(inline="always")
-def kth_largest(values, k):
-    """Return the k-th largest value: the root of a min-heap of the k largest seen so far."""
-    heap = values[:k][increasing_order(values[:k])]  # an increasing array is a heap
-    for value in values[k:]:
+@kernel
+def _kth_largest(values, k):
+    """The k-th largest value: the root of a min-heap of the k largest seen so far."""
+    heap = np.empty(k)
+    for i in range(k):
+        hole = i
+        while hole > 0 and heap[(hole - 1) >> 1] > values[i]:
+            heap[hole] = heap[(hole - 1) >> 1]
+            hole = (hole - 1) >> 1
+        heap[hole] = values[i]
+    for i in range(k, values.size):
+        value = values[i]
         if value > heap[0]:
             hole = 0
             child = 1
@@ -38,37 +49,71 @@ def kth_largest(values, k):
     return heap[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def _border(values, k):
+    """The k-th largest value, by cells of the range: only the one that holds it is looked into.
+
+    Where k is small beside the list a heap is as quick; it also takes over where the values are so
+    uneven that cells hardly divide them, so that the time stays bounded by ``n log n``.
+    """
+    rest = values
+    for _ in range(_ROUNDS):
+        if rest.size <= SHORT or k * _HEAP_PAYS < rest.size:
+            break
+        lowest, highest = rest[0], rest[0]
+        for i in range(1, rest.size):
+            lowest, highest = min(lowest, rest[i]), max(highest, rest[i])
+        per_cell = (_CELLS - 1) / (highest - lowest) if highest > lowest else 0.0
+        if not 0.0 < per_cell < np.inf:  # equal values, or a range that over- or underflows
+            break
+        cells = np.empty(rest.size, dtype=np.int8)
+        counts = np.zeros(_CELLS, dtype=np.int64)
+        for i in range(rest.size):
+            cell = int((rest[i] - lowest) * per_cell)
+            cells[i] = cell
+            counts[cell] += 1
+        cell = _CELLS - 1
+        while counts[cell] < k:
+            k -= counts[cell]
+            cell -= 1
+        kept = np.empty(counts[cell] + 1)  # one more: every value is written, few stay
+        n = 0
+        for i in range(rest.size):
+            kept[n] = rest[i]
+            n += cells[i] == cell
+        rest = kept[:n]
+    return _kth_largest(rest, k)
+
+
+@kernel
 def top_k(values, k):
     """Return the indices of the k largest values, increasing; ties at the border by position."""
-    if k == values.size:
-        return np.arange(k)
-    border = kth_largest(values, k)
-    ties = k
-    for value in values:
-        ties -= value > border
     chosen = np.zeros(k, dtype=np.int64)
+    if k == values.size:
+        for i in range(k):
+            chosen[i] = i
+        return chosen
+    border, ties = _border(values, k), k
+    for i in range(values.size):
+        ties -= values[i] > border
     n = 0
     for i in range(values.size):
         if n == k:
             break
-        if values[i] > border:
-            chosen[n] = i
-            n += 1
-        elif values[i] == border and ties > 0:
-            chosen[n] = i
-            n += 1
-            ties -= 1
+        tie = (values[i] == border) & (ties > 0)
+        ties -= tie
+        chosen[n] = i
+        n += (values[i] > border) | tie
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cell(value, lowest, per_cell, n_cells):
     cell = (value - lowest) * per_cell
     return int(cell) if cell < n_cells - 1 else n_cells - 1  # also where the range overflows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cell_starts(thresholds):
     """Cut the range of the decreasing thresholds into equal cells, for `first_at_most`.
 
@@ -89,7 +134,7 @@ def cell_starts(thresholds):
     return starts, per_cell
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_at_most(q, thresholds, starts, per_cell):
     """Return the first index i with ``thresholds[i] <= q``, or their number."""
     m = thresholds.size
@@ -109,7 +154,7 @@ def first_at_most(q, thresholds, starts, per_cell):
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tail_sums(values):
     """Return the sums of ``values[i:]`` for i = 0 .. size."""
     tail = np.zeros(values.size + 1)
@@ -118,21 +163,38 @@ def tail_sums(values):
     return tail
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def _count_pairs(thresholds, negatives, row_counts, column_counts):
+    """Count the pairs with ``thresholds[i] <= negatives[j]`` one by one, without branches."""
+    for j in range(negatives.size):
+        column_counts[j] = 0
+    for i in range(thresholds.size):
+        threshold, count = thresholds[i], 0
+        for j in range(negatives.size):
+            active = threshold <= negatives[j]
+            column_counts[j] += active
+            count += active
+        row_counts[i] = count
+
+
+@kernel
 def hinge_sweep(thresholds, negatives, row_counts, column_counts):
     """Return ``sum_i sum_j (negatives[j] - thresholds[i])_+``; count the active pairs.
 
     `thresholds` must not increase. ``row_counts[i]`` and ``column_counts[j]`` are overwritten with
     the number of pairs of row i and column j with ``thresholds[i] <= negatives[j]``.
     """
+    m = thresholds.size
+    total = 0.0
+    tail = tail_sums(thresholds)
+    if m <= _FEW:
+        _count_pairs(thresholds, negatives, row_counts, column_counts)
+        for j in range(negatives.size):
+            total += column_counts[j] * negatives[j] - tail[m - column_counts[j]]
+        return total
     row_counts[:] = 0
     column_counts[:] = 0
-    m = thresholds.size
-    if m == 0:
-        return 0.0
-    tail = tail_sums(thresholds)
     starts, per_cell = cell_starts(thresholds)
-    total = 0.0
     for j in range(negatives.size):
         first = first_at_most(negatives[j], thresholds, starts, per_cell)
         if first < m:
@@ -144,19 +206,34 @@ def hinge_sweep(thresholds, negatives, row_counts, column_counts):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clipped_sweep(positives, negatives, row_counts, column_counts):
     """Return ``sum_i sum_j min(1, (1 - positives[i] + negatives[j])_+)``; count the sloped pairs.
 
     `positives` must not increase. Pairs that are clipped are counted, not subtracted from a large
     sum, so that the result stays within [0, 1] per pair at any scale of the scores.
     """
-    thresholds = positives - 1.0
+    m = positives.size
+    thresholds = np.empty(m)
+    for i in range(m):
+        thresholds[i] = positives[i] - 1.0
     tail = tail_sums(thresholds)
+    total = 0.0
+    if m <= _FEW:
+        clipped_rows, clipped_columns = np.empty_like(row_counts), np.empty_like(column_counts)
+        _count_pairs(positives, negatives, clipped_rows, clipped_columns)
+        _count_pairs(thresholds, negatives, row_counts, column_counts)
+        for j in range(negatives.size):
+            first, clipped = m - column_counts[j], m - clipped_columns[j]
+            total += clipped_columns[j]
+            total += (clipped - first) * negatives[j] - (tail[first] - tail[clipped])
+            column_counts[j] -= clipped_columns[j]
+        for i in range(m):
+            row_counts[i] -= clipped_rows[i]
+        return total
     starts, per_cell = cell_starts(thresholds)
     clip_starts, clip_per_cell = cell_starts(positives)
     row_counts[:] = 0
-    total = 0.0
     for j in range(negatives.size):
         q = negatives[j]
         first = first_at_most(q, thresholds, starts, per_cell)
@@ -173,7 +250,7 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     return total
 
 
-@njit(inline="always")
+@kernel
 def counted_negatives(depth, k, n_neg):
     """Return how many of a user's negatives count: ``depth`` from 1 on, a share of them below.
 
@@ -185,16 +262,7 @@ def counted_negatives(depth, k, n_neg):
     return max(share, min(k, n_neg))
 
 
-@njit(cache=True, nogil=True)
-def all_counted_negatives(depth, k, n_neg):
-    """Return `counted_negatives` of every user."""
-    out = np.empty_like(n_neg)
-    for u in range(n_neg.size):
-        out[u] = counted_negatives(depth, k, n_neg[u])
-    return out
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def segment_bounds(which, n_pos, beta):
     """Return the range of sorted positives that a segment takes."""
     if which == TOP:
@@ -206,64 +274,87 @@ def segment_bounds(which, n_pos, beta):
     return 0, n_pos
 
 
-@njit(cache=True, nogil=True)
-def segments(
-    k, depth, parts, clipped, mean_over_all, scores, indptr, n_pos, first, last, values, coef
-):
+@kernel
+def taken_less(values, offset, where, less):
+    """Return the entries ``offset + where`` of the values, each reduced by `less`."""
+    out = np.empty(where.size)
+    for i in range(where.size):
+        out[i] = values[offset + where[i]] - less
+    return out
+
+
+@kernel
+def segments(k, depth, parts, mean_over_all, scores, indptr, n_pos, first, last, values, coef):
     """Surrogates that add hinges over segments of the sorted positives.
 
     Each row of `parts` is (which positives, margin) and adds
-    ``sum_i sum_j (margin - p_(i) + q_(j))_+``; POOLED ones are the thresholds of TS. With `clipped`
-    the margin is 1, and a pair costs at most 1. The sum is divided by m times the number of
-    positives (`mean_over_all`) or by m times beta. Users ``first <= u < last`` are written.
+    ``sum_i sum_j (margin - p_(i) + q_(j))_+``; POOLED ones are the thresholds of TS. The sum is
+    divided by m times the number of positives (`mean_over_all`) or by m times beta. Users
+    ``first <= u < last`` are written.
     """
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
-        positives = scores[indptr[u] : middle]
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
         chosen = top_k(scores[middle : indptr[u + 1]], m)
-        negatives = scores[middle : indptr[u + 1]][chosen]
+        negatives = taken_less(scores, middle, chosen, 0.0)
         beta = min(n_pos[u], k)
         scale = 1.0 / (m * (n_pos[u] if mean_over_all else beta))
-        order = increasing_order(-positives)
+        order = increasing_order(-scores[indptr[u] : middle])
         columns = np.empty(m, dtype=np.int64)
         coef[indptr[u] : indptr[u + 1]] = 0.0
         values[u] = 0.0
-        for which, margin in parts:
+        for part in range(parts.shape[0]):
+            which = parts[part, 0]
             lo, hi = segment_bounds(which, n_pos[u], beta)
+            thresholds = taken_less(scores, indptr[u], order[lo:hi], float(parts[part, 1]))
+            if which == POOLED:
+                pool_thresholds(thresholds, scores, indptr[u], order, beta)
             rows = np.empty(hi - lo, dtype=np.int64)
-            taken = positives[order[lo:hi]]
-            if clipped:
-                value = clipped_sweep(taken, negatives, rows, columns)
-            else:
-                if which == POOLED:
-                    taken[:beta] -= margin
-                    pool_around(taken, beta)
-                else:
-                    taken -= margin
-                value = hinge_sweep(taken, negatives, rows, columns)
-            values[u] += scale * value
+            values[u] += scale * hinge_sweep(thresholds, negatives, rows, columns)
             add_counts(coef, indptr[u], order[lo:hi], rows, -scale)
             add_counts(coef, middle, chosen, columns, scale)
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def clipped_pairs(k, depth, scores, indptr, n_pos, first, last, values, coef):
+    """ClippedRamp: hinges of margin 1 of the beta best positives, a pair costs at most 1."""
+    for u in range(first, last):
+        middle = indptr[u] + n_pos[u]
+        m = counted_negatives(depth, k, indptr[u + 1] - middle)
+        chosen = top_k(scores[middle : indptr[u + 1]], m)
+        negatives = taken_less(scores, middle, chosen, 0.0)
+        beta = min(n_pos[u], k)
+        scale = 1.0 / (m * beta)
+        best = increasing_order(-scores[indptr[u] : middle])[:beta]
+        rows, columns = np.empty(beta, dtype=np.int64), np.empty(m, dtype=np.int64)
+        positives = taken_less(scores, indptr[u], best, 0.0)
+        values[u] = scale * clipped_sweep(positives, negatives, rows, columns)
+        coef[indptr[u] : indptr[u + 1]] = 0.0
+        add_counts(coef, indptr[u], best, rows, -scale)
+        add_counts(coef, middle, chosen, columns, scale)
+
+
+@kernel
 def add_counts(coef, offset, where, counts, scale):
     """Add ``scale * counts`` to the entries ``offset + where`` of coef."""
     for i in range(where.size):
         coef[offset + where[i]] += scale * counts[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def average(k, depth, scores, indptr, n_pos, first, last, values, coef):
     """Avg, equation (10): hinges of the top-m negatives against the mean positive."""
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
-        threshold = scores[indptr[u] : middle].mean() - 1.0
+        positives = scores[indptr[u] : middle]
+        total = 0.0
+        for i in range(positives.size):
+            total += positives[i]
+        threshold = total / n_pos[u] - 1.0
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
         chosen = top_k(scores[middle : indptr[u + 1]], m)
-        coef[indptr[u] : indptr[u + 1]] = 0.0
         values[u] = 0.0
+        coef[indptr[u] : indptr[u + 1]] = 0.0
         active = 0
         for j in chosen:
             excess = scores[middle + j] - threshold
@@ -274,12 +365,16 @@ def average(k, depth, scores, indptr, n_pos, first, last, values, coef):
         coef[indptr[u] : middle] = -active / (m * n_pos[u])
 
 
-@njit(cache=True, nogil=True)
-def pool_around(t, beta):
-    """Antitonic regression of t, in place; t decreases but for one step up after position beta.
+@kernel
+def pool_thresholds(t, scores, start, order, beta):
+    """Thresholds of TS, in place: the antitonic regression of ``p_(i) - 1[i < beta]``.
 
-    Pool adjacent violators: only the block that spans the step can pool.
+    `t` holds ``p_(i) - 1``, the positives are the rows ``start + order``. What is regressed
+    decreases but for one step up after position beta: pool adjacent violators, of which only the
+    block that spans the step can pool.
     """
+    for i in range(beta, t.size):
+        t[i] = scores[start + order[i]]
     if beta >= t.size or t[beta - 1] >= t[beta]:
         return
     lo, hi = beta - 1, beta + 1
@@ -297,23 +392,20 @@ def pool_around(t, beta):
     t[lo:hi] = mean
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def threshold_order(positives, pooled, beta):
     """Decreasing thresholds of a list's positives, and the order that sorts them.
 
-    ``p_(i) - 1`` for every positive; with `pooled` those of TS, see `pool_around`.
+    ``p_(i) - 1`` for every positive; with `pooled` those of TS, see `pool_thresholds`.
     """
     order = increasing_order(-positives)
-    thresholds = positives[order]
+    thresholds = positives[order] - 1.0
     if pooled:
-        thresholds[:beta] -= 1.0
-        pool_around(thresholds, beta)
-    else:
-        thresholds -= 1.0
+        pool_thresholds(thresholds, positives, 0, order, beta)
     return thresholds, order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def positive_blocks(scores, n_pos, n_active, m, bounds, values, own, shared):
     """Hinges of one list in blocks of positives, against the common top-m negatives.
 
@@ -339,7 +431,7 @@ def positive_blocks(scores, n_pos, n_active, m, bounds, values, own, shared):
     return chosen, np.diff(edges), lowest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def negative_blocks(scores, n_pos, thresholds, m, bounds, values, own, rows):
     """Hinges of one list in blocks of negatives, against given decreasing thresholds.
 
@@ -357,3 +449,22 @@ def negative_blocks(scores, n_pos, thresholds, m, bounds, values, own, rows):
         own[part] = columns
     lowest = np.maximum(scores[counted].min() - thresholds, 0.0).sum()
     return np.diff(edges), lowest
+
+
+@kernel
+def tangent_intercepts(scores, coef, bounds, values):
+    """``values - coef . scores`` of each list, and what bounds the rounding in it.
+
+    That is the sum of the absolute terms, margins of 1 included, and the one of the coefficients.
+    """
+    intercepts, sizes, steep = np.empty_like(values), np.empty_like(values), np.empty_like(values)
+    for u in range(values.size):
+        product, size, slope = 0.0, 0.0, 0.0
+        for p in range(bounds[u], bounds[u + 1]):
+            if coef[p] != 0.0:
+                product += coef[p] * scores[p]
+                size += abs(coef[p] * scores[p])
+                slope += abs(coef[p])
+        intercepts[u] = values[u] - product
+        sizes[u], steep[u] = abs(values[u]) + size + slope, slope
+    return intercepts, sizes, steep

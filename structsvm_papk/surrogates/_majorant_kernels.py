@@ -5,13 +5,19 @@ user's positives first. What a majorant froze at the point w_t is stored in such
 """
 
 import numpy as np
-from numba import njit
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order
-from structsvm_papk.surrogates._kernels import add_counts, counted_negatives, hinge_sweep, top_k
+from structsvm_papk.surrogates._kernels import (
+    add_counts,
+    counted_negatives,
+    hinge_sweep,
+    taken_less,
+    top_k,
+)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
     """Write what is frozen at these scores.
 
@@ -27,16 +33,22 @@ def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
         for r in range(ranked.size):  # an assignment of slices compiles for seconds
             order[start + r] = ranked[r]
             rank[start + ranked[r]] = min(r, k)
-        best = ranked[:k]
-        chosen[start + best] = True
+            chosen[start + ranked[r]] = r < k
         m = counted_negatives(depth, k, stop - middle)
-        chosen[middle + top_k(scores[middle:stop], m)] = True
-        falling = -scores[start + best]
+        for j in top_k(scores[middle:stop], m):
+            chosen[middle + j] = True
         for j in range(middle, stop):
-            n_free[j] = np.searchsorted(falling, -scores[j], side="right")
+            low, high = 0, min(ranked.size, k)
+            while low < high:  # the first of the best positives that scores less
+                half = (low + high) >> 1
+                if scores[start + ranked[half]] >= scores[j]:
+                    low = half + 1
+                else:
+                    high = half
+            n_free[j] = low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def subtract_hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear, constants):
     """Subtract a linear minorant of a sum of hinges, tight at these scores.
 
@@ -56,7 +68,7 @@ def subtract_hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear
         constants[u] += scale * margin * below.sum()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def strictly_below(thresholds, values):
     """Pairs ``threshold < value`` of increasing arrays: counts for each value and threshold."""
     below = np.empty(values.size, dtype=np.int64)
@@ -70,7 +82,7 @@ def strictly_below(thresholds, values):
     return below, above
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def frozen_hinges(
     k, depth, rows, rest_at_zero, linear, constants,
     scores, indptr, n_pos, first, last, values, coef,
@@ -109,7 +121,7 @@ def frozen_hinges(
             add_counts(coef, middle, best, columns, scale)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, values, coef):
     """Pairs clipped at w_t count 1 for good, the others by their hinge; the worst m negatives.
 
@@ -119,24 +131,27 @@ def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, va
     for u in range(first, last):
         start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
         beta = min(n_pos[u], k)
-        best = start + order[start : start + beta]
+        best = order[start : start + beta]
         m = counted_negatives(depth, k, stop - middle)
         scale = 1.0 / (beta * m)
-        thresholds = scores[best] - 1.0
-        free = n_free[middle:stop]
-        counts, hinges = hinges_of_prefix(thresholds, scores[middle:stop], free)
-        losses = beta - free + hinges
+        thresholds = taken_less(scores, start, best, 1.0)
+        counts, losses = hinges_of_prefix(thresholds, scores[middle:stop], n_free[middle:stop])
+        for j in range(losses.size):
+            losses[j] += beta - n_free[middle + j]
         worst = top_k(losses, m)
+        negatives = taken_less(scores, middle, worst, 0.0)
+        prefix = np.empty(m, dtype=np.int64)
+        total = 0.0
         coef[start:stop] = 0.0
-        for j in worst:
-            coef[middle + j] = scale * counts[j]
-        active = active_of_prefix(thresholds, scores[middle + worst], free[worst])
-        for i in range(beta):
-            coef[best[i]] = -scale * active[i]
-        values[u] = scale * losses[worst].sum()
+        for j in range(m):
+            prefix[j] = n_free[middle + worst[j]]
+            total += losses[worst[j]]
+            coef[middle + worst[j]] = scale * counts[worst[j]]
+        values[u] = scale * total
+        add_counts(coef, start, best, active_of_prefix(thresholds, negatives, prefix), -scale)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hinges_of_prefix(thresholds, values, prefix):
     """``sum_{i < prefix[j]} (values[j] - thresholds[i])_+`` and the number of its positive terms.
 
@@ -172,7 +187,7 @@ def hinges_of_prefix(thresholds, values, prefix):
     return counts, hinges
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def active_of_prefix(thresholds, values, prefix):
     """For each threshold i the number of ``values[j] > thresholds[i]`` with ``prefix[j] > i``."""
     counts = np.zeros(thresholds.size, dtype=np.int64)

@@ -101,7 +101,10 @@ class Surrogate(ABC):
 
     def negatives_counted(self, n_neg: Array) -> Array:
         """Negatives that count, m, for users with `n_neg` of them each."""
-        return _kernels.all_counted_negatives(self.counted, self.k, np.asarray(n_neg, np.int64))
+        if self.counted >= 1.0:
+            return np.minimum(n_neg, self.counted).astype(np.int64)
+        share = np.ceil(self.counted * n_neg * (1.0 - 1e-12))
+        return np.maximum(share, np.minimum(self.k, n_neg)).astype(np.int64)
 
     def negatives_needed(self) -> int:
         """Negatives a user needs so that the depth is not capped; k for a share, or for all."""
@@ -232,7 +235,7 @@ class Segments(PairMean):
     mean_over_all: ClassVar[bool] = False
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        settings = self.k, self.counted, self.parts, self.clipped, self.mean_over_all
+        settings = self.k, self.counted, self.parts, self.mean_over_all
         _kernels.segments(*settings, *lists)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.surrogates import _kernels
-from structsvm_papk.surrogates.base import Segments, Surrogate
+from structsvm_papk.surrogates.base import PairMean, Segments, Surrogate
 from structsvm_papk.surrogates.majorants import Freeze, MajorantSurrogate
 
 
@@ -54,7 +56,7 @@ class Ramp(Segments):
         return bool((np.asarray(n_pos) <= self.k).all())
 
 
-class ClippedRamp(Segments):
+class ClippedRamp(PairMean):
     """``1/(beta m) sum_{i<=beta} sum_{j<=m} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
 
     Values in [0, 1], never below the risk, and equal to it once the scores are scaled up far
@@ -63,8 +65,10 @@ class ClippedRamp(Segments):
 
     name = "clipped_ramp"
     convex = False
-    majorised = boxed = clipped = True
-    parts = np.array([(_kernels.TOP, 1)])
+    majorised = boxed = clipped = top_negatives_only = True
+
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        _kernels.clipped_pairs(self.k, self.counted, *lists)
 
     def majorant(
         self, scores: Array, indptr: Array, n_pos: Array, kind: str = "latent"

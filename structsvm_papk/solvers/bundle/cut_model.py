@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.linalg import lapack
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.bundle.interior_point import duality_gap, onto_simplices
 from structsvm_papk.solvers.bundle.qp import RestrictedQP
@@ -147,6 +147,13 @@ class CutModel:
         theta[:] = onto_simplices(theta, self.starts)
         return True
 
+    def least_at_zero(self) -> float:
+        """What the risk at w = 0 is at least; -inf where there is an s."""
+        if self._slopes.shape[1] > self.n_features:
+            return -np.inf
+        heights = self._intercepts[self.order]
+        return float(np.maximum.reduceat(heights, self.starts).sum())
+
     def dual_point(self, alpha: float) -> Array:
         """The w at which the dual point's bound is attained, ``-g_w / alpha``."""
         return -(self._theta @ self._slopes)[: self.n_features] / alpha
@@ -214,7 +221,7 @@ def _factor(gram):
     return out
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _height(slope, intercept, v):
     total = intercept
     for f in range(v.size):
@@ -222,7 +229,7 @@ def _height(slope, intercept, v):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _move(slopes, theta, low, high, fall, v):
     """Move dual weight from one cut of a block to another by an exact line search."""
     norm = 0.0
@@ -239,7 +246,7 @@ def _move(slopes, theta, low, high, fall, v):
         v[f] -= step * (slopes[high, f] - slopes[low, f])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
     """Maximise the dual block by block with pairwise steps; return the last sweep's gap.
 
@@ -257,14 +264,14 @@ def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
             if last - first < 2:
                 continue
             for visit in range(2):
-                high, low, mean = first, -1, 0.0
+                high, low, mean = first, first - 1, 0.0
                 for i in range(first, last):
                     heights[i] = _height(slopes[i], intercepts[i], v)
                     if heights[i] > heights[high]:
                         high = i
                     if theta[i] > 0.0:
                         mean += theta[i] * heights[i]
-                        if low < 0 or heights[i] < heights[low]:
+                        if low < first or heights[i] < heights[low]:
                             low = i
                 if visit == 0:
                     gap += heights[high] - mean

@@ -1,0 +1,125 @@
+"""Compiled code is kept where that is possible; where it is not, everything still works."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from structsvm_papk import _jit
+
+LOW = "from mini._jit import kernel\n\n\n@kernel\ndef low(x):\n    return x + {}\n"
+HIGH = LOW.replace("low", "high").format(0).replace("x +", "low(x) +")
+HIGH = "from mini.low import low\n" + HIGH
+CALL = "print(high({}), sum(high.stats.cache_hits.values()), high.stats.cache_path)"
+
+
+@pytest.fixture
+def mini(tmp_path):
+    """A package with the same decorator and two kernels, of which one calls the other."""
+    folder = tmp_path / "mini"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "low.py").write_text(LOW.format(1))
+    (folder / "high.py").write_text(HIGH)
+    shutil.copy(_jit.__file__, folder / "_jit.py")
+    return folder
+
+
+def start(mini, code, **env):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "COV", "XDG"))}
+    kept |= {"PYTHONPATH": str(mini.parent), "PYTHONDONTWRITEBYTECODE": "1"} | env
+    command = [sys.executable, "-c", "from mini.high import high\n" + code]
+    return subprocess.Popen(
+        command, env=kept, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def finished(process):
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 0, err
+    return out.split()
+
+
+def run(mini, code, **env):
+    return finished(start(mini, code, **env))
+
+
+def test_a_second_process_takes_what_the_first_has_compiled(mini):
+    kept = str(mini / "__pycache__")
+    assert run(mini, CALL.format(1)) == ["2", "0", kept]
+    assert run(mini, CALL.format(1)) == ["2", "1", kept]
+
+
+def test_a_package_that_cannot_be_written_keeps_its_code_in_the_users_cache(mini, tmp_path):
+    (mini / "__pycache__").touch()  # a file: no folder can be made there, not even by root
+    for hits in "01":
+        value, found, folder = run(mini, CALL.format(1), HOME=str(tmp_path / "home"))
+        assert (value, found) == ("2", hits)
+        assert Path(folder).is_relative_to(tmp_path / "home")
+
+
+def test_without_any_folder_that_can_be_written_kernels_compile_in_every_process(mini):
+    (mini / "__pycache__").touch()
+    nowhere = str(mini / "low.py")  # a file
+    for _ in range(2):
+        done = run(mini, CALL.format(1), HOME=nowhere, NUMBA_CACHE_DIR=nowhere)
+        assert done == ["2", "0", "None"]
+
+
+def test_numba_may_be_switched_off(mini):
+    assert run(mini, "print(high(1), type(high).__name__)", NUMBA_DISABLE_JIT="1") == [
+        "2",
+        "function",
+    ]
+
+
+def test_a_full_disk_is_no_error(mini):
+    pytest.importorskip("resource")
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    assert run(mini, f"{full}high(1)\nimport os; os.write(1, b'through')") == ["through"]
+    assert not list(mini.glob("__pycache__/*.nbc"))
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_files_that_were_cut_off_are_written_anew(mini, suffix):
+    run(mini, CALL.format(1))
+    for file in mini.glob(f"__pycache__/*.{suffix}"):
+        file.write_bytes(file.read_bytes()[:20])
+    for hits in "01":
+        assert run(mini, CALL.format(1))[:2] == ["2", hits]
+
+
+def test_a_changed_callee_in_another_file_compiles_its_callers_again(mini):
+    assert run(mini, CALL.format(1))[:2] == ["2", "0"]
+    (mini / "low.py").write_text(LOW.format(10))
+    assert run(mini, CALL.format(1))[:2] == ["11", "0"]
+
+
+def test_several_processes_may_compile_at_once(mini):
+    calls = ["1", "1.5", "True", "2j", "1", "1.5"]
+    for _ in range(2):
+        running = [start(mini, CALL.format(x)) for x in calls]
+        assert [finished(p)[0] for p in running] == ["2", "2.5", "2", "(1+2j)", "2", "2.5"]
+
+
+def test_an_interrupt_while_compiling_leaves_nothing_behind(mini):
+    code = """
+import signal
+if hasattr(signal, "setitimer"):
+    signal.signal(signal.SIGALRM, lambda *args: signal.raise_signal(signal.SIGINT))
+    interrupted = 0
+    for i in range(40):
+        signal.setitimer(signal.ITIMER_REAL, 0.004 * (i + 1))
+        try:
+            high(1)
+        except KeyboardInterrupt:
+            interrupted += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    assert interrupted, "never"
+print(high(1), high(1.5))
+"""
+    assert run(mini, code) == ["2", "2.5"]
+    assert run(mini, CALL.format(1))[0] == "2"
