@@ -99,7 +99,8 @@ def path(found):
     head = ("task", "surrogate", "ten cold solves, s", "passes", "path, s", "passes", "ratio",
             "worst gap", "target")  # fmt: skip
     yield from table(head, [
-        [row["task"], f"`{row['surrogate']}`", f"{row['cold_seconds']:.2f}", str(row["cold_passes"]),
+        [row["task"], f"`{row['surrogate']}`",
+         f"{row['cold_seconds']:.2f}", str(row["cold_passes"]),
          f"{row['warm_seconds']:.2f}", str(row["warm_passes"]), f"{row['ratio']:.2f}",
          f"{row['worst_gap']:.0e}", _verdict(row)]
         for row in found["path"]
