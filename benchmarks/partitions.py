@@ -1,6 +1,6 @@
 """Data in partitions: rounds, bytes and seconds of the bundle, of the ascent, and of CoCoA+.
 
-    python benchmarks/partitions.py [--tasks sparse large dense] [--dask] [--json FILE]
+    python benchmarks/partitions.py [--tasks sparse large dense] [--only WAY] [--dask] [--json FILE]
 
 Two partitions in this process, one thread, processor seconds; bytes are those of all arrays that go
 to the partitions or come back. Every way is stopped after `--limit` seconds. With `--dask` the
@@ -34,6 +34,7 @@ from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 
 TOLS = (1e-2, 1e-3, 1e-6)
 N_PARTITIONS = 2
+WAYS = ("bundle", "ascent", "CoCoA+, sum", "CoCoA+, search", "CoCoA+, in turn")
 TASKS = {  # rows, features, users, surrogate, k, alpha
     "sparse": (200_000, 50_000, 400, "avg", 5, 1e-2),
     "large": (1_000_000, 100_000, 2000, "avg", 5, 1e-2),
@@ -186,20 +187,22 @@ def ways(task, options):
         workers = {"n_workers": N_PARTITIONS, "threads_per_worker": 1, "dashboard_address": ":0"}
         with LocalCluster(**workers) as cluster, Client(cluster) as client:
             risk = DaskRisk(surrogate, partitions, client)
-            for name, solver in solvers.items():
-                yield f"{name}, Dask", certified(solver, risk, perf_counter, options.limit)
+            for name in [way for way in solvers if way in options.only]:
+                yield f"{name}, Dask", certified(solvers[name], risk, perf_counter, options.limit)
         return
     for name, solver in solvers.items():
         risk = PartitionedRisk(surrogate, Here(partitions, surrogate))
-        yield name, certified(solver, risk, process_time, options.limit)
-    if surrogate.name == "avg":
-        for how in ("sum", "search", "in turn"):
+        if name in options.only:
+            yield name, certified(solver, risk, process_time, options.limit)
+    for how in ("sum", "search", "in turn"):
+        if surrogate.name == "avg" and f"CoCoA+, {how}" in options.only:
             yield f"CoCoA+, {how}", cocoa(risk, alpha, options.limit, how)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
+    parser.add_argument("--only", nargs="+", default=list(WAYS), choices=list(WAYS))
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--dask", action="store_true")
     parser.add_argument("--json", type=Path, help="merge the numbers into this file")

@@ -13,7 +13,8 @@ def main():
 
 def out_of_core(found):
     head = ("fit", "memory used / budget, MB", "passes", "objective", "certified lower bound",
-            "fit, s", "a pass, s", "times in memory")  # fmt: skip
+            "fit, s", "times in memory", "processor time", "of the computing thread",
+            "a whole pass, s")  # fmt: skip
     names = {"memory": "in memory", "npy": "`.npy` file", "parquet": "Parquet"}
     yield from table(head, [
         [
@@ -22,16 +23,18 @@ def out_of_core(found):
             f"{row['passes']}",
             *_certificate(row),
             f"{row['fit_seconds']:.1f}",
+            f"{row['fit_time_ratio']:.2f}",
+            f"{row['processor_ratio']:.2f}",
+            f"{row['thread_ratio']:.2f}",
             f"{row['pass_seconds']:.2f}",
-            f"{row['pass_time_ratio']:.1f}",
         ]
         for row in found
     ])  # fmt: skip
 
 
 def cluster(found):
-    head = ("fit", "load, s", "fit, s", "a pass, s", "iterations", "objective",
-            "certified lower bound")  # fmt: skip
+    head = ("fit", "load, s", "fit, s", "processor here, s", "of the workers, s", "a pass, s",
+            "iterations", "objective", "certified lower bound")  # fmt: skip
     rows = [("one process, one thread", found["one_machine"])]
     for how, sent in (("files", "workers read files"), ("arrays", "arrays sent to workers")):
         for name in ("undisturbed", "worker_killed"):
@@ -41,6 +44,8 @@ def cluster(found):
             name,
             f"{row['load_seconds']:.1f}",
             f"{row['fit_seconds']:.1f}",
+            f"{row['processor_seconds']:.2f}",
+            " and ".join(f"{each:.2f}" for each in row.get("worker_seconds", ())),
             f"{row['pass_seconds']:.3f}",
             f"{row['iterations']}",
             *_certificate(row),

@@ -99,7 +99,8 @@ def path(found):
     head = ("task", "surrogate", "ten cold solves, s", "passes", "path, s", "passes", "ratio",
             "worst gap", "target")  # fmt: skip
     yield from table(head, [
-        [row["task"], f"`{row['surrogate']}`", f"{row['cold_seconds']:.2f}", str(row["cold_passes"]),
+        [row["task"], f"`{row['surrogate']}`",
+         f"{row['cold_seconds']:.2f}", str(row["cold_passes"]),
          f"{row['warm_seconds']:.2f}", str(row["warm_passes"]), f"{row['ratio']:.2f}",
          f"{row['worst_gap']:.0e}", _verdict(row)]
         for row in found["path"]
@@ -177,26 +178,24 @@ def dual_ascent(found):
 
 
 def partitions(found):
-    head = ("task", "way", "to 1e-2: rounds", "MB", "s", "to 1e-3: rounds", "MB", "s",
-            "to 1e-6: rounds", "MB", "s", "last gap", "after rounds")  # fmt: skip
+    head = ("task", "way", "to 1e-2", "to 1e-3", "to 1e-6", "last gap")
     yield from table(head, [
         [
             task, way,
-            *(text for tol in ("0.01", "0.001", "1e-06") for text in _stage(outcome, tol)),
-            f"{outcome['last']['gap']:.0e}", str(outcome["last"]["rounds"]),
+            *(_stage(outcome["points"].get(tol)) for tol in ("0.01", "0.001", "1e-06")),
+            f"{outcome['last']['gap']:.1e}: {_stage(outcome['last'])}",
         ]
         for task, ways in found.items()
         for way, outcome in ways.items()
     ])  # fmt: skip
 
 
-def _stage(outcome, tol):
+def _stage(point):
     """Rounds, megabytes and seconds to a gap, where it was reached."""
-    point = outcome["points"].get(tol)
     if point is None:
-        return "-", "-", "-"
-    mb = "" if point["MB"] is None else f"{point['MB']:.0f}"
-    return str(point["rounds"]), mb, f"{point['seconds']:.1f}"
+        return ""
+    mb = "" if point["MB"] is None else f"{point['MB']:.0f} MB, "
+    return f"{point['rounds']} rounds, {mb}{point['seconds']:.1f} s"
 
 
 def border(found):

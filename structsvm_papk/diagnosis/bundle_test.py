@@ -29,11 +29,11 @@ _SUMS = 1e3  # weight of the sums of a block's weights in the least squares, bes
 
 @dataclass(frozen=True)
 class Answer:
-    """A `direction` along which D is negative by more than rounding, or a `point` of K near 0."""
+    """A `direction` in which D falls beyond rounding, or a `point` of K near 0; the `first` slope."""
 
     direction: Array | None
     point: Array | None
-    scale: float
+    first: Array
 
 
 class _Slope(BlockOracle):
@@ -41,16 +41,16 @@ class _Slope(BlockOracle):
 
     def __init__(self, slopes: Callable[[Array], Array], n_features: int) -> None:
         self.slopes, self.n_features = slopes, n_features
-        first = slopes(np.zeros(n_features))
-        self.n_blocks = first.shape[0]
-        self.scale = float(np.linalg.norm(first.sum(axis=0))) or 1.0
+        self.at_zero = slopes(np.zeros(n_features))
+        self.n_blocks, self.first = self.at_zero.shape[0], self.at_zero.sum(axis=0)
+        self.scale = float(np.linalg.norm(self.first)) or 1.0
         self.offsets = np.full(self.n_blocks, 1.0 / self.n_blocks)
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         return self
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
-        slopes = self.slopes(w) / self.scale
+        slopes = (self.slopes(w) if w.any() else self.at_zero) / self.scale
         return slopes @ w + self.offsets, slopes
 
     def cuts(self, w: Array) -> Cuts:
@@ -72,10 +72,10 @@ def bundle_test(slopes: Callable[[Array], Array], n_features: int, noise: Array)
     result = CuttingPlane(1.0, tol=_TOL, max_iter=_MAX_ITER).solve(oracle, callback=descends)
     w = result.w
     if slopes(w).sum(axis=0) @ w < -noise @ np.abs(w):
-        return Answer(w / np.linalg.norm(w), None, oracle.scale)
+        return Answer(w / np.linalg.norm(w), None, oracle.first)
     assert result.cuts is not None
     slopes_of_cuts, _, block = result.cuts
-    return Answer(None, oracle.scale * _smallest(slopes_of_cuts, block), oracle.scale)
+    return Answer(None, oracle.scale * _smallest(slopes_of_cuts, block), oracle.first)
 
 
 def distance_from_zero(slopes: Callable[[Array], Array], start: Array) -> tuple[float, Array]:

@@ -35,7 +35,6 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
@@ -274,9 +273,11 @@ def _joint_test(risk: EmpiricalRisk, tol: float, coordinates: Coordinates) -> Ze
         w /= np.linalg.norm(w)
         return ZeroTest(Verdict.INFORMATIVE, np.nan, float(-slopes(w).sum(axis=0) @ w), w)
     assert answer.point is not None
-    distance = float(np.linalg.norm(coordinates.back(answer.point)))
-    scale = float(np.linalg.norm(slopes(np.zeros(risk.n_features)).sum(axis=0)))
-    inside = np.linalg.norm(answer.point) <= tol * answer.scale and distance <= 10 * tol * scale
+    distance, scale = (
+        float(np.linalg.norm(coordinates.back(x))) for x in (answer.point, answer.first)
+    )
+    inside = bool(np.linalg.norm(answer.point) <= tol * np.linalg.norm(answer.first))
+    inside &= distance <= 10 * tol * scale
     inside &= bool((noise <= 10 * tol * coordinates.scale).all())
     return ZeroTest(Verdict.DEGENERATE if inside else Verdict.UNDECIDED, distance, 0.0)
 
@@ -366,10 +367,8 @@ def _convex_test(
 def _rounding(risk: ListRisk) -> Array:
     """Bound of the rounding error of each entry of a slope: sums of multiples of rows of X."""
     data = risk.data
-    largest = np.abs(data.X).max(axis=0)
-    largest = largest.toarray().ravel() if sparse.issparse(largest) else largest
     heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
-    bound: Array = _SUM_ROUNDING * 2 * heaviest * largest.astype(np.float64)
+    bound: Array = _SUM_ROUNDING * 2 * heaviest * data.spread().largest
     return bound
 
 

@@ -76,7 +76,9 @@ def _scores(X, rows, W, block, out):
 
 @kernel
 def _add_rows(X, rows, coef, block, out):
+    bounds = np.zeros(2, dtype=np.int64)
     for lo in range(0, rows.size, block):
         for s in range(coef.shape[0]):
             active = lo + np.flatnonzero(coef[s, lo : lo + block])
-            _products._row_add(X, rows, None, coef[s], active, out[s])
+            bounds[1] = active.size
+            _products._row_add(X, rows, None, coef[s], active, bounds, out[s : s + 1])

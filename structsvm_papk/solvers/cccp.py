@@ -11,7 +11,7 @@ for every point that is no worse than w_t on the majorant: the inner problem nee
 exactly. The oracle answers ``majorant(w, kind)``; the solver knows nothing else of it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +26,7 @@ from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.run import Run
 
 _INNER_ITERATIONS = 500
+_STEPS = (10.0,)  # the continuation where starts do not race
 _SMOOTH = 16  # blocks from which on a mean of them is nearly smooth
 _SAME = 1e-13  # objectives that differ by less, relatively
 _NUMBERS = ("passes", "best", "polishing")  # what a checkpoint keeps beside the descents
@@ -70,8 +71,9 @@ class CCCP:
         blocks or more they race: each goes down by such steps as long as these promise to come
         below the others, and only the best is followed to `tol`. Else, and with a continuation,
         every start is followed to a criticality of 0.3%, and the best one to `tol`.
-    continuation : sequence of float
-        Decreasing multiples of alpha, above 1, that every start is first followed through.
+    continuation : sequence of float, optional
+        Decreasing multiples of alpha, above 1, that every start is first followed through. By
+        default 10 where the oracle's own starts do not race, else none.
     rescale : bool
         Scale every start by the best power of two first.
     extrapolate : bool
@@ -106,7 +108,7 @@ class CCCP:
     max_iter: int = 200
     majorant: str = "latent"
     starts: tuple[str, ...] | None = None
-    continuation: tuple[float, ...] = ()
+    continuation: tuple[float, ...] | None = None
     rescale: bool = True
     extrapolate: bool = True
     quasi_newton: int = 200
@@ -120,7 +122,7 @@ class CCCP:
         check_number("max_iter", self.max_iter, least=1)
         check_number("quasi_newton", self.quasi_newton, least=0)
         check_number("max_ties", self.max_ties, least=0)
-        ladder = [*self.continuation, 1.0]
+        ladder = [*(self.continuation or ()), 1.0]
         if any(high <= low for high, low in pairwise(ladder)):
             raise InputError(
                 f"continuation must decrease and stay above 1, got {self.continuation!r}"
@@ -172,7 +174,11 @@ class CCCP:
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         identity = {"n_blocks": blocks.n_blocks, "starts": list(starts)}
         with opened(checkpoint, self, oracle, **identity) as keeper:
-            return Search(self, (oracle, majorised), starts, callback, keeper).solve()
+            given = w_init is not None or warm_start is not None
+            config = self
+            if self.continuation is None and not given and not _race(self, majorised):
+                config = replace(self, continuation=_STEPS)
+            return Search(config, (oracle, majorised), starts, callback, keeper).solve()
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
@@ -201,6 +207,11 @@ def _starts(config, oracle, w_init, warm_start):
         if not any(np.array_equal(w, other) for other in starts.values()):
             starts[name] = w  # the convex optimum of 'avg' is often the zero of 'zero'
     return starts
+
+
+def _race(config, oracle):
+    """Whether starts are compared by quasi-Newton steps alone."""
+    return config.quasi_newton and not config.continuation and oracle.n_blocks >= _SMOOTH
 
 
 class Search(Run[CCCPResult]):
@@ -252,13 +263,11 @@ class Search(Run[CCCPResult]):
 
         Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
         """
-        config = self.config
-        racing = config.quasi_newton and not config.continuation
-        if racing and self.oracle.n_blocks >= _SMOOTH:
+        if _race(self.config, self.oracle):
             others = (other.objective for other in self.descents if other is not descent)
             descent.slide(min(others, default=np.inf))
         else:
-            descent.follow(max(SCOUT, config.tol))
+            descent.follow(max(SCOUT, self.config.tol))
 
     def _polish(self, best):
         """Follow to the tolerance; where breaking a tie otherwise leads on, go on."""

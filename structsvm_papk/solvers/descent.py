@@ -65,6 +65,7 @@ class Descent:
 
     def __init__(self, search: Search, name: str, w: Array) -> None:
         self.search, self.config = search, search.config
+        self.ladder = search.config.continuation or ()
         self.risk, self.oracle = search.risk, search.oracle
         self.name, self.alpha = name, search.config.alpha
         self.w, self.objective, self.initial = w, np.inf, np.inf
@@ -99,8 +100,9 @@ class Descent:
         value = descent._evaluate(descent.w)
         if not abs(value - descent.objective) <= _ROUNDING * max(1.0, value):  # nor is NaN a value
             raise ValueError(f"the risk has another value at the point from {name!r}")
-        if descent.stage not in range(len(search.config.continuation) + 1):
+        if descent.stage not in range(len(descent.ladder) + 1):
             raise ValueError(f"stage {descent.stage} of the continuation")
+        descent.stage = int(descent.stage)
         if descent.previous_w is not None:
             slopes, intercepts, blocks = (state[f"cuts_{part}"] for part in _CUTS)
             inner_w = state["inner_w"]
@@ -132,8 +134,8 @@ class Descent:
     def follow(self, tol: float) -> Status:
         """Descend until the criticality is at most `tol`, through the continuation first."""
         try:
-            while self.stage < len(self.config.continuation):
-                self._set_alpha(self.config.continuation[self.stage] * self.config.alpha)
+            while self.stage < len(self.ladder):
+                self._set_alpha(self.ladder[self.stage] * self.config.alpha)
                 self._loop(max(tol, SCOUT))
                 if self.search.stop is not None:
                     return self.search.stop

@@ -101,6 +101,7 @@ class Surrogate(ABC):
 
     def negatives_counted(self, n_neg: Array) -> Array:
         """Negatives that count, m, for users with `n_neg` of them each."""
+        n_neg = np.asarray(n_neg)
         if self.counted >= 1.0:
             return np.minimum(n_neg, self.counted).astype(np.int64)
         share = np.ceil(self.counted * n_neg * (1.0 - 1e-12))
