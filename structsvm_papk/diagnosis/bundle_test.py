@@ -29,7 +29,7 @@ _SUMS = 1e3  # weight of the sums of a block's weights in the least squares, bes
 
 @dataclass(frozen=True)
 class Answer:
-    """A `direction` in which D falls beyond rounding, or a `point` of K near 0; the `first` slope."""
+    """A `direction` in which D falls beyond rounding, or a `point` of K near 0; `first` slope."""
 
     direction: Array | None
     point: Array | None
