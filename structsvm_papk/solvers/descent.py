@@ -168,7 +168,6 @@ class Descent:
                 return self.search.stop
         while self.n_steps < self.config.max_iter:
             status = self._timed(self._step, tol)
-            self.n_steps += 1
             if status in (Status.CRITICAL, Status.STALLED):
                 self.reached = tol
             if status is not None:
@@ -250,7 +249,7 @@ class Descent:
         """One majorant; returns a status where the descent ends."""
         majorant = self._majorant(self.w)
         inner = self._minimise(majorant, tol, self._warm(majorant))
-        self.n_iter += 1
+        self.n_iter, self.n_steps = self.n_iter + 1, self.n_steps + 1
         exact = self._certify(majorant, inner)
         objective = self._evaluate(inner.w)
         contradiction = self._contradiction(inner, objective)
