@@ -23,8 +23,8 @@ _HEAP_PAYS = 100  # values for each one that is wanted, from which few enter the
 
 
 @kernel
-def _kth_largest(values, k):
-    """The k-th largest value: the root of a min-heap of the k largest seen so far."""
+def _kth_largest(values, n, k):
+    """The k-th largest of the first n values: the root of a min-heap of the k largest so far."""
     heap = np.empty(k)
     for i in range(k):
         hole = i
@@ -32,7 +32,7 @@ def _kth_largest(values, k):
             heap[hole] = heap[(hole - 1) >> 1]
             hole = (hole - 1) >> 1
         heap[hole] = values[i]
-    for i in range(k, values.size):
+    for i in range(k, n):
         value = values[i]
         if value > heap[0]:
             hole = 0
@@ -56,33 +56,36 @@ def _border(values, k):
     Where k is small beside the list a heap is as quick; it also takes over where the values are so
     uneven that cells hardly divide them, so that the time stays bounded by ``n log n``.
     """
-    rest = values
+    n = values.size
+    if n <= SHORT or k * _HEAP_PAYS < n:
+        return _kth_largest(values, n, k)
+    rest, counts = np.empty(n), np.empty(_CELLS, dtype=np.int64)
+    for i in range(n):
+        rest[i] = values[i]
     for _ in range(_ROUNDS):
-        if rest.size <= SHORT or k * _HEAP_PAYS < rest.size:
-            break
-        lowest, highest = rest[0], rest[0]
-        for i in range(1, rest.size):
-            lowest, highest = min(lowest, rest[i]), max(highest, rest[i])
+        lowest, highest, total = rest[0], rest[0], 0.0
+        for i in range(n):
+            lowest, highest, total = min(lowest, rest[i]), max(highest, rest[i]), total + rest[i]
         per_cell = (_CELLS - 1) / (highest - lowest) if highest > lowest else 0.0
-        if not 0.0 < per_cell < np.inf:  # equal values, or a range that over- or underflows
-            break
-        cells = np.empty(rest.size, dtype=np.int8)
-        counts = np.zeros(_CELLS, dtype=np.int64)
-        for i in range(rest.size):
-            cell = int((rest[i] - lowest) * per_cell)
-            cells[i] = cell
-            counts[cell] += 1
+        if not (0.0 < per_cell < np.inf and abs(total) < np.inf):
+            break  # equal values, a range that over- or underflows, or what has no cell
+        for cell in range(_CELLS):
+            counts[cell] = 0
+        for i in range(n):
+            counts[int((rest[i] - lowest) * per_cell)] += 1
         cell = _CELLS - 1
         while counts[cell] < k:
             k -= counts[cell]
             cell -= 1
-        kept = np.empty(counts[cell] + 1)  # one more: every value is written, few stay
-        n = 0
-        for i in range(rest.size):
-            kept[n] = rest[i]
-            n += cells[i] == cell
-        rest = kept[:n]
-    return _kth_largest(rest, k)
+        kept = 0
+        for i in range(n):
+            value = rest[i]
+            rest[kept] = value
+            kept += int((value - lowest) * per_cell) == cell
+        n = kept
+        if n <= SHORT or k * _HEAP_PAYS < n:
+            break
+    return _kth_largest(rest, n, k)
 
 
 @kernel
