@@ -26,7 +26,7 @@ def on_files(files, config):
 
 def picture(scheme, form):
     """Re-rankers and the best recommender; bars are paired intervals against the first."""
-    results = json.loads((_ROOT / "benchmarks/results/rerank.json").read_text())["movielens-1m"]
+    results = json.loads((_ROOT / "benchmarks/results/rerank.json").read_text())["gowalla"]
     recommenders = [row for row in results["rows"] if row["kind"] == "recommender"]
     best = max(recommenders, key=lambda row: row["ndcg"])
     best = best | {"name": f"best recommender ({best['name']})"}
