@@ -46,7 +46,7 @@ def picture(scheme, form):
         ax.set_yticks(range(len(rows)), [row["name"] for row in rows])
         ax.set_ylim(-0.5, len(rows) - 0.2)
         ax.margins(x=0.1)
-        ax.set_title(f"NDCG@{results['k']}, {results['dataset']}", loc="left", fontsize=11)
+        ax.set_title(f"NDCG@{results['k']}, {results['dataset'].title()}", loc="left", fontsize=11)
         ax.grid(axis="x", alpha=0.25)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
