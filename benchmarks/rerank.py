@@ -42,7 +42,9 @@ def measured(name, folder, options):
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return json.loads(done.stdout) | {
+    answer = json.loads(done.stdout)
+    answer.pop("run")  # folders of this machine
+    return answer | {
         "peak_memory_gb": after.ru_maxrss / 1e6,  # of the largest run so far
         "cpu_seconds": used,
         "command": " ".join([*command, name, *options]),
