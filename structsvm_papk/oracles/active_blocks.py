@@ -28,14 +28,13 @@ from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.cut_blocks import Counted
 from structsvm_papk.oracles.dual_choice import blocks_of
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.oracles.user_blocks import EXACTER, PAIRWISE, Duals, score_error
+from structsvm_papk.oracles.user_blocks import EXACTER, MORE, PAIRWISE, Duals, score_error
 from structsvm_papk.solvers.oracle import DualBlocks, DualPoint
 from structsvm_papk.surrogates import Surrogate
 
 if TYPE_CHECKING:
     from structsvm_papk.oracles.partitioned import PartitionedRisk
 
-_MORE = 4  # times as many violated negatives as count become active at a look
 _COPIES = 2  # of the active rows, while there come to be more
 _ROUNDING = 4.0  # times what rounding may do to a loss, by which it has to be larger on all rows
 
@@ -397,7 +396,7 @@ def look(
     larger = values - held > _ROUNDING * errors
     active, missing = (_mask(bits, data.rows.size) for bits in (known, wanted))
     counted = surrogate.negatives_counted(data.n_neg)
-    kernels.mark_missing(scores, coef, data.indptr, data.n_pos, counted, larger, _MORE, missing)
+    kernels.mark_missing(scores, coef, data.indptr, data.n_pos, counted, larger, MORE, missing)
     positions = np.flatnonzero(missing & ~active)
     error = risk.mean_over_users(errors) + score_error(risk, w, allowed)
     lists = (data.indptr, data.n_pos, data.user_weight) if describe else None

@@ -16,7 +16,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS
 from structsvm_papk.oracles import _dual_kernels as kernels
-from structsvm_papk.oracles.user_blocks import SHARE, Duals, UserBlocks
+from structsvm_papk.oracles.user_blocks import MORE, SHARE, Duals, UserBlocks
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.convex import PAUC, TS, Avg, Max
 from structsvm_papk.surrogates.majorants import FrozenHinges, FrozenPairs
@@ -24,7 +24,6 @@ from structsvm_papk.surrogates.majorants import FrozenHinges, FrozenPairs
 _ROUNDS = 4  # cuts of a visit, at most
 _FEWEST, _MOST = 32, 256  # cuts of a user: where they have to be merged, progress is slow
 _BYTES = 1 << 29  # for all users' cuts and their inner products, about
-_MORE = 4  # times as many of the highest negatives as count become active
 _IDLE = 64  # active rows beyond 16 for each negative that counts, before idle ones are dropped
 
 
@@ -233,7 +232,7 @@ class CutBlocks(UserBlocks):
         middle = first + data.n_pos[u]
         negatives = self._scores[middle:last]
         wanted = self._coef[middle:last] != 0.0
-        n_more = min(_MORE * m, negatives.size)
+        n_more = min(MORE * m, negatives.size)
         highest = np.argpartition(negatives, negatives.size - n_more)[negatives.size - n_more :]
         lowest = self._scores[first:middle].min() - 1.0
         wanted[highest[negatives[highest] > lowest]] = True

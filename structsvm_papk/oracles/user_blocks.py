@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from structsvm_papk.oracles.list_risk import ListRisk
 
 _ROOM = 16  # slots of a user at first, beside those for the negatives that count
-_MORE = 4  # times as many violated negatives as count become active at a visit
+MORE = 4  # times as many of the highest negatives as count become active at a visit
 SHARE = 0.1  # of a block's gap, to which it is solved
 _ACTIVE = 16  # negatives that come to be active, for each one that counts
 EXACTER = 0.01  # of the gap: a larger bound of rounding is made anew, closer
@@ -309,7 +309,7 @@ class AverageBlocks(UserBlocks):
             active.wanted[:] = 0
             self._make_room(room)
         return kernels.average_sweep(
-            *self.matrix, self.lists, self.active, self.atoms, order, full, _MORE, SHARE,
+            *self.matrix, self.lists, self.active, self.atoms, order, full, MORE, SHARE,
             self._work, self._gaps, self._gains, self.w,
         )  # fmt: skip
 
