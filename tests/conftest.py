@@ -21,6 +21,7 @@ ANY_MACHINE = {
 }
 # Slow, and the same arithmetic as in shorter tests, or whole numbers only: once is enough.
 REPEATS = {
+    "test_a_worker_that_is_killed_in_mid_solve_changes_nothing",
     "test_results_depend_on_the_seed_only",
     "test_ramp_of_one_user_against_the_global_optimum",
     "test_existence_against_subset_enumeration_on_200_instances",

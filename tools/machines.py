@@ -14,6 +14,7 @@ Run it with the interpreter of an environment that has the extra ``test``.
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 1800  # seconds of one command
 GENERIC = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}  # x86-64 of 2003: SSE2 only
 NO_AVX = {
     "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL",
@@ -69,24 +71,24 @@ PYTHONS = ("3.12", "3.13")
 
 
 def _call(command, log, environment, cwd=ROOT):
-    """Run with the output appended to a file; the exit status."""
-    with log.open("a") as out:
-        return subprocess.run(
-            [str(part) for part in command],
-            cwd=cwd,
-            env=os.environ | environment,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        ).returncode
+    """Run with the output appended to a file; the exit status. What hangs is told to say where."""
+    environment = os.environ | environment | {"PYTHONFAULTHANDLER": "1"}
+    options = {"cwd": cwd, "env": environment, "stderr": subprocess.STDOUT}
+    command = [str(part) for part in command]
+    with log.open("a") as out, subprocess.Popen(command, stdout=out, **options) as process:
+        try:
+            return process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)
+            return process.wait()
 
 
 def _answer(*command, environment=None):
     """What a command prints, or None where it is not there or fails."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=os.environ | (environment or {})
-        )
-    except OSError:
+        environment = os.environ | (environment or {})
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
 
