@@ -1,5 +1,6 @@
 """The risk of data on the workers of a Dask cluster, and what happens when they die."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from distributed import LocalCluster
+from distributed import Actor, LocalCluster
 from test_file_rows import lists as many_rows
 from test_partitions import npy_source, parquet_source
 from test_row_skipping import walk
@@ -56,9 +57,10 @@ def risk(client, directory, kind="npy", name="ts", **options):
 
 
 def kill_a_worker(client):
-    """Kill a worker that holds something, as the system does when memory runs out."""
-    held = [worker for worker, keys in client.has_what().items() if keys]
-    os.kill(client.run(os.getpid, workers=held[:1])[held[0]], signal.SIGKILL)
+    """Kill a worker that holds something, as the system does when memory runs out; its address."""
+    held = next(worker for worker, keys in client.has_what().items() if keys)
+    os.kill(client.run(os.getpid, workers=[held])[held], signal.SIGKILL)
+    return held
 
 
 @pytest.mark.parametrize("kind", ["arrays", "npy", "parquet"])
@@ -94,6 +96,23 @@ def test_a_worker_that_is_killed_in_mid_fit_changes_nothing(client, tmp_path, ki
     assert len(oracle.notes) == 1
     assert "A worker was lost" in oracle.notes[0]
     assert "loaded again" in oracle.notes[0]
+
+
+@pytest.mark.parametrize("kind", ["arrays", "npy"])
+def test_a_message_that_is_lost_with_its_worker(client, tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._POLL", 0.2)
+    oracle = risk(client, tmp_path, kind)
+    expected = oracle(W)[0]
+    killed, rpc = kill_a_worker(client), Actor._worker_rpc.fget
+
+    class Silent:
+        async def actor_execute(self, **message):
+            await asyncio.Event().wait()
+
+    silenced = property(lambda actor: Silent() if actor._address == killed else rpc(actor))
+    monkeypatch.setattr(Actor, "_worker_rpc", silenced)
+    assert oracle(W)[0] == pytest.approx(expected, rel=1e-13)
+    assert len(oracle.notes) == 1 and "A worker was lost" in oracle.notes[0]
 
 
 def test_data_that_changed_when_it_has_to_be_loaded_again(client, tmp_path):
@@ -308,6 +327,6 @@ def test_one_message_a_worker(client, tmp_path, monkeypatch):
     monkeypatch.setattr(client, "submit", None)
     monkeypatch.setattr(client, "map", None)
     oracle(W)
-    mine = [places for _, places in oracle.parts._crews]
+    mine = [places for *_, places in oracle.parts._crews]
     assert len(mine) <= 2 < len(oracle.parts._used)
     assert sorted(np.concatenate(mine).tolist()) == list(range(len(oracle.parts._used)))

@@ -184,7 +184,7 @@ class _DaskParts:
         self.client, self._partitions = client, partitions
         self._address = client.scheduler.address
         self._which, self._retries, self._patience = users, retries, patience
-        self._crews = None  # a list of actors, each with the places of its partitions in _used
+        self._crews = None  # see _call_up; partitions by their places in _used
         self._places, self._answered = None, False
         _check_packages(client)
         self._held = [self._place(partition) for partition in partitions]
@@ -214,28 +214,43 @@ class _DaskParts:
             self._crews = self._call_up()
         pending = []
         with self.client.as_current():
-            for crew, mine in self._crews:
+            for crew, *_, mine in self._crews:
                 try:
                     pending.append(crew.run(task, [shares[i] for i in mine]))
                 except RuntimeError as error:  # the worker is known to be lost
                     raise CancelledError from error
         answers = [None] * len(self._used)
-        for future, (_, mine) in zip(pending, self._crews, strict=True):
-            for i, answer in zip(mine, self._patiently(_answer, future), strict=True):
+        for future, (_, key, home, mine) in zip(pending, self._crews, strict=True):
+            found = self._patiently(partial(self._answer, future, key, home))
+            for i, answer in zip(mine, found, strict=True):
                 answers[i] = answer
         return answers
 
+    def _answer(self, future, key, home, seconds):
+        """What an actor answers that was made at `home`."""
+        try:
+            return future.result(seconds)
+        except TimeoutError:  # nobody answers for an actor that is lost or was made elsewhere
+            if self._homes([key], seconds=seconds) != [home]:
+                raise CancelledError from None
+            raise
+        except OSError as error:  # its worker cannot be reached
+            raise CancelledError from error
+
+    def _homes(self, keys, seconds):
+        """Where the scheduler knows each of these to be."""
+        where = self._scheduler("who_has", seconds, keys=keys)
+        return [where.get(key) for key in keys]
+
     def _call_up(self):
-        """An actor on each worker that holds partitions."""
+        """For each worker with partitions an actor, its key and place, and which partitions."""
         held = [self._held[p] for p in self._used]
         self._wait(held)
-        keys = [future.key for future in held]
-        where = self._patiently(self._scheduler, "who_has", keys=keys)
         crews: dict[str, list[int]] = {}
-        for i, key in enumerate(keys):
-            if not where.get(key):
+        for i, workers in enumerate(self._patiently(self._homes, [one.key for one in held])):
+            if not workers:
                 raise CancelledError
-            crews.setdefault(min(where[key]), []).append(i)
+            crews.setdefault(min(workers), []).append(i)
         threads = self._patiently(self._scheduler, "ncores")
         actors = [
             self.client.submit(
@@ -244,7 +259,9 @@ class _DaskParts:
             )
             for worker, mine in crews.items()
         ]  # fmt: skip
-        return list(zip(self._results(actors), crews.values(), strict=True))
+        made, keys = self._results(actors), [actor.key for actor in actors]
+        homes = self._patiently(self._homes, keys)
+        return list(zip(made, keys, homes, crews.values(), strict=True))
 
     def _place(self, partition):
         """A future of the partition on some worker."""
@@ -398,16 +415,6 @@ def _run(task, held, share, memory):
     except InputError as error:
         result = error
     return held.place, held.summary.fingerprint, result
-
-
-def _answer(future, seconds):
-    """What an actor answers."""
-    try:
-        return future.result(seconds)
-    except TimeoutError:
-        raise
-    except OSError as error:  # its worker cannot be reached
-        raise CancelledError from error
 
 
 def _lost():
