@@ -8,6 +8,8 @@ from sklearn.isotonic import IsotonicRegression
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.oracles.one_list import OneListCuts
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import Status, relative_gap
 from structsvm_papk.surrogates import Surrogate
 
 
@@ -109,3 +111,17 @@ def test_rounding_counts_the_depth():
         make_surrogate("avg", 2, depth=9), make_surrogate("avg", 9)
     ))  # fmt: skip
     np.testing.assert_array_equal(deep.rounding().slopes, wide.rounding().slopes)
+
+
+@pytest.mark.parametrize("name", ["avg", "max", "ts", "pauc"])
+def test_a_tolerance_below_rounding_is_given_up_soon(name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5200, 10))
+    X[:200] += 2.0
+    data = RankingData.from_groups(X, np.arange(5200) < 200, np.zeros(5200, dtype=int))
+    risk = EmpiricalRisk(make_surrogate(name, 50), data)
+    result = CuttingPlane(1e-4, tol=1e-15).solve(risk)
+    assert result.status is Status.STALLED and "rounding" in result.message
+    assert result.gap < 1e-9
+    gaps = [relative_gap(entry.objective, entry.lower_bound) for entry in result.history]
+    assert sum(gap <= 1.5 * result.gap for gap in gaps) <= 15

@@ -58,10 +58,14 @@ class OneListCuts(BlockOracle):
         self._n_pos = int(risk.data.n_pos[0])
         terms: Any = terms_of(risk)
         self._terms = terms
-        self._longest = self._n_pos + terms.depth  # the most scores that a sum has
         first, size = self._n_pos if terms.over_negatives else 0, terms.n_terms
         edges = np.linspace(first, first + size, min(n_blocks, size) + 1)
         self._bounds = edges.astype(np.int64)
+        # the most scores that a sum has: those of a block that count, and all of the other side
+        own, others = self._n_pos, terms.depth
+        if terms.over_negatives:
+            own, others = others, own
+        self._longest = others + min(own, int(np.diff(self._bounds).max()))
         self.n_blocks = self._bounds.size - 1
         self.layout = fingerprint_of("rows", self._bounds)
 

@@ -15,7 +15,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle.cut_model import ROUNDING, CutModel
 from structsvm_papk.solvers.keeping import Keeper, finite_start, numbers
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle
-from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
+from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.run import Run
 
 if TYPE_CHECKING:
@@ -29,9 +29,11 @@ _ROUNDING = 1e-12  # a decrease below this share of F is rounding
 _CONTRADICTION = 1e-9  # a bound above the objective by this share proves that a cut is wrong
 _TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
 _STALL = 50  # iterations without any progress before the solver gives up
+_AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
 _EPS = np.finfo(float).eps
 _SAME = 1e-9  # subgradients at zero that differ by less are of one risk
-_NUMBERS = ("predicted", "last_progress", "passes", "prox", "nulls")
+_OWN_NUMBERS = ("predicted", "last_progress", "at_rounding", "passes")
+_NUMBERS = (*_OWN_NUMBERS, "prox", "nulls")
 
 
 class CuttingPlaneRun(Run[SolverResult]):
@@ -58,7 +60,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.slope_at_zero: Any = None  # a subgradient there
         self.predicted = np.inf  # decrease that the last proposal promised
         self.visited = -oracle.row_visits  # rows scored before this run do not count
-        self.last_progress = 0
+        self.last_progress = self.at_rounding = 0
 
     def has_point(self) -> bool:
         """Whether a point was evaluated."""
@@ -125,7 +127,7 @@ class CuttingPlaneRun(Run[SolverResult]):
 
     def snapshot(self) -> SolverResult:
         """The result so far, with all cuts of the model and their dual weights."""
-        state = {name: getattr(self, name) for name in ("predicted", "last_progress", "passes")}
+        state = {name: getattr(self, name) for name in _OWN_NUMBERS}
         cuts, weights = self.model.state()
         extra = {**weights, **state, "prox": self.step.prox, "nulls": self.step.nulls}
         best = self.best_w, self.best, self.lower_bound
@@ -139,6 +141,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         state = numbers(kept.extra, _NUMBERS)
         self.step.prox, self.step.nulls = state["prox"], state["nulls"]
         self.predicted, self.last_progress = state["predicted"], state["last_progress"]
+        self.at_rounding = state["at_rounding"]
         self.passes, self.lower_bound = state["passes"], kept.lower_bound
         if kept.w.shape != (d,):
             raise ValueError(f"w has shape {kept.w.shape}")
@@ -200,7 +203,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         curvature[d:] = np.clip(loose, *_LEVEL_PROX)
         centre = self.centre.copy()
         centre[:d] *= self.step.prox / (alpha + self.step.prox)
-        scale = max(abs(self.best), 1e-3)
+        scale = max(abs(self.best), RISK_SCALE)
         wanted = min(self.best - self.lower_bound, last_predicted)
         target = np.clip(_INNER * 0.3 * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
         z, value = self.model.minimise(centre, curvature, target)
@@ -240,10 +243,17 @@ class CuttingPlaneRun(Run[SolverResult]):
         return certified()
 
     def _is_stalled(self):
-        """No better point and no better bound for many iterations, nor at the dual's own point."""
+        """No better point and no better bound for many iterations, nor at the dual's own point.
+
+        Or only such as rounding may have made.
+        """
         idle = len(self.history) - self.last_progress
         if idle % _TRY_DUAL == 0:
             self.step.visit(self.model.dual_point(self.config.alpha), 0.0)
+        gap = relative_gap(self.best, self.lower_bound)
+        self.at_rounding += self._lost_to_rounding().sum() >= 0.5 * gap
+        if self.at_rounding >= _AT_ROUNDING:
+            return True
         return idle >= _STALL and self.best >= self.history[-1].objective
 
     def _zero_is_optimal(self):
@@ -301,14 +311,18 @@ class CuttingPlaneRun(Run[SolverResult]):
         square = (w.size + 2) * _EPS * self.config.alpha / 2 * (w @ w)
         return float(cuts.errors.sum() + rounding.value(w) + square)
 
-    def _digits(self):
-        """Says so where rounding alone is more than the tolerance allows."""
+    def _lost_to_rounding(self):
+        """What rounding in each feature may amount to, as a share of the objective."""
         rounding = self.oracle.rounding()
         if rounding is None:
-            return ()
+            return np.zeros(1)
         sizes = np.maximum(np.abs(self.best_w), np.abs(self.model.dual_point(self.config.alpha)))
-        parts = (rounding.scores + rounding.slopes) * sizes
-        lost = parts.sum() / max(self.best, 1e-3)
+        return (rounding.scores + rounding.slopes) * sizes / max(self.best, RISK_SCALE)
+
+    def _digits(self):
+        """Says so where rounding alone is more than the tolerance allows."""
+        parts = self._lost_to_rounding()
+        lost = parts.sum()
         if lost < 0.5 * self.config.tol:
             return ()
         name = self.oracle.column_text(int(parts.argmax()))
