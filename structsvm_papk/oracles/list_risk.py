@@ -109,10 +109,9 @@ class ListRisk(LineOracle):
         They are enough for the curvature, of which a feature needs some users to be known by.
         """
         data = self.data
-        few = data.n_users // _SAMPLED
-        if data.rows.size < _MANY_ROWS or few < _USERS_PER_FEATURE * data.n_features:
+        some = sampled(data.n_users, data.rows.size, data.n_features)
+        if some is None:
             return None
-        some = np.arange(data.n_users) % _SAMPLED == 0
         return ListRisk(self.surrogate, data.subset(some), "cap", 1, self.n_threads)
 
     def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
@@ -324,6 +323,13 @@ class _OnShortLists(ListRisk):
 
 def _cuts(w, values, slopes, intercepts, errors):
     return Cuts(float(values.sum()), slopes, intercepts, w, errors)
+
+
+def sampled(n_users: int, n_rows: int, n_features: int) -> Array | None:
+    """Which users are in `ListRisk.sample`, or None."""
+    if n_rows < _MANY_ROWS or n_users // _SAMPLED < _USERS_PER_FEATURE * n_features:
+        return None
+    return np.arange(n_users) % _SAMPLED == 0
 
 
 def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:

@@ -26,7 +26,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.sources import Source
 from structsvm_papk.data.validation import refuse_non_finite
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.oracles.list_risk import ListRisk, users_needed
+from structsvm_papk.oracles.list_risk import ListRisk, sampled, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 from structsvm_papk.oracles.short_lists import ShortLists, pays
 from structsvm_papk.solvers.oracle import BlockOracle
@@ -102,6 +102,13 @@ class StreamedRisk(PartitionedRisk):
         """Share of the feature matrix that stays in memory."""
         return self.parts.share_in_memory
 
+    @property
+    def sample(self) -> ListRisk | None:  # type: ignore[override]
+        """As `ListRisk.sample`, where rows are skipped and the budget has room for it."""
+        if not (self.convex and self.parts.skips_rows(self.surrogate)) or self.parts.sample is None:
+            return None
+        return ListRisk(self.surrogate, self.parts.sample, "cap", 1, self.parts.n_threads)
+
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return the same risk as an oracle of `n_blocks` cuts, or of as many as the budget allows.
 
@@ -125,6 +132,7 @@ class _OnFile(BlockOracle):
         surrogate, n_threads = risk.surrogate.on_counted_lists(), risk.parts.n_threads
         self._oracle = ListRisk(surrogate, short.data, "cap", n_blocks, n_threads)
         self.n_blocks, self.layout = self._oracle.n_blocks, self._oracle.layout
+        self.sample = risk.sample
 
     def __str__(self):
         return str(self._risk)
@@ -158,6 +166,7 @@ class _StreamedParts:
         self._lists = scan_users(source, threshold)
         self._bounds, free = self._plan(source, budget)
         self._free, self._rows, self._given_up = free, None, 0
+        self.sample = None
         self._file = _FeatureFile(source, scratch)
         largest = int(np.diff(self._lists.indptr[self._bounds]).max())
         self._largest, self._buffers = largest, [self._file.buffer(largest) for _ in range(2)]
@@ -179,35 +188,57 @@ class _StreamedParts:
         return self._given_up
 
     def short_lists(self, surrogate):
-        """Short lists of all users with their rows on file, where they pay and have room.
+        """Short lists of all users with their rows on file, where they pay and have room."""
+        if not self.skips_rows(surrogate):
+            return None
+        users = np.concatenate(self._users)
+        data = self._laid_out(users, self._rows, np.zeros_like(users), self._spread())
+        return ShortLists(data, surrogate, lambda task, args: [task(*each) for each in args])
 
-        What was kept of whole partitions is given up for the rows that they ask for.
+    def skips_rows(self, surrogate):
+        """Whether short lists pay and have room; they have it from then on.
+
+        What was kept of whole partitions is given up for the rows that they ask for. Not where rows
+        are read from an origin, which may be anywhere in the file.
         """
-        lists, npy, users = self._lists, self._file.npy, np.concatenate(self._users)
+        lists, users = self._lists, np.concatenate(self._users)
         n_pos = np.add.reduceat(lists.positive, lists.indptr[:-1], dtype=np.int64)[users]
         n_neg = np.diff(lists.indptr)[users] - n_pos
         n_short = (n_pos + surrogate.negatives_counted(n_neg)).sum()  # or fewer, for Max
-        if not pays(surrogate, n_neg, npy.shape[1]) or not self._make_room(n_short):
-            return None
-        data = self._laid_out(users, self._rows, 0, self._spread())
-        return ShortLists(data, surrogate, lambda task, args: [task(*each) for each in args])
+        if not pays(surrogate, n_neg, self._file.npy.shape[1]):
+            return False
+        if self._rows is None and not self._spread().from_origins:
+            self._make_room(users, n_short)
+        return self._rows is not None and self._rows.kept.shape[0] >= n_short
 
-    def _make_room(self, n_short):
-        """Keep rows instead of partitions; whether the budget has room for enough of them.
+    def _make_room(self, users, n_short):
+        """Keep rows instead of partitions, and a sample of the users, if the budget has room."""
+        lent, row_bytes = 2 * self._largest, self._file.npy.row_bytes
+        used = _SKIPPING_BYTES * self._lists.positive.size + _SHORT_BYTES * n_short
+        free, wanted = self._free + lent * row_bytes - used, max(_ROOM * n_short, lent)
+        if self._file.room(free) < wanted:
+            return
+        self._kept.clear()
+        self._given_up = 0
+        self._buffers.clear()
+        sizes = np.diff(self._lists.indptr)[users]
+        some = sampled(users.size, sizes.sum(), self._file.npy.shape[1])
+        if some is not None:
+            cost = sizes[some].sum() * (row_bytes + _ROW_BYTES)
+            if self._file.room(free - cost) >= wanted:
+                free -= cost
+                self.sample = self._copied(users[some])
+        self._rows = self._file.rows(self._file.room(free))
 
-        Not where rows are read from an origin, which may be anywhere in the file.
-        """
-        if self._rows is None:
-            used = _SKIPPING_BYTES * self._lists.positive.size + _SHORT_BYTES * n_short
-            lent = 2 * self._largest
-            capacity = self._file.room(self._free + lent * self._file.npy.row_bytes - used)
-            if self._spread().from_origins or capacity < max(_ROOM * n_short, lent):
-                return False
-            self._kept.clear()
-            self._given_up = 0
-            self._buffers.clear()
-            self._rows = self._file.rows(capacity)
-        return self._rows.kept.shape[0] >= n_short
+    def _copied(self, users):
+        """The lists of some users, with their rows in memory of their own."""
+        starts, sizes = self._lists.indptr[users], np.diff(self._lists.indptr)[users]
+        places = np.cumsum(sizes) - sizes
+        X = self._file.buffer(sizes.sum())
+        with self.readable():
+            for start, place, size in zip(starts, places, sizes, strict=True):
+                self._file.read(start, X[place : place + size])
+        return self._laid_out(users, X, starts - places)
 
     def _spread(self):
         """The spread of all partitions together."""
@@ -299,15 +330,15 @@ class _StreamedParts:
         start, stop = self._lists.indptr[users[0]], self._lists.indptr[users[-1] + 1]
         X = buffer[: stop - start]
         self._file.read(start, X)
-        return self._laid_out(users, X, start, spread)
+        return self._laid_out(users, X, np.full(users.size, start), spread)
 
-    def _laid_out(self, users, X, start, spread):
-        """The lists of some users, whose rows are in X from row `start` of the file on."""
+    def _laid_out(self, users, X, origins, spread=None):
+        """The lists of some users; X holds their rows of the file, moved by `origins`."""
         lists = self._lists
         starts, sizes = lists.indptr[users], lists.indptr[users + 1] - lists.indptr[users]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows, n_pos = np.empty(indptr[-1], dtype=np.int64), np.empty_like(sizes)
-        _positives_first(lists.positive, starts, start, indptr, rows, n_pos)
+        _positives_first(lists.positive, starts, origins, indptr, rows, n_pos)
         data = RankingData.from_parts(
             X, rows, indptr, n_pos, lists.users[users], None, self._names, spread
         )
@@ -353,15 +384,15 @@ class _FeatureFile:
 
 
 @kernel
-def _positives_first(positive, starts, origin, indptr, rows, n_pos):
-    """List each user's rows, counted from `origin`, positives first; count the positives."""
+def _positives_first(positive, starts, origins, indptr, rows, n_pos):
+    """List each user's rows, less the user's origin, positives first; count the positives."""
     for u in range(starts.size):
         end = starts[u] + indptr[u + 1] - indptr[u]
         place = indptr[u]
         for relevant in (True, False):
             for row in range(starts[u], end):
                 if positive[row] == relevant:
-                    rows[place] = row - origin
+                    rows[place] = row - origins[u]
                     place += 1
             if relevant:
                 n_pos[u] = place - indptr[u]
