@@ -17,7 +17,10 @@ Watch = Callable[[str, str], Any]
 def bar(description: str, total: int | None = None) -> Iterator[Callable[..., None]]:
     """Yield ``update(advance=.., completed=.., total=.., description=..)`` of a progress bar."""
     screen = console.notes()
-    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as shown:
+    if not screen.is_terminal:
+        yield lambda **changes: None
+        return
+    with Progress(console=screen, transient=True) as shown:
         yield partial(shown.update, shown.add_task(description, total=total))
 
 
