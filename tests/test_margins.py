@@ -4,12 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from commands import invoke
 from reference_theory import exists_by_subsets, margins_by_subsets
 from scipy import sparse
-from typer.testing import CliRunner
 
 from structsvm_papk import datasets, margins
-from structsvm_papk.cli import program
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.margins.exact import exact_margins, exact_scores, solve_near
@@ -223,11 +222,6 @@ def test_bad_input(call, words):
 
 
 @pytest.fixture
-def run():
-    return lambda *args: CliRunner().invoke(program.app, [str(a) for a in args])
-
-
-@pytest.fixture
 def files(tmp_path):
     lists = datasets.margin_lists("beta", n_users=2, n_pos=6, n_neg=10, k=2, exclude="any", seed=3)
     rows = ["label,group,a,b,c,d"]
@@ -239,9 +233,9 @@ def files(tmp_path):
     return data, scores
 
 
-def test_margins_command(run, files):
+def test_margins_command(files):
     data, scores = files
-    result = run("margins", data, "--k", 2, "--scores", scores, "--per-user", "--json")
+    result = invoke("margins", data, "--k", 2, "--scores", scores, "--per-user", "--json")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert told["scores"]["joint"]["beta"] and not told["scores"]["joint"]["moderate"]
@@ -249,11 +243,11 @@ def test_margins_command(run, files):
         "weak": "yes", "beta": "yes", "moderate": "no", "strong": "no"
     }  # fmt: skip
     assert told["per_user"]["strong"] == {"yes": 0, "no": 2, "undecided": 0}
-    shown = run("margins", data, "--k", 2, "--condition", "beta")
+    shown = invoke("margins", data, "--k", 2, "--condition", "beta")
     assert shown.exit_code == 0 and "exact" in shown.stdout and "moderate" not in shown.stdout
 
 
-def test_margins_command_refuses(run, files, tmp_path):
+def test_margins_command_refuses(files, tmp_path):
     data, scores = files
     short = tmp_path / "short.txt"
     short.write_text("1.0\n")
@@ -263,30 +257,30 @@ def test_margins_command_refuses(run, files, tmp_path):
         (data, "--k", 2, "--condition", "tight"),
         (data, "--k", 2, "--scores", scores, "--model", scores),
     ):
-        result = run("margins", *args)
+        result = invoke("margins", *args)
         assert isinstance(result.exception, InputError)
 
 
-def test_bound_command(run, files):
+def test_bound_command(files):
     data, scores = files
-    told = json.loads(run("bound", data, "--k", 2, "--scores", scores, "--json").stdout)
+    told = json.loads(invoke("bound", data, "--k", 2, "--scores", scores, "--json").stdout)
     assert told["kind"] == "mean over users" and told["guaranteed"]
     told = json.loads(
-        run("bound", data, "--k", 2, "--scores", scores, "--one-list", "--json").stdout
+        invoke("bound", data, "--k", 2, "--scores", scores, "--one-list", "--json").stdout
     )
     assert told["method"] == "shift"
     sizes = ("--n-pos", 500, "--n-neg", 2000, "--k", 100, "--n-features", 5)
-    told = json.loads(run("bound", *sizes, "--gamma", "paper", "--json").stdout)
+    told = json.loads(invoke("bound", *sizes, "--gamma", "paper", "--json").stdout)
     assert not told["guaranteed"] and len(told["counterexamples"]) == 2
-    shown = run("bound", *sizes)
+    shown = invoke("bound", *sizes)
     assert "vacuous" in shown.stdout and str(told["raw"])[:5] not in shown.stdout
-    assert json.loads(run("bound", "--target", 0.1, "--json").stdout)["users"]["kl"] > 100
-    assert isinstance(run("bound", *sizes, "--rho", 0.7).exception, InputError)
-    assert isinstance(run("bound", data, "--k", 2).exception, InputError)
-    assert isinstance(run("bound").exception, InputError)
+    assert json.loads(invoke("bound", "--target", 0.1, "--json").stdout)["users"]["kl"] > 100
+    assert isinstance(invoke("bound", *sizes, "--rho", 0.7).exception, InputError)
+    assert isinstance(invoke("bound", data, "--k", 2).exception, InputError)
+    assert isinstance(invoke("bound").exception, InputError)
 
 
-def test_bound_plot(run, tmp_path):
+def test_bound_plot(tmp_path):
     sizes = ("--n-pos", 500, "--n-neg", 2000, "--k", 100, "--n-features", 5)
-    result = run("bound", *sizes, "--plot", tmp_path / "bound.png")
+    result = invoke("bound", *sizes, "--plot", tmp_path / "bound.png")
     assert result.exit_code == 0 and (tmp_path / "bound.png").stat().st_size > 1000

@@ -2,15 +2,15 @@ import itertools
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from commands import invoke
 from reference import avg, clipped_ramp, maximum, pauc, ramp, risk, ts, ts_alg2
-from typer.testing import CliRunner
 
 from structsvm_papk import propositions
-from structsvm_papk.cli import program
 from structsvm_papk.data import RankingData
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError
@@ -226,7 +226,7 @@ def test_the_examples_of_the_manual_on_depth():
 
 @pytest.fixture
 def run():
-    return lambda *args: CliRunner().invoke(program.app, ["verify", *map(str, args)])
+    return partial(invoke, "verify")
 
 
 QUICK = ("--effort", "quick", "--jobs", 1)
@@ -342,25 +342,14 @@ def test_coverage_refuses():
 
 
 def test_coverage_command():
-    app = program.app
-    how = [
-        "reproduce",
-        "coverage",
-        "--draws",
-        "10",
-        "--size",
-        "200",
-        "--law",
-        "normal",
-        "--directions",
-        "2",
-    ]
-    result = CliRunner().invoke(app, [*how, "--json"])
+    how = ("reproduce", "coverage", "--draws", 10, "--size", 200)
+    how = (*how, "--law", "normal", "--directions", 2)
+    result = invoke(*how, "--json")
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)["rows"]
     assert {row["method"] for row in rows} >= {"shift", "dkw", "asymptotic", "kl", "uniform auto"}
-    assert "No guaranteed bound failed" in CliRunner().invoke(app, how).stdout
-    assert isinstance(CliRunner().invoke(app, [*how, "--law", "x"]).exception, InputError)
+    assert "No guaranteed bound failed" in invoke(*how).stdout
+    assert isinstance(invoke(*how, "--law", "x").exception, InputError)
 
 
 def test_surrogates_of_small_scores_are_the_formulas_of_the_manual():
