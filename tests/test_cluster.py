@@ -57,10 +57,11 @@ def risk(client, directory, kind="npy", name="ts", **options):
 
 
 def kill_a_worker(client):
-    """Kill a worker that holds something, as the system does when memory runs out; its address."""
-    held = next(worker for worker, keys in client.has_what().items() if keys)
-    os.kill(client.run(os.getpid, workers=[held])[held], signal.SIGKILL)
-    return held
+    """Kill the worker that holds most, as the system does when memory runs out; its address."""
+    holds = client.has_what()
+    full = max(holds, key=lambda worker: len(holds[worker]))
+    os.kill(client.run(os.getpid, workers=[full])[full], signal.SIGKILL)
+    return full
 
 
 @pytest.mark.parametrize("kind", ["arrays", "npy", "parquet"])

@@ -26,6 +26,7 @@ def expected(scores, rows=VALID):
     return metrics.evaluate([NAME], scores, rows[1], rows[2]).mean(NAME)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of scikit-learn to an old LightGBM
 def test_lightgbm_ranker_stops_early_on_pap():
     lgb = pytest.importorskip("lightgbm")
     ranker = lgb.LGBMRanker(n_estimators=80, num_leaves=6, verbose=-1, metric="None", n_jobs=1)

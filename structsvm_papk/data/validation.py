@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from numbers import Number
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from scipy import sparse
@@ -418,8 +419,10 @@ def _fewest_bytes(ids):
     """Objects that are numbers as int64 or uint64 where all of them are such."""
     for exact in (np.int64, np.uint64):
         try:
-            whole = ids.astype(exact)
-        except (TypeError, ValueError, OverflowError):
+            with catch_warnings():
+                simplefilter("error", DeprecationWarning)  # NumPy 1 lets -1 overflow
+                whole = ids.astype(exact)
+        except (TypeError, ValueError, OverflowError, DeprecationWarning):
             continue
         if (whole.astype(object) == ids).all():
             return whole

@@ -217,7 +217,7 @@ class _DaskParts:
             for crew, *_, mine in self._crews:
                 try:
                     pending.append(crew.run(task, [shares[i] for i in mine]))
-                except RuntimeError as error:  # the worker is known to be lost
+                except (RuntimeError, ValueError) as error:  # the worker is known to be lost
                     raise CancelledError from error
         answers = [None] * len(self._used)
         for future, (_, key, home, mine) in zip(pending, self._crews, strict=True):
