@@ -60,8 +60,10 @@ class Run(ABC, Generic[Result]):
         try:
             status = self._start()
             status = self.loop() if status is None else status
-        except KeyboardInterrupt:
-            if not self.has_point():
+        except (KeyboardInterrupt, SystemError) as error:
+            # a kernel that is interrupted while it takes its arguments makes a SystemError of it
+            interrupt = KeyboardInterrupt in (type(error), type(error.__cause__))
+            if not (interrupt and self.has_point()):
                 raise
             status = Status.INTERRUPTED
         except OracleFailure as failure:
