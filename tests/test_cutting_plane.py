@@ -393,3 +393,19 @@ def test_a_result_fits_a_screen_and_shows_as_a_table_in_notebooks():
     table = result._repr_html_()
     assert f"<td>{result.objective:.8g}</td>" in table
     assert "<td>converged</td>" in table
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt(), None])
+def test_an_interrupt_that_a_kernel_made_a_system_error_of(cause):
+    def callback(progress):
+        if progress.iteration == 3:
+            raise SystemError("returned a result with an exception set") from cause
+
+    risk = EmpiricalRisk(make_surrogate("ts", 3), problems.ranking_data())
+    solver = CuttingPlane(1e-3, tol=1e-9)
+    if cause is None:
+        with pytest.raises(SystemError):
+            solver.solve(risk, callback=callback)
+    else:
+        result = solver.solve(risk, callback=callback)
+        assert result.status is Status.INTERRUPTED and result.n_iter == 3

@@ -13,6 +13,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from mmap import mmap
 
 import numpy as np
@@ -102,7 +103,7 @@ class StreamedRisk(PartitionedRisk):
         """Share of the feature matrix that stays in memory."""
         return self.parts.share_in_memory
 
-    @property
+    @cached_property
     def sample(self) -> ListRisk | None:  # type: ignore[override]
         """As `ListRisk.sample`, where rows are skipped and the budget has room for it."""
         if not (self.convex and self.parts.skips_rows(self.surrogate)) or self.parts.sample is None:
