@@ -8,30 +8,68 @@ import hashlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
+from types import CodeType, ModuleType
 from typing import Any
 
+import numpy as np
 from numba import config, njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.dispatcher import Dispatcher
+
+_COMPILED_IN = (bool, int, float, complex, str, bytes, tuple, np.generic, np.ndarray)
 
 
-@cache
-def _sources() -> str:
-    """Hash of the package: compiled code holds what it calls, which other files may define."""
-    package = Path(__file__).parent
+def _parts(code: CodeType, known: dict[str, Any], doc: str | None = None) -> Iterator[Any]:
+    """What machine code is made from: the function's own code and constants, and its callees.
+
+    Docstring, comments, line numbers and what else stands in the file are not part of that.
+    """
+    nested = [const for const in code.co_consts if isinstance(const, CodeType)]
+    constants = [const for const in code.co_consts if const not in nested and const != doc]
+    yield code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars
+    for inner in nested:
+        yield from _parts(inner, known)
+    for name in code.co_names:
+        yield known.get(name)
+        if isinstance(known.get(name), ModuleType):  # module.name: one of the other names
+            yield from (getattr(known[name], other, None) for other in code.co_names)
+
+
+def _source_key(function: Callable[..., Any]) -> str:
+    """SHA-256 of all that the machine code of a kernel is made from, through every file."""
     digest = hashlib.sha256()
-    for file in sorted(package.rglob("*.py")):
-        digest.update(file.read_bytes())
+    seen, todo = {function}, [function]
+    while todo:
+        current = todo.pop()
+        for part in _parts(current.__code__, current.__globals__, current.__doc__):
+            if not isinstance(part, Dispatcher):
+                if isinstance(part, _COMPILED_IN):
+                    digest.update(repr(part).encode())
+            elif part.py_func not in seen:
+                seen.add(part.py_func)
+                todo.append(part.py_func)
     return digest.hexdigest()
 
 
 class _Cache(FunctionCache):
-    """numba's files, which are a help and no condition: without them, kernels compile again."""
+    """numba's files, which are a help and no condition: without them, kernels compile again.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    numba itself looks at the time and length of the file that holds a function, and overlooks what
+    the function calls in others. Here a file belongs to the kernel's own code and its callees'.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Any) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = self._cache_file._source_stamp, _sources()
+        line = f"-{function.__code__.co_firstlineno}."
+        base = self._impl.filename_base.replace(line, ".", 1)  # a kernel may move within its file
+        self._cache_file = IndexDataCacheFile(self._cache_path, base, None)
+        self._options = repr(sorted(options.items()))
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        if self._cache_file._source_stamp is None:  # not sooner: callees may stand below
+            self._cache_file._source_stamp = self._options, _source_key(self._py_func)
+        return super()._index_key(sig, codegen)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -86,5 +124,5 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]  # else it is the function
         compiled.compile = _undisturbed()(compiled.compile)
         with contextlib.suppress(RuntimeError):  # no folder can be written
-            compiled._cache = _Cache(function)
+            compiled._cache = _Cache(function, settings)
     return compiled

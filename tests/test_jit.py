@@ -98,6 +98,24 @@ def test_a_changed_callee_in_another_file_compiles_its_callers_again(mini):
     assert run(mini, CALL.format(1))[:2] == ["11", "0"]
 
 
+def test_what_no_machine_code_is_made_from_compiles_nothing_again(mini):
+    run(mini, CALL.format(1))
+    (mini / "command.py").write_text("# another file of the package\n")
+    for name, text in (("low", LOW.format(1)), ("high", HIGH)):
+        changed = '"""A docstring."""\n# a comment\n\n' + text.replace(
+            "(x):\n", '(x):\n    """Doc."""\n'
+        )
+        (mini / f"{name}.py").write_text(changed + "\n\nUNUSED = 1\n")
+    assert run(mini, CALL.format(1))[:2] == ["2", "1"]
+
+
+def test_a_changed_constant_compiles_again(mini):
+    with_constant = LOW.format("ONE").replace("\n\n\n@", "\n\nONE = {}\n\n\n@")
+    for one, value in ((1, "2"), (10, "11")):
+        (mini / "low.py").write_text(with_constant.format(one))
+        assert run(mini, CALL.format(1))[:2] == [value, "0"]
+
+
 def test_several_processes_may_compile_at_once(mini):
     calls = ["1", "1.5", "True", "2j", "1", "1.5"]
     for _ in range(2):
