@@ -40,6 +40,7 @@ __all__ = [
     "__version__",
     "alpha_path",
     "make_surrogate",
+    "show_versions",
 ]
 
 _ROOM_OF = {
@@ -48,11 +49,29 @@ _ROOM_OF = {
     "RankingData": "data",
     "make_surrogate": "surrogates",
 }
+_DEPENDENCIES = (
+    *("numpy", "scipy", "numba", "cvxpy", "scikit-learn", "pandas", "piqp", "highspy"),
+    *("rich", "typer", "safetensors", "threadpoolctl"),
+    *("dask", "distributed", "matplotlib", "plotly", "polars", "pyarrow", "rectools", "onnx"),
+)
 _ROOMS = (
     *("baselines", "bounds", "cli", "data", "datasets", "diagnosis", "errors", "files"),
     *("integrations", "margins", "metrics", "oracles", "plots", "propositions", "rankers"),
     *("solvers", "surrogates"),
 )
+
+
+def show_versions() -> None:
+    """Print the versions that a bug report needs: system, Python, this package, what it uses."""
+    import platform
+    from importlib import metadata
+
+    print(f"{'python':16} {platform.python_version()} on {platform.platform()}")
+    for name in ("structsvm-papk", *_DEPENDENCIES):
+        try:
+            print(f"{name:16} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            print(f"{name:16} not installed")
 
 
 def __getattr__(name: str) -> object:

@@ -3,7 +3,7 @@ import pytest
 from problems import degenerate_lists
 from reference_theory import margins_by_subsets
 
-from structsvm_papk import datasets, margins
+from structsvm_papk import datasets, margins, metrics
 from structsvm_papk.datasets import margin_conditions, synthetic
 from structsvm_papk.errors import InputError
 
@@ -160,3 +160,24 @@ def test_figure_1_data_satisfy_their_condition(condition):
 def test_bad_requests(call):
     with pytest.raises(InputError):
         call()
+
+
+def test_recommender_lists_are_candidates_whose_combination_beats_each_score():
+    train, new = datasets.recommender_lists(n_users=60, seed=1)
+    again, _ = datasets.recommender_lists(n_users=60, seed=1)
+    assert train.equals(again) and not train.equals(new)
+    assert (train.groupby("user")["item"].nunique() == 100).all()
+    assert train.groupby("user")["relevant"].sum().min() >= 1
+
+    def pairs_in_order(scores):
+        return metrics.evaluate("auc", scores, new["relevant"], new["user"]).mean("auc")
+
+    names = ["ease", "neighbours", "content", "popularity"]
+    mixed = new["ease"] / 0.15 + new["content"] / 0.25 + np.log1p(new["neighbours"]) / 1.2
+    assert pairs_in_order(mixed) > max(pairs_in_order(new[name]) for name in names)
+
+
+@pytest.mark.parametrize("wrong", [{"n_users": 0}, {"n_candidates": 3}, {"n_items": 50}])
+def test_recommender_lists_that_cannot_be(wrong):
+    with pytest.raises(InputError, match="recommender_lists needs"):
+        datasets.recommender_lists(**wrong)

@@ -55,14 +55,14 @@ def test_listed_names_can_be_imported_and_are_described(path):
 
 
 def test_names_of_the_top_are_those_of_their_rooms():
-    for name in set(structsvm_papk.__all__) - {"__version__"}:
+    for name in set(structsvm_papk.__all__) - {"__version__", "show_versions"}:
         homes = [room for room in exporting().values() if name in room.__all__]
         assert len(homes) == 1
         assert getattr(homes[0], name) is getattr(structsvm_papk, name)
 
 
 def test_the_surface_stays_small():
-    assert sum(map(len, listed().values())) <= 90
+    assert sum(map(len, listed().values())) <= 92
 
 
 def test_the_reference_describes_the_supported_names_only():

@@ -27,6 +27,7 @@ app = recording.app_of(
     {
         "Train and use a ranker": {
             "demo": "Rank the breast-cancer data of scikit-learn as one list, malignant first.",
+            "example-data": "Write files to try the other commands on.",
             "tune": "Choose surrogate, depth and alpha on held-out users, and train with them.",
             "fit": "Train a ranker and write a model file.",
             "predict": "Score every row of a file with a model.",
