@@ -177,27 +177,6 @@ def dual_ascent(found):
     ])  # fmt: skip
 
 
-def partitions(found):
-    head = ("task", "way", "to 1e-2", "to 1e-3", "to 1e-6", "last gap")
-    yield from table(head, [
-        [
-            task, way,
-            *(_stage(outcome["points"].get(tol)) for tol in ("0.01", "0.001", "1e-06")),
-            f"{outcome['last']['gap']:.1e}: {_stage(outcome['last'])}",
-        ]
-        for task, ways in found.items()
-        for way, outcome in ways.items()
-    ])  # fmt: skip
-
-
-def _stage(point):
-    """Rounds, megabytes and seconds to a gap, where it was reached."""
-    if point is None:
-        return ""
-    mb = "" if point["MB"] is None else f"{point['MB']:.0f} MB, "
-    return f"{point['rounds']} rounds, {mb}{point['seconds']:.1f} s"
-
-
 def border(found):
     head = ("data", "features", "users", "surrogate", "depth", "alpha", "bundle, s", "gap",
             "ascent, s", "gap", "ratio")  # fmt: skip
@@ -285,7 +264,6 @@ TABLES = {
     "memory": ("memory.json", memory),
     "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
-    "partitions": ("partitions.json", partitions),
     "border": ("dual_border.json", border),
     "ramps": ("ramps.json", ramps),
 }

@@ -264,29 +264,6 @@ def average_sweep(
 
 
 @kernel
-def mark_missing(scores, coef, bounds, n_pos, counted, larger, more, missing):
-    """Mark what has to be active for the users whose loss is `larger` than on the active rows.
-
-    These are the positives, as many of the highest negatives as count, and those that the
-    subgradient has; and of the ``more`` times as many highest those that it may come to have.
-    """
-    for u in range(larger.size):
-        if not larger[u]:
-            continue
-        first, last, m = bounds[u], bounds[u + 1], counted[u]
-        middle = first + n_pos[u]
-        negatives, lowest = scores[middle:last], np.inf
-        for p in range(first, middle):
-            missing[p], lowest = True, min(lowest, scores[p] - 1.0)
-        for p in range(middle, last):
-            missing[p] |= coef[p] != 0.0
-        for j in top_k(negatives, m):
-            missing[middle + j] = True
-        for j in top_k(negatives, min(more * m, last - middle)):
-            missing[middle + j] |= negatives[j] > lowest
-
-
-@kernel
 def drop_idle(own, theta, heights, gram, n, slot):
     """Keep the atoms with weight only; return their number."""
     kept = 0

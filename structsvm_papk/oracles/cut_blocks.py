@@ -27,48 +27,11 @@ _BYTES = 1 << 29  # for all users' cuts and their inner products, about
 _IDLE = 64  # active rows beyond 16 for each negative that counts, before idle ones are dropped
 
 
-class Counted(Surrogate):
-    """A surrogate of lists without some negatives, with the number that counts of each user.
-
-    For a depth that is a share, which the rest of a list does not tell.
-    """
-
-    of: Surrogate
-    counts: Array
-
-    def __init__(self, of: Surrogate, counts: Array) -> None:
-        names = "k", "depth", "name", "convex", "top_negatives_only", "shift_invariant"
-        self.__dict__ |= {name: getattr(of, name) for name in names} | {"of": of, "counts": counts}
-
-    def negatives_counted(self, n_neg: Array) -> Array:  # noqa: D102
-        return self.counts
-
-    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
-        return self.of.steepness(n_pos)
-
-    def evaluate(  # noqa: D102
-        self,
-        scores: Array,
-        indptr: Array,
-        n_pos: Array,
-        first: int,
-        last: int,
-        values: Array,
-        coef: Array,
-        /,
-    ) -> None:
-        for u in range(first, last):
-            of = replace(self.of, depth=max(int(self.counts[u]), self.k))
-            of.evaluate(scores, indptr, n_pos, u, u + 1, values, coef)
-
-
 def restricted(surrogate: Surrogate, u: int, positions: Array, m: int) -> Surrogate | None:
     """The surrogate of one user's list of these positions; None where it is not known.
 
     A subclass may evaluate something else than its parent, and is not taken for it.
     """
-    if isinstance(surrogate, Counted):
-        surrogate = surrogate.of
     depth, kind = max(m, surrogate.k), type(surrogate)
     held: dict[str, Any] = {}
     if kind is FrozenHinges:
@@ -139,13 +102,13 @@ class _User:
 class CutBlocks(UserBlocks):
     """Blocks of any convex surrogate of ours, and of the majorants."""
 
-    def __init__(self, risk: Any, alpha: float, start: Any = None, room: float = np.inf) -> None:
+    def __init__(self, risk: Any, alpha: float, start: Any = None) -> None:
         super().__init__(risk, alpha)
         data = risk.data
         self._scores, self._coef = np.zeros((2, data.rows.size))
         self._values, self._terms = np.empty(data.n_users), risk.score_terms()
         self._roundings = 0
-        self._most = int(np.clip(np.sqrt(min(_BYTES, room) / (16 * data.n_users)), _FEWEST, _MOST))
+        self._most = int(np.clip(np.sqrt(_BYTES / (16 * data.n_users)), _FEWEST, _MOST))
         linear = getattr(risk.surrogate, "linear", None)
         self._linear = np.zeros(data.rows.size, dtype=bool) if linear is None else linear != 0.0
         nothing = np.zeros((2, data.n_users))
@@ -186,14 +149,6 @@ class CutBlocks(UserBlocks):
             user.theta[0] = 1.0
             self._users.append(user)
         self.w[:] = -self._pulled(duals.coef) / self.alpha
-
-    def _moved(self, risk, places):
-        linear = np.zeros(risk.data.rows.size, dtype=bool)
-        linear[places] = self._linear
-        users = [replace(user, positions=places[user.positions]) for user in self._users]
-        scores, coef = np.zeros((2, risk.data.rows.size))
-        more = {"_users": users, "_linear": linear, "_scores": scores, "_coef": coef}
-        return super()._moved(risk, places) | more | {"_terms": risk.score_terms()}
 
     def _products(self, user, coef):
         out = np.empty(coef.size)

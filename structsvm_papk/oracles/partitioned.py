@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.origins import EPS, Spread, rounding_bound
@@ -24,8 +23,6 @@ from structsvm_papk.data.ranking_data import Exclusions, RankingData, check_poli
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
-from structsvm_papk.oracles.active_blocks import ActiveBlocks
-from structsvm_papk.oracles.dual_choice import ascent_pays_in_parts, known
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk
 from structsvm_papk.oracles.starts import optimum_nearby
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Rounding
@@ -50,7 +47,6 @@ class Summary:
     fingerprint: str
     spread: Spread | None
     weight: float
-    sparse: bool
 
     @property
     def n_used(self) -> int:
@@ -71,13 +67,13 @@ def summarise(
     first = data.name_first(exclusions)
     if not exclusions.n_used:
         none = np.empty((2, 0), dtype=np.int64)
-        return None, Summary(data.n_features, exclusions, first, 0, none, "", None, 0.0, False)
+        return None, Summary(data.n_features, exclusions, first, 0, none, "", None, 0.0)
     used = data.usable(needed)
     weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
     n_pos, place = np.unique(used.n_pos, return_inverse=True)
     positives = np.stack([n_pos, np.bincount(place, weight)])
     lists = used.rows.size, positives, used.fingerprint(), used.spread(), float(weight.sum())
-    return used, Summary(data.n_features, exclusions, first, *lists, sparse.issparse(used.X))
+    return used, Summary(data.n_features, exclusions, first, *lists)
 
 
 class PartitionedRisk(BlockOracle, MajorisedOracle):
@@ -89,8 +85,6 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     the next, or None where nothing does. Blocks are of consecutive users; every partition has a
     share of them in proportion to its rows. `exclusions` numbers the users through the partitions.
     """
-
-    row_room = np.inf  # bytes that `ActiveBlocks` may take for rows, and again for inner products
 
     def __init__(
         self, surrogate: Surrogate, parts: Any, policy: str = "exclude", n_blocks: int = 1
@@ -147,18 +141,6 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         other = copy.copy(self)
         other._split(n_blocks)
         return other
-
-    def dual_blocks(self, alpha: float, start: Any = None) -> ActiveBlocks | None:
-        """Users as blocks of the dual, for `DualAscent`; None for surrogates that are not ours."""
-        return ActiveBlocks(self, alpha, start) if known(self.surrogate) else None
-
-    def has_room(self, n_bytes: int) -> bool:
-        """Whether `ActiveBlocks` may hold so many bytes of rows."""
-        return n_bytes <= self.row_room
-
-    def suits_dual_ascent(self, alpha: float) -> bool:
-        """See `structsvm_papk.oracles.dual_choice.ascent_pays_in_parts`."""
-        return ascent_pays_in_parts(self.surrogate, self._used)
 
     def fingerprint(self) -> str:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
@@ -285,13 +267,6 @@ class _PartitionedMajorant(PartitionedRisk):
     def fingerprint(self):
         """SHA-256 that tells this majorant from those at other points, and from the risk."""
         return fingerprint_of(super().fingerprint(), self._kind, self._at)
-
-    def dual_blocks(self, alpha, start=None):
-        """None: what is frozen at w is with the partitions."""
-
-    def suits_dual_ascent(self, alpha):
-        """No."""
-        return False
 
     def _task(self, w):
         frozen = {"at": self._at, "kind": self._kind}

@@ -95,7 +95,6 @@ class StreamedRisk(PartitionedRisk):
         )
         most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
         self._most_blocks = max(1, int(most))
-        self.row_room = _CUT_SHARE * memory_budget / 2  # the ascent has no cuts
         super().__init__(surrogate, parts, policy)
 
     @property
@@ -119,10 +118,6 @@ class StreamedRisk(PartitionedRisk):
         n_blocks = min(n_blocks, self._most_blocks)
         short = self.parts.short_lists(self.surrogate) if self.convex else None
         return super().with_blocks(n_blocks) if short is None else _OnFile(self, short, n_blocks)
-
-    def has_room(self, n_bytes: int) -> bool:
-        """Whether there is room for rows; partitions that are kept give way to them."""
-        return n_bytes <= self.row_room + self.parts.given_up(n_bytes - self.row_room)
 
 
 class _OnFile(BlockOracle):
@@ -166,7 +161,7 @@ class _StreamedParts:
         self.n_threads, self._user_weight = n_threads, user_weight
         self._lists = scan_users(source, threshold)
         self._bounds, free = self._plan(source, budget)
-        self._free, self._rows, self._given_up = free, None, 0
+        self._free, self._rows = free, None
         self.sample = None
         self._file = _FeatureFile(source, scratch)
         largest = int(np.diff(self._lists.indptr[self._bounds]).max())
@@ -181,12 +176,6 @@ class _StreamedParts:
         """Share of the feature matrix that stays in memory."""
         kept = sum(len(data.X) for data in self._kept.values())
         return (kept if self._rows is None else len(self._rows.kept)) / self._lists.positive.size
-
-    def given_up(self, n_bytes):
-        """Bytes of partitions that are kept no longer: as many as asked for, if possible."""
-        while self._given_up < n_bytes and self._kept:
-            self._given_up += self._kept.popitem()[1].X.nbytes
-        return self._given_up
 
     def short_lists(self, surrogate):
         """Short lists of all users with their rows on file, where they pay and have room."""
@@ -220,7 +209,6 @@ class _StreamedParts:
         if self._file.room(free) < wanted:
             return
         self._kept.clear()
-        self._given_up = 0
         self._buffers.clear()
         sizes = np.diff(self._lists.indptr)[users]
         some = sampled(users.size, sizes.sum(), self._file.npy.shape[1])

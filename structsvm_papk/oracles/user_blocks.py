@@ -99,19 +99,6 @@ class UserBlocks(DualBlocks):
     def duals(self) -> Duals:
         """The point of every user, inside its polytope whatever rounding did."""
 
-    def move_to(self, risk: ListRisk, places: Array) -> None:
-        """Go on with lists of the same users that have more negatives.
-
-        `places` are the positions there of those that there were.
-        """
-        self.__dict__ |= self._moved(risk, places)  # at once: an interrupt leaves nothing undone
-
-    def _moved(self, risk, places):
-        """The attributes that change."""
-        matrix, rows = matrix_of(risk)
-        lists = self.lists._replace(rows=rows, bounds=risk.data.indptr)
-        return {"risk": risk, "matrix": matrix, "lists": lists}
-
     def sweep(self, blocks: Array, full: bool) -> float:  # noqa: D102
         self.passes += full
         self.row_visits += self._visit(blocks, full)
@@ -193,7 +180,7 @@ class UserBlocks(DualBlocks):
             return self._restored(start)
         else:
             raise InputError(
-                "the warm start's dual variables are of data in partitions: give w_init=result.w"
+                "the warm start's dual variables are not of users: give w_init=result.w"
             )
         slope = self._pulled(duals.coef)
         rise = self.alpha * float(self.share @ duals.intercepts)
@@ -292,13 +279,6 @@ class AverageBlocks(UserBlocks):
             self._work,
         )  # fmt: skip
         self.w[:] = -self._pulled(self.duals.coef) / self.alpha
-
-    def _moved(self, risk, places):
-        active = self.active
-        slot = np.full(risk.data.rows.size, -1, dtype=np.int32)
-        slot[places] = active.slot
-        moved = active._replace(positions=places[active.positions], slot=slot)
-        return super()._moved(risk, places) | {"active": moved}
 
     def _visit(self, order, full):
         active = self.active

@@ -25,6 +25,7 @@ from structsvm_papk.solvers.run import Run
 
 _SWEEPS = 8  # of the active rows, at most, for each look at all of them
 _WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to gain
+_CERTIFY = 0.25  # of the last certified gap, to which the gaps have to fall for the next pass
 _OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not visited
 _CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
 _STALL = 50  # iterations without any progress before the solver gives up
@@ -191,7 +192,7 @@ class AscentRun(Run[AscentResult]):
         status = None if self.history else self._judge(self._record())
         while status is None:
             gap = self._sweeps()
-            wanted = max(self.config.tol, self.blocks.certify_at * self._gap()) * self._scale()
+            wanted = max(self.config.tol, _CERTIFY * self._gap()) * self._scale()
             last = len(self.history) + 1 >= self.config.max_iter
             if gap <= wanted or last or self.late():
                 self._certify()

@@ -288,9 +288,6 @@ class DualBlocks(ABC):
         Rows scored so far.
     n_atoms : int
         Rows or cuts that have a dual variable.
-    certify_at : float
-        Share of the last certified gap that the gaps have to fall to before a certificate is worth
-        its pass.
     """
 
     n_blocks: int
@@ -298,7 +295,6 @@ class DualBlocks(ABC):
     passes: int = 0
     row_visits: int = 0
     n_atoms: int = 0
-    certify_at: float = 0.25
 
     @abstractmethod
     def sweep(self, blocks: Array, full: bool) -> float:
