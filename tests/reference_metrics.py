@@ -114,7 +114,7 @@ RANKED = {
     "pap": _pap,
     "pauc": _pauc,
 }
-_MEAN_OF_THE_EXTREMES = ("auc_at_k", "pap", "pauc")
+_MEAN_OF_THE_EXTREMES = ("pap", "pauc")  # made of pairs: a tied one counts one half
 
 
 def ranked(name, scores, gains, ties, k=None, option=None, length=None):

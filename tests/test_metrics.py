@@ -1,3 +1,6 @@
+from fractions import Fraction
+from math import comb
+
 import numpy as np
 import pytest
 from reference_metrics import auc, pap, per_user, ranked
@@ -47,6 +50,19 @@ def test_kernel_agrees_with_brute_force(ties):
         for name in NAMES:
             expected = per_user(reference(name, ties), scores, labels, groups)
             np.testing.assert_allclose(table[name], expected, atol=1e-13, err_msg=name)
+
+
+@pytest.mark.parametrize(("n_pos", "n_neg"), [(300, 500), (2, 3000), (3000, 2)])
+def test_auc_at_k_of_a_large_tied_block_is_its_hypergeometric_mean(n_pos, n_neg):
+    labels = np.repeat([1, 0, 1, 0], [1, 2, n_pos, n_neg])
+    scores = np.repeat([2.0, 3.0, 1.0, 1.0], [1, 2, n_pos, n_neg])  # two negatives, a positive
+    inside, wanted = 40 - 3, Fraction(0)
+    for x in range(max(0, inside - n_neg), min(n_pos, inside) + 1):
+        chance = Fraction(comb(n_pos, x) * comb(n_neg, inside - x), comb(n_pos + n_neg, inside))
+        lost = 2 + x * (2 + Fraction(inside - x, 2))
+        wanted += chance * (1 - lost / ((1 + x) * (2 + inside - x)))
+    found = metrics.auc_at_k(scores, labels, 40, ties="half")[0]
+    assert found == pytest.approx(float(wanted), rel=1e-13)
 
 
 @pytest.mark.parametrize("few", ["exclude", "normalise", "as_wins"])

@@ -256,27 +256,61 @@ def any_hits(ranks, indptr, counts, start, stop, ties, k, out):
 
 
 @kernel
-def areas_at_k(ranks, indptr, counts, start, stop, ahead, k, out):
+def areas_at_k(ranks, indptr, counts, start, stop, ties, k, out):
     """AUC inside the first k places; 1 if they hold positives only, 0 if negatives only.
 
-    Ties are lost where `ahead` is REACH and won where it is ABOVE.
+    Where ties are averaged, the mean over the orders of each tied block: how many positives of the
+    block that place k goes through are inside is hypergeometric.
     """
     for u in range(start, stop):
         at = indptr[u] - indptr[start]
         listed = counts[u, LISTED_POS]
-        n_pos = 0
-        while n_pos < listed and n_pos + ranks[ahead, at + n_pos] < k:
+        shown = min(k, listed + counts[u, LISTED_NEG])
+        n_pos = 0  # positives that are inside in every order, and the negatives ahead of them
+        ahead = 0.0
+        while n_pos < listed:
+            above, reach = ranks[ABOVE, at + n_pos], ranks[REACH, at + n_pos]
+            end = n_pos + 1 if ties in (LOSS, WIN) else ranks[LAST, at + n_pos]
+            if end + (above if ties == WIN else reach) > shown:
+                break
+            ahead += above if ties == WIN else reach if ties == LOSS else 0.5 * (above + reach)
             n_pos += 1
-        n_neg = min(k, listed + counts[u, LISTED_NEG]) - n_pos
-        won = 0.0
-        for i in range(n_pos):
-            won += n_neg - ranks[ahead, at + i]
-        if n_pos == 0:
-            out[u] = 0.0
-        elif n_neg == 0:
-            out[u] = 1.0
-        else:
-            out[u] = won / (n_pos * n_neg)
+        out[u] = area(n_pos, shown - n_pos, ahead)
+        if n_pos < listed and ties not in (LOSS, WIN) and n_pos + above < shown:
+            size = ranks[LAST, at + n_pos] - n_pos, reach - above
+            out[u] = mean_area_of_cut(n_pos, ahead, above, size, shown - n_pos - above)
+
+
+@kernel
+def area(n_pos, n_neg, ahead):
+    """AUC of so many positives and negatives, `ahead` pairs of which are in the wrong order."""
+    if n_pos == 0 or n_neg == 0:
+        return 1.0 if n_pos > 0 else 0.0
+    return 1.0 - ahead / (n_pos * n_neg)
+
+
+@kernel
+def mean_area_of_cut(n_pos, ahead, above, size, places):
+    """Mean AUC where a tied block of `size` (positives, negatives) has fewer `places` inside.
+
+    Of its positives x are inside with probability ``C(P, x) C(N, places - x) / C(P + N, places)``;
+    these weights are formed outwards from the largest, so that none of them overflows.
+    """
+    P, N = size
+    low, high = max(0, places - N), min(P, places)
+    mode = min(max((places + 1) * (P + 1) // (P + N + 2), low), high)
+    weights = np.ones(high - low + 1)
+    for x in range(mode, high):
+        more = (P - x) * (places - x) / ((x + 1.0) * (N - places + x + 1.0))
+        weights[x + 1 - low] = weights[x - low] * more
+    for x in range(mode - 1, low - 1, -1):
+        more = (P - x) * (places - x) / ((x + 1.0) * (N - places + x + 1.0))
+        weights[x - low] = weights[x + 1 - low] / more
+    total = 0.0
+    for x in range(low, high + 1):
+        wrong = ahead + x * (above + 0.5 * (places - x))
+        total += weights[x - low] * area(n_pos + x, above + places - x, wrong)
+    return total / weights.sum()
 
 
 @kernel

@@ -69,7 +69,7 @@ def _add_up(
     metric: Metric, few: int, tables: tuple[Array, Array], users: tuple[Any, ...], out: Array
 ) -> None:
     """A metric's sums over the positives of ranked users, as `_largest` divides them."""
-    code, k, ties = metric.code, metric.kernel_k, users[-1]
+    code, k = metric.code, metric.kernel_k
     if code in _AREAS:
         _kernels.pairs_won(*users, *_counted(metric, few), out)
     elif code in (_kernels.PRECISION, _kernels.RECALL):
@@ -83,12 +83,7 @@ def _add_up(
     elif code == _kernels.HIT:
         _kernels.any_hits(*users, k, out)
     else:
-        won = ties == _kernels.WIN
-        _kernels.areas_at_k(*users[:-1], _kernels.ABOVE if won else _kernels.REACH, k, out)
-        if ties in (_kernels.HALF, _kernels.THRESHOLD):
-            lost = out[users[3] : users[4]].copy()
-            _kernels.areas_at_k(*users[:-1], _kernels.ABOVE, k, out)
-            out[users[3] : users[4]] = 0.5 * (lost + out[users[3] : users[4]])
+        _kernels.areas_at_k(*users, k, out)
 
 
 def _counted(metric: Metric, few: int) -> tuple[int, int, bool]:
