@@ -1,18 +1,15 @@
-"""Make the reference definitions beside the tests importable, and mark the numeric tests."""
+"""Which tests run where; what they share is in `helpers`."""
 
 import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 # Files, processes and words, whatever the processor. All other tests, new ones too, are `numeric`:
 # tools/machines.py runs them on every emulated machine.
 ANY_MACHINE = {
-    *("test_annotations", "test_benchmarks", "test_checkpoint", "test_cli", "test_cli_evaluate"),
-    *("test_cli_scale", "test_cluster", "test_dask_collections", "test_data", "test_displays"),
-    *("test_fingerprint", "test_metrics_frames", "test_metrics_hooks", "test_model_file"),
+    *("test_annotations", "test_benchmarks", "test_checkpoint", "test_commands", "test_evaluate"),
+    *("test_scale", "test_cluster", "test_dask_collections", "test_ranking_data", "test_displays"),
+    *("test_fingerprint", "test_frames", "test_hooks", "test_model_file"),
     *("test_partitions", "test_processes", "test_readers", "test_report_page", "test_rerun"),
     *("test_resume", "test_architecture", "test_public_names", "test_many_columns"),
     *("test_validation", "test_running_time", "test_streaming", "test_estimator"),

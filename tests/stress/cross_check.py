@@ -26,7 +26,7 @@ from structsvm_papk import CuttingPlane, DualAscent, EmpiricalRisk, RankingData,
 from structsvm_papk.surrogates import CONVEX
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from problems import partitioned, written_in_full
+from helpers.problems import partitioned, written_in_full
 
 ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e2)
 METHODS = {"bundle": 1e-9, "line_search": 1e-7, "one_slack": 1e-7}

@@ -1,0 +1,338 @@
+from itertools import product
+from math import exp, log, sqrt
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from helpers.reference_theory import (
+    absolute_deviation,
+    cover_count,
+    kl,
+    kl_up,
+    relative_deviation,
+    sauer,
+    shift,
+    top_risk,
+)
+from structsvm_papk import bounds
+from structsvm_papk.bounds import class_bound, intervals
+from structsvm_papk.bounds.planning import plot_uniform
+from structsvm_papk.bounds.population import population_risk
+from structsvm_papk.errors import InputError
+
+
+def draw(n_pos, n_neg, seed, ties=False):
+    rng = np.random.default_rng(seed)
+    p, q = rng.normal(1, 1, n_pos), rng.normal(0, 1, n_neg)
+    if ties:
+        p, q = np.rint(p), np.rint(q)
+    return p, q, np.r_[p, q], np.r_[np.ones(n_pos), np.zeros(n_neg)]
+
+
+def test_growth_functions():
+    for p in (1, 4, 30):
+        n = np.array([2, 5, 40, 300])
+        expected = [log(cover_count(int(m), p)) for m in n]
+        assert np.allclose(class_bound.log_cover(n, p), expected, rtol=1e-10)
+        assert np.allclose(class_bound.log_sauer(n, p + 1), [log(sauer(int(m), p + 1)) for m in n])
+
+
+@pytest.mark.parametrize("growth", ["sauer", "cover"])
+def test_auto_is_the_formula_up_to_the_grid(growth):
+    n_pos, n_neg, k, p, rho = 40, 120, 15, 3, 0.1
+    a, b, delta = 15 / 40, 15 / 120, 0.1 / 4
+    count = (lambda n: cover_count(n, p)) if growth == "cover" else (lambda n: sauer(n, p + 1))
+    expected = 0
+    for n, share in ((n_pos, a), (n_neg, b)):
+        sizes = range(1, 20 * n)
+        expected += min(
+            absolute_deviation(n, delta, count, sizes) / share,
+            relative_deviation(n, share, delta, count, sizes) / share,
+        )
+    found = bounds.uniform(n_pos, n_neg, k, n_features=p, rho=rho, growth=growth).raw
+    assert expected - 1e-12 <= found <= 1.002 * expected
+
+
+def test_c2_and_k3_are_the_formulas():
+    n_pos, n_neg, k, d, rho = 5000, 20000, 1000, 4, 0.05
+    a_pos, a_neg = (d * log(n) + log(1 / rho) for n in (n_pos, n_neg))
+    c2 = 2 * (sqrt(a_pos / n_pos) / (k / n_pos) + sqrt(a_neg / n_neg) / (k / n_neg))
+    k3 = 3 * (sqrt(a_pos / k) + sqrt(a_neg / k))
+    assert bounds.uniform(n_pos, n_neg, k, vc_dim=d, form="c2").raw == pytest.approx(c2)
+    assert bounds.uniform(n_pos, n_neg, k, n_features=d - 1, form="k3").raw == pytest.approx(k3)
+    scaled = bounds.uniform(n_pos, n_neg, k, vc_dim=d, form="k3", constant=6.0)
+    assert scaled.raw == pytest.approx(2 * k3) and scaled.guaranteed
+
+
+def test_auto_is_never_above_c2_or_k3_where_they_say_something():
+    for n in (10**5, 10**6, 10**7):
+        for share in (0.01, 0.1, 0.5):
+            sizes = (n // 4, n, round(share * n))
+            auto = bounds.uniform(*sizes, n_features=4).raw
+            for form in ("c2", "k3"):
+                other = bounds.uniform(*sizes, n_features=4, form=form)
+                assert other.vacuous or auto <= other.raw
+
+
+def test_c2_and_k3_are_never_below_the_proven_deviations():
+    """The steps of the proof in the manual: m = n for c2, m = 4n for k3, down to rho = 1/2."""
+    checked = 0
+    sizes = [*range(2, 400), *np.geomspace(400, 1e9, 40).astype(int).tolist()]
+    for n, d, rho in product(sizes, (1, 2, 3, 5, 8, 20), (0.5, 0.4, 0.05, 1e-9)):
+        log_term, delta = d * log(n) + log(1 / rho), rho / 4
+
+        def count(size, d=d):
+            return sauer(size, d)
+
+        if 4 * log_term < n:
+            proven = absolute_deviation(n, delta, count, [n])
+            assert proven <= 2 * sqrt(log_term / n)
+            checked += 1
+        for g in (1.0, 9.001 * log_term / n, 40 * log_term / n):
+            if 9 * log_term < g * n <= n:
+                proven = relative_deviation(n, g, delta, count, [4 * n]) / g
+                assert proven <= 3 * sqrt(log_term / (g * n))
+                checked += 1
+    assert checked > 5000
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 5), (8, 20), (12, 6)])
+def test_the_inequality_behind_the_relative_deviation(n, m):
+    """Exactly, over all shares K/N of the n + m points; the n draws are without replacement."""
+    for g, e, in_both in product((0.1, 0.25, 0.5, 1), (0.02, 0.1, 0.3), range(n + m + 1)):
+        hits = np.arange(max(0, in_both - m), min(n, in_both) + 1)
+        chance = stats.hypergeom.pmf(hits, n + m, in_both, n)
+        first, ghost = hits / n, (in_both - hits) / m
+        bound = exp(-n * (m / (n + m)) ** 2 * e**2 / (2 * g))
+        assert chance[(first <= g - e) & (ghost - first >= e)].sum() <= bound
+        assert chance[(ghost <= g - e) & (first - ghost >= e)].sum() <= bound
+
+
+@pytest.mark.parametrize("form", ["c2", "k3"])
+@pytest.mark.parametrize("rho", [0.5, 0.05])
+def test_c2_and_k3_are_not_below_auto_down_to_the_smallest_sizes(form, rho):
+    checked = 0
+    for n, d, share in product(
+        np.geomspace(14, 1e7, 60).astype(int), (1, 2, 6, 50), (0.05, 0.5, 1)
+    ):
+        size = int(n), int(n), max(1, round(share * n))
+        bound = bounds.uniform(*size, vc_dim=d, rho=rho, form=form)
+        if not bound.vacuous:
+            checked += 1
+            assert bounds.uniform(*size, vc_dim=d, rho=rho).raw <= bound.raw
+    assert checked > 100
+
+
+def test_mean_list_risk_is_not_the_population_risk():
+    rng = np.random.default_rng(0)
+    p, q = rng.normal(1, 1, (20_000, 5)), rng.normal(0, 1, (20_000, 20))
+    values = (p.max(axis=1) <= q.max(axis=1)).astype(float)
+    found = bounds.many_users(values, rho=1e-6)
+    expected = integrate.quad(
+        lambda x: stats.norm.cdf(x - 1) ** 5 * 20 * stats.norm.pdf(x) * stats.norm.cdf(x) ** 19,
+        -8,
+        8,
+    )[0]
+    assert expected == pytest.approx(0.364, abs=5e-4)  # of the largest negative
+    assert found.lower <= expected <= found.upper
+    of_population = population_risk(stats.norm(1, 1), stats.norm(0, 1), 1 / 5, 1 / 20)
+    assert of_population == pytest.approx(0.258, abs=5e-4)
+    assert of_population < found.lower
+
+
+def test_one_sided_is_smaller_and_bounds_above_only():
+    both = bounds.uniform(10**6, 10**6, 10**5, n_features=4)
+    one = bounds.uniform(10**6, 10**6, 10**5, n_features=4, two_sided=False)
+    assert one.raw < both.raw < 1
+    assert one.interval(0.5).lower == 0 and both.interval(0.5).lower > 0
+    assert one.interval(0.5).upper == pytest.approx(0.5 + one.half_width)
+
+
+def test_vacuous_bounds_are_flagged_and_clipped():
+    found = bounds.uniform(50, 200, 10, n_features=5)
+    assert found.vacuous and found.half_width == 1 and found.raw > 1
+    assert found.interval(0.3).vacuous
+    assert not bounds.uniform(10**6, 10**6, 10**5, n_features=5).vacuous
+
+
+def test_paper_gamma_and_small_constants_are_not_guaranteed():
+    with pytest.warns(bounds.NotGuaranteedWarning, match="not valid in general"):
+        found = bounds.uniform(30, 100, 25, n_features=5, gamma="paper")
+    assert not found.guaranteed and found.gamma_pos == 1.0
+    with pytest.warns(bounds.NotGuaranteedWarning, match="below the proven"):
+        assert not bounds.uniform(30, 100, 25, n_features=5, form="c2", constant=1).guaranteed
+    assert class_bound.shares(30, 100, 25) == (25 / 30, 0.25)
+    assert class_bound.shares(50, 100, 25, "paper") == (0.25, 0.25)
+
+
+def test_theorem_2_counterexamples():
+    atoms, wrong_share = class_bound.theorem2_counterexamples()
+    assert atoms["population"] == pytest.approx(100) and atoms["empirical"] == pytest.approx(1)
+    assert abs(wrong_share["population"] - wrong_share["empirical"]) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("n_pos", "n_neg", "k"), [(30, 80, 10), (5, 40, 20), (12, 12, 12), (3, 9, 9), (40, 30, 2)]
+)
+@pytest.mark.parametrize("ties", [False, True])
+def test_shift_step_by_step(n_pos, n_neg, k, ties):
+    p, q, scores, labels = draw(n_pos, n_neg, n_pos, ties)
+    found = bounds.held_out(scores, labels, k, 0.1)
+    assert (found.lower, found.upper) == pytest.approx(shift(p, q, k, 0.1), abs=1e-9)
+    assert found.value == pytest.approx(top_risk(p, q, min(n_pos, k), k))
+    assert found.lower <= found.value <= found.upper
+
+
+def test_dkw_formula_and_width():
+    _, _, scores, labels = draw(4000, 9000, 0)
+    found = bounds.held_out(scores, labels, 3000, 0.05, "dkw")
+    half = 4000 / 3000 * sqrt(log(80) / 8000) + 3 * sqrt(log(80) / 18000)
+    assert found.upper - found.value == pytest.approx(half)
+    assert found.lower == pytest.approx(max(0, found.value - half))
+
+
+def test_asymptotic_is_labelled_and_close_to_the_spread_of_repeated_draws():
+    risks, widths = [], []
+    for seed in range(200):
+        _, _, scores, labels = draw(200, 800, seed)
+        found = bounds.held_out(scores, labels, 80, 0.05, "asymptotic")
+        assert not found.guaranteed and "approximate" in found.note
+        risks.append(found.value)
+        widths.append(found.upper - found.lower)
+    assert np.mean(widths) / 2 / 1.96 == pytest.approx(np.std(risks), rel=0.2)
+
+
+def test_asymptotic_at_zero_risk_says_nothing():
+    found = bounds.held_out([3.0, 2, 1, 0], [1, 1, 0, 0], 2, method="asymptotic")
+    assert found.value == 0 and found.vacuous
+
+
+@pytest.mark.parametrize("method", ["shift", "dkw"])
+def test_guaranteed_intervals_cover(method):
+    truth = 0.2581754697  # R_{.2,.05} of N(1,1) against N(0,1), see test_population
+    missed = 0
+    for seed in range(200):
+        _, _, scores, labels = draw(100, 400, seed)
+        found = bounds.held_out(scores, labels, 20, 0.5, method)
+        missed += not found.lower <= truth <= found.upper
+    assert missed <= stats.binom.ppf(0.999, 200, 0.5)
+
+
+def test_kl_inverses():
+    for p in (0.0, 0.1, 0.5, 0.97, 1.0):
+        for level in (1e-4, 0.05, 2.0):
+            up, down = intervals.kl_inverse_up(p, level), intervals.kl_inverse_down(p, level)
+            assert down <= p <= up
+            assert up == pytest.approx(kl_up(p, level), abs=1e-9)
+            assert down == pytest.approx(1 - kl_up(1 - p, level), abs=1e-9)
+    assert intervals.kl_bernoulli(0.2, 0.7) == pytest.approx(kl(0.2, 0.7))
+
+
+def test_many_users_formulas():
+    values = np.random.default_rng(0).beta(1, 4, 300)
+    r, v = values.mean(), values.var(ddof=1)
+    expected = {
+        "hoeffding": sqrt(log(40) / 600),
+        "bernstein": sqrt(2 * v * log(80) / 300) + 7 * log(80) / (3 * 299),
+    }
+    for method, half in expected.items():
+        found = bounds.many_users(values, 0.05, method)
+        assert (found.lower, found.upper) == pytest.approx((max(0, r - half), min(1, r + half)))
+        assert found.guaranteed
+    found = bounds.many_users(values)
+    assert found.upper == pytest.approx(kl_up(r, log(40) / 300), abs=1e-9)
+    boot = bounds.many_users(values, method="bootstrap")
+    assert not boot.guaranteed
+    assert boot.upper - boot.lower == pytest.approx(2 * 1.96 * sqrt(v / 300), rel=0.15)
+
+
+@pytest.mark.parametrize("form", ["auto", "c2", "k3", "dkw"])
+def test_required_items_reach_the_target(form):
+    how = {} if form == "dkw" else {"n_features": 4}
+    need = bounds.required_items(0.2, 0.1, rho=0.05, form=form, **how)
+    assert need["half_width"] <= 0.2
+    assert need["k"] == int(np.ceil(0.1 * need["n_neg"]))
+    if form != "dkw":
+        sizes = (need["n_pos"], need["n_neg"], need["k"])
+        assert bounds.uniform(*sizes, n_features=4, form=form).half_width <= 0.2
+        smaller = [int(0.98 * v) for v in sizes]
+        assert bounds.uniform(*smaller, n_features=4, form=form).half_width > 0.2
+
+
+@pytest.mark.parametrize("method", ["kl", "hoeffding", "bernstein"])
+def test_required_users_is_the_smallest_number(method):
+    n = bounds.required_users(0.05, method=method)
+    values = np.repeat([0.0, 1.0], [n // 2, n - n // 2])
+    widths = [bounds.many_users(values, method=method).half_width]
+    widths.append(bounds.many_users(values[: int(0.98 * n)], method=method).half_width)
+    assert widths[0] <= 0.0502 and widths[1] > 0.05
+
+
+def zeros_and_ones(n, mean):
+    return np.repeat([1.0, 0.0], [round(n * mean), n - round(n * mean)])
+
+
+@pytest.mark.parametrize("method", ["kl", "hoeffding", "bernstein"])
+@pytest.mark.parametrize("mean", [0.5, 0.25])
+def test_required_users_are_enough_for_every_sample_with_that_mean(method, mean):
+    for target in np.linspace(0.02, 0.15, 27):
+        n = bounds.required_users(target, method=method, mean=mean)
+        whole = [m for m in range(n - 4, n + 4) if m * mean == int(m * mean)]
+        for m in whole:
+            found = bounds.many_users(zeros_and_ones(m, mean), method=method)
+            assert (found.half_width <= target + 1e-12) == (m >= n)
+
+
+def test_masked_risks_are_refused():
+    with pytest.raises(InputError, match="masked values in row 1"):
+        bounds.many_users(np.ma.array([0.5, 9.0], mask=[0, 1]))
+
+
+def test_how_many_users_put_the_mean_within_a_tenth():
+    """Figures of docs/bounds.md: half of the interval's width, and the farther end."""
+
+    def farthest(n):
+        means = (bounds.many_users([m] * n) for m in np.linspace(0.4, 0.6, 201))
+        return max(max(f.upper - f.value, f.value - f.lower) for f in means)
+
+    assert bounds.required_users(0.1) == 181
+    assert bounds.required_users(0.1, method="hoeffding") == 185
+    assert farthest(181) > 0.1008
+    assert farthest(184) > 0.1 >= farthest(185)
+
+
+def test_plot_draws_no_vacuous_values():
+    axes = plot_uniform(500, 2000, 100, n_features=5)
+    for line in axes[1].get_lines():
+        y = line.get_ydata()
+        assert np.nanmax(y) < 1 and np.isnan(y).any()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, rho=0.6), "rho"),
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, rho=0), "rho"),
+        (lambda: bounds.uniform(5, 10, 11, n_features=2), "k = 11"),
+        (lambda: bounds.uniform(0, 10, 3, n_features=2), "no positives"),
+        (lambda: bounds.uniform(5, 10, 3), "n_features"),
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, vc_dim=3), "one of"),
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, form="c3"), "form"),
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, gamma="mine"), "gamma"),
+        (lambda: bounds.uniform(5, 10, 3, n_features=2, constant=2), "constant"),
+        (lambda: bounds.uniform(5, 10, 3, vc_dim=2, growth="cover"), "cover"),
+        (lambda: bounds.held_out([1.0, np.nan, 0], [1, 0, 0], 1), "NaN in row 1"),
+        (lambda: bounds.held_out([1.0, 2, 0], [1, 0, 2], 1), "not binary: 2 in row"),
+        (lambda: bounds.held_out([1.0, 2, 0], [1, 0, 0], 3), "k = 3"),
+        (lambda: bounds.held_out([1.0, 2], [0, 0], 1), "no positives"),
+        (lambda: bounds.held_out([1.0, 2], [1, 0], 1, 0.05, "exact"), "method"),
+        (lambda: bounds.many_users([0.2, 1.2]), "user 1"),
+        (lambda: bounds.many_users([]), "no users"),
+        (lambda: bounds.required_items(2, 0.1, n_features=3), "half_width"),
+        (lambda: bounds.required_items(1e-6, 0.01, n_features=3, form="c2"), "no size"),
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises(InputError, match=words):
+        call()

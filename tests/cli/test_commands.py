@@ -1,0 +1,703 @@
+import contextlib
+import inspect
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import typer
+
+import structsvm_papk
+from helpers.commands import refused, run, run_json
+from structsvm_papk.cli import compare, program, reproduce, tune
+from structsvm_papk.cli._shared import console, progress
+from structsvm_papk.files.model import load_model
+from structsvm_papk.plots import convergence as plots
+from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
+from structsvm_papk.solvers.result import Progress
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same graded task as svmlight with qid, svmlight with .query, and CSV."""
+    place = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(240, 3)).round(4)
+    grades = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=240)), 0, 3).astype(int)
+    users = np.repeat(np.arange(12), 20)
+    features = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for row in X.tolist()]
+    rows = list(zip(grades, users, features, X.tolist(), strict=True))
+    (place / "qid.txt").write_text("".join(f"{g} qid:{u} {f}\n" for g, u, f, _ in rows))
+    (place / "side.txt").write_text("".join(f"{g} {f}\n" for g, _, f, _ in rows))
+    (place / "side.txt.query").write_text("20\n" * 12)
+    # users are text there: of two digits, so that they are in the same order in every file
+    lines = [f"{g},{u:02d}," + ",".join(map(repr, x)) for g, u, _, x in rows]
+    (place / "rows.csv").write_text("grade,user,a,b,c\n" + "\n".join(lines) + "\n")
+    (place / "noise.txt").write_text(
+        "".join(f"{i % 2} qid:{i // 8} 1:1.0\n" for i in range(32))  # the feature says nothing
+    )
+    return place
+
+
+PROBLEM = ["--k", "3", "--relevance-threshold", "2"]
+CSV = ["--label", "grade", "--group", "user"]
+
+
+def test_fit_then_predict_on_every_format(files, tmp_path, capsys):
+    coefs = []
+    for name, options in [("qid.txt", []), ("side.txt", []), ("rows.csv", CSV)]:
+        model = tmp_path / f"{name}.model"
+        status, told = run_json(capsys, "fit", files / name, *PROBLEM, *options, "-o", model)
+        assert status == 0 and told["converged"] and told["gap"] <= 1e-6
+        assert told["model"] == str(model) and told["surrogate"] == "avg"
+        coefs.append(load_model(model).coef)
+        group = CSV[2:] if options else []
+        assert run("predict", model, files / name, *group, "-o", tmp_path / "scores") == 0
+        scores = np.loadtxt(tmp_path / "scores")
+        X = np.loadtxt(files / "rows.csv", delimiter=",", skiprows=1)[:, 2:]
+        np.testing.assert_allclose(scores, X @ coefs[-1], rtol=1e-12)
+        capsys.readouterr()
+    np.testing.assert_allclose(coefs[1:], [coefs[0]] * 2)
+
+
+def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys):
+    rows = (files / "rows.csv").read_text().replace("grade,user,a,b,c", "grade,user_id,item_id,b,c")
+    path, model = tmp_path / "rows.csv", tmp_path / "m"
+    path.write_text(rows)
+    for group in ([], ["--group", "user_id"]):
+        assert run("fit", path, *PROBLEM, *CSV[:2], *group, "-o", model) == 0
+        columns = "label 'grade', user 'user_id', item 'item_id', ignored none\n"
+        assert f"{path}: 2 features ('b', 'c'), {columns}" in capsys.readouterr().err
+        assert load_model(model).feature_names == ("b", "c")
+    assert run("compare", path, *PROBLEM, *CSV[:2], "--surrogate", "ts", "--test", path) == 0
+    assert capsys.readouterr().err.count("2 features ('b', 'c')") == 2
+    assert run("fit", files / "qid.txt", *PROBLEM, "-o", model) == 0
+    assert "3 features (indices 1 to 3, counted from 1)" in capsys.readouterr().err
+
+
+def test_predict_and_evaluate_say_what_they_assume(files, tmp_path, capsys):
+    model, shifted = tmp_path / "m", tmp_path / "rows.txt"
+    assert run("fit", files / "qid.txt", *PROBLEM, "-o", model) == 0
+    capsys.readouterr()
+    shifted.write_text("2 qid:1 1:0.5 2:1.5\n0 qid:1 1:2 2:-1\n")  # the model's indices less 1
+    predict, evaluate = ["predict", model, shifted], ["evaluate", model, shifted, "-m", "auc"]
+    for command in (predict, evaluate):
+        assert run(*command) == 0
+        assert "may be counted from 0 or from 1: they are taken as counted from 1" in (
+            capsys.readouterr().err
+        )
+        assert run(*command, "--first-index", "0") == 0
+        assert "may be counted" not in capsys.readouterr().err
+    assert run(*predict, "--first-index", "0", "-o", tmp_path / "s") == 0
+    expected = np.array([[0, 0.5, 1.5], [0, 2, -1]]) @ load_model(model).coef
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "s"), expected, rtol=1e-12)
+    assert run("predict", model, files / "rows.csv", *CSV) == 0
+    assert "the columns are taken in this order: 'a', 'b', 'c'" in capsys.readouterr().err
+
+
+def test_model_remembers_what_prediction_needs(files, tmp_path):
+    fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, "--alpha", "0.1", "--surrogate", "ts"]
+    assert run(*fit, "-o", tmp_path / "m") == 0
+    model = load_model(tmp_path / "m")
+    assert model.feature_names == ("a", "b", "c")
+    assert (model.k, model.alpha, model.surrogate) == (3, 0.1, "ts")
+    assert (model.solver, model.relevance_threshold) == ("cutting_plane", 2)
+
+
+def test_depth_and_weights_of_users_are_those_of_the_estimator(files, tmp_path, capsys):
+    weighting = ["--surrogate", "ts", "--depth", "0.9", "--user-weight", "positives"]
+    fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, *weighting, "--policy", "cap"]
+    status, fitted = run_json(capsys, *fit, "-o", tmp_path / "m")
+    assert status == 0 and fitted["converged"]
+    table = np.loadtxt(files / "rows.csv", delimiter=",", skiprows=1)
+    ranker = PAPKRanker(
+        k=3, surrogate="ts", alpha=0.01, depth=0.9, user_weight="positives", policy="cap"
+    ).fit(table[:, 2:], table[:, 0] >= 2, groups=table[:, 1])
+    model = load_model(tmp_path / "m")
+    np.testing.assert_allclose(model.coef, ranker.coef_, rtol=1e-9)
+    assert (model.depth, model.user_weight) == (0.9, "positives")
+    compare = ["compare", files / "rows.csv", *PROBLEM, *CSV, *weighting, "--eta", "0.1"]
+    _, compared = run_json(capsys, *compare)
+    assert compared["runs"][0]["objective"] == pytest.approx(fitted["objective"], rel=1e-6)
+    diagnose = ["diagnose", files / "noise.txt", "--k", "2", "--surrogate", "avg"]
+    _, shallow = run_json(capsys, *diagnose, "--no-users")
+    _, deep = run_json(capsys, *diagnose, "--no-users", "--depth", "4")
+    assert shallow["diagnoses"][0]["zero_is_optimal"] and deep["diagnoses"][0]["n_users"] == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--depth", "2"], "depth must be at least k=3"),
+        (["--depth", "4.5"], "depth must be a whole number"),
+        (["--depth", "nan"], "--depth nan: a number of at least k, a share below 1, auto, or k"),
+        (["--depth", "inf"], "--depth inf: a number of at least k"),
+        (["--depth", "-1"], "--depth -1: a number of at least k"),
+        (["--depth", "21"], "depth=21 is above every list"),
+        (["--depth", "deep"], "--depth deep: a number of at least k"),
+        (["--user-weight", "rows"], "--user-weight 'rows' must be equal or positives"),
+    ],
+)
+def test_depths_and_weights_that_cannot_be_are_one_line(files, tmp_path, capsys, options, message):
+    fit = ["fit", "-o", tmp_path / "m"]
+    for command in (fit, ["compare", "--surrogate", "avg"], ["diagnose", "--no-users"]):
+        said = refused(capsys, *command, files / "qid.txt", *PROBLEM, *options)
+        assert message in said and said.count("\n") == 1
+
+
+def test_every_command_function_takes_few_parameters():
+    commands = dict(every_command(typer.main.get_group(program.app)))
+    assert len(commands) > 15
+    for name, command in commands.items():
+        function = inspect.unwrap(command.callback)
+        assert len(inspect.signature(function).parameters) <= 12, name
+
+
+def every_command(group, prefix=""):
+    """Path and command of everything that can be called; groups of commands are walked through."""
+    ctx = typer.Context(group)
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        if hasattr(command, "list_commands"):
+            yield from every_command(command, f"{name} ")
+        else:
+            yield prefix + name, command
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself(capsys):
+    for group, prefix in ((typer.main.get_group(program.app), []),
+                          (typer.main.get_group(reproduce.app), ["reproduce"])):  # fmt: skip
+        assert run(*prefix, "--help") == 0
+        shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        ctx = typer.Context(group)
+        for name, entry in group.commands.items():
+            own = " ".join(group.get_command(ctx, name).help.split())
+            assert own.startswith(entry.help), name
+            assert " ".join(f"{name} {entry.help}".split()) in shown
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "compare", "diagnose"])
+def test_commands_of_every_day_import_no_library_that_they_do_not_need(command):
+    heavy = "sklearn", "cvxpy", "pandas", "matplotlib", "scipy.stats", "dask", "pyarrow"
+    check = f"import sys, structsvm_papk.cli.{command}; print({{*{heavy}}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True)
+    assert done.stdout.strip() == b"set()"
+
+
+@pytest.mark.parametrize(
+    "program_text",
+    [
+        "import structsvm_papk",
+        "from structsvm_papk.cli import main; main(['--help'])",
+        "from structsvm_papk.cli import main; main(['reproduce', '--help'])",
+        "from structsvm_papk.cli import main; main(['--version'])",
+    ],
+)
+def test_what_needs_no_numbers_imports_no_numerics(program_text):
+    """Half a second, not two: a clock would depend on the machine, the modules do not."""
+    heavy = "numpy", "scipy", "numba", "sklearn", "cvxpy", "pandas", "matplotlib"
+    check = f"; import sys; assert not {{*{heavy}}} & {{*sys.modules}}, {{*sys.modules}}"
+    subprocess.run([sys.executable, "-c", program_text + check], check=True, capture_output=True)
+
+
+def test_predict_to_standard_output(files, tmp_path, capsys):
+    assert run("fit", files / "qid.txt", *PROBLEM, "-o", tmp_path / "m") == 0
+    capsys.readouterr()
+    assert run("predict", tmp_path / "m", files / "qid.txt") == 0
+    lines = capsys.readouterr().out.splitlines()
+    status, told = run_json(capsys, "predict", tmp_path / "m", files / "qid.txt")
+    assert status == 0 and told["scores"] == [float(line) for line in lines]
+    assert told["n_rows"] == 240
+
+
+def test_compare_gives_both_solvers_the_same_passes(files, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    command = ["compare", files / "qid.txt", *PROBLEM, "--test", files / "side.txt"]
+    command += ["--surrogate", "ts", "--surrogate", "avg", "--eta", "0.1", "--eta", "1"]
+    status, told = run_json(capsys, *command, "--plot", tmp_path / "c.png")
+    assert status == 0 and list(told) == ["runs", "run"]
+    assert [(r["surrogate"], r["solver"]) for r in told["runs"]] == [
+        (surrogate, solver)
+        for surrogate in ("ts", "avg")
+        for solver in ("cutting_plane", "subgradient", "subgradient")
+    ]
+    certified, *descents = told["runs"][:3]
+    assert certified["gap"] <= 1e-6 and certified["lower_bound"] <= certified["objective"]
+    for descent in descents:
+        assert descent["data_passes"] == certified["data_passes"]
+        assert descent["lower_bound"] is None and descent["gap"] is None
+        assert descent["objective"] >= certified["lower_bound"]
+    for one in told["runs"]:
+        assert {"alpha", "seconds", "pap_at_k"} <= set(one)
+        assert one["pap_at_k"]["train"] == pytest.approx(one["pap_at_k"]["test"])
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_compare_prints_a_table_and_who_was_left_out(files, capsys):
+    assert run("compare", files / "qid.txt", "--k", "3", "--relevance-threshold", "3") == 0
+    shown = capsys.readouterr()
+    for word in ("avg", "max", "ts", "pauc", "cutting plane", "lower bound", "pAp@3 train"):
+        assert word in shown.out
+    assert re.search(r"training: \d+ of 12 users used; left out: \d+ without", shown.err)
+    assert "\x1b" not in shown.out + shown.err
+
+
+def test_demo_solves_every_convex_surrogate(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    status, told = run_json(capsys, "demo")
+    assert status == 0
+    certified = [r for r in told["runs"] if r["solver"] == "cutting_plane"]
+    assert [r["surrogate"] for r in certified] == ["avg", "max", "ts", "pauc"]
+    assert all(r["gap"] <= 1e-6 and r["objective"] < 0.95 for r in certified)
+    assert plots.has_matplotlib() == (tmp_path / "structsvm-papk-demo.png").exists()
+
+
+def test_without_matplotlib_demo_runs_and_a_plot_request_is_explained(
+    files, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("structsvm_papk.plots.convergence.find_spec", lambda name: None)
+    assert run("demo", "--tol", "1e-3") == 0
+    assert "pip install matplotlib" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    said = refused(capsys, "compare", files / "qid.txt", *PROBLEM, "--plot", tmp_path / "c.png")
+    assert "pip install matplotlib" in said
+
+
+def test_degenerate_optimum_is_said(files, tmp_path, capsys):
+    fit = ["fit", files / "noise.txt", "--k", "2", "-o", tmp_path / "m"]
+    status, told = run_json(capsys, *fit)
+    assert status == 0 and told["status"] == "degenerate" and told["objective"] == pytest.approx(1)
+    assert "w = 0" in told["message"]
+    assert run(*fit) == 0
+    shown = capsys.readouterr()
+    assert "w = 0" in shown.err and "degenerate" in shown.out
+
+
+def test_exit_status_1_without_convergence_but_the_model_is_kept(files, tmp_path, capsys):
+    status, told = run_json(
+        capsys, "fit", files / "qid.txt", *PROBLEM, "--max-iter", "1", "-o", tmp_path / "m"
+    )
+    assert status == 1 and told["status"] == "max_iter" and not told["converged"]
+    assert load_model(tmp_path / "m").certificate["status"] == "max_iter"
+    status, told = run_json(capsys, "compare", files / "qid.txt", *PROBLEM, "--max-iter", "1")
+    assert status == 1 and len(told["runs"]) == 16
+
+
+def test_wrong_input_is_refused_by_name(files, tmp_path, capsys):
+    data, model = files / "qid.txt", tmp_path / "m"
+    fit = ["fit", data, "-o", model]
+    for arguments, reason in [
+        ([*fit, "--k", "3"], "--relevance-threshold"),
+        ([*fit, *PROBLEM, "--k", "0"], "k must be a whole number of at least 1"),
+        ([*fit, *PROBLEM, "--k", "21"], "k=21 is larger than"),
+        ([*fit, *PROBLEM, "--alpha", "0"], "alpha"),
+        ([*fit, *PROBLEM, "--surrogate", "tts"], "did you mean 'ts'"),
+        ([*fit, *PROBLEM, "--solver", "x"], "unknown solver 'x'"),
+        ([*fit, *PROBLEM, "--eta", "1"], "CuttingPlane has no setting 'eta'"),
+        ([*fit, *PROBLEM, "--format", "xml"], "unknown format 'xml'"),
+        ([*fit, *PROBLEM, "--threads", "0"], "n_threads"),
+        ([*fit, *PROBLEM, "--polic", "raise"], "No such option"),
+        ([*fit, "--k", "three"], "valid int"),
+        (["fit", data, *PROBLEM], "Missing option '--output'"),
+        (["fit", tmp_path / "absent", *PROBLEM, "-o", model], "No such file"),
+        (["fit", data, *PROBLEM, "-o", tmp_path / "no" / "m"], "cannot write"),
+        (["fit", files / "side.txt.query", *PROBLEM, "-o", model], "no row has a feature"),
+        (["compare", data, *PROBLEM, "--surrogate", "ramp"], "is not convex"),
+        (["compare", data, *PROBLEM, "--plot", "c.bmp"], "must end in .png"),
+        (["compare", data, *PROBLEM, "--plot", tmp_path / "no" / "c.png"], "cannot write"),
+        (["compare", data, *PROBLEM, "--test", tmp_path / "absent"], "No such file"),
+        (["predict", data, data], "is not a structsvm-papk model file"),
+        (["frobnicate"], "No such command"),
+    ]:
+        assert reason in refused(capsys, *arguments)
+    assert not model.exists()
+
+
+def test_unwritable_output_is_noticed_before_the_data_are_read(tmp_path, capsys):
+    said = refused(capsys, "fit", tmp_path / "absent", "--k", "3", "-o", tmp_path)
+    assert "is a directory" in said
+
+
+def test_feature_counts_must_match(files, tmp_path, capsys):
+    assert run("fit", files / "qid.txt", *PROBLEM, "-o", tmp_path / "m") == 0
+    capsys.readouterr()
+    wide = tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 4:1\n")
+    assert "4 features" in refused(capsys, "predict", tmp_path / "m", wide)
+    test = ["compare", files / "qid.txt", *PROBLEM, "--test", wide]
+    assert "but 3 are expected" in refused(capsys, *test)
+
+
+def test_errors_are_json_too(files, capsys):
+    for arguments in (["fit", files / "qid.txt", "--k", "3"], ["compare", "absent", "--k", "3"]):
+        status, told = run_json(capsys, *arguments)
+        assert status == 2 and list(told) == ["error"]
+
+
+def test_own_errors_show_no_traceback(files, monkeypatch, capsys):
+    def broken(*_, **__):
+        raise RuntimeError("boom")
+
+    monkeypatch.delenv("STRUCTSVM_PAPK_TRACEBACK", raising=False)
+    monkeypatch.setattr(compare, "run_all", broken)
+    assert run("compare", files / "qid.txt", *PROBLEM) == 3
+    assert "internal error: RuntimeError: boom" in capsys.readouterr().err
+    monkeypatch.setenv("STRUCTSVM_PAPK_TRACEBACK", "1")
+    with pytest.raises(RuntimeError, match="boom"):
+        run("compare", files / "qid.txt", *PROBLEM)
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf"])
+def test_picture_formats(files, tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"c{suffix}"
+    assert run("compare", files / "qid.txt", *PROBLEM, "--surrogate", "avg", "--plot", path) == 0
+    assert path.read_bytes()[:5] in (b"<?xml", b"%PDF-")
+
+
+def test_progress_and_silence_without_a_terminal(capsys):
+    at = Progress(
+        iteration=7, seconds=1.5, data_passes=9, objective=0.25, lower_bound=0.125, n_cuts=3
+    )
+    text = progress.lines("cutting_plane", "ts", at)
+    for word in ("iteration 7", "objective 0.25", "lower bound 0.125", "gap 5.0e-01", "passes 9"):
+        assert word in text
+    assert max(map(len, text.splitlines())) < 78
+    first = replace(at, objective=np.inf, lower_bound=-np.inf)
+    assert "inf" not in progress.lines("cutting_plane", "ts", first).replace("passes", "")
+    assert "objective" not in progress.lines("cutting_plane", "ts", first)
+    with progress.live() as watch:
+        assert watch("cutting_plane", "ts") is None
+    assert capsys.readouterr().err == ""
+
+
+def test_version(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out.strip() == structsvm_papk.__version__
+
+
+def test_json_has_no_infinities():
+    plain = console._plain({"a": [np.float64(1), np.inf, (np.nan, np.int64(2))]})
+    assert plain == {"a": [1.0, None, [None, 2]]}
+
+
+def test_installed_command(files):
+    """The console script in a process of its own, with standard output closed early."""
+    command = [sys.executable, "-c", "import sys; from structsvm_papk.cli import main; "
+               "sys.exit(main())"]  # fmt: skip
+    help_text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
+    assert "Traceback" not in help_text.stderr
+    for name in ("fit", "predict", "compare", "demo"):
+        assert name in help_text.stdout
+    wrong = subprocess.run([*command, "fit", "--json"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "error" in json.loads(wrong.stdout)
+    assert "Traceback" not in wrong.stderr and os.linesep in wrong.stderr
+
+
+def test_table_fits_a_narrow_terminal(files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the output for a terminal
+    monkeypatch.setenv("COLUMNS", "80")
+    compare = ["compare", files / "qid.txt", *PROBLEM, "--test", files / "qid.txt"]
+    assert run(*compare, "--surrogate", "pauc") == 0
+    text = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    header, *rows = [line for line in text.splitlines() if not line.startswith("qid.txt")][-5:]
+    assert max(map(len, [header, *rows])) <= 80
+    assert "objective" in header and "…" not in text
+    assert all(row.startswith("pauc") and len(row.split()) >= 9 for row in rows)
+
+
+def test_interrupt_reports_what_there_is(files, monkeypatch, capsys):
+    """Ctrl-C in the second run: it is reported as interrupted, and no third one starts."""
+    started = []
+
+    def watch(solver, surrogate):
+        started.append(solver)
+
+        def callback(progress):
+            if len(started) == 2 and progress.iteration == 3:
+                raise KeyboardInterrupt
+
+        return callback
+
+    monkeypatch.setattr(progress, "live", lambda: contextlib.nullcontext(watch))
+    status, told = run_json(capsys, "compare", files / "qid.txt", *PROBLEM)
+    assert [one["status"] for one in told["runs"]] == ["converged", "interrupted"]
+    assert started == ["cutting_plane", "subgradient"] and status == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device here")
+def test_an_output_that_cannot_be_written_is_an_error_without_a_traceback():
+    program = "import sys; from structsvm_papk.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "reproduce", "table1", "--json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "Error: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_results_that_nobody_could_read_are_no_success(files, tmp_path, arguments):
+    """With standard output closed the work is done, files are written, and the status says so."""
+    main = "import sys; from structsvm_papk.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = f"{sys.executable} -c '{main}'"
+    model, scores = tmp_path / "m", tmp_path / "scores"
+    for command in (
+        f"fit {files}/qid.txt {' '.join(PROBLEM)} -o {model}",
+        f"predict {model} {files}/qid.txt",
+        "reproduce table1",
+    ):
+        line = " ".join([program, command, *arguments])
+        done = subprocess.run(f"{line} >&-", shell=True, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert done.stderr.endswith("Error: cannot write the output: standard output is closed\n")
+        assert "Traceback" not in done.stderr
+    line = f"{program} predict {model} {files}/qid.txt -o {scores} >&-"
+    assert subprocess.run(line, shell=True, capture_output=True).returncode == 0
+    assert load_model(model).n_features == 3 and np.loadtxt(scores).size == 240
+
+
+def _links(path, link):
+    """Other names of one file: by another path, a symbolic link and a hard one."""
+    (link / "sub").mkdir(exist_ok=True)
+    for name in ("soft", "hard"):
+        (link / name).unlink(missing_ok=True)
+    (link / "soft").symlink_to(path)
+    os.link(path, link / "hard")
+    return [path, link / "sub" / ".." / path.name, link / "soft", link / "hard"]
+
+
+def test_no_command_writes_over_what_it_reads(files, tmp_path, capsys):
+    data, model = tmp_path / "rows.csv", tmp_path / "m"
+    data.write_text((files / "rows.csv").read_text())
+    fit = ["fit", data, *PROBLEM, *CSV]
+    assert run(*fit, "-o", model) == 0
+    capsys.readouterr()
+    scored = tmp_path / "scored.csv"
+    scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
+    for path, command, output in [
+        (data, fit, "-o"),
+        (data, ["predict", model, data], "-o"),
+        (model, ["predict", model, data], "-o"),
+        (data, [*fit, "-o", tmp_path / "x"], "--checkpoint"),
+        (scored, ["evaluate", scored], "--csv"),
+        (scored, ["evaluate", scored], "--per-user"),
+        (scored, ["evaluate", scored], "--html"),
+        (scored, ["evaluate", data, "--model", model, "--compare", scored], "--csv"),
+        (model, ["evaluate", data, "--model", model], "--per-user"),
+    ]:
+        before = path.read_bytes()
+        for name in _links(path, tmp_path):
+            assert "is an input of this command" in refused(capsys, *command, output, name)
+        assert path.read_bytes() == before
+
+
+def test_no_command_writes_over_the_counts_or_the_folder_that_it_reads(files, tmp_path, capsys):
+    data, counts = tmp_path / "rows.txt", tmp_path / "rows.txt.query"
+    data.write_text((files / "side.txt").read_text())
+    counts.write_text((files / "side.txt.query").read_text())
+    assert "is an input" in refused(capsys, "fit", data, *PROBLEM, "-o", counts)
+    given = ["fit", data, *PROBLEM, "--query", counts]
+    assert "is an input" in refused(capsys, *given, "-o", counts)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    np.save(folder / "X.npy", np.ones((2, 1)))
+    for name in ("X.npy", "new.parquet"):
+        assert "is an input" in refused(capsys, "fit", folder, "--k", "1", "-o", folder / name)
+
+
+def test_outputs_of_one_command_are_different_files(files, tmp_path, capsys):
+    scored, out = tmp_path / "scored.csv", tmp_path / "out"
+    scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
+    twice = ["evaluate", scored, "--csv", out, "--per-user", tmp_path / "." / "out"]
+    assert "would be written twice" in refused(capsys, *twice)
+    fit = ["fit", files / "qid.txt", *PROBLEM, "--checkpoint", tmp_path / "state"]
+    assert run(*fit, "-o", out) == 0
+    capsys.readouterr()
+    inside = tmp_path / "state" / "state-0.checkpoint"
+    assert "holds the state of the run" in refused(capsys, *fit, "-o", inside)
+
+
+@pytest.fixture
+def noisy(tmp_path):
+    """Users whose optimum at depth k is zero, and who can be told apart by counting more."""
+    rng = np.random.default_rng(0)
+    users = np.repeat(np.arange(12), 25)
+    X = rng.normal(size=(users.size, 3))
+    relevant = (X[:, 0] + rng.normal(size=users.size) > 1).astype(int)
+    lines = (
+        f"{u},{i},{a!r},{b!r},{y}\n"
+        for i, (u, (a, b, _), y) in enumerate(zip(users, X.tolist(), relevant, strict=True))
+    )
+    path = tmp_path / "noisy.csv"
+    path.write_text("user_id,item_id,a,b,label\n" + "".join(lines))
+    return path
+
+
+def test_a_degenerate_fit_says_in_one_line_what_repairs_it(noisy, tmp_path, capsys):
+    fit = ["fit", noisy, "--k", "3", "-o", tmp_path / "m"]
+    assert run(*fit, "--depth", "k") == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "w = 0" in line]
+    assert len(said) == 1
+    depth = re.search(r"critical depth (\d+) of \d+: give --depth (\d+) or more", said[0])
+    assert depth[1] == depth[2] and int(depth[1]) > 3
+    assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
+    assert "warning: every score is 0" in capsys.readouterr().err
+    assert run("evaluate", tmp_path / "m", noisy, "-m", "auc") == 0
+    said = capsys.readouterr().err
+    assert "warning: every score is 0" in said and "nothing is ranked" in said
+    for more in (["--depth", depth[1]], []):  # the default counts nine tenths of the negatives
+        assert run(*fit, *more) == 0
+        assert "degenerate:" not in capsys.readouterr().err
+        assert load_model(tmp_path / "m").coef.any()
+    assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_diagnose_says_the_critical_depth_that_fit_says(noisy, capsys):
+    diagnose = ["diagnose", noisy, "--k", "3", "--no-users", "--surrogate", "avg"]
+    status, answers = run_json(capsys, *diagnose, "--surrogate", "ts")
+    assert status == 0
+    depths = [one["critical_depth"] for one in answers["diagnoses"]]
+    assert [one["surrogate"] for one in depths] == ["avg", "ts"]
+    assert all(3 < one["informative_from"] <= one["deepest"] for one in depths)
+    assert run(*diagnose) == 0
+    shown = capsys.readouterr().out
+    assert f"{depths[0]['informative_from']} of {depths[0]['deepest']}" in shown
+
+
+TUNE = ("--k", "3", "--cv", "3", "--alpha", "0.01", "--surrogate", "avg", "--surrogate", "ts")
+TUNE += ("--depth", "k", "--depth", "0.9", "--user-weight", "equal", "--seed", "1")
+
+
+def test_tune_chooses_what_the_estimator_chooses(noisy, tmp_path, capsys):
+    status, told = run_json(capsys, "tune", noisy, *TUNE, "--model", tmp_path / "m")
+    table = np.loadtxt(noisy, delimiter=",", skiprows=1)
+    ranker = PAPKRankerCV(
+        k=3, surrogates=["avg", "ts"], depths=[None, 0.9], user_weights=["equal"], alphas=[0.01],
+        cv=3, random_state=1,
+    ).fit(table[:, 2:4], table[:, 4], groups=table[:, 0].astype(int).astype(str))  # fmt: skip
+    assert status == 0
+    assert {name: told["chosen"][name] for name in ranker.best_params_} == ranker.best_params_
+    assert told["chosen"]["mean"] == pytest.approx(ranker.best_score_, abs=1e-12)
+    means = [row["mean"] for row in told["settings"]]
+    assert means == sorted(means, reverse=True) and len(means) == 4
+    assert told["scoring"] == "pap@3" and told["converged"]
+    model = load_model(tmp_path / "m")
+    np.testing.assert_allclose(model.coef, ranker.coef_, rtol=1e-6)
+    assert model.feature_names == ("a", "b") and model.depth == ranker.best_params_["depth"]
+    assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
+
+
+def test_tune_prints_the_settings_and_the_call_that_repeats_the_model(noisy, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "depths.png"
+    tune = ["tune", noisy, *TUNE, "--model", tmp_path / "m", "--selection", "1se"]
+    assert run(*tune, "--plot", plot) == 0
+    shown = capsys.readouterr()
+    assert plot.read_bytes()[1:4] == b"PNG" and f"plot written to {plot}" in shown.err
+    assert "Mean pap@3 over held-out users, 3 folds" in shown.out and "chosen: " in shown.out
+    assert "model written to" in shown.err and "user 'user_id', item 'item_id'" in shown.err
+    call = re.search(r"^repeat: structsvm-papk (.*) --output MODEL$", shown.out, re.MULTILINE)[1]
+    assert run(*shlex.split(call), "--output", tmp_path / "again") == 0
+    one, two = (load_model(tmp_path / name) for name in ("m", "again"))
+    assert (one.surrogate, one.depth, one.alpha) == (two.surrogate, two.depth, two.alpha)
+    np.testing.assert_allclose(one.coef, two.coef, atol=0.02 * np.abs(one.coef).max())
+    python = re.search(r"^Python: (PAPKRanker\(.*\))$", shown.out, re.MULTILINE)[1]
+    assert eval(python, {"PAPKRanker": PAPKRanker}).depth == one.depth
+
+
+def test_tune_takes_a_surrogate_that_has_no_certificate(noisy, capsys):
+    one = ["--k", "3", "--cv", "2", "--alpha", "0.1", "--depth", "k", "--user-weight", "equal"]
+    assert run("tune", noisy, *one, "--surrogate", "clipped_ramp") == 0
+    shown = capsys.readouterr().out
+    assert "chosen: clipped_ramp, depth k" in shown and "trained on all users (critical)" in shown
+
+
+def test_tune_goes_on_from_its_checkpoint(noisy, tmp_path, capsys):
+    folder = tmp_path / "state"
+    command = ["tune", noisy, *TUNE, "--scoring", "auc", "--checkpoint", folder]
+    _, first = run_json(capsys, *command)
+    status, again = run_json(capsys, *command)
+    assert status == 0 and again["chosen"] == first["chosen"] and first["scoring"] == "auc"
+    assert any(folder.iterdir())
+    assert "belongs to another run" in refused(capsys, "tune", noisy, *TUNE, "--k", "2",
+                                               "--label", "b", "--relevance-threshold", "1",
+                                               "--checkpoint", folder)  # fmt: skip
+
+
+def test_a_stopped_search_says_that_it_goes_on(noisy, tmp_path, monkeypatch, capsys):
+    command = ["tune", noisy, *TUNE, "--checkpoint", tmp_path / "state"]
+    trials = []
+
+    def stopping(update):
+        def watch(trial):
+            trials.append(trial)
+            if len(trials) == 3:
+                raise KeyboardInterrupt
+
+        return watch
+
+    monkeypatch.setattr(tune, "_watch", stopping)
+    assert run(*command) == 130
+    said = capsys.readouterr().err
+    assert f"kept in {tmp_path / 'state'}" in said and said.endswith("Error: interrupted\n")
+    status, first = run_json(capsys, *command)
+    fresh_status, fresh = run_json(capsys, "tune", noisy, *TUNE)
+    assert status == fresh_status == 0 and first["chosen"] == fresh["chosen"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--depth", "deep"], "--depth deep: a number of at least k, a share below 1, auto, or k"),
+        (["--depth", "40"], "depth=40 is above every list"),
+        (["--surrogate", "tts"], "did you mean 'ts'"),
+        (["--cv", "40"], "must be between 2 and the number of users"),
+        (["--selection", "worst"], "unknown selection='worst'"),
+        (["--scoring", "map"], "did you mean 'ap'"),
+        (["--jobs", "-2"], "--jobs -2: a number of processes"),
+        (["--group", "who"], "no column 'who' for the user"),
+        (["--model", "noisy.csv"], "is an input of this command"),
+    ],
+)
+def test_tune_refuses_what_it_cannot_do(noisy, monkeypatch, capsys, options, message):
+    monkeypatch.chdir(noisy.parent)
+    assert message in refused(capsys, "tune", noisy, "--k", "3", "--cv", "3", *options)
+
+
+SAYING = """
+import sys
+
+class Say:
+    def find_spec(self, name, path=None, target=None):
+        print(name, flush=True)
+
+sys.meta_path.insert(0, Say())
+from structsvm_papk.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("structsvm_papk.cli.program", "typer.main", "numpy", "numba.core.types", "scipy.sparse"),
+        *("structsvm_papk.experiments.coverage", "structsvm_papk.bounds.class_bound"),
+    ],
+)
+def test_ctrl_c_while_modules_are_imported_shows_no_traceback(module):
+    """A command of minutes, stopped when it begins to import a module."""
+    command = [sys.executable, "-c", SAYING, "reproduce", "coverage"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as started:
+        assert module in (line.strip() for line in started.stdout)  # reads up to it
+        started.send_signal(signal.SIGINT)
+        _, said = started.communicate()
+    assert (started.returncode, said) == (130, "Error: interrupted\n")

@@ -1,0 +1,252 @@
+"""``fit`` on data in pieces: within a memory budget, and on the workers of a cluster."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from distributed import LocalCluster
+
+from helpers.commands import refused, run, run_json
+from helpers.sources import lists, npy_source, parquet_source
+from structsvm_papk.cli import scale
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.model import load_model
+from structsvm_papk.rankers import ranker as estimator
+
+FIT = ["--k", "4", "--surrogate", "ts", "--tol", "1e-8"]
+NOWHERE = "tcp://127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """The same lists as `.npy` files and as Parquet, and a small svmlight file."""
+    place = tmp_path_factory.mktemp("data")
+    npy_source(place, *lists())
+    parquet_source(place, *lists(), rows=700)
+    (place / "rows.txt").write_text(
+        "".join(f"{i % 2} qid:{i // 10} 1:{i % 7}\n" for i in range(40))
+    )
+    return place
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A scheduler with one worker in this process that other clients can reach."""
+    options = {"processes": False, "protocol": "tcp", "dashboard_address": ":0"}
+    with LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster:
+        yield cluster.scheduler_address
+
+
+def assert_same(found, expected):
+    assert found["status"] == expected["status"] == "converged"
+    assert found["lower_bound"] <= expected["objective"] + 1e-12
+    assert expected["lower_bound"] <= found["objective"] + 1e-12
+    assert found["n_users_left_out"] == expected["n_users_left_out"] == 22
+    assert found["pap_at_k"]["train"] == pytest.approx(expected["pap_at_k"]["train"], abs=2e-3)
+
+
+@pytest.mark.parametrize("data", ["", "part0.parquet"])
+def test_a_budget_gives_the_certificate_of_the_fit_in_memory(place, tmp_path, capsys, data):
+    _, expected = run_json(capsys, "fit", place / "part0.parquet", *FIT, "-o", tmp_path / "memory")
+    options = ["--memory-budget", "200kB", "--threads", "2", "--scratch", tmp_path]
+    status, found = run_json(capsys, "fit", place / data, *FIT, *options, "-o", tmp_path / "model")
+    assert status == 0
+    assert_same(found, expected)
+    coef = load_model(tmp_path / "model").coef
+    np.testing.assert_allclose(coef, load_model(tmp_path / "memory").coef, rtol=0, atol=2e-3)
+
+
+def test_depth_and_weights_of_users_in_pieces_and_on_a_cluster(place, tmp_path, capsys, cluster):
+    weighting = ["--depth", "0.9", "--user-weight", "positives", "--policy", "cap"]
+    fit = ["fit", place / "part0.parquet", *FIT, *weighting]
+    _, expected = run_json(capsys, *fit, "-o", tmp_path / "memory")
+    for options in (["--memory-budget", "200kB"], ["--dask", cluster, "--partitions", "3"]):
+        status, found = run_json(capsys, *fit, *options, "-o", tmp_path / "model")
+        assert status == 0
+        assert abs(found["objective"] - expected["objective"]) < 1e-7
+        model = load_model(tmp_path / "model")
+        assert (model.depth, model.user_weight) == (0.9, "positives")
+
+
+def test_the_model_of_a_fit_in_pieces_knows_its_features(place, tmp_path, capsys):
+    data, model = place / "part0.parquet", tmp_path / "model"
+    assert run("fit", data, *FIT, "--memory-budget", "200kB", "-o", model) == 0
+    assert load_model(model).feature_names == tuple(f"f{c}" for c in range(5))
+    assert f"{data}: 5 features ('f0', 'f1', 'f2', 'f3', 'f4')" in capsys.readouterr().err
+    assert run("predict", model, data, "-o", tmp_path / "scores") == 0
+    scores = np.loadtxt(tmp_path / "scores")
+    np.testing.assert_allclose(scores, lists()[0] @ load_model(model).coef, rtol=1e-12)
+    capsys.readouterr()
+    status, told = run_json(capsys, "evaluate", model, data, "--metrics", "pap@4")
+    assert status == 0
+    assert "pap@4" in json.dumps(told)
+
+
+@pytest.mark.parametrize("data", ["", "part0.parquet", "rows.txt"])
+def test_a_cluster_gives_the_certificate_of_the_fit_in_memory(
+    place, tmp_path, capsys, cluster, data
+):
+    like = place / (data or "part0.parquet")
+    _, expected = run_json(capsys, "fit", like, "--k", "4", "-o", tmp_path / "memory")
+    fit = ["fit", place / data, "--k", "4", "-o", tmp_path / "model"]
+    status, found = run_json(capsys, *fit, "--dask", cluster, "--partitions", "6")
+    assert status == 0
+    assert abs(found["objective"] - expected["objective"]) < 1e-6
+    assert found["lower_bound"] <= expected["objective"] + 1e-12
+    (tmp_path / "result.json").write_text(json.dumps(found))
+    assert run("rerun", tmp_path / "result.json") == 0
+
+
+@pytest.mark.parametrize("surrogate", ["ramp", "ts_alg2"])
+def test_surrogates_that_are_not_convex_run_in_pieces(place, tmp_path, capsys, surrogate):
+    fit = ["fit", place, "--k", "4", "--surrogate", surrogate, "--max-iter", "5"]
+    status, told = run_json(capsys, *fit, "--memory-budget", "300kB", "-o", tmp_path / "model")
+    assert status in (0, 1)
+    assert told["objective"] < 1.0
+    assert load_model(tmp_path / "model").surrogate == surrogate
+
+
+BUDGET = ["--memory-budget", "1MB"]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        ("", [*BUDGET, "--dask", NOWHERE], "for one machine, --dask for several: give one"),
+        ("", [], "is a directory: give --memory-budget or --dask"),
+        ("rows.txt", BUDGET, "cannot read .*rows.txt in pieces: it needs Parquet, or a directory"),
+        ("", ["--memory-budget", "plenty"], "a size such as 500MB or 2GiB, got 'plenty'"),
+        ("", ["--memory-budget", "0"], "a size such as"),
+        ("", ["--memory-budget", "12kB"], "too small: .* give at least .* MB"),
+        ("", [*BUDGET, "--one-list"], "one list cannot be cut"),
+        ("", [*BUDGET, "--query", "rows.txt"], "name the user in every row"),
+        ("", [*BUDGET, "--format", "csv"], "in pieces"),
+        ("", [*BUDGET, "--solver", "line_search"], "unknown solver 'line_search'"),
+        ("", [*BUDGET, "--surrogate", "ramp", "--solver", "cutting_plane"], "not convex"),
+        ("", [*BUDGET, "--policy", "raise"], "user 3 has no positive"),
+        ("part0.parquet", [*BUDGET, "--scratch", "nowhere"], "choose another scratch directory"),
+        ("part0.parquet", [*BUDGET, "--group", "user"], "no column 'user'"),
+        ("part0.parquet", ["--scratch", "."], "--scratch is for --memory-budget"),
+        ("part0.parquet", ["--partitions", "4"], "--partitions is for --dask"),
+        ("", ["--dask", NOWHERE, "--threads", "2"], "--threads is for this machine"),
+        ("", ["--dask", ""], "no Dask scheduler answers at '': give tcp://host:port"),
+        ("", ["--dask", "http://localhost:8787"], "give tcp://host:port"),
+        ("nowhere.parquet", BUDGET, "cannot read .*nowhere.parquet: No such file"),
+        ("", [*BUDGET, "--depth", "3"], "depth must be at least k=4"),
+        ("", [*BUDGET, "--user-weight", "rows"], "must be equal or positives"),
+    ],
+)
+def test_wrong_input_is_one_line(place, tmp_path, capsys, data, options, message):
+    output = ["-o", tmp_path / "model"]
+    shown = refused(capsys, "fit", place / data, "--k", "4", *options, *output)
+    assert re.search(message, shown), shown
+    assert shown.count("\n") == 1
+    assert not (tmp_path / "model").exists()
+
+
+def test_no_scheduler_at_the_address(place, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._TIMEOUT", 0.3)
+    shown = refused(capsys, "fit", place, "--k", "4", "--dask", NOWHERE, "-o", tmp_path / "m")
+    assert f"no Dask scheduler answers at '{NOWHERE}'" in shown
+
+
+def test_dask_is_not_installed(place, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    shown = refused(capsys, "fit", place, "--k", "4", "--dask", NOWHERE, "-o", tmp_path / "m")
+    assert "clusters need Dask: pip install" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("500MB", 500e6), ("2GiB", 2 * 2**30), (" 1.5 g ", 1.5e9), ("12k", 12e3), ("7", 7)],
+)
+def test_sizes(text, size):
+    assert scale.size_in_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1MB", "1e6", "1 XB", "nan", "0MB", "1B B"])
+def test_sizes_that_are_none(text):
+    with pytest.raises(InputError, match="must be a size"):
+        scale.size_in_bytes(text)
+
+
+SCHEDULER = """
+import sys
+from distributed import LocalCluster
+options = {"processes": False, "protocol": "tcp", "dashboard_address": ":0"}
+cluster = LocalCluster(n_workers=1, threads_per_worker=3, **options)
+print(cluster.scheduler_address, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def scheduler():
+    """A process with a scheduler and a worker of three threads, and its address."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, "-c", SCHEDULER], text=True, **pipes) as process:
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Something to be called with the progress of a fit from the command line."""
+    calls = []
+    make = estimator.make_solver
+
+    def made(*args, **settings):
+        solver = make(*args, **settings)
+        return _Watched(solver, calls)
+
+    monkeypatch.setattr("structsvm_papk.rankers.solver_race.make_solver", made)
+    return calls
+
+
+class _Watched:
+    def __init__(self, solver, calls):
+        self._solver, self._calls = solver, calls
+
+    def solve(self, risk, callback=None, checkpoint=None):
+        def both(progress):
+            for call in self._calls:
+                call(progress)
+
+        return self._solver.solve(risk, callback=both, checkpoint=checkpoint)
+
+
+def test_a_fit_goes_on_with_another_scheduler(
+    place, tmp_path, capsys, watched, cluster, monkeypatch
+):
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._POLL", 0.2)
+    model, folder = tmp_path / "model", tmp_path / "state"
+    fit = ["fit", place, *FIT, "-o", model, "--checkpoint", folder]
+
+    with scheduler() as (process, address):
+        watched.append(
+            lambda progress: progress.iteration == 4 and process.send_signal(signal.SIGKILL)
+        )
+        assert run(*fit, "--dask", address, "--json") == 1
+        shown = capsys.readouterr()
+        told = json.loads(shown.out)
+        assert told["status"] == "failed"
+        assert "the scheduler at tcp://127.0.0.1" in told["message"]
+        assert f"the same command goes on from {folder}" in shown.err
+        assert "Traceback" not in shown.err
+    assert load_model(model).certificate["status"] == "failed"
+    assert load_model(model).certificate["lower_bound"] <= told["objective"]
+    watched.clear()
+    shown = refused(capsys, *fit, "--memory-budget", "1MB")
+    assert re.search(r"begun with --partitions \d+: .* give the same", shown)
+    status, told = run_json(capsys, *fit, "--dask", cluster)
+    _, expected = run_json(capsys, *fit[:1], place / "part0.parquet", *FIT, "-o", tmp_path / "m")
+    assert status == 0
+    assert_same(told, expected)
+    assert told["n_iter"] > 4

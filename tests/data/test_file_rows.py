@@ -1,0 +1,188 @@
+"""Rows on file of which some are kept in memory, and the fits that read the needed rows only."""
+
+import numpy as np
+import pytest
+
+from helpers.problems import walk
+from helpers.sources import N_USERS, D, damage, npy_source, parquet_source, tall_lists
+from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.data import file_rows
+from structsvm_papk.errors import OracleFailure
+from structsvm_papk.oracles import list_risk
+from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.partitioned import PartitionedRisk
+from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates import CONVEX
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """Batches of a few rows, so that there are many of them."""
+    monkeypatch.setattr(file_rows, "_BATCH_BYTES", 100 * D * 8)
+    monkeypatch.setattr(file_rows, "_GAP_BYTES", 3 * D * 8)
+
+
+def on_file(X, capacity):
+    """`FileRows` of a matrix, and the ranges that were read."""
+    read = []
+
+    def reader(start, out):
+        read.append((start, len(out)))
+        out[:] = X[start : start + len(out)]
+
+    return file_rows.FileRows(reader, X.shape, X.dtype, capacity), read
+
+
+def asked(rows, wanted):
+    out = np.full((wanted.size, rows.shape[1]), np.nan)
+    for X, places, at in rows.pieces(wanted):
+        assert np.isnan(out[at]).all()  # none comes twice
+        out[at] = X[places]
+    return out
+
+
+@pytest.mark.parametrize("capacity", [300, 60, 40])
+def test_rows_are_those_of_the_matrix_whatever_is_kept(capacity):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, D)).astype(np.float32)
+    rows, _ = on_file(X, capacity)
+    for i in range(200):
+        wanted = rng.choice(300, rng.integers(1, 250))
+        if i % 3:
+            wanted = np.sort(wanted)
+        np.testing.assert_array_equal(asked(rows, wanted), X[wanted])
+        np.testing.assert_array_equal(rows[wanted], X[wanted])
+        kept = rng.choice(wanted, min(wanted.size, 40))
+        np.testing.assert_array_equal(rows.kept[rows.keep(kept)], X[kept])
+        if i % 10 == 0:
+            rows.lend(30)[:] = np.nan
+
+
+def test_what_is_kept_is_not_read_again_and_makes_room_when_it_is_idle():
+    X = np.random.default_rng(0).normal(size=(1000, D))
+    rows, read = on_file(X, 120)
+    first, second = np.arange(0, 100), np.arange(500, 600)
+    for _ in range(3):
+        asked(rows, first)
+        rows.keep(first[:20])
+    assert rows.rows_read == sum(n for _, n in read) == 100
+    for _ in range(6):  # the others are given up for these
+        asked(rows, second)
+        rows.keep(second[:20])
+    read.clear()
+    asked(rows, second)
+    assert not read
+    asked(rows, np.arange(0, 1000, 4))
+    assert max(n for _, n in read) <= 100
+
+
+def streamed(directory, surrogate, budget=0.9, dtype=np.float64, **options):
+    X, y, groups = tall_lists(dtype)
+    return StreamedRisk(
+        surrogate, npy_source(directory, X, y, groups), budget * X.nbytes, **options
+    )
+
+
+WEIGHTS = np.arange(1.0, N_USERS + 1)
+
+
+@pytest.mark.parametrize("weight", ["equal", "positives", WEIGHTS])
+@pytest.mark.parametrize("depth", [None, 8, 0.02])
+@pytest.mark.parametrize("name", CONVEX)
+def test_cuts_are_to_the_bit_those_of_the_fit_in_memory(tmp_path, name, depth, weight):
+    surrogate = make_surrogate(name, 5, depth)
+    data = RankingData.from_groups(*tall_lists(np.float32), user_weight=weight)
+    options = {"dtype": np.float32, "user_weight": weight}
+    risk = streamed(tmp_path, surrogate, 1.5, **options)
+    found, expected = risk.with_blocks(4), EmpiricalRisk(surrogate, data).with_blocks(4)
+    assert not isinstance(found, PartitionedRisk)
+    assert len(risk.parts._rows.kept) < 0.8 * data.rows.size
+    assert found.n_blocks == expected.n_blocks
+    for w in walk(D)[:-4]:
+        one, other = found.cuts(w), expected.cuts(w)
+        assert one.value == other.value
+        for field in ("slopes", "intercepts", "errors"):
+            assert np.array_equal(getattr(one, field), getattr(other, field))
+    assert found.row_visits == expected.row_visits
+    assert np.array_equal(found.blocks(w)[1], other.slopes)
+    assert risk(w)[0] == pytest.approx(found(w)[0], rel=1e-12)  # whole partitions, lent memory
+    assert found.cuts(w).value == one.value
+
+
+@pytest.mark.parametrize("source", [npy_source, parquet_source])
+def test_a_fit_is_that_in_memory_and_ends_without_reading(tmp_path, source):
+    surrogate, (X, y, groups) = make_surrogate("ts", 5), tall_lists()
+    risk = StreamedRisk(surrogate, source(tmp_path, X, y, groups), 0.9 * X.nbytes)
+    read = []
+    solver = CuttingPlane(1e-3, tol=1e-9, n_blocks=8)
+    found = solver.solve(risk, callback=lambda _: read.append(risk.parts._rows.rows_read))
+    expected = solver.solve(EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups)))
+    assert np.array_equal(found.w, expected.w)
+    assert found.lower_bound == pytest.approx(expected.lower_bound, abs=1e-10)
+    assert np.array_equal(found.curve("row_visits"), expected.curve("row_visits"))
+    assert expected.objective < 0.9
+    assert read[-1] == read[-5] < 0.5 * groups.size * len(read)
+    assert risk.gain(found.w) > 0.5
+    again = solver.solve(risk)
+    assert np.array_equal(again.w, found.w)
+
+
+@pytest.mark.parametrize("weight", ["equal", "positives"])
+def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, weight):
+    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
+    monkeypatch.setattr(list_risk, "_USERS_PER_FEATURE", 1)
+    rng, n_users, n_items = np.random.default_rng(0), 420, 60
+    X = rng.normal(size=(n_users * n_items, 16))
+    groups = np.repeat(rng.permutation(n_users), n_items)
+    y = (X.sum(axis=1) + rng.normal(size=groups.size) > 5.0) & (groups % 10 > 0)  # some have none
+    surrogate, source = make_surrogate("ts", 3), npy_source(tmp_path, X, y, groups)
+    risk = StreamedRisk(surrogate, source, X.nbytes, user_weight=weight)
+    data = RankingData.from_groups(X, y, groups, user_weight=weight)
+    assert risk.n_users < n_users and risk.sample.n_users == -(-risk.n_users // 20)
+    solver, w = CuttingPlane(1e-3, tol=1e-8), rng.normal(size=16)
+    own = ListRisk(surrogate, risk.sample.data)
+    for u, user in enumerate(own.data.users):
+        rows = own.data.X[own.data.rows[own.data.indptr[u] : own.data.indptr[u + 1]]]
+        assert sorted(map(tuple, rows)) == sorted(map(tuple, X[groups == user]))
+    found, expected = solver.solve(risk), solver.solve(EmpiricalRisk(surrogate, data))
+    assert found.status is expected.status is Status.CONVERGED
+    assert found.objective == pytest.approx(expected.objective, rel=2e-8)
+    assert risk.sample(w)[0] == own(w)[0]
+    little = StreamedRisk(surrogate, source, X.nbytes // 3, user_weight=weight)
+    assert little.sample is None
+    assert solver.solve(little).objective == pytest.approx(expected.objective, rel=2e-8)
+
+
+def test_without_room_for_the_short_lists_everything_is_read(tmp_path):
+    surrogate = make_surrogate("ts", 5)
+    assert isinstance(streamed(tmp_path, surrogate, 0.5).with_blocks(3), PartitionedRisk)
+    risk = streamed(tmp_path, surrogate)
+    assert not isinstance(risk.with_blocks(3), PartitionedRisk)
+    assert 0.05 < risk.share_in_memory < 0.5
+
+
+def test_columns_with_large_offsets_are_read_as_a_whole(tmp_path):
+    X, y, groups = tall_lists()
+    X[:, 3] += 1e9
+    surrogate, data = make_surrogate("ts", 5), RankingData.from_groups(X, y, groups)
+    risk = StreamedRisk(surrogate, npy_source(tmp_path, X, y, groups), X.nbytes)
+    assert isinstance(risk.with_blocks(3), PartitionedRisk)
+    w = np.ones(D)
+    assert risk(w)[0] == pytest.approx(EmpiricalRisk(surrogate, data)(w)[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("how", ["truncated", "changed"])
+def test_a_file_that_changes_ends_the_fit_with_the_best_point(tmp_path, how):
+    risk = streamed(tmp_path, make_surrogate("ts", 5))
+
+    def callback(progress):
+        if progress.iteration == 3:
+            damage(tmp_path / "X.npy", how)
+
+    result = CuttingPlane(1e-3).solve(risk, callback=callback)
+    assert result.status == Status.FAILED
+    assert result.n_iter == 3
+    assert "cannot be read any more" in result.message
+    with pytest.raises(OracleFailure, match="has changed"):
+        risk.with_blocks(2).blocks(result.w)

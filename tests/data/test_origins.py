@@ -1,0 +1,288 @@
+"""Columns with large offsets, entries stored several times, and what rounding may do to a bound.
+
+The referee computes objectives in `numpy.longdouble` from the definitions, on each user's rows less
+the first one: it shares no code with the package.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from helpers.reference import SURROGATES
+from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
+from structsvm_papk.data.sources import NpyFiles
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.solvers.result import RISK_SCALE
+from structsvm_papk.surrogates.convex import Avg
+
+WIDE = np.longdouble
+METHODS = ("bundle", "line_search", "one_slack")
+CONVEX = ("ts", "avg", "max", "pauc")
+STORAGE = {"rows": np.ascontiguousarray, "columns": np.asfortranarray, "csr": sparse.csr_matrix}
+
+
+def lists(offset=0.0, n_users=4, n_items=12, d=3, seed=0, dtype=float):
+    """X, y and groups; the offset may be a number, one for each column, or one for each row."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_users * n_items, d))
+    score = (X @ rng.normal(size=d) + rng.normal(size=len(X))).reshape(n_users, n_items)
+    y = score > np.quantile(score, 0.7, axis=1, keepdims=True)
+    return (X + offset).astype(dtype), y.ravel(), np.repeat(np.arange(n_users), n_items)
+
+
+def a_risk(name, X, y, groups, k=3, **options):
+    return EmpiricalRisk(make_surrogate(name, k), RankingData.from_groups(X, y, groups), **options)
+
+
+def wide_ts(p, q, k):
+    """Equation (14) by the isotonic regression, in extended precision."""
+    p, q, beta = sorted(p, reverse=True), sorted(q, reverse=True)[:k], min(len(p), k)
+    blocks = []
+    for i, value in enumerate(p):
+        blocks.append([value - (i < beta), 1])
+        while len(blocks) > 1 and blocks[-2][0] * blocks[-1][1] < blocks[-1][0] * blocks[-2][1]:
+            total, count = blocks.pop()
+            blocks[-1][0] += total
+            blocks[-1][1] += count
+    return sum(n * max(b - t / WIDE(n), 0) for t, n in blocks for b in q) / (beta * k)
+
+
+def wide_objective(name, k, alpha, X, y, groups, w):
+    """``alpha/2 ||w||^2 + R(w)`` of the stored values."""
+    value, w = WIDE(0), w.astype(WIDE)
+    surrogate = wide_ts if name == "ts" else SURROGATES[name]
+    users = np.unique(groups)
+    for u in users:
+        rows = X[groups == u].astype(WIDE)
+        scores = ((rows - rows[0]) * w).sum(axis=1)
+        value += surrogate(list(scores[y[groups == u]]), list(scores[~y[groups == u]]), k)
+    return WIDE(alpha) / 2 * (w * w).sum() + value / len(users)
+
+
+def offsets(rng, kind, shape, groups):
+    """The same for all rows, or another for each user; in one column or in all."""
+    offset = 10.0 ** rng.uniform(0, 12) * rng.choice([-1.0, 1.0], shape[1])
+    if rng.random() < 0.5:
+        offset *= np.arange(shape[1]) == 0
+    return offset if kind == "common" else offset * (1 + rng.random(groups.max() + 1))[groups, None]
+
+
+@pytest.mark.parametrize("kind", ["common", "of_users"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_no_bound_is_above_the_optimum_and_no_gap_larger_than_certified(kind, dtype):
+    n_solved = 0
+    for seed in range(16):
+        rng = np.random.default_rng(seed)
+        _, _, groups = problem = lists(seed=seed, n_users=int(rng.integers(1, 5)))
+        X = (problem[0] + offsets(rng, kind, problem[0].shape, groups)).astype(dtype)
+        y, name, alpha = problem[1], CONVEX[seed % 4], 10.0 ** rng.uniform(-3, -1)
+        stored = STORAGE[("rows", "columns", "csr")[seed % 3]](X)
+        try:
+            results = [
+                CuttingPlane(alpha, method=method).solve(a_risk(name, stored, y, groups))
+                for method in METHODS
+            ]
+        except InputError as error:
+            assert "digits do not suffice" in str(error)
+            continue
+        n_solved += 1
+        true = [wide_objective(name, 3, alpha, X, y, groups, each.w) for each in results]
+        for each, objective in zip(results, true, strict=True):
+            assert each.lower_bound <= min(true)
+            assert abs(each.objective - objective) < 1e-10
+            assert each.status in ("converged", "degenerate")
+            assert objective - min(true) <= 1e-6 * max(objective, RISK_SCALE)
+    assert n_solved > 8
+
+
+def test_the_counterexample_of_the_certificate_page():
+    X, y, groups = lists(1e6)
+    plain = lists()[0]
+    result = CuttingPlane(1e-2).solve(a_risk("ts", X, y, groups))
+    other = CuttingPlane(1e-2, 1e-9).solve(a_risk("ts", plain, y, groups))
+    assert result.status == "converged"
+    assert result.lower_bound <= wide_objective("ts", 3, 1e-2, X, y, groups, other.w)
+
+
+@pytest.mark.parametrize("storage", STORAGE)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_are_read_as_differences(storage, dtype):
+    X, y, groups = lists(np.array([1e5, 0.0, -3e4]), dtype=dtype)
+    risk = a_risk("avg", STORAGE[storage](X), y, groups)
+    assert risk.origins() is not None
+    w = np.array([0.3, -0.2, 0.7])
+    wide, rows = X.astype(float), risk.data.rows
+    differences = wide[rows] - wide[rows[risk.data.indptr[:-1]]][groups]
+    np.testing.assert_allclose(risk.scores(w), differences @ w, rtol=1e-13, atol=1e-13)
+    slope = risk(w)[1]
+    coef = risk.user_values(risk.scores(w))[1]
+    np.testing.assert_allclose(slope, differences.T @ coef / 4, rtol=1e-12, atol=1e-13)
+
+
+def test_sparse_columns_that_are_not_stored_everywhere_stay():
+    X, y, groups = lists(np.array([1e8, 1e8, 0.0]))
+    X[5, 1] = 0.0
+    risk = a_risk("avg", sparse.csr_matrix(X), y, groups)
+    assert risk.origins().columns.tolist() == [True, False, True]
+    w = np.array([1.0, 1e-8, 1.0])
+    scores = risk.scores(w)
+    rows = X[risk.data.rows]
+    rows[:, [0, 2]] -= rows[risk.data.indptr[:-1]][groups][:, [0, 2]]
+    np.testing.assert_allclose(scores, rows @ w, rtol=1e-12, atol=1e-12)
+
+
+def test_ordinary_data_are_read_as_they_are():
+    X, y, groups = lists(100.0)
+    risk = a_risk("ts", X, y, groups)
+    assert risk.origins() is None
+    w = np.ones(3)
+    np.testing.assert_allclose(risk.scores(w), (X @ w)[risk.data.rows])
+
+
+class FromZero(Avg):
+    """Reads scores against zero: it does change when all scores of a user move."""
+
+    name = "from_zero"
+    shift_invariant = False
+
+
+def test_a_surrogate_that_does_not_say_so_is_given_the_scores_as_they_are():
+    X, y, groups = lists(1e6)
+    risk = EmpiricalRisk(FromZero(3), RankingData.from_groups(X, y, groups))
+    np.testing.assert_allclose(risk.scores(np.ones(3)), X[risk.data.rows].sum(axis=1))
+
+
+class Steep(Avg):
+    """Ten times Avg: steeper than a surrogate may be by default."""
+
+    name = "steep"
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+        super().evaluate(scores, indptr, n_pos, first, last, values, coef)
+        values[first:last] *= 10.0
+        coef[indptr[first] : indptr[last]] *= 10.0
+
+
+def test_a_surrogate_that_is_steeper_than_it_says_widens_the_bound():
+    data = RankingData.from_groups(*lists())
+    steep, flat = EmpiricalRisk(Steep(3), data), EmpiricalRisk(Avg(3), data)
+    for risk in (steep, flat):
+        risk.cuts(np.zeros(3))
+    np.testing.assert_allclose(steep.rounding().slopes, 10.0 * flat.rounding().slopes)
+
+
+@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("n_users", [1, 6])
+def test_cuts_lie_below_the_risk_in_extended_precision(name, n_users):
+    rng = np.random.default_rng(1)
+    X, y, groups = lists(1e7, n_users=n_users, n_items=30)
+    oracle = a_risk(name, X, y, groups).with_blocks(4)
+    bound = oracle.rounding()
+    for _ in range(10):
+        cuts = oracle.cuts(rng.normal(size=3))
+        w = rng.normal(size=3) * 10.0 ** rng.uniform(-2, 2)
+        true = wide_objective(name, 3, 0.0, X, y, groups, w)
+        # one list has one variable more, and its slopes add up to zero
+        assert abs(cuts.slopes[:, 3:].sum()) < 1e-12
+        height = (cuts.slopes[:, :3] @ w + cuts.intercepts - cuts.errors).sum()
+        assert height - bound.slopes @ np.abs(w) <= true
+
+
+@pytest.mark.parametrize("storage", STORAGE)
+def test_row_skipping_takes_the_same_rows(storage):
+    X, y, groups = lists(np.array([1e9] + [0.0] * 9), n_users=3, n_items=400, d=10)
+    X = STORAGE[storage](X)
+    skipping = a_risk("avg", X, y, groups).with_blocks(3)
+    plain = a_risk("avg", X, y, groups, n_blocks=3, skip_rows=False)
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=10)
+    for _ in range(8):
+        w = w + 0.02 * rng.normal(size=10)
+        one, other = skipping.cuts(w), plain.cuts(w)
+        assert one.value == pytest.approx(other.value, rel=1e-12)
+        np.testing.assert_allclose(one.slopes, other.slopes, rtol=1e-9, atol=1e-12)
+    assert skipping.row_visits < plain.row_visits
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("offset", "dtype"), [(1e4, np.float32), (1e7, np.float64)])
+def test_a_run_takes_its_own_checkpoint(tmp_path, method, offset, dtype):
+    X, y, groups = lists(offset, dtype=dtype)
+    solver = {"alpha": 1e-4, "method": method}
+    risk = a_risk("ts", X, y, groups)
+    first = CuttingPlane(**solver, max_iter=5).solve(risk, checkpoint=Checkpoint(tmp_path, 0.0))
+    assert first.status == "max_iter"
+    result = CuttingPlane(**solver).solve(risk, checkpoint=Checkpoint(tmp_path, 0.0))
+    assert result.status == "converged"
+
+
+def test_files_in_pieces_agree_with_memory(tmp_path):
+    X, y, groups = lists(1e9, n_users=400)
+    for name, array in (("X", X), ("y", y), ("groups", groups)):
+        np.save(tmp_path / f"{name}.npy", array)
+    streamed = StreamedRisk(make_surrogate("ts", 3), NpyFiles.open(tmp_path), 100_000)
+    assert streamed.share_in_memory < 1.0
+    plain = lists(n_users=400)[0]
+    both = streamed, a_risk("ts", plain, y, groups)
+    results = [CuttingPlane(1e-2).solve(each) for each in both]
+    objectives = [wide_objective("ts", 3, 1e-2, X, y, groups, each.w) for each in results]
+    for each in results:
+        assert each.status == "converged"
+    assert results[0].lower_bound <= min(objectives)
+
+
+def test_a_column_without_digits_is_refused_by_its_name():
+    X, y, groups = lists(np.array([0.0, 3e7, 0.0]), dtype=np.float32)
+    frame = pd.DataFrame(X, columns=["price", "seen_at", "stars"])
+    with pytest.raises(InputError, match=r"column 'seen_at' has mean 3e\+07, and spreads over 4"):
+        PAPKRanker(k=3).fit(frame, y, groups=groups)
+    with pytest.raises(InputError, match=r"column 1 of X \(counted"):
+        CuttingPlane(1e-2).solve(a_risk("ts", X, y, groups))
+
+
+@pytest.mark.parametrize("outlier", [1e10, 1e15])
+def test_where_digits_do_not_suffice_nothing_is_certified_and_the_column_is_named(outlier):
+    X, y, groups = lists()
+    X[7, 1] = outlier
+    result = CuttingPlane(1e-3).solve(a_risk("ts", X, y, groups))
+    assert result.status == "stalled"
+    assert "column 1 of X" in result.notes[-1]
+
+
+@pytest.mark.parametrize("times", [3, 8, 9])
+@pytest.mark.parametrize("storage", [sparse.csr_matrix, sparse.csr_array])
+def test_entries_that_are_stored_several_times(times, storage):
+    """Row skipping squared every one of them: rows that count were left out."""
+    X, y, groups = lists(n_users=2, n_items=200, d=12)
+    csr = storage(X)
+    parts = [np.repeat(a, times) for a in (csr.data / times, csr.indices)]
+    given = storage((*parts, csr.indptr * times), shape=X.shape)
+    before = given.data.copy(), given.indices.copy(), given.indptr.copy()
+    data = RankingData.from_groups(given, y, groups)
+    assert data.X.nnz == X.size
+    for array, copy in zip((given.data, given.indices, given.indptr), before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+    result = CuttingPlane(1e-2).solve(EmpiricalRisk(make_surrogate("ts", 2), data))
+    plain = CuttingPlane(1e-2).solve(a_risk("ts", X, y, groups, k=2))
+    assert result.objective == pytest.approx(plain.objective, rel=1e-6)
+    assert result.objective == pytest.approx(
+        float(wide_objective("ts", 2, 1e-2, X, y, groups, result.w)), rel=1e-9
+    )
+
+
+def test_single_precision_entries_are_added_up_in_double():
+    X = sparse.csr_matrix(
+        (np.float32([0.1, 0.2, 1.0]), [0, 0, 1], [0, 2, 3]), shape=(2, 2), dtype=np.float32
+    )
+    data = RankingData(X, [1, 0], [0, 2])
+    assert data.X[0, 0] == float(np.float32(0.1)) + float(np.float32(0.2))
+
+
+def test_a_flag_older_than_the_arrays_is_not_believed():
+    X = sparse.csr_matrix(np.ones((2, 2)))
+    assert X.has_canonical_format
+    X.indices[:] = [0, 0, 1, 0]
+    np.testing.assert_array_equal(RankingData(X, [1, 0], [0, 2]).X.toarray(), [[2, 0], [1, 1]])

@@ -1,0 +1,233 @@
+"""Data sets in files, cut into partitions of whole users."""
+
+import numpy as np
+import pytest
+
+from helpers.sources import npy_source, parquet_source
+from structsvm_papk.data import RankingData, sources
+from structsvm_papk.data.partitions import (
+    UserRows,
+    array_partitions,
+    cut_users,
+    file_partitions,
+    scan_users,
+)
+from structsvm_papk.data.sources import NpyFiles, ParquetFiles
+from structsvm_papk.errors import InputError
+
+SIZES = [5, 1, 9, 30, 2, 4, 8]
+
+
+def lists(dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat([4, 2, 9, 0, 7, 1, 3], SIZES)
+    X = rng.normal(size=(groups.size, 3)).astype(dtype)
+    return X, (rng.random(groups.size) < 0.4).astype(np.int64), groups
+
+
+@pytest.fixture(params=["npy", "parquet", "three Parquet files", "text users"])
+def source(request, tmp_path):
+    X, y, groups = lists()
+    if request.param == "npy":
+        return npy_source(tmp_path, X, y, groups)
+    if request.param == "text users":
+        return parquet_source(tmp_path, X, y, groups.astype(str))
+    return parquet_source(tmp_path, X, y, groups, 3 if "three" in request.param else 1)
+
+
+def same_users(data, X, y, groups):
+    """Whether every user of the data has the rows that the arrays say."""
+    for u, user in enumerate(data.users):
+        rows = data.rows[data.indptr[u] : data.indptr[u + 1]]
+        mine = groups == type(groups[0])(user)
+        expected = np.concatenate([X[mine & (y == 1)], X[mine & (y == 0)]])
+        np.testing.assert_array_equal(data.X[rows], expected)
+        assert data.n_pos[u] == y[mine].sum()
+
+
+@pytest.mark.parametrize("rows", [1, 6, 12, 1000])
+def test_partitions_hold_every_row_once_and_whole_users(source, rows):
+    X, y, groups = lists()
+    partitions = file_partitions(source, rows * source.row_bytes)
+    loaded = [partition.load() for partition in partitions]
+    assert [p.start for p in partitions[1:]] == [p.stop for p in partitions[:-1]]
+    assert sum(data.rows.size for data in loaded) == groups.size
+    users = np.concatenate([data.users for data in loaded])
+    assert np.unique(users).size == users.size == len(SIZES)
+    for data in loaded:
+        same_users(data, X, y, groups)
+        assert data.rows.size <= max(rows, data.sizes.max())
+
+
+def test_features_of_parquet_are_written_row_after_row(tmp_path):
+    rng = np.random.default_rng(1)
+    X, y, groups = rng.normal(size=(60, 19)), np.arange(60) % 2, np.arange(60) // 6
+    source = parquet_source(tmp_path, X, y, groups, n_files=2, rows=11)
+    npy, file = source.open_features(tmp_path)
+    out = np.empty((25, 19))
+    npy.read_into(file, 30, out)
+    file.close()
+    np.testing.assert_array_equal(out, X[30:55])
+    assert not list(tmp_path.glob("tmp*"))
+
+
+def test_single_precision_stays(tmp_path):
+    X, y, groups = lists(np.float32)
+    assert parquet_source(tmp_path, X, y, groups).dtype == np.float32
+    assert npy_source(tmp_path, X, y, groups).rows(3, 9)[0].dtype == np.float32
+
+
+def test_users_are_cut_by_rows():
+    indptr = np.concatenate([[0], np.cumsum(SIZES)])
+    assert cut_users(indptr, 15).tolist() == [0, 3, 4, 7]
+    assert cut_users(indptr, 1).tolist() == list(range(8))
+    assert cut_users(indptr, 59).tolist() == [0, 7]
+
+
+def test_arrays_are_cut_without_the_rows_of_others():
+    X, y, groups = lists()
+    partitions = array_partitions(RankingData.from_groups(X, y, groups), 3)
+    loaded = [partition.load() for partition in partitions]
+    assert sum(data.X.shape[0] for data in loaded) == groups.size
+    for data in loaded:
+        same_users(data, X, y, groups)
+
+
+@pytest.mark.parametrize("piece", [1, 10, 1 << 16])
+def test_the_scan_does_not_depend_on_the_pieces(tmp_path, monkeypatch, piece):
+    monkeypatch.setattr("structsvm_papk.data.sources._SCAN_ROWS", piece)
+    X, y, groups = lists()
+    rows = scan_users(npy_source(tmp_path, X, y, groups))
+    assert rows.users.tolist() == [4, 2, 9, 0, 7, 1, 3]
+    assert np.diff(rows.indptr).tolist() == SIZES
+    np.testing.assert_array_equal(rows.positive, y == 1)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [-1, 1], [False, True]])
+def test_binary_labels_need_no_threshold(tmp_path, labels):
+    X, y, groups = lists()
+    rows = scan_users(npy_source(tmp_path, X, np.array(labels)[y], groups))
+    np.testing.assert_array_equal(rows.positive, y == 1)
+
+
+def test_a_threshold_makes_grades_binary(tmp_path):
+    X, y, groups = lists()
+    source = npy_source(tmp_path, X, 3 * y, groups)
+    np.testing.assert_array_equal(scan_users(source, 2).positive, y == 1)
+    assert file_partitions(source, 100, relevance_threshold=2)[0].load().n_pos[0] == y[:5].sum()
+
+
+def broken(name):
+    X, y, groups = lists()
+    if name == "scattered":
+        groups[45] = 4
+    elif name == "grades":
+        y[3] = 2
+    elif name == "one class":
+        y[:] = 1
+    elif name == "missing user":
+        groups = groups.astype(float)
+        groups[30] = np.nan
+    elif name == "missing label":
+        y = y.astype(float)
+        y[30] = np.nan
+    return X, y, groups
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("scattered", r"user 4 do not stand together: rows 0 to 4, and again from row 45 .*sort"),
+        ("grades", r"found 0, 1, 2.*--relevance-threshold"),
+        ("one class", r"all labels are of one class \(1\)"),
+        ("missing user", "users is missing in row 30.*counted from row 0 of"),
+        ("missing label", "NaN or infinite in row 30"),
+    ],
+)
+def test_rows_that_cannot_be_used_are_named(tmp_path, name, message):
+    with pytest.raises(InputError, match=message):
+        scan_users(npy_source(tmp_path, *broken(name)))
+
+
+def test_npy_files_that_cannot_be_used(tmp_path):
+    X, y, groups = lists()
+    npy_source(tmp_path, X, y, groups)
+    paths = [tmp_path / f"{name}.npy" for name in ("X", "y", "groups")]
+    for values, message in (
+        (X[:-1], "has shape .* but"),
+        (X.astype(int), "float64 or float32"),
+        (np.asfortranarray(X), "stored by columns"),
+        (X.ravel(), "expected .rows, features."),
+        (X.astype(object), "not a complete .npy"),
+    ):
+        np.save(paths[0], values)
+        with pytest.raises(InputError, match=message):
+            NpyFiles.open(*paths)
+    np.save(paths[0], X)
+    paths[0].write_bytes(paths[0].read_bytes()[:-8])
+    with pytest.raises(InputError, match="truncated"):
+        NpyFiles.open(*paths)
+    with pytest.raises(InputError, match="cannot read"):
+        NpyFiles.open(tmp_path / "nowhere.npy", *paths[1:])
+
+
+def test_parquet_that_cannot_be_used(tmp_path):
+    X, y, groups = lists()
+    path = tmp_path / "part0.parquet"
+    source = parquet_source(tmp_path, X, y, groups)
+    with pytest.raises(InputError, match=r"no column 'user'.*name it with --group"):
+        ParquetFiles.open(path, group="user")
+    parquet_source(tmp_path, X[:40], y[:40], groups[:40])
+    with pytest.raises(InputError, match="another file now"):
+        source.rows(0, 10)
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        source.rows(0, 10)
+    with pytest.raises(InputError, match=r"neither X\.npy nor a \.parquet file"):
+        (tmp_path / "empty").mkdir()
+        ParquetFiles.open(tmp_path / "empty")
+
+
+def test_a_file_that_is_truncated_after_it_was_opened(tmp_path):
+    source = npy_source(tmp_path, *lists())
+    partition = file_partitions(source, 100)[-1]
+    path = tmp_path / "X.npy"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"X\.npy is not a complete .npy"):
+        partition.load()
+
+
+def test_values_that_are_not_finite_are_placed(tmp_path):
+    X, y, groups = lists()
+    X[20, 1] = np.inf
+    partition = file_partitions(npy_source(tmp_path, X, y, groups), 1)[3]
+    with pytest.raises(InputError, match=r"X\.npy, rows 15 to 44: X holds inf at row 5, column 1"):
+        partition.load()
+
+
+def test_users_that_are_text_count_with_their_characters():
+    labels = np.array([f"user-{'x' * 100}{i}" for i in range(50)], dtype=object)
+    rows = UserRows(labels, np.arange(51), np.ones(50, dtype=bool), 0.5)
+    assert rows.nbytes > 50 * (107 + 8 + 8 + 1)
+
+
+def test_batches_beyond_the_range_are_not_decoded(tmp_path, monkeypatch):
+    monkeypatch.setattr("structsvm_papk.data.sources._BATCH_ROWS", 5)
+    source = parquet_source(tmp_path, *lists(), rows=1000)
+    decoded = []
+
+    def counted(path, file, groups, columns):
+        for start, frame in frames_of(path, file, groups, columns):
+            decoded.append(start)
+            yield start, frame
+
+    frames_of = sources._frames_of
+    monkeypatch.setattr(sources, "_frames_of", counted)
+    assert len(source.rows(3, 12)[1]) == 9
+    assert max(decoded) <= 15
+
+
+def test_users_of_a_partition_keep_the_order_of_the_file(source):
+    parts = [partition.load() for partition in file_partitions(source, 15 * source.row_bytes)]
+    users = np.concatenate([data.users for data in parts])
+    assert users.astype(str).tolist() == list("4290713")

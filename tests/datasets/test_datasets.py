@@ -1,0 +1,183 @@
+import numpy as np
+import pytest
+
+from helpers.problems import degenerate_lists
+from helpers.reference_theory import margins_by_subsets
+from structsvm_papk import datasets, margins, metrics
+from structsvm_papk.datasets import margin_conditions, synthetic
+from structsvm_papk.errors import InputError
+
+IMPLIED = {
+    "weak": {"weak"},
+    "beta": {"beta", "weak"},
+    "moderate": {"moderate", "weak"},
+    "strong": {"strong", "beta", "moderate", "weak"},
+}
+
+
+def users(lists, k, delta):
+    scores = lists.X @ lists.w_true
+    for u in np.unique(lists.groups):
+        rows = lists.groups == u
+        p, q = scores[rows & (lists.y == 1)], scores[rows & (lists.y == 0)]
+        found = margins_by_subsets(p, q, k)
+        yield {c for c, v in found.items() if v is not None and v >= delta}
+
+
+@pytest.mark.parametrize("condition", margins.CONDITIONS)
+@pytest.mark.parametrize("exclude", [None, "truth", "any"])
+@pytest.mark.parametrize("n_pos", [6, 7, 9])
+def test_condition_holds_exactly_and_no_other_on_request(condition, exclude, n_pos):
+    how = {"n_users": 2, "n_pos": n_pos, "n_neg": 9, "n_features": 4, "k": 3, "seed": n_pos}
+    lists = datasets.margin_lists(condition, delta=0.5, exclude=exclude, **how)
+    for holding in users(lists, 3, 0.5):
+        assert condition in holding
+        if exclude:
+            assert holding == IMPLIED[condition]
+
+
+@pytest.mark.parametrize("condition", ["weak", "beta", "moderate"])
+def test_no_linear_scorer_realises_an_excluded_condition(condition):
+    lists = datasets.margin_lists(
+        condition, n_pos=8, n_neg=12, n_features=3, k=3, exclude="any", seed=4
+    )
+    for other in margins.CONDITIONS:
+        found = margins.find_scorer(lists.X, lists.y, 3, other, largest_margin=False)
+        assert found.answer == ("yes" if other in IMPLIED[condition] else "no")
+        assert found.verify(lists.X, lists.y)
+
+
+def test_beta_without_weak_when_positives_are_few():
+    lists = datasets.margin_lists("beta", n_pos=4, n_neg=12, n_features=3, k=3, exclude="any")
+    assert list(users(lists, 3, 1.0)) == [{"beta"}]
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"condition": "weak", "n_pos": 3, "k": 3, "exclude": "truth"}, "is the strong one"),
+        ({"condition": "moderate", "n_pos": 2, "k": 3, "exclude": "any"}, "is the strong one"),
+        ({"condition": "beta", "n_pos": 5, "k": 1, "exclude": "truth"}, "is the strong one"),
+        ({"condition": "moderate", "n_pos": 5, "k": 3, "exclude": "any"}, "beta condition too"),
+        ({"condition": "weak", "n_neg": 4, "k": 3, "exclude": "any"}, "n_neg >= n_features"),
+        ({"condition": "medium"}, "not one of"),
+        ({"condition": "weak", "k": 30}, "k"),
+        ({"condition": "weak", "delta": 0.0}, "positive"),
+        ({"condition": "weak", "exclude": "all"}, "exclude"),
+    ],
+)
+def test_contradictory_requests_say_what_contradicts_what(request_, words):
+    with pytest.raises(InputError, match=words):
+        datasets.margin_lists(**request_)
+
+
+def test_linear_lists_label_the_best_share_and_repeat_with_the_seed():
+    first = datasets.linear_lists(n_users=20, n_items=30, n_features=5, noise=0.0, seed=1)
+    again = datasets.linear_lists(n_users=20, n_items=30, n_features=5, noise=0.0, seed=1)
+    other = datasets.linear_lists(n_users=20, n_items=30, n_features=5, noise=0.0, seed=2)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not np.array_equal(first.X, other.X)
+    scores = (first.X @ first.w_true).reshape(20, 30)
+    labels = first.y.reshape(20, 30)
+    assert (labels.sum(axis=1) == 6).all()
+    lowest = np.where(labels == 1, scores, np.inf).min(axis=1)
+    assert (lowest > np.where(labels == 0, scores, -np.inf).max(axis=1)).all()
+
+
+def test_mislabelled_users_give_labels_to_their_worst_items():
+    lists = datasets.linear_lists(
+        n_users=40, n_items=20, n_features=5, noise=0.0, mislabelled_users=0.5, seed=3
+    )
+    ranks = (-(lists.X @ lists.w_true)).reshape(40, 20).argsort(axis=1).argsort(axis=1)
+    labels = lists.y.reshape(40, 20) == 1
+    assert (labels.sum(axis=1) == 4).all()
+    assert ((ranks >= 17) & labels).sum(axis=1)[:20].tolist() == [3] * 20
+    assert (labels[20:] == (ranks[20:] < 4)).all()
+
+
+def test_same_truth_for_training_and_test_users():
+    train = datasets.linear_lists(n_users=3, seed=0)
+    test = datasets.linear_lists(n_users=3, w_true=train.w_true, seed=1)
+    assert np.array_equal(train.w_true, test.w_true)
+    assert not np.array_equal(train.X[:5], test.X[:5])
+
+
+def test_engagement_is_long_tailed_and_every_user_is_usable():
+    lists = datasets.engagement_lists(n_users=400, min_neg=6, seed=2)
+    sizes = np.bincount(lists.groups)
+    n_pos = np.bincount(lists.groups, lists.y)
+    assert (n_pos >= 1).all() and (sizes - n_pos >= 6).all()
+    assert np.percentile(sizes, 99) > 4 * np.median(sizes)
+    assert np.unique(n_pos).size > 10
+
+
+def test_zero_is_optimal_on_degenerate_lists():
+    lists = degenerate_lists(n_users=3, n_pos=4, n_neg=9, n_features=3, seed=0)
+    rng = np.random.default_rng(0)
+    for w in rng.standard_normal((50, 3)):
+        scores = lists.X @ w
+        for u in range(3):
+            rows = lists.groups == u
+            p, q = scores[rows & (lists.y == 1)], np.sort(scores[rows & (lists.y == 0)])[::-1]
+            assert np.maximum(1 - p.mean() + q[:4], 0).mean() >= 1 - 1e-12
+
+
+def test_laws_of_one_user():
+    lists = datasets.two_gaussians(4000, 4000, 3, 2.0, direction=[0, 0, 2], seed=0)
+    assert np.array_equal(lists.w_true, [0, 0, 1])
+    gap = lists.X[lists.y == 1].mean(axis=0) - lists.X[lists.y == 0].mean(axis=0)
+    assert np.abs(gap - [0, 0, 2]).max() < 0.12
+    table2 = synthetic.paper_table2(1, seed=1)
+    assert np.bincount(table2.y).tolist() == [160, 10]
+    assert np.abs(synthetic.paper_table2(2).w_true + 1 / np.sqrt(5)).max() < 1e-12
+
+
+@pytest.mark.parametrize("condition", margins.CONDITIONS)
+def test_figure_1_data_satisfy_their_condition(condition):
+    lists = margin_conditions.paper_figure1(condition, seed=3)
+    report = margins.check_scores(lists.X @ lists.w_true, lists.y, 30, delta=1 - 1e-9)
+    assert getattr(report, condition)
+    assert (lists.y == 0).sum() >= 300
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: datasets.linear_lists(relevant_share=1.5),
+        lambda: datasets.linear_lists(noise=-1),
+        lambda: datasets.linear_lists(noise_law="t"),
+        lambda: datasets.linear_lists(noise_law="cauchy"),
+        lambda: datasets.linear_lists(n_items=1),
+        lambda: datasets.linear_lists(mislabelled_users=2),
+        lambda: datasets.linear_lists(w_true=[1.0]),
+        lambda: datasets.engagement_lists(share_spread=0.9),
+        lambda: datasets.engagement_lists(n_users=0),
+        lambda: synthetic.paper_table2(3),
+        lambda: margin_conditions.paper_figure1("strong", n_neg=50),
+        lambda: margin_conditions.paper_figure1("none"),
+    ],
+)
+def test_bad_requests(call):
+    with pytest.raises(InputError):
+        call()
+
+
+def test_recommender_lists_are_candidates_whose_combination_beats_each_score():
+    train, new = datasets.recommender_lists(n_users=60, seed=1)
+    again, _ = datasets.recommender_lists(n_users=60, seed=1)
+    assert train.equals(again) and not train.equals(new)
+    assert (train.groupby("user")["item"].nunique() == 100).all()
+    assert train.groupby("user")["relevant"].sum().min() >= 1
+
+    def pairs_in_order(scores):
+        return metrics.evaluate("auc", scores, new["relevant"], new["user"]).mean("auc")
+
+    names = ["ease", "neighbours", "content", "popularity"]
+    mixed = new["ease"] / 0.15 + new["content"] / 0.25 + np.log1p(new["neighbours"]) / 1.2
+    assert pairs_in_order(mixed) > max(pairs_in_order(new[name]) for name in names)
+
+
+@pytest.mark.parametrize("wrong", [{"n_users": 0}, {"n_candidates": 3}, {"n_items": 50}])
+def test_recommender_lists_that_cannot_be(wrong):
+    with pytest.raises(InputError, match="recommender_lists needs"):
+        datasets.recommender_lists(**wrong)

@@ -1,0 +1,147 @@
+"""The smallest depth at which w = 0 is not the optimum, against the certified solver."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+from helpers.problems import degenerate_lists
+from structsvm_papk import (
+    CuttingPlane,
+    EmpiricalRisk,
+    PAPKRanker,
+    RankingData,
+    Status,
+    make_surrogate,
+)
+from structsvm_papk.diagnosis import critical_depth
+from structsvm_papk.errors import DegenerateOptimumWarning
+
+
+def lists(seed, n_users=6, n_neg=14):
+    """Noisy users: degenerate at depth k for most seeds, informative when all negatives count."""
+    rng = np.random.default_rng(seed)
+    n_pos = rng.integers(1, 5, n_users)
+    y = np.concatenate([np.arange(p + n_neg) < p for p in n_pos])
+    X = rng.normal(size=(y.size, 3)).round(1)
+    X[y, 0] += 0.8
+    return RankingData.from_groups(X, y, np.repeat(np.arange(n_users), n_pos + n_neg))
+
+
+def is_degenerate(data, name, k, depth):
+    """By training: the certified optimum is w = 0, at an alpha where a way down would show."""
+    risk = EmpiricalRisk(make_surrogate(name, k, depth), data, "cap")
+    result = CuttingPlane(1e-3, tol=1e-7).solve(risk)
+    assert result.converged
+    return result.status is Status.DEGENERATE
+
+
+@pytest.mark.parametrize("name", ["avg", "ts", "max", "pauc"])
+@pytest.mark.parametrize("seed", range(4))
+def test_it_is_where_training_leaves_zero(name, seed):
+    data, k = lists(seed), 2
+    answer = critical_depth(EmpiricalRisk(make_surrogate(name, k), data))
+    trained = [m for m in range(k, 15) if not is_degenerate(data, name, k, m)]
+    assert answer.is_exact
+    assert answer.informative_from == (min(trained) if trained else None)
+    assert trained == list(range(min(trained), 15)) if trained else True
+    assert answer.degenerate_to in (0, (min(trained) if trained else 15) - 1)
+
+
+def test_no_depth_helps_max_on_symmetric_lists():
+    """k = 1, positives at +-1, negatives at +-1 and +-1/2: Max is degenerate at every depth."""
+    X = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None]
+    data = RankingData(X, [1, 1, 0, 0, 0, 0], [0, 6])
+    answer = critical_depth(EmpiricalRisk(make_surrogate("max", 1), data))
+    assert (answer.degenerate_to, answer.informative_from) == (4, None)
+    assert "no depth" in str(answer)
+
+
+def test_the_order_of_the_surrogates():
+    """Jointly Avg and pAUC come free together, Max not before them; alone TS with Avg."""
+    for seed in range(5):
+        data = lists(seed)
+        depth = {
+            name: critical_depth(EmpiricalRisk(make_surrogate(name, 2), data)).informative_from
+            or 99
+            for name in ("avg", "pauc", "max", "clipped_ramp", "ramp")
+        }
+        assert depth["avg"] == depth["pauc"] <= depth["max"]
+        assert depth["clipped_ramp"] <= depth["ramp"] <= depth["avg"]
+        alone = data.subset(np.arange(data.n_users) == 0)
+        own = [
+            critical_depth(EmpiricalRisk(make_surrogate(name, 2), alone)).informative_from
+            for name in ("avg", "ts")
+        ]
+        assert own[0] == own[1]
+
+
+def test_beta_of_the_depth_would_not_be_monotone():
+    """With beta = min(n_pos, m) degeneracy comes back: the example of the page on depth."""
+
+    def user(positives, negatives):
+        scores = np.concatenate([positives, negatives])
+        return scores[:, None], np.arange(scores.size) < len(positives)
+
+    X, y = zip(user(np.ones(10), np.zeros(20)), user([-2.0], [3.0] * 10 + [-3.0] * 10), strict=True)
+    groups = np.repeat([0, 1], [30, 21])
+    data = RankingData.from_groups(np.vstack(X), np.concatenate(y), groups)
+    for name in ("ts",):
+        by_m = [is_degenerate(data, name, m, m) for m in range(1, 21)]  # k = m: beta goes along
+        assert not by_m[0] and all(by_m[1:15]) and not by_m[-1]
+        fixed = [is_degenerate(data, name, 1, m) for m in range(1, 21)]
+        assert fixed == sorted(fixed, reverse=True)
+
+
+def test_the_answer_is_plain_values_and_a_sentence():
+    data = degenerate_lists(30, 20, 4, seed=0)[0:3]
+    risk = EmpiricalRisk(make_surrogate("avg", 3), RankingData.from_groups(*data))
+    answer = critical_depth(risk)
+    assert set(answer.as_dict()) == {
+        "surrogate", "k", "degenerate_to", "informative_from", "deepest", "exact"
+    }  # fmt: skip
+    assert str(answer).startswith("avg: ")
+
+
+@pytest.mark.parametrize("surrogate", ["avg", "ts", "max"])
+@pytest.mark.parametrize("options", [{}, {"user_weight": "positives"}, {"policy": "cap"}])
+def test_the_call_that_the_warning_names_leaves_zero(surrogate, options):
+    """Also with weights of users, and where users with few negatives come in with 'cap'."""
+    seen = 0
+    for seed in range(12):
+        data = lists(seed)
+        X, y, users = data.X[data.rows], data.labels, data.user_of_position
+        fit = PAPKRanker(k=2, surrogate=surrogate, depth=None, **options)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit.fit(X, y, groups=users)
+        if not caught:
+            continue
+        message = str(caught[0].message)
+        weighted = data.weighted(options.get("user_weight", "equal"))
+        answer = critical_depth(EmpiricalRisk(make_surrogate(surrogate, 2), weighted))
+        call = re.search(r"repairs it: (.*); or let", message)
+        if call is None:
+            assert "clipped_ramp" in message
+            continue
+        seen += 1
+        assert f"critical depth {answer.informative_from} (of 14)" in message
+        settings = eval(f"dict({call[1]})")
+        assert fit.set_params(**settings).fit(X, y, groups=users).coef_.any()
+    assert seen >= 2
+
+
+def test_the_warning_says_where_no_depth_helps():
+    X = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None]
+    with pytest.warns(DegenerateOptimumWarning, match="no depth was found.*clipped_ramp"):
+        PAPKRanker(k=1, surrogate="max", depth=None).fit(X, [1, 1, 0, 0, 0, 0], groups="one_list")
+
+
+def test_a_model_of_zeros_says_so_when_it_scores():
+    X = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None]
+    ranker = PAPKRanker(k=1, surrogate="max", depth=None)
+    with pytest.warns(DegenerateOptimumWarning):
+        ranker.fit(X, [1, 1, 0, 0, 0, 0], groups="one_list")
+    with pytest.warns(DegenerateOptimumWarning, match="all scores are 0"):
+        assert not ranker.predict(X).any()

@@ -1,0 +1,251 @@
+"""Verdicts against linear programmes and certified optima; distances against an independent QP."""
+
+from itertools import combinations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import linprog
+
+from helpers.problems import degenerate_lists
+from structsvm_papk.data import RankingData
+from structsvm_papk.datasets import linear_lists
+from structsvm_papk.diagnosis.min_norm import min_norm_point
+from structsvm_papk.diagnosis.zero_test import SURROGATES, Verdict, diagnose, diagnose_over_k
+from structsvm_papk.errors import InputError
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.plots.degeneracy import degeneracy_figure
+from structsvm_papk.solvers.branch_and_bound import GlobalRamp
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates import make_surrogate
+
+CONVEX = ("avg", "pauc", "ts", "max")
+
+
+def risk_of(lists, name, k):
+    data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+    return EmpiricalRisk(make_surrogate(name, k), data)
+
+
+def draw_user(rng, n_pos=4, n_neg=7, d=3, shift=0.5):
+    X = rng.normal(size=(n_pos + n_neg, d))
+    X[:n_pos] += shift * rng.normal(size=d)
+    return X, np.arange(n_pos + n_neg) < n_pos
+
+
+def subset_means(points, size):
+    return np.array(
+        [points[list(part)].mean(axis=0) for part in combinations(range(len(points)), size)]
+    )
+
+
+def subgradients_at_zero(X, y, name, k):
+    """Vertices of the subdifferential at 0, written from the formulas."""
+    best = subset_means(X[~y], k)
+    beta = min(y.sum(), k)
+    if name == "max":
+        low = subset_means(X[y], beta)
+        return (best[:, None, :] - low[None]).reshape(-1, X.shape[1])
+    weight = y.sum() / beta if name == "ts" else 1.0
+    return weight * (best - X[y].mean(axis=0))
+
+
+def distance_by_qp(vertices):
+    theta = cp.Variable(len(vertices), nonneg=True)
+    problem = cp.Problem(cp.Minimize(cp.norm(vertices.T @ theta)), [cp.sum(theta) == 1])
+    return problem.solve(solver="CLARABEL")
+
+
+def test_nearest_point_of_random_polytopes():
+    rng = np.random.default_rng(0)
+    inside = 0
+    for _ in range(60):
+        V = rng.normal(size=(rng.integers(1, 12), rng.integers(1, 5)))
+        V += rng.normal(size=V.shape[1]) * rng.integers(0, 2)
+        found = min_norm_point(lambda w, V=V: V[np.argmax(V @ w)], V.shape[1])
+        expected = distance_by_qp(V)
+        assert found.distance == pytest.approx(expected, abs=1e-6)
+        assert found.lower_bound <= expected + 1e-6
+        inside += expected < 1e-7
+        if found.direction is not None:
+            assert (V @ found.direction).max() == pytest.approx(-found.lower_bound, abs=1e-9)
+    assert 5 < inside < 55
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_distance_of_zero_from_the_subdifferential_of_one_user(name):
+    rng = np.random.default_rng(1)
+    verdicts = set()
+    for trial in range(25):
+        X, y = draw_user(rng, shift=trial % 3)
+        risk = EmpiricalRisk(make_surrogate(name, 3), RankingData.from_groups(X, y))
+        test = diagnose(risk, per_user=False).joint
+        expected = distance_by_qp(subgradients_at_zero(X, y, name, 3))
+        assert test.distance == pytest.approx(expected, abs=1e-6)
+        assert (test.verdict is Verdict.DEGENERATE) == (expected < 1e-6)
+        verdicts.add(test.verdict)
+    assert verdicts == {Verdict.DEGENERATE, Verdict.INFORMATIVE}
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_verdict_agrees_with_the_certified_optimum(name):
+    lists = linear_lists(n_users=20, n_items=20, n_features=4, noise=1.5, seed=1)
+    for k in (1, 3, 8):
+        risk = risk_of(lists, name, k)
+        found = diagnose(risk)
+        optimum = CuttingPlane(1e-3, tol=1e-7).solve(risk)
+        assert found.zero_is_optimal == (optimum.status is Status.DEGENERATE)
+        assert found.objective_bound(1e-3) <= optimum.objective + 1e-9
+        for test in found.users:
+            assert test.verdict is not Verdict.UNDECIDED
+            assert (test.direction is None) == (test.verdict is Verdict.DEGENERATE)
+
+
+def test_directions_descend():
+    lists = linear_lists(n_users=15, n_items=20, n_features=4, noise=0.3, seed=2)
+    for name in SURROGATES:
+        risk = risk_of(lists, name, 3)
+        joint = diagnose(risk, per_user=False).joint
+        assert joint.verdict is Verdict.INFORMATIVE
+        fall = (1.0 - risk(1e-3 * joint.direction)[0]) / 1e-3
+        assert fall == pytest.approx(joint.lower_bound, rel=1e-6) or name == "ramp"
+        assert fall >= joint.lower_bound - 1e-9
+
+
+def test_balanced_lists_are_degenerate_for_every_convex_surrogate_and_user():
+    lists = degenerate_lists(n_users=10, n_pos=6, n_neg=15, n_features=3, seed=3)
+    for name in CONVEX:
+        found = diagnose(risk_of(lists, name, 3))
+        assert found.zero_is_optimal is True
+        assert found.share() == 1.0
+        assert "optimal for every alpha" in str(found)
+    clipped = diagnose(risk_of(lists, "clipped_ramp", 3))
+    assert clipped.zero_is_optimal is False
+    assert clipped.share() == 0.0
+
+
+def test_ramp_of_one_user_against_the_global_optimum():
+    rng = np.random.default_rng(4)
+    seen = set()
+    for trial in range(12):
+        X, y = draw_user(rng, n_pos=4, n_neg=14, d=2, shift=0)
+        X[y] *= 0.2 if trial % 2 else 1.0
+        risk = EmpiricalRisk(make_surrogate("ramp", 2), RankingData.from_groups(X, y))
+        verdict = diagnose(risk, per_user=False).joint.verdict
+        optimum = GlobalRamp(1e-2, tol=1e-5).solve(risk)
+        seen.add(verdict)
+        if verdict is Verdict.DEGENERATE:
+            assert optimum.objective > 1 - 1e-9
+        if verdict is Verdict.INFORMATIVE:
+            assert optimum.objective < 1 - 1e-9
+    assert seen >= {Verdict.DEGENERATE, Verdict.INFORMATIVE}
+
+
+def test_positive_that_no_direction_lifts_is_not_called_informative():
+    """A positive amid the negatives, k = 1: it never beats all of them."""
+    X = np.vstack([[[0.0, 0.0]], [[1.0, 0], [-1, 1], [-1, -1], [0, 2], [0, -2]]])
+    y = np.arange(6) == 0
+    assert linprog([0, 0], X[1:], -np.ones(5), bounds=(None, None)).status == 2  # infeasible
+    data = RankingData.from_groups(X, y)
+    for name in SURROGATES:
+        joint = diagnose(EmpiricalRisk(make_surrogate(name, 1), data), per_user=False).joint
+        expected = Verdict.UNDECIDED if name == "clipped_ramp" else Verdict.DEGENERATE
+        assert joint.verdict is expected
+    clipped = EmpiricalRisk(make_surrogate("clipped_ramp", 1), data)
+    assert CCCP(1e-3, tol=1e-3).solve(clipped).objective == pytest.approx(1.0)
+
+
+def informative_lists(seed=0, n_users=20, n_items=20):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_users * n_items, 3))
+    y = np.tile(np.arange(n_items) < 6, n_users)
+    X[y, 0] += 3
+    return X, y, np.arange(0, y.size + 1, n_items)
+
+
+@pytest.mark.parametrize("name", (*CONVEX, "ramp"))
+@pytest.mark.parametrize("size", [1e4, 1e8, 1e10, 1e12])
+@pytest.mark.parametrize("form", ["dense", "sparse", "wide"])
+def test_a_large_noise_column_hides_no_information(name, size, form):
+    X, y, indptr = informative_lists()
+    X[:, 2] *= size
+    if form == "wide":  # too many features for a correlation matrix
+        X = np.hstack([X, np.random.default_rng(1).normal(size=(y.size, 500))[:, :500] * 1e-3])
+    X = sparse.csr_matrix(X) if form == "sparse" else X
+    risk = EmpiricalRisk(make_surrogate(name, 3), RankingData(X, y, indptr))
+    test = diagnose(risk, per_user=False).joint
+    assert test.verdict is Verdict.INFORMATIVE
+    step = 1e-3 / np.abs(risk.scores(test.direction)).max()
+    fall = (1.0 - risk(step * test.direction)[0]) / step
+    assert fall > 0.0 and fall >= test.lower_bound * (1 - 1e-6)
+    assert test.lower_bound > 0.5 or form == "wide"
+
+
+@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("small", [1e-2, 1e-5])
+def test_information_in_the_difference_of_two_like_columns(name, small):
+    """Scaling features does not bring it out; scaling directions does."""
+    X, y, indptr = informative_lists()
+    X[:, 2] *= 1e6
+    X[:, 1], X[:, 0] = X[:, 2], X[:, 2] + small * X[:, 0]
+    risk = EmpiricalRisk(make_surrogate(name, 3), RankingData(X, y, indptr))
+    assert diagnose(risk, per_user=False).joint.verdict is Verdict.INFORMATIVE
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_the_verdict_does_not_depend_on_the_units(name):
+    rng = np.random.default_rng(8)
+    lists = degenerate_lists(n_users=10, n_pos=6, n_neg=15, n_features=3, seed=3)
+    data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+    X, y, indptr = informative_lists()
+    for _ in range(3):
+        units = 10.0 ** rng.integers(-9, 9, 3)
+        mix = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        for change in (np.diag(units), mix, np.hstack([mix, mix[:, :1]])):
+            nothing = RankingData(data.X[data.rows] @ change, data.labels, data.indptr)
+            something = RankingData(X @ change, y, indptr)
+            for lists, verdict in ((nothing, "degenerate"), (something, "informative")):
+                risk = EmpiricalRisk(make_surrogate(name, 3), lists)
+                assert diagnose(risk, per_user=False).joint.verdict == verdict
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("offset", [1e6, 1e9, 1e12])
+def test_rounding_is_no_information(name, offset):
+    """Balanced lists far from the origin: differences of rows are rounding error to some extent."""
+    lists = degenerate_lists(n_users=6, n_pos=6, n_neg=15, n_features=3, seed=3)
+    data = RankingData.from_groups(lists.X * 1e-3 + offset, lists.y, lists.groups)
+    test = diagnose(EmpiricalRisk(make_surrogate(name, 3), data), per_user=False).joint
+    if name == "clipped_ramp":  # it has a direction, which may be lost but not made up
+        assert test.verdict is not Verdict.DEGENERATE
+    else:
+        assert test.verdict is not Verdict.INFORMATIVE
+
+
+def test_over_k_and_figure():
+    lists = linear_lists(n_users=8, n_items=20, n_features=3, noise=1.0, seed=5)
+    data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+    seen = []
+    found = diagnose_over_k(data, (1, 4), ("avg", "clipped_ramp"), callback=seen.append)
+    assert seen == found
+    assert [(one.k, one.surrogate) for one in found] == [
+        (1, "avg"),
+        (1, "clipped_ramp"),
+        (4, "avg"),
+        (4, "clipped_ramp"),
+    ]
+    axes = degeneracy_figure(found).axes[0]
+    lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
+    shares = [one.share() for one in found if one.surrogate == "avg"]
+    np.testing.assert_allclose(lines["avg"], shares)
+
+
+def test_bad_input():
+    lists = linear_lists(n_users=4, n_items=10, n_features=3, seed=6)
+    with pytest.raises(InputError, match="ts_alg2"):
+        diagnose(risk_of(lists, "ts_alg2", 2))
+    with pytest.raises(InputError, match="not convex"):
+        diagnose(risk_of(lists, "ramp", 1), per_user=False).objective_bound(1.0)

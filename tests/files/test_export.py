@@ -1,0 +1,114 @@
+"""Rankers outside of this package: ONNX, JSON, and the function of the page on production."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from structsvm_papk import PAPKRanker
+from structsvm_papk.datasets import engagement_lists
+from structsvm_papk.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def lists():
+    return engagement_lists(n_users=60, n_features=6, noise=1.0, seed=2)
+
+
+@pytest.fixture(scope="module")
+def named(lists):
+    X = pd.DataFrame(lists.X, columns=[f"größe {j}" for j in range(6)])
+    return PAPKRanker(k=5, surrogate="ts", depth=0.9, alpha=0.01).fit(
+        X, lists.y, groups=lists.groups
+    )
+
+
+def test_weights_are_plain_json_with_the_certificate(named, lists, tmp_path):
+    plain = json.loads(json.dumps(named.export_weights(), allow_nan=False))
+    assert list(plain["weights"]) == list(named.feature_names_in_)
+    np.testing.assert_array_equal(list(plain["weights"].values()), named.coef_)
+    assert plain["certificate"]["lower_bound"] == named.result_.lower_bound
+    assert (plain["k"], plain["surrogate"], plain["depth"]) == (5, "ts", 0.9)
+    unnamed = PAPKRanker(k=5, depth=0.9).fit(lists.X, lists.y, groups=lists.groups)
+    assert list(unnamed.export_weights()["weights"]) == [f"x{j}" for j in range(6)]
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-12), ("float32", 1e-5)])
+def test_onnx_scores_are_those_of_predict(named, lists, tmp_path, dtype, error):
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    path = tmp_path / "ranker.onnx"
+    named.to_onnx(path, dtype=dtype)
+    onnx.checker.check_model(str(path), full_check=True)
+    session = runtime.InferenceSession(path)
+    for n_rows in (1, len(lists.X)):
+        X = lists.X[:n_rows]
+        (scores,) = session.run(None, {"X": X.astype(dtype)})
+        assert scores.shape == (n_rows,)
+        size = np.abs(X).max() * np.abs(named.coef_).sum()
+        np.testing.assert_allclose(scores, X @ named.coef_, rtol=0, atol=error * size)
+    about = json.loads(session.get_modelmeta().custom_metadata_map["structsvm_papk"])
+    assert about["feature_names"] == list(named.feature_names_in_)
+    assert about["certificate"]["status"] == "converged"
+
+
+def test_wrong_input(named, tmp_path):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        PAPKRanker().export_weights()
+    pytest.importorskip("onnx")
+    with pytest.raises(InputError, match="unknown dtype 'int8'; choose from float64, float32"):
+        named.to_onnx(tmp_path / "x.onnx", dtype="int8")
+    with pytest.raises(InputError, match="cannot write"):
+        named.to_onnx(tmp_path / "nowhere" / "x.onnx")
+
+
+def test_without_onnx_the_extra_is_named(named, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    with pytest.raises(InputError, match=r"structsvm-papk\[onnx\]"):
+        named.to_onnx(tmp_path / "x.onnx")
+
+
+def page_blocks(language):
+    page = ROOT / "docs" / "howto" / "production.md"
+    if not page.exists():
+        pytest.skip("the documentation is not here")
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def test_the_function_of_the_page_refuses_what_it_should(named, lists, tmp_path):
+    """Its good case runs with the page; its imports are NumPy and the standard library."""
+    (code,) = [block for block in page_blocks("python") if "def score" in block]
+    code = "import json\n" + code.split("ranker.save")[0]
+    assert set(re.findall(r"^import (\w+)", code, re.MULTILINE)) == {
+        "json", "hashlib", "struct", "numpy"
+    }  # fmt: skip
+    names = {}
+    exec(code, names)
+    path = tmp_path / "m"
+    named.save(path)
+    columns = list(named.feature_names_in_)
+    np.testing.assert_allclose(names["score"](path, lists.X, columns), lists.X @ named.coef_)
+    with pytest.raises(ValueError, match="columns must be"):
+        names["score"](path, lists.X, columns[::-1])
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="damaged"):
+        names["score"](path, lists.X)
+
+
+def test_the_onnx_block_of_the_page_runs(tmp_path, monkeypatch, capsys, lists):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    monkeypatch.chdir(tmp_path)
+    ranker = PAPKRanker(k=5, depth=0.9).fit(lists.X, lists.y, groups=lists.groups)
+    (code,) = page_blocks("py")
+    exec(code, {"ranker": ranker, "lists": lists})
+    assert capsys.readouterr().out == "True\n"

@@ -1,0 +1,34 @@
+"""Commands run within this process."""
+
+import json
+from inspect import signature
+
+from typer.testing import CliRunner
+
+from structsvm_papk import cli
+from structsvm_papk.cli import program
+
+# before click 8.2 what goes to standard error was mixed with the output unless forbidden
+_APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+
+
+def invoke(*arguments):
+    """The result of ``structsvm-papk ARGUMENTS``: output, exit code, exception."""
+    return CliRunner(**_APART).invoke(program.app, [str(each) for each in arguments])
+
+
+def run(*arguments):
+    return cli.main([str(argument) for argument in arguments])
+
+
+def run_json(capsys, *arguments):
+    """Exit status and the one object on standard output."""
+    status = run(*arguments, "--json")
+    return status, json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *arguments):
+    assert run(*arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.startswith("Error: ")
+    return shown.err

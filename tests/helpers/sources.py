@@ -1,0 +1,62 @@
+"""Lists in files: as folders of ``.npy``, as Parquet, damaged."""
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.data.partitions import open_source
+
+N_FEATURES = 5
+N_USERS, N_ROWS, D = 12, 400, 10  # of the tall lists
+
+
+def lists():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(100), 40)
+    X = rng.normal(size=(4000, N_FEATURES))
+    y = X @ [1.0, -1.0, 0.5, 0.0, 0.0] + 0.5 * rng.normal(size=4000) > 1.2
+    y[groups == 3] = False
+    y[(groups >= 40) & (groups < 60)] = False
+    y[(groups == 7) & (np.arange(4000) % 40 > 1)] = True
+    return X, y, groups
+
+
+def in_memory(name="ts"):
+    return EmpiricalRisk(make_surrogate(name, 4), RankingData.from_groups(*lists()))
+
+
+def tall_lists(dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N_USERS * N_ROWS, D)) * np.geomspace(0.1, 10.0, D) + rng.normal(size=D)
+    y = np.zeros((N_USERS, N_ROWS), dtype=bool)
+    y[rng.permuted(np.tile(np.arange(N_ROWS), (N_USERS, 1)), axis=1) < 6] = True
+    y[3] = False
+    X[y.ravel(), 9] += 40.0
+    return X.astype(dtype), y.ravel(), np.repeat(np.arange(N_USERS), N_ROWS)
+
+
+def npy_source(directory, X, y, groups):
+    for name, values in (("X", X), ("y", y), ("groups", groups)):
+        np.save(directory / f"{name}.npy", values)
+    return open_source(directory)
+
+
+def parquet_source(directory, X, y, groups, n_files=1, rows=7):
+    names = [f"f{c}" for c in range(X.shape[1])]
+    for i, part in enumerate(np.array_split(np.arange(len(X)), n_files)):
+        columns = dict(zip(names, X[part].T, strict=True))
+        table = pa.table({"group": groups[part], **columns, "label": y[part]})
+        parquet.write_table(table, directory / f"part{i}.parquet", row_group_size=rows)
+    return open_source(directory if n_files > 1 else directory / "part0.parquet")
+
+
+def damage(path, how):
+    data = path.read_bytes()
+    if how == "truncated":
+        with open(path, "r+b") as file:
+            file.truncate(len(data) - 800)
+    else:
+        with open(path, "r+b") as file:
+            file.seek(len(data) - 800)
+            file.write(b"\0" * 100)

@@ -1,0 +1,286 @@
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from helpers.commands import invoke
+from helpers.reference_theory import exists_by_subsets, margins_by_subsets
+from structsvm_papk import datasets, margins
+from structsvm_papk.data import RankingData
+from structsvm_papk.errors import InputError
+from structsvm_papk.margins.exact import exact_margins, exact_scores, solve_near
+from structsvm_papk.margins.many_users import CutSeparator
+from structsvm_papk.margins.proofs import no_choice_avoids
+from structsvm_papk.margins.scores import join
+
+
+def lattice_list(rng, n_pos=6, n_neg=5):
+    p = rng.integers(-4, 5, rng.integers(1, n_pos)) / 2
+    q = rng.integers(-4, 3, rng.integers(1, n_neg)) / 2
+    return p, q, int(rng.integers(1, len(q) + 1))
+
+
+def test_given_scores_against_subset_enumeration_on_200_lists():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        p, q, k = lattice_list(rng)
+        labels = np.repeat([1, 0], [len(p), len(q)])
+        order = rng.permutation(len(labels))
+        found = margins.check_scores(np.r_[p, q][order], labels[order], k, delta=0.5)
+        for condition, delta in margins_by_subsets(p, q, k).items():
+            assert getattr(found, condition) == (delta is not None and delta >= Fraction(1, 2))
+            shown = getattr(found, f"delta_{condition}")
+            assert shown == (-np.inf if delta is None else pytest.approx(float(delta), abs=1e-12))
+
+
+def test_comparisons_do_not_round():
+    # 0.1 + 0.2 > 0.3 in floats, and the exact sum of the two floats is above the float 0.3
+    found = margins.check_scores([0.3, 0.1], [1, 0], 1, delta=0.2)
+    assert found.strong == (Fraction(0.3) - Fraction(0.1) >= Fraction(0.2))
+    tiny = 2.0**-60
+    assert margins.check_scores([1.0, 1.0, 0.0], [1, 1, 0], 1, delta=1.0).beta
+    assert not margins.check_scores([1.0, tiny], [1, 0], 1, delta=1.0).strong
+
+
+def test_users_and_jointly():
+    scores, labels, groups = [3.0, 0, 1, 5, 4, 0], [1, 0, 0, 1, 1, 0], list("aaabbb")
+    users, joint = margins.check_users(scores, labels, groups, 1)
+    assert users["a"].delta_strong == 2 and users["b"].delta_strong == 4
+    assert joint.delta_strong == 2 and joint.strong
+    with pytest.raises(InputError, match="user 'b'"):
+        margins.check_users(scores, [1, 0, 0, 0, 0, 0], groups, 1)
+
+
+@pytest.fixture(scope="module")
+def small_instances():
+    """200 small data sets with and without the conditions, ties and copies among them."""
+    rng = np.random.default_rng(1)
+    instances = []
+    for _ in range(200):
+        n_pos, n_neg, d = rng.integers(1, 6), rng.integers(1, 5), rng.integers(1, 4)
+        X = rng.integers(-3, 4, (n_pos + n_neg, d)).astype(float)
+        X[:n_pos] += rng.integers(0, 4, d)
+        if rng.random() < 0.3:
+            X[0] = X[-1]
+        instances.append((X, np.repeat([1, 0], [n_pos, n_neg]), int(rng.integers(1, n_neg + 1))))
+    return instances
+
+
+def test_existence_against_subset_enumeration_on_200_instances(small_instances):
+    answers = {c: {"yes": 0, "no": 0} for c in margins.CONDITIONS}
+    for X, y, k in small_instances:
+        truth = exists_by_subsets(X[y == 1], X[y == 0], k)
+        for condition, expected in truth.items():
+            found = margins.find_scorer(X, y, k, condition, largest_margin=False)
+            assert found.answer == ("yes" if expected else "no"), (condition, X, y, k)
+            assert found.exact and found.verify(X, y)
+            answers[condition][found.answer] += 1
+    assert min(n for counts in answers.values() for n in counts.values()) >= 20
+
+
+@pytest.mark.parametrize("condition", margins.CONDITIONS)
+def test_largest_margin_is_between_its_bounds_and_beats_random_directions(condition):
+    lists = datasets.margin_lists(
+        condition, n_users=2, n_pos=6, n_neg=10, n_features=3, k=2, seed=5
+    )
+    found = margins.find_scorer(lists.X, lists.y, 2, condition, lists.groups)
+    assert found.answer == "yes" and found.verify(lists.X, lists.y, lists.groups)
+    assert found.margin <= found.margin_bound <= found.margin * (1 + 1e-5)
+    data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+    rng = np.random.default_rng(0)
+    order = 2 if found.norm == "l2" else np.inf
+    for w in rng.standard_normal((300, 3)):
+        w = found.w + 0.05 * w
+        each = exact_margins(data, w, 2, condition)
+        if None not in each:
+            assert float(min(each)) / np.linalg.norm(w, order) <= found.margin_bound * (1 + 1e-9)
+
+
+def test_margins_that_force_exact_ties():
+    # the low positive is the middle of two negatives, so w must be orthogonal to their difference
+    X = np.array([[3.0, 1.0, 0.5], [0.5, 0.25, 0.75], [0.5, 0.0, 0.5], [0.5, 0.5, 1.0]])
+    y = [1, 1, 0, 0]
+    found = margins.find_scorer(X, y, 1, "moderate")
+    assert found.answer == "yes" and found.verify(X, y)
+    assert found.margin == pytest.approx(found.margin_bound, rel=1e-4)
+    assert margins.find_scorer(X, y, 1, "strong").answer == "no"
+
+
+def test_one_scorer_for_all_users_is_harder_than_one_each():
+    # the users' positives lie left and right of their negatives, spread evenly up and down
+    spread = np.array([[0.0, 0.1], [0.0, 0.0], [0.0, -0.1]])
+    right, left = np.add(spread, [1, 0]), np.add(spread, [-1, 0])
+    X = np.vstack([right, np.zeros((2, 2)), left, np.zeros((2, 2))])
+    y, groups = [1, 1, 1, 0, 0] * 2, np.repeat([0, 1], 5)
+    for condition in ("strong", "beta", "moderate", "weak"):
+        shared = margins.find_scorer(X, y, 2, condition, groups)
+        assert shared.answer == "no" and shared.verify(X, y, groups)
+        for user in (groups == 0, groups == 1):
+            alone = margins.find_scorer(X[user], np.array(y)[user], 2, condition)
+            assert alone.answer == "yes"
+
+
+def test_large_lists_with_certificates():
+    easy = datasets.two_gaussians(200, 20_000, 20, 9.0, seed=1)
+    hard = datasets.two_gaussians(200, 20_000, 20, 2.0, seed=1)
+    for condition in ("strong", "beta"):
+        found = margins.find_scorer(easy.X, easy.y, 20, condition)
+        assert found.answer == "yes" and found.margin_bound <= found.margin * (1 + 1e-6)
+        found = margins.find_scorer(hard.X, hard.y, 20, condition)
+        assert found.answer == "no" and found.exact and found.verify(hard.X, hard.y)
+
+
+def test_sparse_and_dense_agree():
+    lists = datasets.margin_lists("beta", n_pos=6, n_neg=10, n_features=3, k=2, exclude="any")
+    for condition in margins.CONDITIONS:
+        dense = margins.find_scorer(lists.X, lists.y, 2, condition)
+        found = margins.find_scorer(sparse.csr_array(lists.X), lists.y, 2, condition)
+        assert (found.answer, found.margin) == (dense.answer, pytest.approx(dense.margin))
+
+
+def test_time_limit_gives_the_third_answer():
+    lists = datasets.two_gaussians(40, 200, 8, 0.3, seed=0)
+    found = margins.find_scorer(lists.X, lists.y, 15, "weak", time_limit=0.3)
+    assert found.answer == "undecided" or not found.exact
+    assert found.seconds < 10
+
+
+def test_forged_certificates_are_rejected():
+    lists = datasets.two_gaussians(6, 30, 2, 0.2, seed=0)
+    found = margins.find_scorer(lists.X, lists.y, 3, "strong")
+    assert found.answer == "no"
+    moved = lists.X.copy()
+    rows = set(found.proof.pos_weights) | set(found.proof.neg_weights)
+    moved[next(iter(rows))] += 1e-9  # the proof is about the numbers, not their neighbours
+    assert found.verify(lists.X, lists.y) and not found.verify(moved, lists.y)
+    assert not found.verify(lists.X, 1 - lists.y)
+    # a proof about the lowest positive says nothing about the mean of the lowest three
+    assert not replace(found, condition="beta").verify(lists.X, lists.y)
+    wrong = replace(found.proof, pos_weights={r: 2 * v for r, v in found.proof.pos_weights.items()})
+    assert not replace(found, proof=wrong).verify(lists.X, lists.y)
+    assert not replace(found, answer="undecided").verify(lists.X, lists.y)
+
+
+def test_many_users_take_the_cut_based_separator():
+    lists = datasets.margin_lists("beta", n_users=25, n_pos=6, n_neg=10, k=2, exclude="any", seed=1)
+    for condition, answer in (("beta", "yes"), ("strong", "no")):
+        found = margins.find_scorer(lists.X, lists.y, 2, condition, lists.groups)
+        assert found.answer == answer and found.verify(lists.X, lists.y, lists.groups)
+    few = lists.groups < 20
+    by_rows = margins.find_scorer(lists.X[few], lists.y[few], 2, "beta", lists.groups[few])
+    data = RankingData.from_groups(lists.X[few], lists.y[few], lists.groups[few])
+    by_cuts = CutSeparator(data, np.minimum(data.n_pos, 2)).solve()
+    margin = float(by_cuts.margin) / np.linalg.norm(by_cuts.w)
+    assert margin == pytest.approx(by_rows.margin, rel=1e-5)
+    assert by_cuts.proof.is_valid(data) and by_cuts.proof.bound(data, "l2") >= margin
+
+
+def test_exact_arithmetic():
+    rows, w = np.array([[0.1, 0.2], [3.0, -1.0]]), [0.3, Fraction(1, 3)]
+    expected = Fraction(0.1) * Fraction(0.3) + Fraction(0.2) / 3
+    assert exact_scores(rows, w)[0] == expected
+    columns = [[Fraction(1), Fraction(2)], [Fraction(3), Fraction(7)], [Fraction(1), Fraction(1)]]
+    x = solve_near(columns, [Fraction(1), Fraction(5)], np.array([-7.0, 2.5, 0.5]))
+    total = [sum(v * c[i] for v, c in zip(x, columns, strict=True)) for i in range(2)]
+    assert total == [1, 5]
+    same = [[Fraction(1), Fraction(1)]]
+    assert solve_near(same, [Fraction(1), Fraction(2)], np.array([1.0])) is None
+
+
+def test_choices_that_avoid_all_conflicts():
+    groups, owner = [[0, 1, 2], [3, 4]], {0: 0, 1: 0, 2: 0, 3: 1, 4: 1}
+    pairs = [frozenset(s) for s in ({0, 1}, {0, 2}, {1, 2})]
+    assert no_choice_avoids(pairs, groups, [2, 1], owner)
+    assert not no_choice_avoids(pairs[:2], groups, [2, 1], owner)
+    assert not no_choice_avoids(pairs, groups, [1, 2], owner)
+    assert no_choice_avoids([], groups, [4, 1], owner)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: margins.check_scores([1.0, 0.0], [1, 0], 2), "k = 2"),
+        (lambda: margins.check_scores([1.0, 0.0], [0, 0], 1), "no positives"),
+        (lambda: margins.check_scores([np.nan, 0.0], [1, 0], 1), "NaN in row 0"),
+        (lambda: margins.check_scores([1.0, 0.0], [1, 2], 1), "not binary: 2 in row"),
+        (lambda: margins.check_scores([1.0], [1, 0], 1), "one label"),
+        (lambda: margins.find_scorer(np.eye(2), [1, 0], 1, "tight"), "not one of"),
+        (lambda: margins.find_scorer(np.eye(2), [1, 0], 2, "strong"), "k=2"),
+        (lambda: margins.find_scorer(np.eye(2), [1, 0], 1, "weak", time_limit=0), "time_limit"),
+        (lambda: join([]), "no users"),
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+# ----------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def files(tmp_path):
+    lists = datasets.margin_lists("beta", n_users=2, n_pos=6, n_neg=10, k=2, exclude="any", seed=3)
+    rows = ["label,group,a,b,c,d"]
+    for y, g, x in zip(lists.y, lists.groups, lists.X, strict=True):
+        rows.append(",".join(map(repr, [int(y), int(g), *x.tolist()])))
+    data, scores = tmp_path / "lists.csv", tmp_path / "scores.txt"
+    data.write_text("\n".join(rows) + "\n")
+    scores.write_text("".join(f"{s!r}\n" for s in (lists.X @ lists.w_true).tolist()))
+    return data, scores
+
+
+def test_margins_command(files):
+    data, scores = files
+    result = invoke("margins", data, "--k", 2, "--scores", scores, "--per-user", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["scores"]["joint"]["beta"] and not told["scores"]["joint"]["moderate"]
+    assert {c: told["shared"][c]["answer"] for c in margins.CONDITIONS} == {
+        "weak": "yes", "beta": "yes", "moderate": "no", "strong": "no"
+    }  # fmt: skip
+    assert told["per_user"]["strong"] == {"yes": 0, "no": 2, "undecided": 0}
+    shown = invoke("margins", data, "--k", 2, "--condition", "beta")
+    assert shown.exit_code == 0 and "exact" in shown.stdout and "moderate" not in shown.stdout
+
+
+def test_margins_command_refuses(files, tmp_path):
+    data, scores = files
+    short = tmp_path / "short.txt"
+    short.write_text("1.0\n")
+    for args in (
+        (data, "--k", 50),
+        (data, "--k", 2, "--scores", short),
+        (data, "--k", 2, "--condition", "tight"),
+        (data, "--k", 2, "--scores", scores, "--model", scores),
+    ):
+        result = invoke("margins", *args)
+        assert isinstance(result.exception, InputError)
+
+
+def test_bound_command(files):
+    data, scores = files
+    told = json.loads(invoke("bound", data, "--k", 2, "--scores", scores, "--json").stdout)
+    assert told["kind"] == "mean over users" and told["guaranteed"]
+    told = json.loads(
+        invoke("bound", data, "--k", 2, "--scores", scores, "--one-list", "--json").stdout
+    )
+    assert told["method"] == "shift"
+    sizes = ("--n-pos", 500, "--n-neg", 2000, "--k", 100, "--n-features", 5)
+    told = json.loads(invoke("bound", *sizes, "--gamma", "paper", "--json").stdout)
+    assert not told["guaranteed"] and len(told["counterexamples"]) == 2
+    shown = invoke("bound", *sizes)
+    assert "vacuous" in shown.stdout and str(told["raw"])[:5] not in shown.stdout
+    assert json.loads(invoke("bound", "--target", 0.1, "--json").stdout)["users"]["kl"] > 100
+    assert isinstance(invoke("bound", *sizes, "--rho", 0.7).exception, InputError)
+    assert isinstance(invoke("bound", data, "--k", 2).exception, InputError)
+    assert isinstance(invoke("bound").exception, InputError)
+
+
+def test_bound_plot(tmp_path):
+    sizes = ("--n-pos", 500, "--n-neg", 2000, "--k", 100, "--n-features", 5)
+    result = invoke("bound", *sizes, "--plot", tmp_path / "bound.png")
+    assert result.exit_code == 0 and (tmp_path / "bound.png").stat().st_size > 1000

@@ -1,0 +1,328 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
+
+from helpers.reference_metrics import cuts_a_tie, ranked
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+
+GOLDEN = json.loads((Path(__file__).parent / "rectools_cases.json").read_text())["cases"]
+
+
+def rows_of(case):
+    scores, labels = np.concatenate(case["scores"]), np.concatenate(case["labels"])
+    groups = np.repeat(np.arange(len(case["scores"])), [len(row) for row in case["scores"]])
+    return scores, labels, groups
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: f"{case['id']}-{case['kind']}")
+@pytest.mark.parametrize("name", ["pap", "pauc"])
+def test_recorded_rectools_case(case, name):
+    metric = f"{name}@{case['k']}"
+    options = {"preset": "rectools", "list_length": case["topn"]}
+    for suffix, handling in (("", "ignore"), ("_exclude", "exclude")):
+        table = metrics.evaluate(
+            [metric], *rows_of(case), insufficient_handling=handling, **options
+        )
+        expected = np.array(case[name + suffix], dtype=float)
+        np.testing.assert_allclose(table[metric], expected, rtol=0, atol=1e-12)
+        mean = case[f"{name}{suffix}_mean"]
+        np.testing.assert_allclose(
+            table.mean(metric), np.nan if mean is None else mean, rtol=0, atol=1e-12
+        )
+    if case[f"{name}_raise"]:
+        with pytest.raises(InputError, match="too short to decide"):
+            metrics.per_user(metric, *rows_of(case), insufficient_handling="raise", **options)
+    else:
+        metrics.per_user(metric, *rows_of(case), insufficient_handling="raise", **options)
+
+
+def test_scikit_learn_numbers_ties_included():
+    rng = np.random.default_rng(1)
+    n_users, n = 60, 25
+    scores = rng.integers(0, 12, (n_users, n)).astype(float)
+    labels = (rng.random((n_users, n)) < 0.3).astype(int)
+    labels[:, 0], labels[:, 1] = 1, 0
+    groups = np.repeat(np.arange(n_users), n)
+    table = metrics.evaluate(
+        ["auc", "ap", "ndcg", "ndcg@5"], scores.ravel(), labels.ravel(), groups, preset="sklearn"
+    )
+    for u in range(n_users):
+        expected = [
+            roc_auc_score(labels[u], scores[u]),
+            average_precision_score(labels[u], scores[u]),
+            ndcg_score(labels[u : u + 1], scores[u : u + 1]),
+            ndcg_score(labels[u : u + 1], scores[u : u + 1], k=5),
+        ]
+        np.testing.assert_allclose(table.values[u], expected, rtol=0, atol=1e-12)
+
+
+def test_scikit_learn_graded_ndcg_and_users_without_positives():
+    rng = np.random.default_rng(2)
+    scores = rng.integers(0, 9, (40, 17)).astype(float)
+    labels = rng.integers(0, 4, (40, 17))
+    labels[7] = 0
+    groups = np.repeat(np.arange(40), 17)
+    for k in (None, 3, 10, 40):
+        name = "ndcg" if k is None else f"ndcg@{k}"
+        table = metrics.evaluate([name], scores.ravel(), labels.ravel(), groups, preset="sklearn")
+        assert table[name][7] == 0.0
+        assert table.mean(name) == pytest.approx(ndcg_score(labels, scores, k=k), abs=1e-12)
+        assert table.summary(name).touched["no_positives"] == 1
+
+
+def test_ndcg_over_all_places_divides_by_k_hits():
+    scores, labels = -np.arange(6.0), np.array([0, 1, 0, 0, 1, 0])
+    discount = 1 / np.log2(2 + np.arange(9))
+    for k, hits in ((3, [1]), (5, [1, 4]), (9, [1, 4])):
+        found = metrics.ndcg_at_k(scores, labels, k, ideal="all_places")[0]
+        assert found == pytest.approx(discount[hits].sum() / discount[:k].sum(), abs=1e-14)
+    whole = metrics.ndcg_at_k(scores, labels, preset="rectools")[0]
+    assert whole == pytest.approx(discount[[1, 4]].sum() / discount[:6].sum(), abs=1e-14)
+    with pytest.raises(InputError, match="binary relevance only"):
+        metrics.ndcg_at_k(scores, 2 * labels, preset="rectools")
+
+
+def example():
+    """Users: ordinary; no positives; one negative only; all positive."""
+    groups = np.repeat([10, 20, 30, 40], [4, 3, 3, 2])
+    labels = np.array([1, 0, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1])
+    scores = -np.arange(12.0)
+    return scores, labels, groups
+
+
+def test_no_positives_rules():
+    for rule, value in (("exclude", np.nan), ("nan", np.nan), ("zero", 0.0), ("one", 1.0)):
+        table = metrics.evaluate(["pap@1", "ap"], *example(), no_positives=rule)
+        np.testing.assert_array_equal(table["ap"][1], value)
+        summary = table.summary("ap")
+        assert summary.touched["no_positives"] == 1
+        assert summary.n_users == 4
+        assert summary.n_used == (3 if rule == "exclude" else 4)
+        assert np.isnan(summary.value) == (rule == "nan")
+    with pytest.raises(InputError, match="user 20 without positives"):
+        metrics.evaluate(["ap"], *example(), no_positives="raise")
+
+
+def test_few_negative_rules():
+    def values(rule):
+        return metrics.pap_at_k(*example()[:2], 3, example()[2], few_negatives=rule)
+
+    np.testing.assert_allclose(values("exclude"), [np.nan] * 4)
+    np.testing.assert_allclose(values("normalise"), [0.5, np.nan, 0.0, np.nan])
+    np.testing.assert_allclose(values("as_wins"), [2 / 3, np.nan, 2 / 3, 1.0])
+    with pytest.raises(InputError, match=r"3 users \(10, 30, 40\) with fewer than 3 negatives"):
+        values("raise")
+
+
+def test_means_over_users():
+    rng = np.random.default_rng(4)
+    groups = np.repeat(np.arange(30), rng.integers(2, 30, 30))
+    scores, labels = rng.normal(size=groups.size), (rng.random(groups.size) < 0.4).astype(int)
+    tables = {
+        mean: metrics.evaluate(["auc", "ap"], scores, labels, groups, mean=mean)
+        for mean in ("user", "positives", "pairs", "pooled")
+    }
+    values, n_pos, n_neg = (
+        tables["user"]["auc"],
+        np.bincount(groups, labels),
+        np.bincount(groups, 1 - labels),
+    )
+    kept = ~np.isnan(values)
+    assert tables["user"].mean("auc") == pytest.approx(values[kept].mean(), abs=1e-14)
+    by_positives = np.average(values[kept], weights=n_pos[kept])
+    assert tables["positives"].mean("auc") == pytest.approx(by_positives, abs=1e-14)
+    by_pairs = np.average(values[kept], weights=(n_pos * n_neg)[kept])
+    assert tables["pairs"].mean("auc") == pytest.approx(by_pairs, abs=1e-14)
+    assert tables["pooled"].mean("auc") == pytest.approx(roc_auc_score(labels, scores), abs=1e-13)
+    assert len({round(table.mean("auc"), 9) for table in tables.values()}) == 4
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"), [("exclude", np.nan), ("nan", np.nan), ("zero", 0.0), ("one", 1.0)]
+)
+@pytest.mark.parametrize("gain", [True, False])
+def test_a_pooled_mean_without_positives_follows_the_rule(rule, value, gain):
+    table = metrics.evaluate(
+        ["ap", "pap@1", "auc", "ndcg"], [3.0, 2, 1], [0, 0, 0], [1, 1, 2],
+        mean="pooled", no_positives=rule, gain=gain,
+    )  # fmt: skip
+    expected = value if gain else 1 - value
+    for name in table.metrics:
+        np.testing.assert_array_equal(table.mean(name), expected)
+        assert table.summary(name).n_used == (0 if np.isnan(expected) else 2)
+
+
+def test_a_pooled_list_with_few_negatives_follows_the_rule():
+    rows = [3.0, 2, 1], [0, 1, 1], [1, 1, 2]
+    for few, value in (("exclude", np.nan), ("normalise", 0.0), ("as_wins", 2 / 3)):
+        table = metrics.evaluate(["pap@3"], *rows, mean="pooled", few_negatives=few)
+        np.testing.assert_allclose(table.mean("pap@3"), value)
+
+
+def test_segments_of_a_pooled_table_are_pooled():
+    rng = np.random.default_rng(8)
+    groups = np.repeat(np.arange(12), 6)
+    labels, scores = rng.integers(0, 2, 72), rng.normal(size=72)
+    tier = np.where(groups < 5, "new", "old")
+    table = metrics.evaluate(
+        ["auc"], scores, labels, groups, mean="pooled", segments={"tier": tier}
+    )
+    for segment in table.segments:
+        mine = tier == segment.value
+        value = segment.table.mean("auc")
+        assert value == pytest.approx(roc_auc_score(labels[mine], scores[mine]), abs=1e-14)
+    with pytest.raises(InputError, match="pooled mean is not made of users' values"):
+        table.mean_over("auc", groups[:12] < 5)
+    with pytest.raises(InputError, match="it has auc"):
+        table.mean("ap")
+
+
+def test_summaries_count_ties_and_few_negatives():
+    scores, labels, groups = example()
+    scores = scores.copy()
+    scores[0] = scores[1]
+    table = metrics.evaluate(["pap@2", "auc"], scores, labels, groups)
+    assert table.summary("pap@2").touched == {"no_positives": 1, "ties": 1, "few_negatives": 2}
+    assert table.summary("auc").touched == {"no_positives": 1, "ties": 1, "no_negatives": 1}
+    assert "pap@2" in str(table)
+    assert "2 few_negatives" in str(table)
+    assert table.summary("pap@2").as_dict()["conventions"]["ties"] == "loss"
+
+
+LIST_METRICS = (
+    "pap@1", "pap@3", "pauc@2", "precision@1", "precision@4", "recall@2", "recall@9", "ap",
+    "ndcg@2", "ndcg", "rr", "auc@3", "auc@9",
+)  # fmt: skip
+
+
+def of_the_shown(name, scores, labels, ties, length, few=None):
+    kind, _, k = name.partition("@")
+    kind = "auc_at_k" if kind == "auc" else kind
+    k = int(k) if k else 99
+    option = (lambda r: 1 / np.log2(1 + r)) if kind == "ndcg" else few
+    return ranked(kind, scores, labels, ties, k, option, length)
+
+
+@pytest.mark.parametrize("ties", ["loss", "half", "win", "threshold"])
+def test_every_truncated_list_agrees_with_brute_force(ties):
+    rng = np.random.default_rng(5)
+    refused = 0
+    for _ in range(60):
+        n = int(rng.integers(2, 8))
+        scores = rng.integers(0, 3, n).astype(float)
+        labels = (rng.random(n) < rng.choice([0.3, 0.8])).astype(int)
+        labels[0] = 1
+        for length in range(n + 2):
+            if ties in ("half", "threshold") and cuts_a_tie(scores, labels, length):
+                refused += 1
+                with pytest.raises(InputError, match="cuts through equal scores"):
+                    metrics.evaluate(LIST_METRICS, scores, labels, list_length=length, ties=ties)
+                continue
+            table = metrics.evaluate(LIST_METRICS, scores, labels, list_length=length, ties=ties)
+            wanted = [of_the_shown(name, scores, labels, ties, length) for name in LIST_METRICS]
+            np.testing.assert_allclose(table.values[0], wanted, rtol=0, atol=1e-15)
+    assert (refused > 0) == (ties in ("half", "threshold"))
+
+
+@pytest.mark.parametrize("ties", ["loss", "half", "win", "threshold"])
+def test_truncated_graded_ndcg_agrees_with_brute_force(ties):
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        n = int(rng.integers(2, 7))
+        scores, gains = rng.integers(0, 3, n).astype(float), rng.choice([0, 1, 3], n)
+        gains[0] = 2
+        for length in range(n + 2):
+            if ties in ("half", "threshold") and cuts_a_tie(scores, gains, length):
+                with pytest.raises(InputError, match="cuts through equal scores"):
+                    metrics.evaluate(["ndcg@3"], scores, gains, list_length=length, ties=ties)
+                continue
+            table = metrics.evaluate(
+                ["ndcg@3", "ndcg"], scores, gains, list_length=length, ties=ties
+            )
+            wanted = [of_the_shown(name, scores, gains, ties, length) for name in table.metrics]
+            np.testing.assert_allclose(table.values[0], wanted, rtol=0, atol=1e-15)
+
+
+def test_truncation_refuses_what_it_cannot_know():
+    with pytest.raises(InputError, match="complete lists"):
+        metrics.per_user("auc", [2.0, 1.0], [1, 0], list_length=1)
+    with pytest.raises(InputError, match="cuts through equal scores of user 0"):
+        metrics.per_user("ap", [1.0, 1.0], [1, 0], list_length=1, ties="half")
+    with pytest.raises(InputError, match="pooled mean needs complete lists"):
+        metrics.evaluate(["ap"], [2.0, 1.0], [1, 0], list_length=1, mean="pooled")
+
+
+def test_ties_at_the_cut_follow_the_rule():
+    for ties, value in (("loss", 0.0), ("win", 1.0)):
+        found = metrics.per_user("recall@1", [1.0, 1.0], [1, 0], list_length=1, ties=ties)
+        assert found[0] == value
+
+
+def test_table_to_frames():
+    table = metrics.evaluate(["ap"], *example())
+    assert table.to_pandas().shape == (4, 4)
+    assert repr(table).startswith("MetricTable of 4 users\n") and len(repr(table)) < 1000
+    shown = table._repr_html_()
+    assert shown.startswith("<table><tr><th>metric</th>") and "of 4</td>" in shown
+    assert table.to_polars()["user"].to_list() == [10, 20, 30, 40]
+    with pytest.raises(InputError, match="it has ap"):
+        table["auc"]
+
+
+def random_users(rng):
+    """A few users in random order: scores, labels, groups, and the places shown of each."""
+    sizes = rng.integers(1, 7, rng.integers(1, 6))
+    groups = np.repeat(np.arange(sizes.size), sizes)[rng.permutation(sizes.sum())]
+    scores = rng.integers(0, 3, groups.size) * rng.choice([1.0, -0.5, 1e300])
+    labels = (rng.random(groups.size) < rng.choice([0.2, 0.5, 0.9])).astype(int)
+    return scores, labels, groups, rng.integers(0, 8, sizes.size)
+
+
+def mean_by_definition(values, labels, groups, rule):
+    users = np.unique(groups)
+    weight = {
+        "user": lambda y: 1,
+        "positives": lambda y: y.sum(),
+        "pairs": lambda y: y.sum() * (1 - y).sum(),
+    }[rule]
+    pairs = [(weight(labels[groups == u]), v) for u, v in zip(users, values, strict=True) if v == v]
+    total = sum(w for w, _ in pairs)
+    return sum(w * v for w, v in pairs) / total if total else np.nan
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_rules_on_truncated_lists_agree_with_their_definitions(seed):
+    rng = np.random.default_rng(seed)
+    checked = 0
+    while checked < 60:
+        scores, labels, groups, lengths = random_users(rng)
+        ties = rng.choice(["loss", "half", "win", "threshold"])
+        few = rng.choice(["exclude", "normalise", "as_wins"])
+        empty = rng.choice(["exclude", "zero", "one"])
+        mean = rng.choice(["user", "positives", "pairs"])
+        lists = [(scores[groups == u], labels[groups == u]) for u in np.unique(groups)]
+        if ties in ("half", "threshold") and any(
+            cuts_a_tie(s, y, n) for (s, y), n in zip(lists, lengths, strict=True)
+        ):
+            continue
+        checked += 1
+        table = metrics.evaluate(
+            LIST_METRICS, scores, labels, groups, list_length=lengths, ties=ties,
+            few_negatives=few, no_positives=empty, mean=mean,
+        )  # fmt: skip
+        for name in LIST_METRICS:
+            option = few if name.startswith("pa") else None
+            values = [
+                of_the_shown(name, s, y, ties, n, option)
+                if y.any()
+                else {"zero": 0.0, "one": 1.0}.get(empty, np.nan)
+                for (s, y), n in zip(lists, lengths, strict=True)
+            ]
+            np.testing.assert_allclose(table[name], values, rtol=0, atol=2e-15)
+            np.testing.assert_allclose(
+                table.mean(name), mean_by_definition(values, labels, groups, mean), atol=4e-15
+            )

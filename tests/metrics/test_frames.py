@@ -1,0 +1,247 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+RECTOOLS = json.loads((Path(__file__).parent / "rectools_lists.json").read_text())["cases"]
+LIBRARIES = pytest.mark.parametrize("library", ["pandas", "polars"])
+NAMES = ["pap@2", "auc", "ndcg@3"]
+
+
+def frame(library, columns):
+    return pd.DataFrame(columns) if library == "pandas" else pl.DataFrame(columns)
+
+
+def long_rows(n_users=40, n=12, text=False):
+    rng = np.random.default_rng(0)
+    users, items = np.repeat(np.arange(n_users) * 3, n), np.tile(np.arange(n), n_users)
+    order = rng.permutation(users.size)
+    users, items = users[order], items[order]
+    return {
+        "user_id": [f"u{u:03d}" for u in users] if text else users,
+        "item_id": [f"i{i}" for i in items] if text else items,
+        "score": rng.permutation(users.size) / 7.0,
+        "label": (rng.random(users.size) < 0.4).astype(int),
+        "tier": np.where(users < 30, "new", "old"),
+    }
+
+
+@LIBRARIES
+@pytest.mark.parametrize("text", [False, True], ids=["numbers", "text"])
+def test_long_frame_is_the_arrays(library, text):
+    columns = long_rows(text=text)
+    found = evaluate_frame(frame(library, columns), NAMES, item="item_id", by="tier")
+    groups = np.asarray(columns["user_id"])
+    expected = metrics.evaluate(NAMES, columns["score"], columns["label"], groups)
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert list(found.users) == list(np.unique(groups))
+    assert [s.value for s in found.segments] == ["new", "old"]
+    assert list(found.segments[0].table.users) == list(found.users[:10])
+    assert found.to_polars()["user"].to_list() == list(found.users)
+
+
+@LIBRARIES
+def test_ranks_in_place_of_scores(library):
+    columns = long_rows()
+    order = np.lexsort((-columns["score"], columns["user_id"]))
+    columns["rank"] = np.empty(order.size, dtype=int)
+    columns["rank"][order] = np.tile(np.arange(1, 13), 40)
+    by_rank = evaluate_frame(frame(library, columns), NAMES, rank="rank")
+    by_score = evaluate_frame(frame(library, columns), NAMES)
+    np.testing.assert_array_equal(by_rank.values, by_score.values)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "told"),
+    [
+        ([1, 2, 4, 1], r"user 7 has the rank 4 in row 2"),
+        ([1, 2, 2, 1], r"user 7 has the rank 2 in row 2"),
+        ([0, 1, 2, 1], r"user 7 has the rank 0 in row 0"),
+        ([1, 2, 1.5, 1], r"no whole number in row 2"),
+        ([1, 2, np.inf, 1], r"no whole number in row 2"),
+        ([1, 2, np.nan, 1], r"no whole number in row 2"),
+        (["a", "b", "c", "d"], r"must hold whole numbers"),
+    ],
+)
+def test_bad_ranks(ranks, told):
+    rows = pd.DataFrame({"user_id": [7, 7, 7, 9], "rank": ranks, "label": [1, 0, 1, 1]})
+    with pytest.raises(InputError, match=told):
+        evaluate_frame(rows, ["ap"], rank="rank")
+
+
+@LIBRARIES
+def test_bad_long_frames(library):
+    rows = {
+        "user_id": ["b", "a", "b"],
+        "item_id": [5, 5, 5],
+        "score": [1.0, 2, 3],
+        "label": [0, 1, 1],
+    }
+    with pytest.raises(InputError, match="item 5 of user b occurs in row 0 and in row 2"):
+        evaluate_frame(frame(library, rows), ["ap"], item="item_id")
+    with pytest.raises(InputError, match="no column 'user'; the frame has user_id, item_id"):
+        evaluate_frame(frame(library, rows), ["ap"], user="user")
+    with pytest.raises(InputError, match="'user_id' is missing in row 1"):
+        evaluate_frame(frame(library, rows | {"user_id": ["b", None, "b"]}), ["ap"])
+    with pytest.raises(InputError, match="NaN in row 1"):
+        evaluate_frame(frame(library, rows | {"score": [1.0, float("nan"), 3]}), ["ap"])
+    with pytest.raises(InputError, match="empty"):
+        evaluate_frame(frame(library, {c: [] for c in rows}), ["ap"])
+
+
+def doc_example(library):
+    shown = {
+        "user_id": [1, 1, 2, 2, 2, 3, 3],
+        "item_id": [1, 2, 3, 1, 2, 3, 2],
+        "rank": [1, 2, 1, 2, 3, 1, 2],
+    }
+    liked = {"user_id": [1, 1, 2, 2, 3, 3], "item_id": [1, 2, 1, 3, 1, 2]}
+    return frame(library, shown), frame(library, liked)
+
+
+@LIBRARIES
+def test_the_documented_rectools_example(library):
+    tables = doc_example(library)
+    for name in ("pap", "pauc"):
+        np.testing.assert_array_equal(
+            evaluate_recommendations(*tables, f"{name}@1").values[:, 0], [1, 1, 0]
+        )
+        np.testing.assert_allclose(
+            evaluate_recommendations(*tables, f"{name}@3").values[:, 0], [1, 1, 1 / 3]
+        )
+        found = evaluate_recommendations(*tables, f"{name}@3", insufficient_handling="exclude")
+        np.testing.assert_allclose(found.values[:, 0], [1, 1, np.nan])
+
+
+@LIBRARIES
+@pytest.mark.parametrize("text", [False, True], ids=["numbers", "text"])
+def test_recommendations_are_truncated_lists(library, text):
+    columns = long_rows(text=text)
+    users = np.asarray(columns["user_id"])
+    order = np.lexsort((-columns["score"], users))
+    rank = np.empty(order.size, dtype=int)
+    rank[order] = np.tile(np.arange(1, 13), 40)
+    shown, liked = rank <= 5, columns["label"] == 1
+    pick = lambda mask, names: {c: np.asarray(columns[c])[mask] for c in names}  # noqa: E731
+    found = evaluate_recommendations(
+        frame(library, pick(shown, ["user_id", "item_id"]) | {"rank": rank[shown]}),
+        frame(library, pick(liked, ["user_id", "item_id"])),
+        ["pap@3", "recall@4", "ap"],
+        unmatched="count",
+    )
+    expected = metrics.evaluate(
+        ["pap@3", "recall@4", "ap"], columns["score"], columns["label"], users,
+        preset="rectools", list_length=5,
+    )  # fmt: skip
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert list(found.users) == list(expected.users)
+
+
+def test_users_of_one_table_only():
+    shown, liked = doc_example("pandas")
+    with pytest.raises(InputError, match=r"1 users have interactions but no recommendations \(3\)"):
+        evaluate_recommendations(shown[shown.user_id < 3], liked, "pap@1")
+    with pytest.raises(InputError, match=r"1 users have recommendations but no interactions \(3\)"):
+        evaluate_recommendations(shown, liked[liked.user_id < 3], "pap@1")
+    counted = evaluate_recommendations(
+        shown[shown.user_id != 1], liked[liked.user_id != 3], "pap@1", unmatched="count"
+    )
+    np.testing.assert_array_equal(counted.values[:, 0], [0, 1, np.nan])
+    assert counted.summary("pap@1").touched["no_positives"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"rank": [1, 2, 1, 2, 4, 1, 2]}, "user 2 has the rank 4"),
+        ({"rank": [1, 1, 1, 2, 3, 1, 2]}, "user 1 has the rank 1"),
+        ({"item_id": [1, 1, 3, 1, 2, 3, 2]}, "item 1 occurs twice for user 1"),
+        ({"item_id": list("abcdefg")}, "numbers in one table and text in the other"),
+    ],
+)
+def test_bad_recommendations(change, told):
+    shown, liked = doc_example("pandas")
+    with pytest.raises(InputError, match=told):
+        evaluate_recommendations(shown.assign(**change), liked, "pap@1")
+
+
+def test_interactions_twice_and_options():
+    shown, liked = doc_example("pandas")
+    with pytest.raises(InputError, match="item 1 occurs twice for user 1"):
+        evaluate_recommendations(shown, pd.concat([liked, liked.head(1)]), "pap@1")
+    with pytest.raises(InputError, match="'raise' or 'count'"):
+        evaluate_recommendations(shown, liked, "pap@1", unmatched="drop")
+    with pytest.raises(InputError, match="complete lists"):
+        evaluate_recommendations(shown, liked, "auc")
+
+
+def recommended(case, library="pandas", text=False):
+    """Recommendations, interactions and previous interactions of a recorded case."""
+    names = ("user_id", "item_id", "rank")
+    for part in ("reco", "interactions", "previous"):
+        columns = dict(zip(names, zip(*case[part], strict=True), strict=False))
+        columns = {name: list(values) for name, values in columns.items()}
+        if text:
+            columns["item_id"] = [f"i{value:02d}" for value in columns["item_id"]]
+        yield frame(library, columns)
+
+
+@LIBRARIES
+@pytest.mark.parametrize("case", RECTOOLS, ids=range(len(RECTOOLS)))
+def test_hits_novelty_and_coverage_are_those_of_rectools(case, library):
+    text = library == "polars"
+    reco, liked, previous = recommended(case, library, text)
+    catalog = [f"i{i:02d}" for i in range(case["n_items"])] if text else range(case["n_items"])
+    names = [f"{kind}@{k}" for k in case["k"] for kind in ("novelty", "hit", "coverage")]
+    table = evaluate_recommendations(reco, liked, names, previous=previous, catalog=catalog)
+    assert table.metrics == tuple(names)
+    for k, expected in case["k"].items():
+        for kind in ("hit", "novelty"):
+            np.testing.assert_allclose(table[f"{kind}@{k}"], expected[kind], rtol=0, atol=1e-12)
+        assert table.mean(f"coverage@{k}") == expected["coverage"]
+        assert table.mean(f"novelty@{k}") == pytest.approx(np.mean(expected["novelty"]))
+    assert table.summary("coverage@1").n_used == table.users.size
+
+
+def test_items_of_the_lists_alone():
+    reco, liked, previous = recommended(RECTOOLS[0])
+    alone = evaluate_recommendations(reco, liked, "coverage@2", catalog=set(range(20)))
+    assert alone.metrics == ("coverage@2",)
+    assert alone.mean("coverage@2") == len({i for _, i, r in RECTOOLS[0]["reco"] if r <= 2}) / 20
+    assert (alone["coverage@2"] <= 2 / 20).all()
+    assert alone.take(alone.users == alone.users[0]).metrics == ()
+    with pytest.raises(InputError, match="one number for all users"):
+        metrics.interval(alone, "coverage@2")
+    with pytest.raises(InputError, match="one number for all users"):
+        metrics.compare(alone, alone)
+    unknown = evaluate_recommendations(reco, liked, "novelty@9", previous=previous.iloc[:1])
+    assert (unknown["novelty@9"] == 0).all()  # one user: even an unknown item counts as one user's
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "words"),
+    [
+        ("novelty@3", {}, "needs previous="),
+        ("coverage@3", {}, "needs catalog="),
+        ("coverage@3", {"catalog": [0, 1]}, "recommended, but the catalog does not have it"),
+        ("coverage@3", {"catalog": ["a"]}, "numbers in one table and text"),
+        ("coverage", {}, "needs a cut-off"),
+        ("novelty@0", {}, "whole number of 1 or more"),
+        (["novelty@1", "novelty@1"], {}, "asked for twice"),
+        ("novelty@1", {"gain": False}, "no risks"),
+    ],
+)
+def test_bad_requests_for_items(metric, options, words):
+    reco, liked, previous = recommended(RECTOOLS[0])
+    options = {"previous": previous} | options if words != "needs previous=" else options
+    with pytest.raises(InputError, match=words):
+        evaluate_recommendations(reco, liked, metric, **options)
+    with pytest.raises(InputError, match="evaluate_recommendations has it"):
+        metrics.evaluate("coverage@3", [1.0, 2.0], [0, 1])

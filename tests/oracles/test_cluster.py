@@ -1,0 +1,324 @@
+"""The risk of data on the workers of a Dask cluster, and what happens when they die."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from distributed import Actor, LocalCluster
+
+from helpers.clusters import kill_a_worker
+from helpers.problems import walk
+from helpers.sources import N_FEATURES, in_memory, lists, npy_source, parquet_source, tall_lists
+from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.data.partitions import array_partitions, file_partitions
+from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.oracles.dask_risk import DaskRisk, connect
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates import CONVEX
+
+PARTITION = 500 * N_FEATURES * 8
+W = np.arange(N_FEATURES) / 10
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two worker processes of one thread each."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options) as cluster, connect(cluster.scheduler_address) as client:
+        yield client
+
+
+@pytest.fixture
+def threads():
+    """A cluster in this process, for this test only."""
+    with connect(n_workers=1, threads_per_worker=2) as client:
+        yield client
+
+
+def partitions(kind, directory):
+    if kind == "arrays":
+        return array_partitions(RankingData.from_groups(*lists()), 8)
+    source = npy_source if kind == "npy" else parquet_source
+    return file_partitions(source(directory, *lists()), PARTITION)
+
+
+def risk(client, directory, kind="npy", name="ts", **options):
+    return DaskRisk(make_surrogate(name, 4), partitions(kind, directory), client, **options)
+
+
+@pytest.mark.parametrize("kind", ["arrays", "npy", "parquet"])
+def test_value_and_subgradient_are_those_of_the_risk_in_memory(client, tmp_path, kind):
+    oracle, expected = risk(client, tmp_path, kind), in_memory()
+    assert len(oracle.parts.summaries) > 6
+    value, slope = oracle(W)
+    assert value == pytest.approx(expected(W)[0], rel=1e-13)
+    np.testing.assert_allclose(slope, expected(W)[1], rtol=0, atol=1e-13)
+    assert str(oracle.exclusions) == str(expected.exclusions)
+    values, slopes = oracle.with_blocks(30).blocks(W)
+    assert values.size == 30
+    assert values.sum() == pytest.approx(value, rel=1e-13)
+    np.testing.assert_allclose(slopes.sum(axis=0), slope, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["arrays", "npy"])
+def test_a_worker_that_is_killed_in_mid_fit_changes_nothing(client, tmp_path, kind):
+    solver = CuttingPlane(1e-2, tol=1e-8)
+    expected = solver.solve(risk(client, tmp_path, kind))
+    oracle = risk(client, tmp_path, kind)
+
+    def callback(progress):
+        if progress.iteration == 4:
+            kill_a_worker(client)
+
+    found = solver.solve(oracle, callback=callback)
+    assert found.status == Status.CONVERGED
+    assert found.n_iter == expected.n_iter
+    assert abs(found.objective - expected.objective) < 1e-10
+    np.testing.assert_allclose(found.w, expected.w, rtol=0, atol=1e-10)
+    assert found.lower_bound <= in_memory()(found.w)[0] + 5e-3 * (found.w @ found.w)
+    assert len(oracle.notes) == 1
+    assert "A worker was lost" in oracle.notes[0]
+    assert "loaded again" in oracle.notes[0]
+
+
+@pytest.mark.parametrize("kind", ["arrays", "npy"])
+def test_a_message_that_is_lost_with_its_worker(client, tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._POLL", 0.2)
+    oracle = risk(client, tmp_path, kind)
+    expected = oracle(W)[0]
+    killed, rpc = kill_a_worker(client), Actor._worker_rpc.fget
+
+    class Silent:
+        async def actor_execute(self, **message):
+            await asyncio.Event().wait()
+
+    silenced = property(lambda actor: Silent() if actor._address == killed else rpc(actor))
+    monkeypatch.setattr(Actor, "_worker_rpc", silenced)
+    assert oracle(W)[0] == pytest.approx(expected, rel=1e-13)
+    assert len(oracle.notes) == 1 and "A worker was lost" in oracle.notes[0]
+
+
+def test_data_that_changed_when_it_has_to_be_loaded_again(client, tmp_path):
+    oracle = risk(client, tmp_path)
+    oracle(W)
+    np.save(tmp_path / "X.npy", lists()[0] * 2.0)
+    kill_a_worker(client)
+    with pytest.raises(OracleFailure, match="holds other data now"):
+        oracle(W)
+
+
+def test_files_that_are_gone_when_they_have_to_be_loaded_again(client, tmp_path):
+    oracle = risk(client, tmp_path)
+    oracle(W)
+    (tmp_path / "X.npy").unlink()
+    kill_a_worker(client)
+    with pytest.raises(OracleFailure, match=r"cannot be loaded again: cannot read .*X\.npy"):
+        oracle(W)
+
+
+def test_a_file_that_the_workers_do_not_have(threads, tmp_path):
+    parts = partitions("npy", tmp_path)
+    (tmp_path / "X.npy").unlink()
+    with pytest.raises(InputError, match=r"cannot read .*X\.npy"):
+        DaskRisk(make_surrogate("avg", 4), parts, threads)
+
+
+@contextmanager
+def other_process():
+    """A scheduler with one worker in a process of their own, and a client."""
+    script = "from distributed import LocalCluster; import sys\n"
+    script += "c = LocalCluster(n_workers=1, processes=False, protocol='tcp', "
+    script += "dashboard_address=':0')\n"
+    script += "print(c.scheduler_address, flush=True); sys.stdin.read()\n"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as process:
+        client = connect(process.stdout.readline().strip())
+        try:
+            yield process, client
+        finally:
+            process.send_signal(signal.SIGCONT)
+            client.close()
+            process.kill()
+
+
+def test_a_scheduler_that_goes_away_leaves_the_best_point(tmp_path):
+    with other_process() as (process, client):
+        oracle = risk(client, tmp_path)
+
+        def callback(progress):
+            if progress.iteration == 4:
+                process.kill()
+                process.wait()
+
+        result = CuttingPlane(1e-2, tol=1e-8).solve(oracle, callback=callback)
+    assert result.status == Status.FAILED
+    assert result.n_iter == 4
+    assert "the scheduler at tcp://127.0.0.1" in result.message
+    assert result.lower_bound <= in_memory()(result.w)[0] + 5e-3 * (result.w @ result.w)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_scheduler_that_hangs_is_noticed_by_the_time_limit(tmp_path, nested):
+    with other_process() as (process, client):
+        name, make = ("ramp", CCCP) if nested else ("ts", CuttingPlane)
+        oracle = risk(client, tmp_path, name=name)
+        oracle(W)
+
+        def callback(progress):
+            if progress.iteration == 2:
+                process.send_signal(signal.SIGSTOP)
+
+        started = time.monotonic()
+        options = {"starts": ["zero"]} if nested else {}
+        solver = make(1e-2, tol=1e-8, time_limit=6.0, **options)
+        result = solver.solve(oracle, callback=callback)
+        assert time.monotonic() - started < 20.0
+        assert result.status == Status.TIME_LIMIT
+        assert result.history[-1].iteration == 2
+        assert "the cluster at tcp://127.0.0.1" in result.message
+        assert "has not answered" in result.message
+        value = in_memory(name)(result.w)[0] + 5e-3 * (result.w @ result.w)
+        assert result.objective == pytest.approx(value, rel=1e-12)
+        with pytest.raises(OracleFailure, match="has not answered"):  # there is no best point yet
+            CuttingPlane(1e-2, time_limit=0.5).solve(oracle.majorant(W) if nested else oracle)
+
+
+def test_a_worker_that_hangs_is_noticed_by_the_time_limit(client, tmp_path):
+    oracle = risk(client, tmp_path)
+    oracle(W)
+    pid = next(iter(client.run(os.getpid).values()))
+
+    def callback(progress):
+        if progress.iteration == 2:
+            os.kill(pid, signal.SIGSTOP)
+
+    try:
+        result = CuttingPlane(1e-2, tol=1e-8, time_limit=2.0).solve(oracle, callback=callback)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert result.status == Status.TIME_LIMIT
+    assert result.n_iter == 2
+    assert oracle(W)[0] == pytest.approx(in_memory()(W)[0], rel=1e-13)  # it goes on
+
+
+def test_a_cluster_without_workers(threads, tmp_path, monkeypatch):
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._POLL", 0.2)
+    oracle = risk(threads, tmp_path, patience=0.5)
+    oracle(W)
+    threads.cluster.scale(0)
+    while threads.nthreads():
+        time.sleep(0.02)
+    with pytest.raises(OracleFailure, match=r"no worker for 0\.5 s"):
+        oracle(W)
+
+
+def test_the_policy_and_the_metric(threads, tmp_path):
+    from structsvm_papk.rankers.solver_race import mean_pap_at_k
+
+    expected = mean_pap_at_k(W, in_memory().data, 4)
+    assert risk(threads, tmp_path, "arrays").gain(W) == pytest.approx(expected, rel=1e-13)
+    with pytest.raises(InputError, match="user 3 has no positive"):
+        risk(threads, tmp_path, policy="raise")
+    with pytest.raises(InputError, match="no partition"):
+        DaskRisk(make_surrogate("avg", 4), [], threads)
+
+
+def test_bad_input_of_an_evaluation_stays_bad_input(threads, tmp_path):
+    with pytest.raises(InputError, match="not finite"):
+        risk(threads, tmp_path)(np.full(N_FEATURES, 1e308))
+
+
+def test_no_scheduler():
+    with pytest.raises(InputError, match="no Dask scheduler answers at 'nonsense://x'"):
+        connect("nonsense://x")
+
+
+def test_what_answers_may_be_no_scheduler(monkeypatch):
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(InputError, match=f"what answers at {address} is not a Dask scheduler"):
+            connect(address)
+
+
+@pytest.mark.parametrize("address", ["", "tcp://", "http://127.0.0.1:8787", "tls://127.0.0.1:1"])
+def test_addresses_that_are_none(address):
+    with pytest.raises(InputError, match=r"give tcp://host:port|name the certificates"):
+        connect(address)
+
+
+def test_workers_with_another_version_of_the_package(threads, tmp_path, monkeypatch):
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk.__version__", "0.0.0")
+    with pytest.raises(InputError, match=r"is \d.* on the worker .* need version 0\.0\.0"):
+        risk(threads, tmp_path)
+
+
+def test_one_user_a_partition_and_fewer_blocks_than_partitions(threads, tmp_path):
+    source = npy_source(tmp_path, *lists())
+    oracle = DaskRisk(make_surrogate("ts", 4), file_partitions(source, 1), threads)
+    assert len(oracle.parts.summaries) == 100
+    for n_blocks in (1, 3, 500):
+        split = oracle.with_blocks(n_blocks)
+        values, slopes = split.blocks(W)
+        assert values.size == split.n_blocks == min(n_blocks, oracle.n_users)
+        assert values.sum() == pytest.approx(in_memory()(W)[0], rel=1e-13)
+        np.testing.assert_allclose(slopes.sum(axis=0), in_memory()(W)[1], rtol=0, atol=1e-13)
+
+
+def test_partitions_count_with_their_size(threads, tmp_path):
+    oracle = risk(threads, tmp_path, "arrays")
+    sizes = [held.__sizeof__() for held in threads.gather(oracle.parts._held)]
+    assert sum(sizes) > 3500 * N_FEATURES * 8
+
+
+@pytest.mark.parametrize("weight", [None, "positives"])
+@pytest.mark.parametrize("depth", [None, 8, 0.02])
+@pytest.mark.parametrize("name", CONVEX)
+def test_partitions_that_remember_scores_evaluate_the_same_risk(client, name, depth, weight):
+    surrogate = make_surrogate(name, 5, depth)
+    data = RankingData.from_groups(*tall_lists(), user_weight=weight)
+    oracle = DaskRisk(surrogate, array_partitions(data, 5), client).with_blocks(7)
+    expected = EmpiricalRisk(surrogate, data, skip_rows=False)
+    for w in walk(data.n_features)[:-4]:
+        cuts, (value, slope) = oracle.cuts(w), expected(w)
+        assert cuts.value == pytest.approx(value, rel=1e-12)
+        if w.any() or name != "max":  # all positives tie at zero: another subgradient
+            np.testing.assert_allclose(
+                cuts.slopes.sum(axis=0), slope, rtol=0, atol=1e-12 * np.abs(slope).max()
+            )
+    assert 0 < oracle.row_visits < 0.5 * expected.row_visits
+
+
+def test_what_a_partition_remembers_belongs_to_one_risk(client):
+    data = RankingData.from_groups(*tall_lists())
+    parts = array_partitions(data, 3)
+    oracle = DaskRisk(make_surrogate("clipped_ramp", 5), parts, client)
+    in_memory = EmpiricalRisk(make_surrogate("clipped_ramp", 5), data)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        at, other, w = rng.normal(size=(3, data.n_features))
+        for point, kind in ((at, "latent"), (other, "latent"), (at, "mixed"), (at, "latent")):
+            found, expected = oracle.majorant(point, kind), in_memory.majorant(point, kind)
+            assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
+        assert oracle(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)
+        assert oracle.with_blocks(5)(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)
+
+
+def test_one_message_a_worker(client, tmp_path, monkeypatch):
+    oracle = risk(client, tmp_path)
+    oracle(W)
+    monkeypatch.setattr(client, "submit", None)
+    monkeypatch.setattr(client, "map", None)
+    oracle(W)
+    mine = [places for *_, places in oracle.parts._crews]
+    assert len(mine) <= 2 < len(oracle.parts._used)
+    assert sorted(np.concatenate(mine).tolist()) == list(range(len(oracle.parts._used)))

@@ -1,0 +1,188 @@
+"""Dask arrays and data frames in the estimator."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+from scipy import sparse
+
+from helpers.sources import N_FEATURES, lists
+from structsvm_papk import PAPKRanker
+from structsvm_papk.errors import InputError
+from structsvm_papk.oracles.dask_collections import DaskLists, current_client
+
+K, TOL = 4, 1e-8
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
+    with Client(processes=False, **options) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def expected():
+    X, y, groups = lists()
+    return ranker().fit(X, y, groups=groups)
+
+
+def ranker(**options):
+    return PAPKRanker(**{"k": K, "surrogate": "ts", "tol": TOL, **options})
+
+
+def arrays(kind):
+    """The same lists in various collections; users straddle the blocks in all of them."""
+    X, y, groups = lists()
+    if kind == "shuffled":
+        order = np.random.default_rng(0).permutation(len(y))
+        X, y, groups = X[order], y[order], groups[order]
+    if kind == "frame":
+        frame = pd.DataFrame(X, columns=list("abcde")).assign(y=y, user=groups.astype(str))
+        frame = dd.from_pandas(frame, npartitions=7)
+        return frame[list("abcde")], frame["y"], frame["user"]
+    if kind == "other chunks":
+        return (
+            da.from_array(X, chunks=(777, 2)),
+            da.from_array(y, chunks=500),
+            da.from_array(groups, chunks=2000),
+        )
+    if kind == "unknown chunks":
+        X, y, groups = (da.from_array(values, chunks=(777, *values.shape[1:])) for values in
+                        (X, y, groups))  # fmt: skip
+        all_of_them = groups >= 0
+        return X[all_of_them], y[all_of_them], groups[all_of_them]
+    if kind == "one unknown":
+        known = da.from_array(X, chunks=(777, -1))
+        return known[da.from_array(groups, chunks=777) >= 0], y, da.from_array(groups, chunks=900)
+    block = sparse.csr_array if kind == "sparse" else np.asarray
+    return da.from_array(X, chunks=(777, -1)).map_blocks(block), y, groups
+
+
+def test_without_a_client_the_fit_runs_in_this_process(expected):
+    with pytest.raises(ValueError, match="No client"):
+        Client.current()  # the first test: there is none yet
+    found = ranker().fit(*arrays("arrays")[:2], groups=lists()[2])
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["arrays", "shuffled", "frame", "other chunks", "unknown chunks", "one unknown", "sparse"],
+)
+def test_the_fit_is_that_of_arrays_in_memory(client, expected, kind):
+    X, y, groups = arrays(kind)
+    found = ranker().fit(X, y, groups=groups)
+    assert found.result_.converged
+    assert found.result_.lower_bound <= expected.result_.objective
+    assert expected.result_.lower_bound <= found.result_.objective
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=2e-3)
+    assert str(found.exclusions_) == str(expected.exclusions_)
+    assert found.n_features_in_ == 5
+    assert found.classes_.tolist() == [False, True]
+    names = getattr(found, "feature_names_in_", None)
+    assert (names is None) == (kind != "frame")
+    rows = lists()[0]
+    test = pd.DataFrame(rows, columns=names) if kind == "frame" else rows
+    np.testing.assert_allclose(found.predict(test), rows @ found.coef_)
+
+
+def test_every_user_is_in_one_partition_and_little_moves(client):
+    X, y, groups = arrays("arrays")
+    futures = DaskLists(client, X, y, groups).partitions(1)
+    users = [part.load().users.tolist() for part in client.gather(futures)]
+    assert len(users) == 6
+    assert sorted(user for part in users for user in part) == list(range(100))
+    assert all(np.ptp(part) < 20 for part in users)
+
+
+def test_many_rows_in_any_order_stay_balanced(client):
+    X, y, groups = arrays("shuffled")
+    futures = DaskLists(client, X, y, groups).partitions(1)
+    sizes = [part.load().n_users for part in client.gather(futures)]
+    assert sum(sizes) == 100
+    assert max(sizes) < 40
+
+
+def test_grades_need_a_threshold(client, expected):
+    X, y, groups = lists()
+    X, grades = da.from_array(X, chunks=(900, -1)), 2 * y + (groups % 2 == 0)
+    found = ranker(relevance_threshold=2).fit(X, grades, groups=groups)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=2e-3)
+    with pytest.raises(InputError, match="4 values; for graded labels give relevance_threshold"):
+        ranker().fit(X, grades, groups=groups)
+
+
+def test_users_in_several_blocks_where_nothing_may_move(client):
+    X, y, groups = arrays("arrays")
+    parts = DaskLists(client, X, y, groups)
+    with pytest.raises(InputError, match=r"user 19 are in several blocks .0 and 1, .*repartition"):
+        parts.partitions(1, repartition=False)
+    whole = DaskLists(client, da.from_array(lists()[0], chunks=(400, -1)), y, groups)
+    assert len(whole.partitions(1, repartition=False)) == 10
+
+
+def broken(name):
+    X, y, groups = lists()
+    X, parts = da.from_array(X, chunks=(777, -1)), {"y": y, "groups": groups}
+    if name == "no groups":
+        parts["groups"] = None
+    elif name == "one list":
+        parts["groups"] = "one_list"
+    elif name == "lengths":
+        parts["y"] = y[:-1]
+    elif name == "hidden lengths":
+        y = da.from_array(y, chunks=777)
+        parts["y"] = y[da.from_array(np.arange(4000) != 800, chunks=777)]
+    elif name == "missing user":
+        parts["groups"] = np.where(groups == 30, np.nan, groups)
+    elif name == "text labels":
+        parts["y"] = np.where(y, "yes", "no")
+    elif name == "not finite":
+        X = da.where(X > 3.0, np.inf, X)
+    elif name == "matrix":
+        parts["y"] = np.column_stack([y, y])
+    elif name == "frame":
+        parts["y"] = dd.from_pandas(pd.DataFrame({"y": y, "z": y}), npartitions=6)
+    elif name == "vector":
+        X = X[:, 0]
+    elif name == "hidden columns":
+        X = X[:, da.from_array(np.ones(N_FEATURES, dtype=bool), chunks=-1)]
+    elif name == "types in a block":
+        parts["groups"] = np.array([0, "a"] * 2000, dtype=object)
+    elif name == "types of blocks":
+        parts["groups"] = da.from_array(groups, chunks=777).map_blocks(
+            lambda b: b.astype(str) if b[0] > 50 else b, meta=np.empty(0, dtype=object)
+        )
+    return X, parts["y"], parts["groups"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no groups", "groups= is missing"),
+        ("one list", "need groups.*one list, which cannot be spread over workers"),
+        ("lengths", "y has 3999 entries, but X has 4000 rows"),
+        ("hidden lengths", r"block 1: X has 777 rows, y 776 .*compute_chunk_sizes"),
+        ("missing user", "block 1: groups is missing at row 423"),
+        ("text labels", r"block \d: y must hold numbers"),
+        ("not finite", r"block \d: X holds inf at row \d+, column"),
+        ("matrix", "y must have one dimension"),
+        ("frame", "y and groups must have one dimension"),
+        ("vector", "two dimensions"),
+        ("hidden columns", "number of columns of X is not known"),
+        ("types in a block", "groups mix types that have no order: int, str"),
+        ("types of blocks", "groups: labels of different types"),
+    ],
+)
+def test_collections_that_cannot_be_used(client, name, message):
+    X, y, groups = broken(name)
+    with pytest.raises(InputError, match=message):
+        ranker().fit(X, y, groups=groups)
+
+
+def test_the_current_client_is_used(client):
+    with current_client() as current:
+        assert current is client

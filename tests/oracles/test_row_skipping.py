@@ -1,0 +1,186 @@
+"""Short lists found by bounds: the same lists, values and cuts as a full pass."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from helpers.problems import walk
+from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.errors import InputError
+from structsvm_papk.oracles import short_lists as row_skipping
+from structsvm_papk.surrogates import CONVEX, Surrogate
+
+
+def lists(n_users=3, n_rows=400, d=10, n_pos=6, kind="normal", seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_users * n_rows, d)) * np.geomspace(0.1, 10.0, d) + rng.normal(size=d)
+    if kind == "tied":
+        X = np.sign(X) * (rng.random(X.shape) < 0.5)
+    if kind == "repeated":
+        X = X[rng.integers(0, 20, X.shape[0])]
+    y = np.zeros((n_users, n_rows), dtype=bool)
+    y[:, :n_pos] = True
+    groups = np.repeat(np.arange(n_users), n_rows)
+    order = rng.permutation(groups.size)
+    return X[order], y.ravel()[order], groups[order]
+
+
+def both(name, data, k=5, n_blocks=6, n_threads=1):
+    plain = EmpiricalRisk(make_surrogate(name, k), data, skip_rows=False, n_threads=n_threads)
+    skipping = EmpiricalRisk(make_surrogate(name, k), data, n_threads=n_threads)
+    return plain.with_blocks(n_blocks), skipping.with_blocks(n_blocks)
+
+
+def brute_force(data, surrogate, w):
+    """Positions of the rows that count, user by user, from all scores; ties by position."""
+    scores, k, found = data.scores(w), surrogate.k, []
+    for u in range(data.n_users):
+        first, middle, last = data.indptr[u], data.indptr[u] + data.n_pos[u], data.indptr[u + 1]
+        positives = np.arange(first, middle)
+        if surrogate.name == "max":
+            beta = min(data.n_pos[u], k)
+            positives = np.sort(first + np.argsort(scores[first:middle], kind="stable")[:beta])
+        top = np.sort(middle + np.argsort(-scores[middle:last], kind="stable")[:k])
+        found += [positives, top]
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("kind", ["normal", "tied", "repeated"])
+@pytest.mark.parametrize("n_pos", [6, 100])
+@pytest.mark.parametrize("name", ["ts", "max"])
+def test_lists_are_those_of_all_scores(name, n_pos, kind):
+    X, y, groups = lists(n_pos=n_pos, kind=kind)
+    data, surrogate = RankingData.from_groups(X, y, groups), make_surrogate(name, 5)
+    run = EmpiricalRisk(surrogate, data)._map
+    short = row_skipping.ShortLists(data, surrogate, run)
+    for w in walk(X.shape[1]):
+        scores = short.at(w)
+        if name == "max" and short.data.rows.size == short.data.n_users * (n_pos + 5):
+            expected = brute_force(data, make_surrogate("ts", 5), w)  # few positives: all are kept
+        else:
+            expected = brute_force(data, surrogate, w)
+        assert np.array_equal(short.positions, expected)
+        assert np.array_equal(short.data.rows, data.rows[expected])
+        assert np.array_equal(scores, data.scores(w)[expected])
+
+
+FORMATS = {
+    "rows": lambda X: X,
+    "columns": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "sparse": lambda X: sparse.csr_array(np.where(np.abs(X) > 0.05, X, 0.0)),
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("n_users", [1, 4])
+@pytest.mark.parametrize("name", CONVEX)
+def test_cuts_are_those_of_a_full_pass(name, n_users, format):
+    X, y, groups = lists(n_users=n_users, d=12, n_pos=90 if name == "max" else 6)
+    plain, skipping = both(name, RankingData.from_groups(FORMATS[format](X), y, groups))
+    assert skipping.n_blocks == plain.n_blocks
+    for w in walk(X.shape[1])[:-4]:
+        one, other = plain.cuts(w), skipping.cuts(w)
+        scale = np.abs(one.slopes).max()
+        assert other.value == pytest.approx(one.value, rel=1e-12)
+        assert other.point == pytest.approx(one.point, rel=1e-12)
+        if name == "max" and not w.any():
+            continue  # all positives tie: another choice of the lowest, another subgradient
+        assert np.abs(other.slopes - one.slopes).max() <= 1e-12 * scale
+        size = 1e-12 * max(1.0, one.value + scale * np.linalg.norm(one.point))
+        assert np.abs(other.intercepts - one.intercepts).max() <= size
+
+
+def test_rows_are_left_out_and_the_history_says_how_many():
+    X, y, groups = lists(n_users=2, n_rows=3000, d=10, n_pos=20)
+    X[y, 9] += 30.0
+    data, surrogate = RankingData.from_groups(X, y, groups), make_surrogate("ts", 5)
+    risks = [EmpiricalRisk(surrogate, data, skip_rows=skip) for skip in (False, True)]
+    results = [CuttingPlane(1e-2, tol=1e-8).solve(risk) for risk in risks]
+    assert results[0].objective == pytest.approx(results[1].objective, rel=1e-7)
+    assert 0.0 < results[0].objective < 0.999
+    n_rows = groups.size
+    visits = results[0].curve("row_visits")
+    assert np.array_equal(visits, n_rows * results[0].curve("data_passes"))
+    visits = results[1].curve("row_visits")
+    assert (np.diff(visits) >= 0).all()
+    assert 0 < visits[-1] < 0.5 * n_rows * results[1].data_passes
+
+
+def test_old_references_are_given_up_in_time(monkeypatch):
+    monkeypatch.setattr(row_skipping, "_MOST_REFERENCES", 8)
+    X, y, groups = lists(n_users=2)
+    data = RankingData.from_groups(X, y, groups)
+    plain, skipping = both("avg", data)
+    for w in walk(X.shape[1], steps=60):
+        assert skipping.cuts(w).value == pytest.approx(plain.cuts(w).value, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_users", [1, 5])
+def test_threads_do_not_change_a_bit(n_users, monkeypatch):
+    monkeypatch.setattr(row_skipping, "_CHUNK_ROWS", 128)  # so that a list is cut into pieces
+    X, y, groups = lists(n_users=n_users)
+    data = RankingData.from_groups(X, y, groups)
+    oracles = [both("ts", data, n_threads=n)[1] for n in (1, 2, 4)]
+    for w in walk(X.shape[1])[:30]:
+        first, *others = [oracle.cuts(w) for oracle in oracles]
+        for cuts in others:
+            assert cuts.value == first.value
+            assert np.array_equal(cuts.slopes, first.slopes)
+    assert len({oracle.row_visits for oracle in oracles}) == 1
+
+
+def test_nothing_is_skipped_where_it_cannot_pay():
+    X, y, groups = lists(n_rows=60)
+    few_rows = EmpiricalRisk(make_surrogate("ts", 5), RankingData.from_groups(X, y, groups))
+    X, y, groups = lists(d=4)
+    few_features = EmpiricalRisk(make_surrogate("ts", 5), RankingData.from_groups(X, y, groups))
+    for risk in (few_rows, few_features):
+        assert type(risk.with_blocks(2)) is EmpiricalRisk
+
+
+def test_constant_features_and_features_that_the_sample_misses():
+    X, y, groups = lists(n_users=1, n_rows=5000, d=10)
+    X[:, 0], X[:, 1], X[:, 2] = 7.0, 0.0, 0.0
+    X[1, 1] = 1e6  # between the rows of the sample
+    data = RankingData.from_groups(X, y, groups)
+    plain, skipping = both("avg", data)
+    for w in walk(10)[:-4]:
+        assert skipping.cuts(w).value == pytest.approx(plain.cuts(w).value, rel=1e-12)
+
+
+def test_scores_that_overflow_are_refused_as_in_a_full_pass():
+    X, y, groups = lists()
+    X[7] *= 1e200
+    for oracle in both("ts", RankingData.from_groups(X, y, groups)):
+        with pytest.raises(InputError, match="finite"):
+            oracle.cuts(1e150 * np.ones(10))
+
+
+@dataclass(frozen=True)
+class MeanHinge(Surrogate):
+    """Hinge of the mean positive against the mean of all negatives."""
+
+    name: ClassVar[str] = "mean_hinge"
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+        for u in range(first, last):
+            split, end = indptr[u] + n_pos[u], indptr[u + 1]
+            positives, negatives = slice(indptr[u], split), slice(split, end)
+            values[u] = max(0.0, 1.0 - scores[positives].mean() + scores[negatives].mean())
+            coef[positives] = -float(values[u] > 0) / n_pos[u]
+            coef[negatives] = float(values[u] > 0) / (end - split)
+
+
+def test_a_surrogate_that_does_not_say_what_it_reads_has_all_rows_scored():
+    X, y, groups = lists(n_users=4)
+    risks = [
+        EmpiricalRisk(MeanHinge(5), RankingData.from_groups(X, y, groups), skip_rows=skip)
+        for skip in (True, False)
+    ]
+    skipping, whole = (CuttingPlane(1e-2, tol=1e-8).solve(risk) for risk in risks)
+    assert skipping.objective == whole.objective
+    assert skipping.converged

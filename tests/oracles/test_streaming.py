@@ -1,0 +1,208 @@
+"""The risk of data in files, within a memory budget."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from helpers.sources import N_FEATURES, damage, in_memory, lists, npy_source, parquet_source
+from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.diagnosis import diagnose
+from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.solvers.branch_and_bound import GlobalRamp
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.surrogates import CONVEX, SURROGATES
+
+X_BYTES = 4000 * N_FEATURES * 8
+
+
+def streamed(directory, name="ts", budget=X_BYTES, **options):
+    return StreamedRisk(make_surrogate(name, 4), npy_source(directory, *lists()), budget, **options)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_value_and_subgradient_are_those_of_the_risk_in_memory(tmp_path, name):
+    oracle, expected = streamed(tmp_path, name), in_memory(name)
+    assert len(oracle.parts.summaries) > 10
+    assert 0.0 < oracle.share_in_memory < 0.6
+    for w in np.random.default_rng(1).normal(size=(5, N_FEATURES)):
+        value, slope = oracle(w)
+        assert value == pytest.approx(expected(w)[0], rel=1e-13)
+        np.testing.assert_allclose(slope, expected(w)[1], rtol=0, atol=1e-13)
+
+
+def test_users_that_cannot_be_used_are_counted_where_they_are(tmp_path):
+    found, expected = streamed(tmp_path).exclusions, in_memory().exclusions
+    assert str(found) == str(expected)
+    np.testing.assert_array_equal(found.no_positive, expected.no_positive)
+    np.testing.assert_array_equal(found.few_negatives, expected.few_negatives)
+    assert any(not each.n_used for each in streamed(tmp_path).parts.summaries)
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_the_certificate_is_that_of_the_fit_in_memory(tmp_path, name):
+    solver = CuttingPlane(1e-2, tol=1e-8)
+    found, expected = solver.solve(streamed(tmp_path, name)), solver.solve(in_memory(name))
+    assert found.status == expected.status
+    assert found.lower_bound <= expected.objective + 1e-12
+    assert expected.lower_bound <= found.objective + 1e-12
+    np.testing.assert_allclose(found.w, expected.w, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 7, 30, 300])
+def test_blocks_add_up(tmp_path, n_blocks):
+    oracle = streamed(tmp_path, budget=10 * X_BYTES)
+    w = np.arange(N_FEATURES) / 10
+    split = oracle.with_blocks(n_blocks)
+    values, slopes = split.blocks(w)
+    assert values.size == split.n_blocks <= n_blocks
+    assert split.n_blocks >= 0.8 * min(n_blocks, oracle.n_users)
+    assert values.sum() == pytest.approx(oracle(w)[0], rel=1e-13)
+    np.testing.assert_allclose(slopes.sum(axis=0), oracle(w)[1], rtol=0, atol=1e-13)
+    cuts = split.cuts(w)
+    np.testing.assert_allclose(cuts.intercepts, values - slopes @ w, rtol=0, atol=1e-15)
+
+
+def test_a_small_budget_limits_the_cuts(tmp_path):
+    oracle = streamed(tmp_path)
+    assert oracle.with_blocks(400).n_blocks < 20 < streamed(tmp_path, budget=1e7).n_users
+
+
+def test_everything_stays_in_memory_where_it_fits(tmp_path):
+    oracle = streamed(tmp_path, budget=10 * X_BYTES)
+    assert oracle.share_in_memory > 0.75
+    assert oracle(np.ones(N_FEATURES))[0] == pytest.approx(in_memory()(np.ones(N_FEATURES))[0])
+
+
+def test_threads_and_file_type_change_nothing(tmp_path):
+    w = np.arange(N_FEATURES) / 10
+    source = parquet_source(tmp_path, *lists(), n_files=2, rows=300)
+    other = StreamedRisk(make_surrogate("ts", 4), source, X_BYTES, n_threads=2)
+    expected = streamed(tmp_path)
+    assert other(w)[0] == expected(w)[0]
+    np.testing.assert_array_equal(other(w)[1], expected(w)[1])
+    assert other.fingerprint() == expected.fingerprint() != streamed(tmp_path, "max").fingerprint()
+
+
+def test_the_gain_is_that_of_the_metric(tmp_path):
+    from structsvm_papk.rankers.solver_race import mean_pap_at_k
+
+    w = np.array([1.0, -1.0, 0.5, 0.1, 0.0])
+    expected = mean_pap_at_k(w, in_memory().data, 4)
+    assert streamed(tmp_path).gain(w) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["latent", "mixed", "linearised"])
+@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+def test_majorants_are_those_of_the_risk_in_memory(tmp_path, name, kind):
+    at, w = np.random.default_rng(2).normal(size=(2, N_FEATURES))
+    found = streamed(tmp_path, name).majorant(at, kind).with_blocks(9)
+    expected = in_memory(name).majorant(at, kind)
+    assert found.exact == expected.exact
+    for point in (at, w):
+        value, slope = expected(point)
+        assert found(point)[0] == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(found.blocks(point)[1].sum(axis=0), slope, rtol=0, atol=1e-12)
+
+
+def test_cccp_on_files_descends_to_a_critical_point(tmp_path):
+    oracle = streamed(tmp_path, "ramp")
+    result = CCCP(1e-2).solve(oracle)
+    assert result.status == Status.CRITICAL
+    starts = oracle.starts(1e-2)
+    reached = min(oracle(w)[0] + 5e-3 * (w @ w) for w in starts.values())
+    assert result.objective <= reached + 1e-12
+    with pytest.raises(InputError, match="'logistic' is not available"):
+        oracle.starts(1e-2, names=["logistic"])
+    with pytest.raises(InputError, match="has no majorant"):
+        streamed(tmp_path, "avg").majorant(np.zeros(N_FEATURES))
+
+
+def test_subgradient_descent_runs_on_files(tmp_path):
+    result = SubgradientDescent(1e-2, max_iter=5).solve(streamed(tmp_path, "ts_alg2"))
+    assert result.objective < 1.0
+
+
+def test_line_search_says_what_it_needs(tmp_path):
+    with pytest.raises(InputError, match="line_search"):
+        CuttingPlane(1e-2, method="line_search").solve(streamed(tmp_path))
+
+
+@pytest.mark.parametrize("budget", [12_000, 1, 0])
+def test_a_budget_that_is_too_small_says_what_is_needed(tmp_path, budget):
+    with pytest.raises(InputError, match=r"too small.*give at least .* MB|must be positive"):
+        streamed(tmp_path, budget=budget)
+
+
+def test_the_policy_names_the_user(tmp_path):
+    with pytest.raises(InputError, match="user 3 has no positive"):
+        streamed(tmp_path, policy="raise")
+
+
+def test_no_user_that_can_be_used(tmp_path):
+    X, y, groups = lists()
+    with pytest.raises(InputError, match=r"no user can be used.*fewer than k=50"):
+        StreamedRisk(make_surrogate("avg", 50), npy_source(tmp_path, X, y, groups), X_BYTES)
+
+
+def test_a_value_that_is_not_finite_is_placed(tmp_path):
+    X, y, groups = lists()
+    X[3999, 2] = np.nan
+    with pytest.raises(InputError, match=r"X.npy, rows 3\d\d0 to 3999: X holds nan at row"):
+        StreamedRisk(make_surrogate("avg", 4), npy_source(tmp_path, X, y, groups), X_BYTES)
+
+
+@pytest.mark.parametrize("how", ["truncated", "changed"])
+def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(tmp_path, how):
+    oracle = streamed(tmp_path)
+
+    def callback(progress):
+        if progress.iteration == 3:
+            damage(tmp_path / "X.npy", how)
+
+    result = CuttingPlane(1e-2).solve(oracle, callback=callback)
+    assert result.status == Status.FAILED
+    assert result.n_iter == 3
+    assert "cannot be read any more" in result.message
+    assert result.lower_bound <= in_memory()(result.w)[0] + 5e-3 * (result.w @ result.w)
+    with pytest.raises(OracleFailure, match="has changed"):
+        oracle(np.zeros(N_FEATURES))
+
+
+def test_the_next_partition_is_read_while_one_is_computed(tmp_path):
+    parts = streamed(tmp_path).parts
+    begun = [threading.Event() for _ in parts._users]
+    load = parts._load
+
+    def noted(i):
+        begun[i].set()
+        return load(i)
+
+    def task(data, share, n_threads, memory):
+        computed.append(data)
+        following = begun[len(computed)] if len(computed) < len(begun) else begun[-1]
+        return following.wait(10)
+
+    computed, parts._load = [], noted
+    assert all(parts.run(task, [1] * len(begun)))
+
+
+def test_what_needs_all_data_in_one_place_says_so(tmp_path):
+    with pytest.raises(InputError, match="the data are in partitions"):
+        diagnose(streamed(tmp_path))
+    with pytest.raises(InputError, match="bounds over boxes"):
+        GlobalRamp(1e-2).solve(streamed(tmp_path, "ramp"))
+
+
+def test_single_precision_is_summed_in_double(tmp_path):
+    X, y, groups = lists()
+    X = X.astype(np.float32)
+    surrogate, w = make_surrogate("ts", 4), np.arange(N_FEATURES) / 7
+    found = StreamedRisk(surrogate, npy_source(tmp_path, X, y, groups), X_BYTES // 2)(w)
+    expected = EmpiricalRisk(surrogate, RankingData.from_groups(X.astype(float), y, groups))(w)
+    assert found[0] == pytest.approx(expected[0], rel=1e-13)
+    np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-13)

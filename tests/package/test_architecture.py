@@ -1,0 +1,63 @@
+"""The floors and rooms of the package, read from the table of the design page."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+rooms = pytest.importorskip("rooms")
+
+
+def test_imports_run_downwards_only_and_in_no_circle():
+    assert rooms.faults(ROOT) == []
+
+
+def test_the_top_of_the_package_is_nearly_empty():
+    top = {path.name for path in (ROOT / "structsvm_papk").glob("*.py")}
+    assert top <= {
+        "__init__.py", "_html.py", "_jit.py", "_sorting.py", "_types.py", "_version.py",
+        "_workers.py", "errors.py",
+    }  # fmt: skip
+
+
+def test_kernels_are_compiled_by_one_decorator():
+    """numba's own would raise where no cache can be written."""
+    users = [
+        path.name
+        for path in (ROOT / "structsvm_papk").rglob("*.py")
+        if re.search(r"^(from numba import .*\bnjit\b|import numba\b)", path.read_text(), re.M)
+    ]
+    assert users == ["_jit.py"]
+
+
+def test_every_room_says_what_lives_there():
+    for file in (ROOT / "structsvm_papk").rglob("__init__.py"):
+        assert file.read_text().startswith('"""'), file
+
+
+def test_faults_are_seen(tmp_path):
+    """An import upwards, one sideways, a circle and an unknown room are all reported."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "design.md").write_text("| 1 | `upper/` | |\n| 0 | `lower/` | |\n")
+    package = tmp_path / "structsvm_papk"
+    for room in ("upper", "lower", "other"):
+        (package / room).mkdir(parents=True)
+        (package / room / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("")
+    (package / "upper" / "a.py").write_text("def f():\n    import structsvm_papk.lower.b\n")
+    (package / "lower" / "b.py").write_text("from structsvm_papk.upper import a\n")
+    faults = "\n".join(rooms.faults(tmp_path))
+    assert "structsvm_papk.lower.b:1 imports structsvm_papk.upper.a: not downwards" in faults
+    assert "circle: " in faults and "room 'other' is missing" in faults
+
+
+def test_the_table_of_rooms_can_be_printed():
+    script = ROOT / "tools" / "rooms.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(ROOT)], capture_output=True, text=True, check=False
+    )
+    assert "rooms," in done.stdout and done.returncode == 0, done.stdout

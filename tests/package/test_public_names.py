@@ -1,0 +1,76 @@
+"""The supported names: what the policy page lists, the rooms export and the reference describes."""
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import structsvm_papk
+from helpers.policy import listed, supported
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "structsvm_papk"
+INTERNAL = {"baselines"}  # exports for the experiments; no page promises it
+_IMPORT = re.compile(rf"^ *from ({PACKAGE}\S*) import (.+)$", re.MULTILINE)
+
+if not (ROOT / "docs").is_dir():
+    pytest.skip("the documentation is not here", allow_module_level=True)
+
+
+def exporting():
+    """Rooms and modules of the package's top that export names."""
+    folder = ROOT / PACKAGE
+    files = [*folder.glob("*/__init__.py"), folder / "errors.py"]
+    rooms = {file.parent.name if file.stem == "__init__" else file.stem for file in files}
+    rooms |= {"integrations.rectools"}  # a module of its own, as it imports what an extra brings
+    modules = {room: import_module(f"{PACKAGE}.{room}") for room in rooms - INTERNAL}
+    return {module.__name__: module for module in modules.values() if hasattr(module, "__all__")}
+
+
+def test_the_page_lists_what_the_rooms_export():
+    top = set(structsvm_papk.__all__)
+    exported = {name: {*module.__all__} - top for name, module in exporting().items()}
+    exported[PACKAGE] = top
+    assert {path: set(names) for path, names in listed().items()} == exported
+
+
+@pytest.mark.parametrize("path", listed())
+def test_listed_names_can_be_imported_and_are_described(path):
+    for name, value in supported(path).items():
+        assert not (inspect.isclass(value) or inspect.isfunction(value)) or value.__doc__, name
+
+
+def test_names_of_the_top_are_those_of_their_rooms():
+    for name in set(structsvm_papk.__all__) - {"__version__", "show_versions"}:
+        homes = [room for room in exporting().values() if name in room.__all__]
+        assert len(homes) == 1
+        assert getattr(homes[0], name) is getattr(structsvm_papk, name)
+
+
+def test_the_surface_stays_small():
+    assert sum(map(len, listed().values())) <= 92
+
+
+def test_the_reference_describes_the_supported_names_only():
+    pages = "".join(path.read_text() for path in (ROOT / "docs" / "reference").glob("*.md"))
+    documented = re.findall(r"^::: (\S+)$", pages, re.MULTILINE)
+    supported = {f"{path}.{name}" for path, names in listed().items() for name in names}
+    assert sorted(documented) == sorted(supported - {f"{PACKAGE}.__version__"})
+
+
+def test_the_reference_begins_with_the_ranker():
+    nav = (ROOT / "mkdocs.yml").read_text().partition("- Reference:")[2]
+    first = re.findall(r"(reference/\w+\.md)", nav)[1]  # after the index
+    text = (ROOT / "docs" / first).read_text()
+    assert text.split("::: ")[1].split()[0] == f"{PACKAGE}.PAPKRanker"
+
+
+def test_pages_and_examples_import_supported_names_only():
+    rooms = {path.removeprefix(f"{PACKAGE}.") for path in listed()}
+    names = listed() | {PACKAGE: {*listed()[PACKAGE], *rooms, "cli"}}
+    for page in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.py")]:
+        for path, imported in _IMPORT.findall(page.read_text()):
+            unsupported = set(imported.split(", ")) - set(names.get(path, ()))
+            assert not unsupported, f"{page.name}: {unsupported} of {path}"

@@ -1,0 +1,613 @@
+"""Majorants against their definitions; CCCP by its descent, its certificate and its optima."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from helpers import reference_nonconvex
+from helpers.problems import degenerate_lists
+from structsvm_papk.data import RankingData
+from structsvm_papk.datasets import engagement_lists, linear_lists
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.oracles import starts
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.starts import logistic_regression, warm_starts
+from structsvm_papk.oracles.ties import _Ties, tied_majorants
+from structsvm_papk.rankers.ranker import PAPKRanker
+from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.descent import Descent
+from structsvm_papk.solvers.oracle import MajorisedOracle
+from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates.base import KINDS
+
+SURROGATES = ("ramp", "clipped_ramp")
+SCORES = np.eye(24)  # with unit rows w is the vector of scores
+
+
+def ranking_data(lists, **options):
+    return RankingData.from_groups(lists.X, lists.y, lists.groups, **options)
+
+
+def score_risk(name, k, n_pos, n_neg):
+    """One user whose scores are w itself."""
+    n = n_pos + n_neg
+    data = RankingData.from_groups(SCORES[:n, :n], np.arange(n) < n_pos)
+    return EmpiricalRisk(make_surrogate(name, k), data)
+
+
+def draw_scores(rng, n):
+    """Scores on a lattice full of ties, or of any size."""
+    if rng.random() < 0.4:
+        return rng.integers(-2, 3, n) / 2
+    return 10.0 ** rng.integers(-1, 2) * rng.normal(size=n)
+
+
+def small_risk(name, seed=0, **options):
+    lists = linear_lists(n_users=40, n_items=30, n_features=6, noise=1.0, seed=seed)
+    return EmpiricalRisk(make_surrogate(name, 3), ranking_data(lists), **options)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_majorant_matches_its_definition_and_bounds_the_surrogate(name, kind):
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        n_pos, n_neg = rng.integers(1, 8, 2)
+        k = rng.integers(1, n_neg + 1)
+        risk = score_risk(name, k, n_pos, n_neg)
+        at = draw_scores(rng, n_pos + n_neg)
+        bound = risk.majorant(at, kind)
+        assert bound(at)[0] == pytest.approx(risk(at)[0], abs=1e-12)
+        for _ in range(3):
+            s = draw_scores(rng, n_pos + n_neg) + at * rng.integers(0, 2)
+            value = bound(s)[0]
+            expected = reference_nonconvex.MAJORANTS[kind](
+                s[:n_pos], s[n_pos:], at[:n_pos], at[n_pos:], k, name == "clipped_ramp"
+            )
+            assert value == pytest.approx(expected, abs=1e-10)
+            assert value >= risk(s)[0] - 1e-10
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_majorant_is_convex(name, kind):
+    rng = np.random.default_rng(1)
+    for _ in range(150):
+        n_pos, n_neg = rng.integers(1, 10, 2)
+        risk = score_risk(name, rng.integers(1, n_neg + 1), n_pos, n_neg)
+        bound = risk.majorant(draw_scores(rng, n_pos + n_neg), kind)
+        s, t = draw_scores(rng, n_pos + n_neg), draw_scores(rng, n_pos + n_neg)
+        value, slope = bound(s)
+        assert bound(t)[0] >= value + slope @ (t - s) - 1e-9
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_freezing_the_positives_is_never_above_linearising(name):
+    rng = np.random.default_rng(2)
+    strictly = 0
+    for _ in range(200):
+        n_pos, n_neg = rng.integers(2, 9, 2)
+        risk = score_risk(name, rng.integers(1, min(n_pos, n_neg) + 1), n_pos, n_neg)
+        at, s = draw_scores(rng, n_pos + n_neg), draw_scores(rng, n_pos + n_neg)
+        low, high = risk.majorant(at, "mixed")(s)[0], risk.majorant(at, "linearised")(s)[0]
+        assert low <= high + 1e-10
+        strictly += low < high - 1e-6
+    assert strictly > 20
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_reused_cuts_are_cuts_of_the_new_majorant(name, kind):
+    rng = np.random.default_rng(3)
+    risk = small_risk(name).with_blocks(20)
+    w = rng.normal(size=6)
+    old, new = (risk.majorant(v, kind) for v in (w, w + 0.1 * rng.normal(size=6)))
+    points = rng.normal(size=(3, 6))
+    taken = [old.blocks(v) for v in points]
+    slopes = np.concatenate([g for _, g in taken])
+    intercepts = np.concatenate([v - g @ z for z, (v, g) in zip(points, taken, strict=True)])
+    cuts = new.reuse(old, (slopes, intercepts, np.tile(np.arange(20), 3)))
+    assert set(cuts[2]) == set(range(20))
+    if kind == "linearised":
+        assert cuts[2].size == 60  # its convex part never changes
+    for z in rng.normal(size=(50, 6)) * 3:
+        assert (cuts[0] @ z + cuts[1] <= new.blocks(z)[0][cuts[2]] + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_of_very_different_lengths(name, kind):
+    lists = engagement_lists(n_users=60, n_features=4, mean_items=20, tail=1.2, min_neg=3, seed=5)
+    risk = EmpiricalRisk(make_surrogate(name, 3), ranking_data(lists))
+    result = CCCP(1e-2, tol=1e-4, majorant=kind).solve(risk)
+    assert result.status is Status.CRITICAL
+    assert result.n_iter > 4
+
+
+def test_clipped_ramp_tends_to_the_risk_as_scores_grow():
+    risk = small_risk("clipped_ramp")
+    w = np.random.default_rng(4).normal(size=6)
+    scores, data = risk.scores(w), risk.data
+    errors = []
+    for u in range(data.n_users):
+        own = scores[data.indptr[u] : data.indptr[u + 1]]
+        p, q = np.sort(own[: data.n_pos[u]])[::-1][:3], np.sort(own[data.n_pos[u] :])[::-1][:3]
+        errors.append(np.mean(p[:, None] <= q))
+    values = [risk(c * w)[0] for c in (1.0, 1e2, 1e4, 1e8)]
+    assert all(0.0 <= v <= 1.0 and v >= np.mean(errors) - 1e-12 for v in values)
+    assert values[-1] == pytest.approx(np.mean(errors), abs=1e-12)
+    assert values[0] > values[-1] + 1e-3
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_descends_to_a_critical_point(name, kind):
+    risk = small_risk(name)
+    result = CCCP(alpha=1e-2, tol=1e-5, majorant=kind).solve(risk)
+    objectives = result.curve("objective")
+    assert result.status is Status.CRITICAL
+    assert 0.0 <= result.criticality <= 1e-5
+    assert (np.diff(objectives) <= 1e-12).all()
+    assert result.objective == pytest.approx(
+        0.5e-2 * result.w @ result.w + risk(result.w)[0], rel=1e-12
+    )
+    assert result.objective <= min(report.objective for report in result.starts)
+    # the certificate, computed anew: nothing is below F(w) on the majorant at w
+    check = CuttingPlane(1e-2, tol=1e-7).solve(risk.majorant(result.w, kind))
+    assert result.objective - check.lower_bound <= 2e-5 * result.objective
+
+
+def test_finds_the_certified_optimum_where_ramp_is_convex():
+    lists = linear_lists(n_users=30, n_items=30, n_features=6, noise=0.3, seed=2)
+    data = ranking_data(lists)
+    assert (data.n_pos <= 6).all()
+    result = CCCP(1e-2, tol=1e-6).solve(EmpiricalRisk(make_surrogate("ramp", 6), data))
+    convex = CuttingPlane(1e-2, tol=1e-8).solve(EmpiricalRisk(make_surrogate("max", 6), data))
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(convex.objective, rel=1e-6)
+    assert result.lower_bound <= convex.objective
+
+
+def test_leaves_zero_behind_where_every_convex_surrogate_is_degenerate():
+    lists = degenerate_lists(n_users=40, n_pos=6, n_neg=20, n_features=5, seed=1)
+    data = ranking_data(lists)
+    convex = CuttingPlane(1e-3).solve(EmpiricalRisk(make_surrogate("avg", 3), data))
+    result = CCCP(1e-3, tol=1e-4).solve(EmpiricalRisk(make_surrogate("clipped_ramp", 3), data))
+    assert convex.status is Status.DEGENERATE
+    assert result.objective < 0.97
+    assert result.w.any()
+
+
+def test_a_critical_zero_is_not_returned_silently():
+    lists = degenerate_lists(n_users=20, n_pos=3, n_neg=20, n_features=3, noise=0.01, seed=1)
+    risk = EmpiricalRisk(make_surrogate("ramp", 2), ranking_data(lists))
+    result = CCCP(1e-2, tol=1e-4).solve(risk)
+    assert not result.w.any()
+    assert "diagnose" in result.message
+    with pytest.warns(DegenerateOptimumWarning, match="clipped_ramp"):
+        PAPKRanker(k=2, surrogate="ramp", tol=1e-4).fit(lists.X, lists.y, lists.groups)
+
+
+def test_scaling_the_starts_never_hurts():
+    risk = small_risk("clipped_ramp")
+    w = 1e3 * logistic_regression(risk.data)
+    result = CCCP(1e-2, tol=1e-3).solve(risk, {"long": w, "short": 1e-6 * w})
+    for report, start in zip(result.starts, (w, 1e-6 * w), strict=True):
+        assert report.initial <= 0.5e-2 * start @ start + risk(start)[0]
+    assert result.starts[0].initial == pytest.approx(result.starts[1].initial, rel=0.05)
+
+
+def test_starts_are_restricted_by_name_and_reported():
+    result = CCCP(1e-2, tol=1e-3, starts=("zero", "centred_logistic")).solve(small_risk("ramp"))
+    assert [report.name for report in result.starts] == ["zero", "centred_logistic"]
+    assert sum(report.polished for report in result.starts) == 1
+    assert result.n_iter == sum(report.n_iter for report in result.starts)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_quasi_newton_steps_leave_the_majorants_less_to_do(name):
+    data = ranking_data(linear_lists(n_users=80, n_items=40, n_features=6, noise=1.0, seed=6))
+    risk, start = EmpiricalRisk(make_surrogate(name, 3), data), {"given": np.arange(6.0)}
+    with_steps, without = (
+        CCCP(1e-2, tol=1e-6, quasi_newton=limit, max_ties=0).solve(risk, start)
+        for limit in (200, 0)
+    )
+    for result in (with_steps, without):
+        assert result.status is Status.CRITICAL
+        check = CuttingPlane(1e-2, tol=1e-8).solve(risk.majorant(result.w))
+        assert result.objective - check.objective <= 1e-6 * result.objective + 1e-12
+    assert with_steps.objective <= 1.01 * without.objective
+    majorants = [sum(p.n_cuts > 0 for p in r.history) for r in (with_steps, without)]
+    assert majorants[0] < majorants[1]
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_over_many_lists_starts_race_and_one_is_polished(name):
+    risk = small_risk(name)
+    raced = CCCP(1e-2, tol=1e-4).solve(risk)
+    alone = [CCCP(1e-2, tol=1e-4).solve(risk, w) for w in risk.starts(1e-2).values()]
+    assert raced.status is Status.CRITICAL
+    assert raced.objective <= 1.001 * min(result.objective for result in alone)
+    assert raced.data_passes < sum(result.data_passes for result in alone)
+    for report in raced.starts:  # the others were never measured, and say so
+        assert (report.criticality <= 1e-4) if report.polished else report.criticality == np.inf
+        assert report.objective >= raced.objective
+
+
+@pytest.mark.parametrize("option", [{"quasi_newton": 0}, {"n_blocks": 4}, {"continuation": (9.0,)}])
+def test_without_quasi_newton_steps_or_with_few_blocks_every_start_is_followed(option):
+    result = CCCP(1e-2, tol=1e-4, **option).solve(small_risk("clipped_ramp"))
+    assert all(report.criticality <= 3e-3 for report in result.starts)
+
+
+def test_a_start_from_further_up_wins_where_its_last_steps_foretell_it():
+    """The others have ended lower than it is when it begins, and than after ten steps of theirs."""
+    result = CCCP(1e-2, tol=1e-4).solve(small_risk("clipped_ramp", seed=9))
+    (winner,) = (report for report in result.starts if report.polished)
+    others = [report for report in result.starts if report is not winner and report.w.any()]
+    assert min(other.objective for other in others) < winner.initial
+    assert winner.initial > min(other.initial for other in others)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_slides_that_lead_nowhere_are_given_up_and_nothing_is_lost(seed, monkeypatch):
+    risk = small_risk("clipped_ramp", seed)
+    raced = CCCP(1e-2, tol=1e-4).solve(risk)
+    monkeypatch.setattr(Descent, "_leads_nowhere", lambda *_: False)
+    whole = CCCP(1e-2, tol=1e-4).solve(risk)
+    assert raced.objective <= 1.001 * whole.objective
+    pairs = [
+        (one, other)
+        for one, other in zip(raced.starts, whole.starts, strict=True)
+        if not (one.polished or other.polished)
+    ]
+    assert all(one.objective >= other.objective for one, other in pairs)
+    assert sum(one.data_passes for one, _ in pairs) < sum(other.data_passes for _, other in pairs)
+
+
+def test_starts_of_large_data_are_made_of_every_nth_user(monkeypatch):
+    monkeypatch.setattr(starts, "_ROWS", 300)
+    monkeypatch.setattr(starts, "_ROWS_PER_FEATURE", 10)
+    risk = small_risk("clipped_ramp")
+    part = risk.data.subset(np.arange(40) % 4 == 0)  # 1200 rows
+    sampled = warm_starts(risk, 1e-2, ("logistic", "deep_avg"))
+    expected = warm_starts(EmpiricalRisk(risk.surrogate, part), 1e-2, ("logistic", "deep_avg"))
+    for name, w in expected.items():
+        np.testing.assert_array_equal(sampled[name], w)
+    np.testing.assert_array_equal(sampled["logistic"], logistic_regression(part))
+
+
+def test_quasi_newton_steps_can_be_stopped_and_are_limited():
+    risk, seen = small_risk("clipped_ramp"), []
+    stopped = CCCP(1e-2, max_ties=0).solve(
+        risk, np.arange(6.0), callback=lambda progress: seen.append(progress) or len(seen) == 3
+    )
+    assert stopped.status is Status.STOPPED
+    assert len(seen) == 3
+    assert [progress.iteration for progress in seen] == [1, 1, 1]  # of one iteration not ended
+    assert stopped.objective <= stopped.starts[0].initial
+    few, many = (
+        CCCP(1e-2, quasi_newton=limit, max_iter=1, max_ties=0).solve(risk, np.arange(6.0))
+        for limit in (2, 100)
+    )
+    assert few.data_passes < many.data_passes
+    assert many.objective < few.objective
+
+
+def test_starts_at_the_same_point_are_one():
+    names = list(small_risk("clipped_ramp").starts(1e3))
+    assert {"zero", "avg"} <= set(names)  # at so large an alpha both are zero
+    result = CCCP(1e3, tol=1e-3).solve(small_risk("clipped_ramp"))
+    reports = [report.name for report in result.starts]
+    assert "zero" in reports
+    assert len(reports) < len(names)
+
+
+def test_warm_start_and_continuation():
+    risk = small_risk("clipped_ramp")
+    loose = CCCP(1e-1, tol=1e-3).solve(risk)
+    given = CCCP(1e-2, tol=1e-4).solve(risk, warm_start=loose)
+    path = CCCP(1e-2, tol=1e-4, continuation=(100.0, 10.0)).solve(risk, w_init=loose.w)
+    assert [report.name for report in given.starts] == ["given"]
+    for result in (given, path):
+        assert result.status is Status.CRITICAL
+        assert result.objective < 0.5e-2 * loose.w @ loose.w + risk(loose.w)[0]
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_long_lists_of_which_convex_risks_skip_rows(name):
+    lists = linear_lists(n_users=7, n_items=320, n_features=17, noise=1.0, seed=6)
+    data = ranking_data(lists)
+    risks = [EmpiricalRisk(make_surrogate(name, 3), data, skip_rows=skip) for skip in (True, False)]
+    skipping, whole = (CCCP(1e-2, tol=1e-3).solve(risk) for risk in risks)
+    assert skipping.status is Status.CRITICAL
+    np.testing.assert_array_equal(skipping.w, whole.w)
+
+
+def test_result_does_not_depend_on_threads():
+    one, two = (CCCP(1e-2, tol=1e-4).solve(small_risk("clipped_ramp", n_threads=n)) for n in (1, 2))
+    np.testing.assert_array_equal(one.w, two.w)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_majorants_do_not_depend_on_the_order_of_users_and_rows_or_on_sparsity(name, kind):
+    rng = np.random.default_rng(6)
+    lists = linear_lists(n_users=20, n_items=15, n_features=4, seed=1)
+    order = rng.permutation(lists.y.size)
+    shuffled = RankingData.from_groups(
+        sparse.csr_matrix(lists.X[order]), lists.y[order], (lists.groups[order] * 7 + 3) % 20
+    )
+    surrogate, (at, w) = make_surrogate(name, 3), rng.normal(size=(2, 4))
+    values = [
+        EmpiricalRisk(surrogate, data).majorant(at, kind)(w)
+        for data in (ranking_data(lists), shuffled)
+    ]
+    assert values[0][0] == pytest.approx(values[1][0], abs=1e-12)
+    np.testing.assert_allclose(values[0][1], values[1][1], atol=1e-12)
+
+
+def test_logistic_starts_minimise_the_log_loss():
+    data = small_risk("ramp").data
+    X, y = data.X[data.rows], np.where(data.labels, 1.0, -1.0)
+    centred = X - np.repeat(
+        np.add.reduceat(X, data.indptr[:-1]) / data.sizes[:, None], data.sizes, axis=0
+    )
+    for features, option in ((X, False), (centred, True)):
+        w = logistic_regression(data, centred=option)
+        slope = -y / (1 + np.exp(y * (features @ w - _intercept(features @ w, y))))
+        assert np.abs(slope @ features / y.size + 1e-4 * w).max() < 1e-4
+
+
+def _intercept(scores, y):
+    """Minus the best intercept, by bisection on the derivative of the log loss."""
+    low, high = -20.0, 20.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        if (-y / (1 + np.exp(y * (scores + middle)))).sum() > 0:
+            high = middle
+        else:
+            low = middle
+    return -middle
+
+
+class TwoValleys(MajorisedOracle):
+    """R(w) = min(|w - 1|, |w + 2| + 1/2) in one dimension: the valley one is in is the majorant."""
+
+    n_features = 1
+
+    def __call__(self, w):
+        return min(abs(w[0] - 1), abs(w[0] + 2) + 0.5), None
+
+    def majorant(self, w, kind):
+        left = abs(w[0] + 2) + 0.5 < abs(w[0] - 1)
+        centre, offset = (-2.0, 0.5) if left else (1.0, 0.0)
+        return Valley(centre, offset)
+
+
+class Valley:
+    n_features = 1
+
+    def __init__(self, centre, offset):
+        self.centre, self.offset = centre, offset
+
+    def __call__(self, w):
+        return abs(w[0] - self.centre) + self.offset, np.sign(w - self.centre)
+
+
+def test_knows_nothing_of_ranking():
+    config = CCCP(0.1, rescale=False, extrapolate=False)
+    left = config.solve(TwoValleys(), np.array([-3.0]))
+    both = config.solve(TwoValleys(), {"left": np.array([-3.0]), "right": np.array([0.5])})
+    assert left.objective == pytest.approx(0.05 * 4 + 0.5)
+    assert left.status is Status.CRITICAL
+    assert both.w[0] == pytest.approx(1.0)
+    assert both.objective == pytest.approx(0.05)
+
+
+def test_a_majorant_that_is_none_is_found_out():
+    class Liar(TwoValleys):
+        def majorant(self, w, kind):
+            return Valley(5.0, -1.0)
+
+    class Low(TwoValleys):
+        def majorant(self, w, kind):
+            return Valley(1.0, -0.2)
+
+    for oracle in (Liar(), Low()):
+        result = CCCP(0.1).solve(oracle, np.array([0.5]))
+        assert result.status is Status.INCONSISTENT and not result.converged
+        assert "majorant" in result.message
+        assert result.objective == 0.05 * result.w[0] ** 2 + oracle(result.w)[0]
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("offset", [1e6, 1e8, 1e9])
+@pytest.mark.parametrize("kind", ["latent", "linearised"])
+def test_scores_without_digits_end_in_a_status(name, offset, kind):
+    lists = linear_lists(n_users=10, n_items=15, n_features=3, noise=0.5, seed=0)
+    # the offset differs from user to user, so that no constant of a column takes it away
+    X = lists.X + offset * (1.0 + lists.groups[:, None])
+    data = RankingData.from_groups(X, lists.y, lists.groups)
+    risk = EmpiricalRisk(make_surrogate(name, 3), data)
+    result = CCCP(1e-2, tol=1e-4, majorant=kind, starts=("zero", "centred_logistic")).solve(risk)
+    assert result.status in (
+        *(Status.CRITICAL, Status.CONVERGED, Status.DEGENERATE),
+        *(Status.STALLED, Status.INCONSISTENT),
+    )
+    assert result.objective == pytest.approx(0.5e-2 * result.w @ result.w + risk(result.w)[0])
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("stop", ["max_iter", "callback", "time_limit", "interrupt"])
+def test_criticality_is_that_of_the_point_returned(name, stop):
+    risk = small_risk(name)
+
+    def callback(progress):
+        if stop == "interrupt" and progress.iteration == 2:
+            raise KeyboardInterrupt
+        return stop == "callback" and progress.iteration == 2
+
+    limits = {"max_iter": {"max_iter": 2}, "time_limit": {"time_limit": 1e-9}}.get(stop, {})
+    solver = CCCP(1e-2, tol=1e-7, rescale=False, quasi_newton=0, **limits)
+    result = solver.solve(risk, np.arange(6.0), callback=callback)
+    check = CuttingPlane(1e-2, tol=1e-8).solve(risk.majorant(result.w))
+    # the optimum of the majorant at w is between its two bounds
+    assert result.criticality >= (result.objective - check.objective) / result.objective - 1e-9
+    assert not result.converged
+    if stop == "max_iter":
+        assert np.isfinite(result.criticality)
+        for report in CCCP(1e-2, tol=1e-5, max_iter=1).solve(risk).starts:
+            check = CuttingPlane(1e-2, tol=1e-8).solve(risk.majorant(report.w))
+            bound = (report.objective - check.objective) / report.objective
+            assert report.criticality >= bound - 1e-9
+
+
+# --- ties -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_point_that_all_its_majorants_hold_is_left_where_a_tie_leads_on(name, kind):
+    """At w = 0 the majorant of the positives in their order is minimal, at slope 1 towards -1."""
+    X, y = np.array([[1.0], [-1.0], [0.0], [-1.0], [0.0]]), np.array([1, 1, 0, 1, 0]) == 1
+    risk = EmpiricalRisk(make_surrogate(name, 1), RankingData(X, y, [0, 3, 5]))
+    held = CCCP(1e-2, majorant=kind, max_ties=0).solve(risk, np.zeros(1))
+    assert (held.status, held.objective) == (Status.CRITICAL, 1.0)
+    assert risk(np.array([-1e-3]))[0] == pytest.approx(1 - 1e-3, abs=1e-12)
+    result = CCCP(1e-2, majorant=kind).solve(risk, np.zeros(1))
+    assert result.status is Status.CRITICAL
+    assert result.w == pytest.approx([-1.0], abs=1e-5)
+    assert result.objective == pytest.approx(0.005, rel=1e-4)
+    assert 0.0 <= result.criticality <= 1e-6
+
+
+def lattice_risk(rng, name, d):
+    """Up to three users with few items on a lattice: most scores tie at most critical points."""
+    k, n_users = int(rng.integers(1, 3)), rng.integers(1, 4)
+    n_pos, n_neg = rng.integers(1, 5, n_users), rng.integers(k, 5, n_users)
+    y = np.concatenate([np.arange(p + q) < p for p, q in zip(n_pos, n_neg, strict=True)])
+    X = rng.integers(-2, 3, (y.size, d)).astype(float)
+    data = RankingData(X, y, np.concatenate([[0], np.cumsum(n_pos + n_neg)]))
+    return EmpiricalRisk(make_surrogate(name, k), data)
+
+
+def steepest(risk, alpha, w, d, step=1e-4):
+    """The smallest slope of the objective over a fine set of directions, by brute force."""
+    directions = np.array([[1.0], [-1.0]])
+    if d == 2:
+        angle = 2 * np.pi * (np.arange(360) + 0.1) / 360
+        directions = np.column_stack([np.cos(angle), np.sin(angle)])
+
+    def objective(w):
+        return alpha / 2 * w @ w + risk(w)[0]
+
+    here = objective(w)
+    return min((objective(w + step * v) - here) / step for v in directions)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("d", [1, 2])
+def test_no_direction_leads_down_from_a_critical_point_of_lists_full_of_ties(name, d):
+    held = 0
+    for seed in range(12) if d == 1 else (1, 2, 33, 35, 37, 39):
+        rng = np.random.default_rng(seed)
+        risk, alpha = lattice_risk(rng, name, d), 10.0 ** rng.integers(-2, 1)
+        start = np.zeros(d) if seed % 2 else rng.integers(-2, 3, d).astype(float)
+        for max_ties in (0, 16):
+            solver = CCCP(alpha, tol=1e-8, rescale=False, max_ties=max_ties)
+            result = solver.solve(risk, start)
+            assert result.converged
+            if not max_ties:
+                held += steepest(risk, alpha, result.w, d) < -1e-2
+        assert steepest(risk, alpha, result.w, d) > -1e-2
+    assert held > 0  # without the ties some runs end too early
+
+
+def test_slopes_at_ties_are_those_of_the_risk():
+    rng = np.random.default_rng(5)
+    for trial in range(40):
+        d = 1 + trial % 3
+        risk = lattice_risk(rng, SURROGATES[trial % 2], d)
+        w = rng.integers(-1, 2, d) / 2.0
+        for bound in tied_majorants(risk, w, 0.1, 4):
+            assert bound(w)[0] == pytest.approx(risk(w)[0], abs=1e-12)
+            for v in rng.normal(size=(5, d)):
+                assert bound(w + v)[0] >= risk(w + v)[0] - 1e-12
+        ties = _Ties(risk, w)
+        for v in rng.normal(size=(5, d)):
+            slope = (risk(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
+            assert ties.slopes(v)[0] == ties.slopes(-v)[1] == pytest.approx(slope, abs=1e-8)
+            of_majorant = (ties.majorant(v)(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
+            assert of_majorant == pytest.approx(slope, abs=1e-8)
+
+
+def test_ties_cost_nothing_where_there_are_none_and_no_more_than_was_allowed():
+    risk = score_risk("ramp", 2, 4, 5)
+    scores = np.array([5.0, 4.0, 3.0, 2.0, 1.5, 1.2, 0.8, 0.5, 0.2])
+    assert list(tied_majorants(risk, scores, 0.1, 8)) == []
+    tied = np.array([5.0, 3.0, 3.0, 3.0, 1.5, 1.2, 0.8, 0.5, 0.2])
+    kept = {bytes(each.surrogate.rows) for each in tied_majorants(risk, tied, 0.1, 8)}
+    assert len(kept) == 3  # each of the three tied positives may be the second best
+    assert len(list(tied_majorants(risk, tied, 0.1, 2))) == 2
+
+
+def test_ties_that_chance_brings_are_left_alone_and_others_are_not():
+    """As many items as come near each other by chance, and the same rounded to a lattice."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(6000, 3)), rng.random(6000) < 0.3
+    w, tried = np.array([1.0, -0.5, 0.2]), []
+    for features in (X, np.round(2 * X), np.round(X, 3)):
+        data = RankingData(features, y, np.arange(0, 6001, 60))
+        risk = EmpiricalRisk(make_surrogate("clipped_ramp", 3), data)
+        scores = risk.scores(w)
+        assert (np.abs(np.diff(np.sort(scores[:60]))) < 0.1).any()
+        tried.append(len(list(tied_majorants(risk, w, 0.1, 4))))
+    assert tried == [0, 4, 0]
+    step = 1e-7 * rng.normal(size=3)  # no kink: they do not tie at w
+    risk = EmpiricalRisk(
+        make_surrogate("clipped_ramp", 3), RankingData(X, y, np.arange(0, 6001, 60))
+    )
+    ahead, behind = risk(w + step)[0] - risk(w)[0], risk(w - step)[0] - risk(w)[0]
+    assert ahead == pytest.approx(-behind, rel=1e-4)
+
+
+def test_callback_time_limit_and_interrupt_keep_the_best_point():
+    risk = small_risk("clipped_ramp")
+    stopped = CCCP(1e-2).solve(risk, callback=lambda progress: progress.iteration == 2)
+    late = CCCP(1e-2, time_limit=1e-9).solve(risk)
+
+    def interrupt(progress):
+        if progress.iteration == 2:
+            raise KeyboardInterrupt
+
+    broken = CCCP(1e-2).solve(risk, callback=interrupt)
+    assert stopped.status is Status.STOPPED
+    assert stopped.n_iter <= 2  # one where it stopped among quasi-Newton steps
+    assert late.status is Status.TIME_LIMIT
+    assert broken.status is Status.INTERRUPTED
+    for result in (stopped, late, broken):
+        assert np.isfinite(result.objective)
+        assert not result.converged
+
+
+def test_bad_input():
+    risk = small_risk("ramp")
+    with pytest.raises(InputError, match="CuttingPlane for convex"):
+        CCCP(1e-2, starts=("zero",)).solve(small_risk("avg"))
+    with pytest.raises(InputError, match="CCCP is for"):
+        CCCP(1e-2, starts=("zero",)).solve(small_risk("ts_alg2"))
+    with pytest.raises(InputError, match="use CCCP"):
+        CuttingPlane(1e-2).solve(risk)
+    with pytest.raises(InputError, match="unknown majorant"):
+        CCCP(1e-2, majorant="tight").solve(risk, np.ones(6))
+    with pytest.raises(InputError, match="length 6"):
+        CCCP(1e-2).solve(risk, np.ones(5))
+    with pytest.raises(InputError, match="continuation"):
+        CCCP(1e-2, continuation=(10.0, 100.0))
+    with pytest.raises(InputError, match="unknown start 'random'"):
+        warm_starts(risk, 1e-2, names=("random",))
+    with pytest.raises(InputError, match="alpha"):
+        CCCP(-1.0)

@@ -1,0 +1,380 @@
+"""Block-coordinate ascent on the dual: its polytopes, its certificate, agreement with others."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from helpers.problems import ranking_data
+from structsvm_papk import (
+    CCCP,
+    CuttingPlane,
+    DualAscent,
+    EmpiricalRisk,
+    PAPKRanker,
+    RankingData,
+    make_surrogate,
+)
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.oracles import cut_blocks, dual_choice, user_blocks
+from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates import CONVEX, TS
+
+
+def wide_data(n_users=8, n_items=14, n_features=60, per_row=8, seed=0, dtype=np.float64):
+    """Sparse lists with more features than rows of a user, some rows stored twice."""
+    rng = np.random.default_rng(seed)
+    n = n_users * n_items
+    X = np.zeros((n, n_features))
+    for row in X:
+        row[rng.choice(n_features, per_row, replace=False)] = rng.random(per_row)
+    X[3::14] = X[4::14]
+    score = (X @ rng.normal(size=n_features) + 0.3 * rng.normal(size=n)).reshape(n_users, n_items)
+    y = score > np.quantile(score, 0.6, axis=1, keepdims=True)
+    X = sparse.csr_array(X.astype(dtype))
+    return RankingData(X, y.ravel(), np.arange(0, n + 1, n_items))
+
+
+def wide_risk(name, k=3, depth=None, policy="exclude", weight=None, **options):
+    data = wide_data(**options)
+    data = data if weight is None else data.weighted(weight)
+    return EmpiricalRisk(make_surrogate(name, k, depth), data, policy)
+
+
+def objective(oracle, alpha, w):
+    return alpha / 2 * (w @ w) + oracle(w)[0]
+
+
+@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("depth", [None, 5, 0.9])
+@pytest.mark.parametrize("alpha", [1e-1, 1e-3])
+def test_it_reaches_the_optimum_of_the_bundle(name, depth, alpha):
+    oracle = wide_risk(name, depth=depth, weight="positives")
+    bundle = CuttingPlane(alpha, tol=1e-9).solve(oracle)
+    result = DualAscent(alpha, tol=1e-7).solve(oracle)
+    assert result.status is Status.CONVERGED
+    scale = max(bundle.objective, 1e-3)
+    assert abs(result.objective - bundle.objective) <= 2e-7 * scale
+    assert result.lower_bound <= bundle.objective
+    assert result.objective == pytest.approx(objective(oracle, alpha, result.w), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_every_bound_on_the_way_is_below_the_risk_everywhere(name):
+    oracle, alpha = wide_risk(name), 1e-2
+    rng = np.random.default_rng(1)
+    blocks = oracle.dual_blocks(alpha)
+    points = [scale * rng.normal(size=oracle.n_features) for scale in (0.1, 1, 3) for _ in range(5)]
+    for full in (True, False, True, True, False, True):
+        before = blocks.certificate().lower_bound
+        gained = blocks.sweep(rng.permutation(blocks.n_blocks), full)
+        point = blocks.certificate()
+        assert point.lower_bound - before == pytest.approx(gained, rel=1e-6, abs=1e-12)
+        duals = blocks.duals
+        for w in [*points, point.w]:
+            assert point.lower_bound <= objective(oracle, alpha, w)
+            scores = oracle.scores(w)
+            values, _ = oracle.user_values(scores)
+            planes = np.add.reduceat(duals.coef * scores, oracle.data.indptr[:-1])
+            planes += duals.intercepts
+            assert (planes <= values + 1e-12 * (1 + np.abs(planes))).all()
+        assert blocks.gaps.sum() == pytest.approx(point.objective - point.lower_bound, abs=1e-12)
+
+
+def exact_block(oracle, alpha, u, w):
+    """The optimum of the problem of one user's block, at the w that the others have made.
+
+    ``min_v alpha/2 ||v - w||^2 + share S(X v)``, as the dual of the block with the others fixed.
+    """
+    data = oracle.data
+    rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]].toarray()
+    P, Q = rows[: data.n_pos[u]], rows[data.n_pos[u] :]
+    m, beta = oracle.surrogate.depth_of_list(len(Q)), min(len(P), oracle.surrogate.k)
+    v = cp.Variable(oracle.n_features)
+    if oracle.surrogate.name == "avg":
+        loss = cp.sum_largest(cp.pos(1 - cp.sum(P @ v) / len(P) + Q @ v), m) / m
+    else:
+        sums = cp.hstack([cp.sum_largest(cp.pos(1 - p @ v + Q @ v), m) for p in P])
+        if oracle.surrogate.name == "max":
+            loss = cp.sum_largest(sums, beta) / (beta * m)
+        else:
+            loss = cp.sum(sums) / (len(P) * m)
+    goal = alpha / 2 * cp.sum_squares(v - w) + loss / data.n_users
+    problem = cp.Problem(cp.Minimize(goal))
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return problem.value, v.value
+
+
+@pytest.mark.parametrize("name", ["avg", "max", "pauc"])
+@pytest.mark.parametrize("u", [0, 5])
+def test_a_visit_solves_the_block_exactly(name, u, monkeypatch):
+    monkeypatch.setattr(user_blocks, "SHARE", 1e-10)
+    monkeypatch.setattr(cut_blocks, "SHARE", 1e-10)
+    oracle, alpha = wide_risk(name, n_users=6), 0.02
+    blocks = oracle.dual_blocks(alpha)
+    others = np.setdiff1d(np.arange(6), [u])
+    blocks.sweep(others, True)
+    before = blocks.certificate()
+    for _ in range(4):  # until no more rows become active
+        blocks.sweep(np.array([u]), True)
+    gained = blocks.certificate().lower_bound - before.lower_bound
+    value, v = exact_block(oracle, alpha, u, before.w)
+    # D(others, c) - D(others, 0) = min_v alpha/2 ||v - w||^2 + share S(X v), at its maximum
+    assert gained == pytest.approx(value, abs=1e-8)
+    assert np.allclose(blocks.w, v, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_storage_does_not_matter(name):
+    data = wide_data(n_users=5)
+    dense = data.X.toarray()
+    y = np.zeros(data.rows.size, dtype=bool)
+    y[data.rows[data.labels]] = True
+    bounds = []
+    for X in (data.X, dense, np.asfortranarray(dense), dense[:, ::-1][:, ::-1]):
+        oracle = EmpiricalRisk(make_surrogate(name, 2), RankingData(X, y, data.indptr))
+        result = DualAscent(1e-2, tol=1e-8).solve(oracle)
+        assert result.converged
+        bounds.append(result.lower_bound)
+    assert np.ptp(bounds) <= 2e-8
+    single = RankingData(data.X.astype(np.float32), y, data.indptr)
+    oracle = EmpiricalRisk(make_surrogate(name, 2), single)
+    result = DualAscent(1e-2, tol=1e-8).solve(oracle)
+    reference = CuttingPlane(1e-2, tol=1e-9).solve(oracle)
+    assert result.converged and abs(result.objective - reference.objective) < 1e-7
+
+
+def test_the_result_depends_on_the_seed_alone():
+    data = wide_data()
+    results = [
+        DualAscent(1e-2, tol=1e-5, seed=seed).solve(
+            EmpiricalRisk(make_surrogate("ts", 3), data, n_threads=n_threads)
+        )
+        for seed, n_threads in ((0, 1), (0, 1), (0, 3), (1, 1))
+    ]
+    for other in results[1:3]:
+        assert np.array_equal(results[0].w, other.w)
+        assert results[0].lower_bound == other.lower_bound
+    assert not np.array_equal(results[0].w, results[3].w)
+
+
+def test_columns_with_large_offsets():
+    data = ranking_data(n_users=6, n_features=5)
+    X = data.X[data.rows]
+    X[:, 2] += 1e9
+    y = data.labels
+    oracle = EmpiricalRisk(make_surrogate("avg", 3), RankingData(X, y, data.indptr))
+    result = DualAscent(1e-1, tol=1e-5).solve(oracle)
+    reference = CuttingPlane(1e-1, tol=1e-5).solve(oracle)
+    assert result.converged
+    assert result.lower_bound <= reference.objective and reference.lower_bound <= result.objective
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_warm_starts(name):
+    oracle = wide_risk(name)
+    cold = DualAscent(1e-2, tol=1e-7).solve(oracle)
+    again = DualAscent(1e-2, tol=1e-6).solve(oracle, warm_start=cold)
+    assert again.converged and again.n_iter == 1
+    next_alpha = DualAscent(8e-3, tol=1e-7).solve(oracle, warm_start=cold)
+    assert next_alpha.converged
+    near = DualAscent(1e-2, tol=1e-7).solve(oracle, w_init=cold.w)
+    assert near.converged and near.history[0].objective <= objective(oracle, 1e-2, cold.w) + 1e-12
+    bundle = CuttingPlane(1e-2, tol=1e-7)
+    handed = bundle.solve(oracle, warm_start=cold)
+    assert handed.converged and handed.n_iter < bundle.solve(oracle).n_iter
+    back = DualAscent(1e-2, tol=1e-7).solve(oracle, warm_start=handed)
+    assert back.converged
+
+
+@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("depths", [(None, 6), (6, None), (0.9, 4)])
+def test_dual_variables_of_another_depth(name, depths):
+    oracles = [wide_risk(name, depth=depth) for depth in depths]
+    first = DualAscent(1e-2, tol=1e-7).solve(oracles[0])
+    result = DualAscent(1e-2, tol=1e-7).solve(oracles[1], warm_start=first)
+    reference = CuttingPlane(1e-2, tol=1e-9).solve(oracles[1])
+    assert result.converged and result.lower_bound <= reference.objective
+    assert result.history[0].lower_bound <= reference.objective
+    assert result.objective - reference.objective <= 2e-7
+
+
+def test_dual_variables_of_another_problem_are_refused():
+    first = DualAscent(1e-2).solve(wide_risk("ts"))
+    for other in (wide_risk("max"), wide_risk("ts", k=2), wide_risk("ts", seed=1)):
+        with pytest.raises(InputError, match="another problem"):
+            DualAscent(1e-2).solve(other, warm_start=first)
+
+
+def test_dual_variables_of_another_majorant_are_refused():
+    oracle, rng = wide_risk("clipped_ramp", k=2), np.random.default_rng(0)
+    one, other = (oracle.majorant(rng.normal(size=60)) for _ in range(2))
+    first = DualAscent(1e-2, tol=1e-3).solve(one)
+    assert DualAscent(1e-2, tol=1e-3).solve(one, warm_start=first).n_iter == 1
+    with pytest.raises(InputError, match="another problem"):
+        DualAscent(1e-2).solve(other, warm_start=first)
+
+
+def test_surrogates_that_are_not_ours_are_not_taken_for_their_parents():
+    class Steeper(TS):
+        def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+            super().evaluate(2.0 * scores, indptr, n_pos, first, last, values, coef)
+            coef[indptr[first] : indptr[last]] *= 2.0
+
+    with pytest.raises(InputError, match="offers no dual blocks"):
+        DualAscent(1e-2).solve(EmpiricalRisk(Steeper(3), wide_data()))
+    with pytest.raises(InputError, match="not convex"):
+        DualAscent(1e-2).solve(wide_risk("ramp"))
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_a_degenerate_optimum(name, tmp_path):
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(rng.random((12, 5)))
+    data = RankingData(X, np.tile([True, False, False], 4), np.arange(0, 13, 3))
+    opposite = RankingData(
+        sparse.csr_array(sparse.vstack([X, X])),
+        np.concatenate([np.tile([True, False, False], 4), np.tile([False, True, True], 4)]),
+        np.arange(0, 25, 3),
+    )
+    oracle = EmpiricalRisk(make_surrogate(name, 1, 0.99), opposite, "cap")
+    result = DualAscent(1.0, tol=1e-6).solve(oracle)
+    reference = CuttingPlane(1.0, tol=1e-6).solve(oracle)
+    assert result.status == reference.status
+    kept = [
+        DualAscent(1.0, tol=1e-6).solve(oracle, checkpoint=Checkpoint(tmp_path)) for _ in range(2)
+    ]
+    assert {each.status for each in kept} == {reference.status}
+    assert kept[0].objective == pytest.approx(kept[1].objective, rel=1e-12)
+    assert np.allclose(kept[0].w, kept[1].w, atol=1e-9)
+    assert data.n_users == 4 and abs(result.objective - reference.objective) < 2e-6
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_small_and_uneven_lists(name):
+    rng = np.random.default_rng(3)
+    sizes = np.array([2, 30, 2, 5, 3])
+    n_pos = np.array([1, 20, 1, 4, 1])
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    X = rng.normal(size=(sizes.sum(), 50))
+    y = np.arange(sizes.sum()) - np.repeat(indptr[:-1], sizes) < np.repeat(n_pos, sizes)
+    data = RankingData(X, y, indptr, user_weight=[1.0, 2.0, 0.5, 3.0, 1.0])
+    oracle = EmpiricalRisk(make_surrogate(name, 4, 8), data, policy="cap")
+    result = DualAscent(1e-1, tol=1e-8).solve(oracle)
+    reference = CuttingPlane(1e-1, tol=1e-9).solve(oracle)
+    assert result.converged and abs(result.objective - reference.objective) < 1e-7
+    one = EmpiricalRisk(make_surrogate(name, 4), RankingData(X[2:32], y[2:32], [0, 30]))
+    result = DualAscent(1e-1, tol=1e-7).solve(one)
+    reference = CuttingPlane(1e-1, tol=1e-9).solve(one)
+    assert result.converged and abs(result.objective - reference.objective) < 1e-6
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_little_room_is_enough(name, monkeypatch):
+    """Slots and cuts are dropped, merged, and more are made."""
+    monkeypatch.setattr(user_blocks, "_ROOM", 0)
+    monkeypatch.setattr(cut_blocks, "_MOST", 4)
+    monkeypatch.setattr(cut_blocks, "_IDLE", -40)
+    oracle = wide_risk(name, n_items=40)
+    result = DualAscent(1e-2, tol=1e-4, max_iter=40).solve(oracle)
+    reference = CuttingPlane(1e-2, tol=1e-6).solve(oracle)
+    assert result.gap < 0.4  # with so few cuts it is slow
+    assert result.lower_bound <= reference.objective
+    assert result.objective >= reference.lower_bound
+
+
+@pytest.mark.parametrize("kind", ["latent", "mixed", "linearised"])
+@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+def test_majorants(name, kind):
+    majorant = wide_risk(name, k=2).majorant(np.random.default_rng(0).normal(size=60), kind)
+    result = DualAscent(1e-2, tol=1e-7).solve(majorant)
+    reference = CuttingPlane(1e-2, tol=1e-9).solve(majorant)
+    assert result.converged and result.lower_bound <= reference.objective
+    assert result.objective - reference.objective <= 2e-7
+
+
+def test_limits_and_callbacks():
+    oracle = wide_risk("avg")
+    short = DualAscent(1e-3, tol=1e-12, time_limit=1e-9).solve(oracle)
+    assert short.status is Status.TIME_LIMIT and short.lower_bound <= short.objective
+    assert DualAscent(1e-3, tol=1e-12, max_iter=3).solve(oracle).n_iter == 3
+    seen = []
+    stopped = DualAscent(1e-3).solve(oracle, callback=lambda p: seen.append(p) or len(seen) == 2)
+    assert stopped.status is Status.STOPPED and stopped.n_iter == 2
+    assert np.isfinite(stopped.lower_bound)
+
+    def interrupt(progress):
+        if progress.iteration == 4:
+            raise KeyboardInterrupt
+
+    broken = DualAscent(1e-3, tol=1e-9).solve(oracle, callback=interrupt)
+    assert broken.status is Status.INTERRUPTED
+    assert broken.objective == pytest.approx(objective(oracle, 1e-3, broken.w))
+    for bad in ({"alpha": 0.0}, {"alpha": 1.0, "tol": 0.0}, {"alpha": 1.0, "max_iter": 0}):
+        with pytest.raises(InputError):
+            DualAscent(**bad)
+
+
+@pytest.mark.parametrize("name", ["avg", "ts"])
+def test_a_checkpoint_goes_on(name, tmp_path):
+    oracle, solver = wide_risk(name), DualAscent(1e-3, tol=1e-8)
+    whole = solver.solve(oracle)
+
+    def interrupt(progress):
+        if progress.iteration == 6:
+            raise KeyboardInterrupt
+
+    first = solver.solve(oracle, callback=interrupt, checkpoint=Checkpoint(tmp_path))
+    assert first.status is Status.INTERRUPTED
+    second = solver.solve(oracle, checkpoint=Checkpoint(tmp_path))
+    assert second.converged and second.n_iter > 6
+    assert second.history[:6] == first.history[:6]
+    assert abs(second.objective - whole.objective) <= 2e-8
+    third = solver.solve(oracle, checkpoint=Checkpoint(tmp_path))  # nothing is left to do
+    assert third.status is Status.CONVERGED and third.n_iter == second.n_iter
+    assert third.objective <= second.objective + 1e-15
+    with pytest.raises(InputError):
+        DualAscent(2e-3, tol=1e-8).solve(oracle, checkpoint=Checkpoint(tmp_path))
+
+
+def test_which_solver_is_chosen():
+    """Sparse with many features and users: the ascent; else, and with options, the bundle."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((600, 2000), density=0.01, rng=rng, format="csr")
+    y, groups = np.tile([True, False, False], 200), np.repeat(np.arange(30), 20)
+    settings = {"k": 2, "surrogate": "avg", "alpha": 1e-2, "tol": 1e-3}
+    ranker = PAPKRanker(**settings).fit(X, y, groups=groups)
+    assert ranker.to_model().solver == "dual_ascent"
+    named = PAPKRanker(solver="cutting_plane", **settings).fit(X, y, groups=groups)
+    assert named.to_model().solver == "cutting_plane"
+    assert abs(named.result_.objective - ranker.result_.objective) < 2e-3
+    few = PAPKRanker(**settings).fit(X[:, :50], y, groups=groups)
+    assert few.to_model().solver == "cutting_plane"
+    options = PAPKRanker(solver_options={"method": "line_search"}, max_iter=3, **settings)
+    with pytest.warns(ConvergenceWarning):
+        options.fit(X, y, groups=groups)
+    assert options.to_model().solver == "cutting_plane"
+    one = EmpiricalRisk(make_surrogate("avg", 2), RankingData(X, y, [0, 600]))
+    assert not one.suits_dual_ascent(1e-2)
+    forced = PAPKRanker(solver="dual_ascent", random_state=0, **settings)
+    assert forced.fit(X[:, :50], y, groups=groups).to_model().solver == "dual_ascent"
+    with pytest.raises(InputError, match="not convex"):
+        PAPKRanker(**(settings | {"surrogate": "ts_alg2"}), solver="dual_ascent").fit(
+            X, y, groups=groups
+        )
+
+
+def test_the_majorants_of_cccp_are_solved_by_it_where_it_pays(monkeypatch):
+    oracle = wide_risk("clipped_ramp", k=2)
+    start = np.random.default_rng(0).normal(size=60)
+    reference = CCCP(1e-2).solve(oracle, start)
+    used = []
+    monkeypatch.setattr(dual_choice, "_FEATURES", 10)
+    monkeypatch.setattr(dual_choice, "_USERS", 2)
+    solve = DualAscent.solve
+    monkeypatch.setattr(DualAscent, "solve", lambda *args: used.append(1) or solve(*args))
+    result = CCCP(1e-2).solve(oracle, start)
+    assert used and result.converged
+    assert result.objective <= 1.1 * reference.objective

@@ -1,0 +1,111 @@
+"""Steps from a sample of users: the same optimum and honest bounds, in fewer passes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from helpers import problems
+from structsvm_papk import CuttingPlane, EmpiricalRisk, Status, alpha_path, make_surrogate
+from structsvm_papk.oracles import list_risk
+from structsvm_papk.solvers import sampled_steps
+from structsvm_papk.surrogates import CONVEX
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Makes small data count as large; returns a risk of 400 users with 3 features."""
+    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
+    data = problems.ranking_data(n_users=400, n_items=12, n_features=3)
+    return lambda name, **options: EmpiricalRisk(make_surrogate(name, 3), data, **options)
+
+
+@pytest.mark.parametrize("alpha", [1e-1, 1e-3])
+@pytest.mark.parametrize("name", CONVEX)
+def test_same_optimum_with_a_bound_that_holds(name, alpha, many, monkeypatch):
+    risk, rng = many(name), np.random.default_rng(0)
+    assert risk.sample is not None and risk.sample.n_users == 20
+    result = CuttingPlane(alpha, tol=1e-8).solve(risk)
+    monkeypatch.setattr(list_risk, "_MANY_ROWS", 10**9)
+    plain = many(name)
+    assert plain.sample is None
+    other = CuttingPlane(alpha, tol=1e-8).solve(plain)
+    assert result.status is other.status is Status.CONVERGED
+    for one, two in ((result, other), (other, result)):
+        assert one.lower_bound <= two.objective * (1 + 1e-12)
+    assert result.objective == pytest.approx(alpha / 2 * result.w @ result.w + plain(result.w)[0])
+    for w in result.w + rng.normal(size=(20, 3)) * 10.0 ** rng.integers(-3, 2, (20, 1)):
+        assert alpha / 2 * w @ w + plain(w)[0] >= result.lower_bound
+
+
+def test_fewer_passes(many, monkeypatch):
+    ours = CuttingPlane(1e-3, tol=1e-4).solve(many("ts"))
+    monkeypatch.setattr(list_risk, "_MANY_ROWS", 10**9)
+    plain = CuttingPlane(1e-3, tol=1e-4).solve(many("ts"))
+    assert ours.data_passes < plain.data_passes
+
+
+def test_weights_of_users_count_in_the_sample(many):
+    risk = many("avg")
+    weight = np.where(np.arange(400) % 20 == 0, 3.0, 1.0)
+    weighted = EmpiricalRisk(risk.surrogate, risk.data.weighted(weight))
+    np.testing.assert_array_equal(weighted.sample.data.user_weight, np.full(20, 3.0))
+
+
+def test_a_tilted_risk_is_the_risk_and_a_line(many):
+    risk, rng = many("max"), np.random.default_rng(1)
+    tilt, origin = rng.normal(size=(2, 3))
+    for n_blocks in (1, 7):
+        tilted = sampled_steps._Tilted(risk, tilt, origin).with_blocks(n_blocks)
+        for w in rng.normal(size=(5, 3)):
+            value, slope = risk(w)
+            cuts = tilted.cuts(w)
+            assert cuts.slopes.shape == (n_blocks, 3)
+            assert cuts.value == pytest.approx(value + tilt @ (w - origin))
+            tight = (cuts.slopes @ w + cuts.intercepts).sum()
+            assert tight == pytest.approx(cuts.value)
+            np.testing.assert_allclose(cuts.slopes.sum(axis=0), slope + tilt)
+
+
+def test_majorants_and_few_users_have_no_sample(many):
+    assert many("ramp").majorant(np.ones(3)).sample is None
+    assert problems.risk("ts").sample is None
+
+
+def test_an_interrupt_in_the_sample_ends_the_solve(many, monkeypatch):
+    def interrupted(scores):
+        raise KeyboardInterrupt
+
+    risk = many("ts")
+    monkeypatch.setattr(risk.sample, "tangents", interrupted)
+    with pytest.raises(KeyboardInterrupt):  # as in a first evaluation: there is no point yet
+        CuttingPlane(1e-2).solve(risk)
+    result = CuttingPlane(1e-2).solve(risk, np.ones(3))
+    assert result.status is Status.INTERRUPTED
+    assert np.isfinite(result.objective)
+
+
+def test_threads_and_limits(many):
+    one, two = (CuttingPlane(1e-3).solve(many("ts", n_threads=n)) for n in (1, 2))
+    np.testing.assert_array_equal(one.w, two.w)
+    assert one.lower_bound == two.lower_bound
+    late = CuttingPlane(1e-3, tol=1e-12, time_limit=1e-9).solve(many("ts"))
+    assert late.status is Status.TIME_LIMIT
+    short = CuttingPlane(1e-3, tol=1e-12, max_iter=2).solve(many("ts"))
+    assert short.n_iter == 2
+
+
+def test_a_path_does_not_evaluate_its_points_again(many):
+    alphas, solver = np.logspace(-1, -4, 6), CuttingPlane(1.0, tol=1e-6)
+    for risk in (many("avg"), problems.risk("avg", n_users=60)):
+        path = alpha_path(risk, alphas, solver)
+        first = path[0]
+        again = replace(solver, alpha=alphas[0]).solve(risk, warm_start=first)
+        assert again.data_passes <= 1
+        assert again.gap <= 1e-6
+        np.testing.assert_array_equal(again.w, first.w)
+        for alpha, result in zip(alphas, path, strict=True):
+            cold = replace(solver, alpha=alpha).solve(risk)
+            assert result.gap <= 1e-6 and cold.gap <= 1e-6
+            assert result.lower_bound <= cold.objective * (1 + 1e-12)
+            assert cold.lower_bound <= result.objective * (1 + 1e-12)
