@@ -293,8 +293,9 @@ class CuttingPlaneRun(Run[SolverResult]):
         """
         errors = cuts.errors
         if errors is None:
-            size = np.abs(cuts.intercepts) + 2.0 * np.abs(cuts.slopes) @ np.abs(cuts.point)
-            errors = ROUNDING * size
+            product = np.abs(cuts.slopes) @ np.abs(cuts.point)
+            errors = ROUNDING * (np.abs(cuts.intercepts) + 2.0 * product)
+            errors += cuts.point.size * _EPS * product
         intercepts = cuts.intercepts - errors
         self.model.add(cuts.slopes, intercepts, np.arange(intercepts.size))
 

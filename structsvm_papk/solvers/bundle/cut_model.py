@@ -120,6 +120,7 @@ class CutModel:
             if gap <= target or not self._solve_qp(slopes, heights, theta, 0.5 * target):
                 break
             gap = duality_gap(theta, slopes, heights, self.starts)
+        theta = onto_simplices(theta, self.starts)  # the steps let the sums drift
         self._theta[self.order] = theta
         heights -= slopes @ (theta @ slopes)
         z = centre - self._theta @ self._slopes / curvature
@@ -165,18 +166,22 @@ class CutModel:
 
         With ``g = A' theta`` it is ``b . theta - ||g_w||^2 / (2 alpha)``; where there is an s, it
         lies between 0 and the optimum, so ``min(0, g_s)`` times an upper bound of that is added.
-        What rounding may have added to these sums is taken off; rounding may have put g off by
-        `slope_errors`, and the bound is taken at the g within this that is worst.
+        Rounding may have put g off by `slope_errors` before it was summed, and by `off` in the sum:
+        the bound is taken at the worst g within both, less what the other sums may have lost
+        (proof in ``docs/math/certificate.md``).
         """
-        theta = self._theta
+        theta, d = self._theta, self.n_features
+        noise = ROUNDING + np.count_nonzero(theta) * _EPS
         total = theta @ self._slopes
-        slope, rest = total[: self.n_features], total[self.n_features :]
-        least = np.minimum(rest, 0.0).sum() * upper_bound
-        bound = theta @ self._intercepts - slope @ slope / (2 * alpha) + least
-        size = theta @ np.abs(self._intercepts) + abs(least)
-        size += np.linalg.norm(slope) / alpha * (theta @ self._norms)
-        worse = np.sum(slope_errors * (np.abs(slope) + 0.5 * slope_errors)) / alpha
-        return bound - worse - (ROUNDING + np.count_nonzero(theta) * _EPS) * size
+        slope, rest = total[:d], total[d:] - noise * (theta @ np.abs(self._slopes[:, d:]))
+        with np.errstate(over="ignore", invalid="ignore"):  # then there is no bound
+            least = np.minimum(rest, 0.0).sum() * upper_bound
+            square, off = slope @ slope / (2 * alpha), noise * (theta @ self._norms)
+            worse = np.sum(slope_errors * np.abs(slope)) + off * np.linalg.norm(slope)
+            worse += 0.5 * (off + np.linalg.norm(slope_errors)) ** 2
+            rounding = noise * (theta @ np.abs(self._intercepts) + abs(least))
+            rounding += (ROUNDING + d * _EPS) * square
+            return theta @ self._intercepts - square + least - worse / alpha - rounding
 
     def _free_slots(self, n):
         used = np.zeros(self._block.size, dtype=bool)

@@ -1,0 +1,132 @@
+"""Bounds of risks of one variable that are exact in every entry, against exact optima."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from structsvm_papk import CuttingPlane
+from structsvm_papk.solvers.bundle.cut_model import CutModel
+from structsvm_papk.solvers.oracle import BlockOracle
+
+ULP = 2.0**-52
+SLOPES_THAT_CANCEL = {
+    "one in 1e16": ((1.0, 1e16, -1e16), 1.0),
+    "half a unit of 2^40": ((0.49 * ULP * 2.0**40, 2.0**40, -(2.0**40)), 1e-8),
+    "half a unit of 2^36": ((0.49 * ULP * 2.0**36, 2.0**36, -(2.0**36)), 1e-10),
+    "small beside 1e8": ((1e-9, 1e8, -1e8), 1e-12),
+}
+
+
+class Pieces(BlockOracle):
+    """``R(w) = sum_j max_i (slopes[j, i] w + heights[j, i])``, one block for each j."""
+
+    def __init__(self, slopes, heights):
+        self.lines = np.array(slopes), np.array(heights)
+        self.n_features, self.n_blocks = 1, len(slopes)
+
+    def with_blocks(self, n_blocks):
+        return self
+
+    def blocks(self, w):
+        slopes, heights = self.lines
+        values = [
+            [Fraction(a) * Fraction(w[0]) + Fraction(b) for a, b in zip(*lines, strict=True)]
+            for lines in zip(slopes, heights, strict=True)
+        ]
+        highest = [max(range(len(lines)), key=lines.__getitem__) for lines in values]
+        tops = [float(lines[i]) for lines, i in zip(values, highest, strict=True)]
+        return np.array(tops), slopes[np.arange(len(highest)), highest][:, None]
+
+    def optimum(self, alpha):
+        """The exact one: at a corner of a block, or where one choice of pieces has its minimum."""
+        exact = [[[Fraction(x) for x in row] for row in part.tolist()] for part in self.lines]
+        rows = list(zip(*exact, strict=True))
+        alpha = Fraction(alpha)
+
+        def value(w):
+            pieces = [max(a * w + b for a, b in zip(*row, strict=True)) for row in rows]
+            return alpha / 2 * w * w + sum(pieces)
+
+        corners = {Fraction(0)}
+        for slopes, heights in rows:
+            for i in range(len(slopes)):
+                for j in range(i):
+                    if slopes[i] != slopes[j]:
+                        corners.add((heights[j] - heights[i]) / (slopes[i] - slopes[j]))
+        corners = sorted(corners)
+        between = [(one + other) / 2 for one, other in pairwise(corners)]
+        candidates = list(corners)
+        for w in [corners[0] - 1, *between, corners[-1] + 1]:  # the slope between two corners
+            slope = sum(
+                max(zip(*row, strict=True), key=lambda line: line[0] * w + line[1])[0]
+                for row in rows
+            )
+            candidates.append(-slope / alpha)
+        return min(map(value, candidates))
+
+
+@pytest.mark.parametrize("case", SLOPES_THAT_CANCEL)
+def test_no_bound_where_the_slopes_cancel_in_the_solvers_sum(case):
+    slopes, alpha = SLOPES_THAT_CANCEL[case]
+    oracle = Pieces([[a] for a in slopes], [[0.5], [0.25], [0.25]])
+    exact = 1 - sum(map(Fraction, slopes)) ** 2 / (2 * Fraction(alpha))
+    assert exact == oracle.optimum(alpha)
+    result = CuttingPlane(alpha, max_iter=10).solve(oracle)
+    assert Fraction(result.lower_bound) <= exact
+    assert not result.converged  # the digits do not suffice
+
+
+def cancelling(rng, n_blocks, n_pieces):
+    """Slopes over 12 orders of magnitude that cancel, but for what is near the last digit."""
+    slopes = 10.0 ** rng.uniform(-6, 6) * (1 + rng.random((n_blocks, n_pieces)))
+    slopes[1::2] = -slopes[: n_blocks - 1 : 2]
+    slopes[-1] = np.spacing(np.abs(slopes).max()) * rng.uniform(0.1, 0.9, n_pieces)
+    return slopes, (n_blocks * slopes[-1].mean()) ** 2 * 10.0 ** rng.uniform(-2, 1)
+
+
+@pytest.mark.parametrize("n_blocks", [3, 21])
+def test_bounds_are_below_exact_optima_for_slopes_that_cancel(n_blocks):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        slopes, alpha = cancelling(rng, n_blocks, int(rng.integers(1, 4)))
+        oracle = Pieces(slopes, rng.uniform(0, 1, slopes.shape) / n_blocks)
+        result = CuttingPlane(alpha, 1e-6, max_iter=3).solve(oracle)
+        assert Fraction(result.lower_bound) <= oracle.optimum(alpha)
+
+
+def test_slopes_of_many_magnitudes_are_certified():
+    certified = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        slopes = rng.normal(size=(9, 3)) * 10.0 ** rng.uniform(-6, 6, (9, 1))
+        oracle = Pieces(slopes, rng.uniform(0, 1, slopes.shape) / 9)
+        alpha = 10.0 ** rng.uniform(-8, 2)
+        result = CuttingPlane(alpha, 1e-6, max_iter=60).solve(oracle)
+        optimum = oracle.optimum(alpha)
+        assert Fraction(result.lower_bound) <= optimum
+        if result.converged:
+            certified += 1
+            assert result.objective - float(optimum) <= 2e-6 * max(result.objective, 1e-3)
+    assert certified > 20
+
+
+def test_weights_that_have_drifted_are_scaled_back():
+    rng = np.random.default_rng(0)
+    model = CutModel(2, 2, 9, "blocks")
+    model.add(rng.normal(size=(36, 2)), rng.normal(size=36), np.repeat(np.arange(9), 4))
+    model._theta[:36] = np.tile([1.0, 2e-12, 0.0, 0.0], 9)  # as many small steps leave them
+    model.minimise(np.zeros(2), np.ones(2), 1e9)
+    sums = np.add.reduceat(model._theta[model.order], model.starts)
+    np.testing.assert_allclose(sums, 1.0, rtol=0, atol=1e-15)
+
+
+def test_the_slope_in_s_may_cancel_too():
+    model = CutModel(1, 2, 3, "blocks")
+    model.add(np.array([[0.0, 1.0], [0.0, 1e16], [0.0, -1e16]]), np.full(3, 0.2), np.arange(3))
+    # with slopes 1 + 1e16 - 1e16 in s the risk rises by s >= 0: no more than the intercepts hold
+    assert model.lower_bound(1.0, 1.0) <= 0.6
+    model = CutModel(1, 2, 3, "blocks")
+    model.add(np.array([[0.0, -1.0], [0.0, 1e16], [0.0, -1e16]]), np.full(3, 0.2), np.arange(3))
+    assert model.lower_bound(1.0, 1.0) <= -0.4  # 0.6 - s for some s between 0 and 1
