@@ -1,6 +1,7 @@
 """The package's own errors and warnings."""
 
 import math
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
@@ -44,3 +45,10 @@ def check_number(
     kind = "a whole number" if whole else "a number"
     end = f"above {above}" if above is not None else f"of at least {least}"
     raise InputError(f"{name} must be {kind} {end}, got {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise `InputError` unless a setting is one of the names it may have."""
+    choices = tuple(choices)
+    if not (isinstance(value, str) and value in choices):
+        raise InputError(f"{name}={value!r} is not known; choose one of {', '.join(choices)}")

@@ -1,7 +1,5 @@
 """Input checks shared by the bounds."""
 
-from collections.abc import Sequence
-
 from structsvm_papk.errors import InputError
 
 
@@ -27,9 +25,3 @@ def check_width(half_width: float) -> None:
     """Refuse a target half-width outside (0, 1)."""
     if not 0 < half_width < 1:
         raise InputError(f"half_width = {half_width}: a number in (0, 1)")
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse a name that is not among the choices."""
-    if value not in choices:
-        raise InputError(f"{name} = {value!r}: use one of {', '.join(choices)}")

@@ -10,10 +10,10 @@ import scipy  # its parts load when they are first used: half of the import time
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.checks import check_choice, check_rho, checked_sizes
+from structsvm_papk.bounds.checks import check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
 from structsvm_papk.bounds.population import DiscreteLaw, at_least, population_risk
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_choice
 
 Growth: TypeAlias = Callable[[Array], Array]
 FORMS = ("auto", "c2", "k3")

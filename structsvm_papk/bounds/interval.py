@@ -49,4 +49,5 @@ class Interval:
     def __str__(self) -> str:
         of = "" if self.n_users is None else f", {self.n_users} users"
         ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
-        return f"{self.value:.6g} {ends} ({100 * self.level:g}% {self.method}{of})"
+        note = f"; {self.note}" if self.note else ""
+        return f"{self.value:.6g} {ends} ({100 * self.level:g}% {self.method}{of}{note})"

@@ -5,14 +5,14 @@ import scipy  # its parts load when they are first used: half of the import time
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.bootstrap import weighted_mean_ends
-from structsvm_papk.bounds.checks import check_choice, check_rho, checked_sizes
+from structsvm_papk.bounds.bootstrap import rests_on, weighted_mean_ends
+from structsvm_papk.bounds.checks import check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
-from structsvm_papk.data.validation import as_array, check_labels, check_scores
-from structsvm_papk.errors import InputError
+from structsvm_papk.data.validation import as_array, check_labels, check_scores, is_zero_one
+from structsvm_papk.errors import InputError, check_choice
 
 HELD_OUT = ("shift", "dkw", "asymptotic")
-MANY_USERS = ("kl", "hoeffding", "bernstein", "bootstrap")
+MANY_USERS = ("kl", "hoeffding", "bernstein", "exact", "bootstrap")
 
 
 def held_out(
@@ -150,6 +150,7 @@ def many_users(
     With M users, mean r and variance V (ddof 1)::
 
         kl         {s: kl(r, s) <= ln(2/rho)/M}
+        exact      Clopper and Pearson's, of the binomial law; for values 0 and 1 only
         hoeffding  r +- sqrt( ln(2/rho)/(2 M) )
         bernstein  r +- ( sqrt(2 V ln(4/rho)/M) + 7 ln(4/rho)/(3 (M - 1)) )   Maurer and Pontil
         bootstrap  percentiles of the means of resampled users; asymptotic, not guaranteed, and
@@ -160,7 +161,7 @@ def many_users(
     values : array of shape (n_users,)
         Each user's risk in [0, 1]; the scorer was fixed before.
     rho : float
-    method : {"kl", "hoeffding", "bernstein", "bootstrap"}
+    method : {"kl", "hoeffding", "bernstein", "exact", "bootstrap"}
     n_resamples, seed : int
         For the bootstrap.
 
@@ -175,13 +176,23 @@ def many_users(
     if method == "kl":
         level = np.log(2 / rho) / values.size
         ends = kl_inverse_down(risk, level), kl_inverse_up(risk, level)
+    elif method == "exact":
+        ends = _clopper_pearson(values, rho)
     elif method == "bootstrap":
         ends = weighted_mean_ends(values, np.ones(values.size), 1 - rho, n_resamples, seed)
     else:
         half = _mean_half_width(values, rho, method)
         ends = risk - half, risk + half
     note = "asymptotic: coverage is approximate" if method == "bootstrap" else ""
+    note += f", {rests_on(values)}" if method == "bootstrap" and rests_on(values) else ""
     return Interval(risk, *_within_01(ends), 1 - rho, method, not note, values.size, note)
+
+
+def _clopper_pearson(values: Array, rho: float) -> tuple[float, float]:
+    if not is_zero_one(values):
+        raise InputError("method='exact' is for values 0 and 1 only; 'kl' holds for all")
+    test = scipy.stats.binomtest(int(values.sum()), values.size)
+    return test.proportion_ci(1 - rho, method="exact")
 
 
 def _mean_half_width(values: Array, rho: float, method: str) -> float:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structsvm_papk.bounds.checks import check_choice, check_rho, check_width, checked_sizes
+from structsvm_papk.bounds.checks import check_rho, check_width, checked_sizes
 from structsvm_papk.bounds.class_bound import FORMS, uniform
 from structsvm_papk.bounds.intervals import MANY_USERS, kl_inverse_down, kl_inverse_up
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from structsvm_papk.cli._shared import console
 from structsvm_papk.metrics import MetricTable
+from structsvm_papk.metrics.significance import ends_text
 from structsvm_papk.plots.page import Intervals
 
 
@@ -23,10 +24,11 @@ class Evaluation:
     intervals: Intervals
     scorers: tuple[str, str]  # names of those that are compared
 
-    def _ends(self, table: MetricTable, metric: str) -> dict[str, float | None]:
-        """Lower and upper end; None where there is no interval."""
-        lower, upper = self.intervals.ends(table, metric) or (None, None)
-        return {"lower": lower, "upper": upper}
+    def _ends(self, table: MetricTable, metric: str) -> dict[str, Any]:
+        """Both ends and their note; None where there is no interval."""
+        return dict(
+            zip(("lower", "upper", "note"), self.intervals.ends(table, metric), strict=True)
+        )
 
     def overall(self) -> list[dict[str, Any]]:
         """Mean of each metric over all users, with what the rules did."""
@@ -88,7 +90,7 @@ class Evaluation:
         rows = []
         for row in self.overall():
             touched = [f"{n} {rule.replace('_', ' ')}" for rule, n in row["touched"].items() if n]
-            mean = _number(row["value"]), _span(row["lower"], row["upper"])
+            mean = _number(row["value"]), _span(row)
             rows.append((row["metric"], *mean, str(row["n_used"]), ", ".join(touched) or "-"))
         columns = ("metric", ">mean", level, ">users used", ">touched by a rule")
         console.print_table(f"{self.table.users.size} users", columns, rows)
@@ -97,7 +99,7 @@ class Evaluation:
         rows = []
         for row in self.segments():
             name = escape(f"{row['column']} = {row['segment']}")
-            mean = _number(row["value"]), _span(row["lower"], row["upper"])
+            mean = _number(row["value"]), _span(row)
             sizes = str(row["n_rows"]), str(row["n_pos"])
             rows.append((name, *sizes, row["metric"], *mean, str(row["n_used"])))
         columns = ("segment", ">rows", ">positives", "metric", ">mean", level, ">users used")
@@ -108,7 +110,7 @@ class Evaluation:
         for c in self.compared:
             means = _number(c.first), _number(c.second), _number(c.difference)
             tests = f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}"
-            rows.append((c.metric, *means, _span(c.lower, c.upper), *tests, str(c.n_users)))
+            rows.append((c.metric, *means, _span(asdict(c)), *tests, str(c.n_users)))
         interval = f">{100 * self.intervals.level:g}% interval"
         this, other = (f">{escape(name)}" for name in self.scorers)
         columns = ("metric", this, other, ">difference", interval, ">p", ">p corrected")
@@ -120,9 +122,8 @@ def _number(value: float | None) -> str:
     return "-" if value is None or not np.isfinite(value) else f"{value:.4f}"
 
 
-def _span(lower: float | None, upper: float | None) -> str:
-    known = lower is not None and upper is not None and not np.isnan(lower)
-    return f"{lower:.4f} - {upper:.4f}" if known else "-"
+def _span(row: dict[str, Any]) -> str:
+    return ends_text(row["lower"], row["upper"], row["note"], absent="-")
 
 
 def _as_csv(lines: list[dict[str, Any]]) -> str:

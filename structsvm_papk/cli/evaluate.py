@@ -83,7 +83,11 @@ class Uncertainty:
         "file or a file of scores, as the first.",
         "OTHER",
     )
-    interval: str = _SURE("bootstrap", "bootstrap, kl, hoeffding, bernstein or none.", "METHOD")
+    interval: str = _SURE(
+        "bootstrap",
+        "bootstrap, kl, exact (of values 0 and 1), hoeffding, bernstein or none.",
+        "METHOD",
+    )
     level: float = _SURE(0.95, "Coverage of the intervals.")
     resamples: int = _SURE(2000, "Resamples of intervals and tests.")
     correction: str = _SURE(

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from structsvm_papk.errors import InputError
@@ -52,6 +53,20 @@ class Metric:
     def is_auc(self) -> bool:
         """Whether the value is an area over both classes."""
         return self.code in (_kernels.AUC, _kernels.AUC_AT_K)
+
+
+def as_names(metrics: str | Iterable[str]) -> list[str]:
+    """The names of one metric or of several, each once."""
+    names = [metrics] if isinstance(metrics, str) else metrics
+    names = list(names) if isinstance(names, Iterable) else [names]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"metrics={metrics!r} must be a name or a list of names, as 'pap@10'")
+    if not names:
+        raise InputError("no metric was asked for; name at least one, for example pap@10")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"metric asked for twice: {', '.join(twice)}")
+    return names
 
 
 def parse(name: str) -> Metric:

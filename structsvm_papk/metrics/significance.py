@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,22 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.bootstrap import weighted_mean_ends
+from structsvm_papk.bounds.bootstrap import rests_on, weighted_mean_ends
 from structsvm_papk.bounds.interval import Interval
 from structsvm_papk.bounds.intervals import many_users
-from structsvm_papk.data.validation import encode, joined, same_kind, too_few_to_resample
-from structsvm_papk.errors import InputError
+from structsvm_papk.data.validation import (
+    encode,
+    is_zero_one,
+    joined,
+    same_kind,
+    too_few_to_resample,
+)
+from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.metrics._sign_flips import sign_flip_p_value
+from structsvm_papk.metrics.parsing import as_names
 from structsvm_papk.metrics.table import MetricTable
 
-GUARANTEED = ("kl", "hoeffding", "bernstein")
+GUARANTEED = ("kl", "exact", "hoeffding", "bernstein")
 METHODS = ("bootstrap", *GUARANTEED)
 
 
@@ -41,6 +49,9 @@ class Comparison:
     lower, upper : float
         Paired bootstrap interval of the difference; NaN for fewer than 10 users of positive weight,
         whom resampling says too little about. The test is exact there.
+    note : str
+        On how few users the interval rests, where fewer than 10, and fewer than half, have another
+        difference than the most frequent one: it is too short there; the test holds.
     p_value : float
         Paired permutation test, two-sided: each user's difference may change sign.
     p_adjusted : float
@@ -61,16 +72,16 @@ class Comparison:
     n_users: int
     level: float
     correction: str
+    note: str = ""
 
     def cells(self) -> dict[str, str]:
         """The numbers as text, by the headings of a table."""
-        ends = "–" if np.isnan(self.lower) else f"{self.lower:.4f} – {self.upper:.4f}"
         return {
             "metric": self.metric,
             "this": f"{self.first:.4f}",
             "other": f"{self.second:.4f}",
             "difference": f"{self.difference:.4f}",
-            f"{100 * self.level:g}% interval": ends,
+            f"{100 * self.level:g}% interval": ends_text(self.lower, self.upper, self.note),
             "p": f"{self.p_value:.3g}",
             f"p ({self.correction})": f"{self.p_adjusted:.3g}",
             "users": str(self.n_users),
@@ -79,6 +90,13 @@ class Comparison:
     def _repr_html_(self) -> str:
         cells = self.cells()
         return html_table(tuple(cells), [tuple(cells.values())])
+
+
+def ends_text(lower: float | None, upper: float | None, note: str = "", absent: str = "–") -> str:
+    """Both ends of an interval, and its note, for a cell of a table."""
+    if lower is None or np.isnan(lower):
+        return absent
+    return f"{lower:.4f} to {upper:.4f}" + (f", {note}" if note else "")
 
 
 def interval(
@@ -96,38 +114,52 @@ def interval(
     ----------
     table : MetricTable
     metric : str
-    method : {"bootstrap", "kl", "hoeffding", "bernstein"}
+    method : {"bootstrap", "kl", "exact", "hoeffding", "bernstein"}
         `bootstrap`: percentiles over resampled users (asymptotic); refused for fewer than 10 users,
         whom resampling says too little about. The others are guaranteed for users drawn
-        independently and a mean with equal weights, see `bounds.many_users`.
+        independently and a mean with equal weights, see `bounds.many_users`; `exact` is for values
+        0 and 1, as those of `hit@k`.
     level : float
     n_resamples, seed : int
 
     Returns
     -------
     Interval
+        Where fewer than 10 users, and fewer than half, have another value than the most frequent
+        one, a bootstrap interval is too short: `note` says on how many users it rests, and which
+        method is guaranteed.
+
+    Raises
+    ------
+    InputError
+        A method that does not apply: few users, a pooled mean, weights, values that are NaN or, for
+        `exact`, not 0 or 1.
     """
+    _check_tables(table=table)
     _check_level(level)
     reason = no_interval(table, metric, method)
     if reason is not None:
         raise InputError(reason)
     used = table.used(metric)
     values, weights = table[metric][used], table.weights()[used]
+    note = ""
     if method == "bootstrap":
         ends = weighted_mean_ends(values, weights, level, n_resamples, seed)
+        note = rests_on(values[weights > 0])
     else:
         ends = _guaranteed(values, method, level, table)
+    if note and table.conventions.mean == "user":
+        note += f"; '{'exact' if is_zero_one(values) else 'kl'}' is guaranteed"
     mean = float(np.dot(values, weights) / weights.sum())
-    return Interval(mean, *ends, level, method, method != "bootstrap", values.size)
+    return Interval(mean, *ends, level, method, method != "bootstrap", values.size, note)
 
 
 def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> str | None:
-    """Why `interval` would refuse this method for a metric of the table; None where it would not.
+    """Why `interval` would refuse a method for a metric of the table; None where it would not.
 
     For callers that show many intervals and leave out those that do not exist.
     """
-    if method not in METHODS:
-        return f"method={method!r} is not known; choose one of {', '.join(METHODS)}"
+    check_choice("method", method, METHODS)
     if table.is_pooled:
         return "a pooled mean has no user values; choose another mean"
     if metric in table.pooled:
@@ -144,6 +176,8 @@ def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> s
         return too_few_to_resample(int(np.count_nonzero(weights)))
     if table.conventions.mean != "user":
         return f"method={method!r} needs mean='user', not {table.conventions.mean!r}"
+    if method == "exact" and not is_zero_one(values):
+        return f"method='exact' is for values 0 and 1, and {metric} has others; 'kl' holds for all"
     return None
 
 
@@ -178,9 +212,9 @@ def compare(
     Parameters
     ----------
     first, second : MetricTable
-        Of the same users, both gains or both risks and with the same mean, which is not `pooled`
-        A user that either table leaves out is left out of the pair.
-    metrics : sequence of str, optional
+        Of the same users, both gains or both risks and with the same mean, which is not `pooled`,
+        and the same weights. A user that either table leaves out is left out of the pair.
+    metrics : str or sequence of str, optional
         Default: all metrics of `first`.
     correction : {"none", "bh", "by"} or a method of statsmodels' `multipletests`
         Correction of the p-values for the number of metrics. `bh` and `by` (Benjamini-Hochberg,
@@ -192,11 +226,25 @@ def compare(
     Returns
     -------
     list of Comparison
+
+    Raises
+    ------
+    InputError
+        Tables that cannot be compared: other users, another mean, users that weigh differently (as
+        under `mean='pairs'` where one of the lists shows more negatives), values that are NaN.
+
+    Notes
+    -----
+    The test's null hypothesis is that each user's difference is as likely as its negative, which
+    scorers that are exchangeable make true; of a mean of zero it is a test for many users only.
     """
+    _check_tables(first=first, second=second)
     _check_level(level)
+    check_number("n_resamples", n_resamples, least=1)
+    check_number("seed", seed, least=0)
     _check_comparable(first, second)
     _same_users(first, second)
-    wanted = list(first.metrics if metrics is None else metrics)
+    wanted = as_names(first.metrics if metrics is None else metrics)
     pairs = [_paired(first, second, name, level, n_resamples, seed) for name in wanted]
     adjusted = adjust([pair["p_value"] for pair in pairs], correction)
     return [
@@ -208,21 +256,11 @@ def compare(
 def _paired(
     first: MetricTable, second: MetricTable, metric: str, level: float, n_resamples: int, seed: int
 ) -> dict[str, Any]:
-    if metric in first.pooled or metric in second.pooled:
-        raise InputError(f"{metric} is one number for all users: no comparison user by user")
-    both = first.used(metric) & second.used(metric)
-    if not both.any():
-        raise InputError(f"no user has a value of {metric} from both scorers")
-    a, b, weights = first[metric][both], second[metric][both], first.weights()[both]
-    if np.isnan(a).any() or np.isnan(b).any():
-        raise InputError(
-            f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
-        )
-    if not weights.any():
-        raise InputError(_without_weight(metric, first))
-    lower, upper = float("nan"), float("nan")
+    a, b, weights = paired_values(first, second, metric)
+    lower, upper, note = float("nan"), float("nan"), ""
     if too_few_to_resample(int(np.count_nonzero(weights))) is None:
         lower, upper = weighted_mean_ends(a - b, weights, level, n_resamples, seed)
+        note = rests_on((a - b)[weights > 0])
     return {
         "metric": metric,
         "first": float(np.average(a, weights=weights)),
@@ -230,14 +268,45 @@ def _paired(
         "difference": float(np.average(a - b, weights=weights)),
         "lower": lower,
         "upper": upper,
+        "note": note,
         "p_value": sign_flip_p_value((a - b) * weights, n_resamples, seed),
-        "n_users": int(both.sum()),
+        "n_users": a.size,
     }
+
+
+def paired_values(
+    first: MetricTable, second: MetricTable, metric: str
+) -> tuple[Array, Array, Array]:
+    """Values of both scorers and the weights of the users that both have, or `InputError`."""
+    if metric in first.pooled or metric in second.pooled:
+        raise InputError(f"{metric} is one number for all users: no comparison user by user")
+    both = first.used(metric) & second.used(metric)
+    if not both.any():
+        raise InputError(f"no user has a value of {metric} from both scorers")
+    a, b = first[metric][both], second[metric][both]
+    if np.isnan(a).any() or np.isnan(b).any():
+        raise InputError(
+            f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
+        )
+    weights, other = first.weights()[both], second.weights()[both]
+    differ = np.flatnonzero(weights != other)
+    if differ.size:
+        u, mean = differ[0], first.conventions.mean
+        raise InputError(
+            f"user {first.users[both][u]} weighs {weights[u]:g} in the first table and "
+            f"{other[u]:g} in the second ({differ.size} such users): with mean={mean!r} the two "
+            "means are of different users; compare with mean='user', or on the same rows"
+        )
+    if not weights.any():
+        raise InputError(_without_weight(metric, first))
+    return a, b, weights
 
 
 def adjust(p_values: ArrayLike, correction: str = "bh") -> Array:
     """P-values corrected for their number; see `compare`."""
     p_values = np.asarray(p_values, dtype=float)
+    if not isinstance(correction, str):
+        raise InputError(f"correction={correction!r} must be a name, for example 'bh'")
     if correction == "none":
         return p_values
     if correction in ("bh", "by"):
@@ -255,6 +324,15 @@ def adjust(p_values: ArrayLike, correction: str = "bh") -> Array:
         return multipletests(p_values, method=correction)[1]
     except ValueError as error:
         raise InputError(f"correction={correction!r} is not known: {error}") from None
+
+
+def _check_tables(**tables: MetricTable) -> None:
+    for name, table in tables.items():
+        if not isinstance(table, MetricTable):
+            raise TypeError(
+                f"{name} must be a MetricTable, as metrics.evaluate makes it, not "
+                f"{type(table).__name__}"
+            )
 
 
 def _check_comparable(first: MetricTable, second: MetricTable) -> None:
@@ -289,5 +367,5 @@ def _same_users(first: MetricTable, second: MetricTable) -> None:
 
 
 def _check_level(level: float) -> None:
-    if not 0 < level < 1:
+    if not (isinstance(level, Real) and 0 < level < 1):
         raise InputError(f"level={level} must lie between 0 and 1, for example 0.95")

@@ -296,7 +296,7 @@ def evaluate(
         NaN scores, labels that are not binary, missing users, unknown names, k < 1, wrong shapes,
         and where a rule is `raise`.
     """
-    parsed = _parsed(metrics)
+    parsed = [names.parse(name) for name in names.as_names(metrics)]
     rules = conventions.resolve(
         preset,
         ties=ties,
@@ -406,16 +406,6 @@ def evaluate_lists(
         gain=gain,
         pooled={name: float(value) for name, value in pooled.items()},
     )
-
-
-def _parsed(metrics: str | Sequence[str]) -> list[Metric]:
-    wanted = [metrics] if isinstance(metrics, str) else list(metrics)
-    if not wanted:
-        raise InputError("no metric was asked for; name at least one, for example pap@10")
-    twice = sorted({name for name in wanted if wanted.count(name) > 1})
-    if twice:
-        raise InputError(f"metric asked for twice: {', '.join(twice)}")
-    return [names.parse(name) for name in wanted]
 
 
 def _oriented(values: Array, gain: bool) -> Array:

@@ -22,7 +22,7 @@ from structsvm_papk.files.pages import filled
 from structsvm_papk.metrics import curves
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.ranked_lists import RankedLists
-from structsvm_papk.metrics.significance import Comparison, no_interval
+from structsvm_papk.metrics.significance import Comparison, ends_text, no_interval, paired_values
 from structsvm_papk.metrics.table import MetricTable
 
 _CURVE_POINTS = 1500
@@ -90,17 +90,21 @@ class Intervals:
     n_resamples: int = 2000
     seed: int = 0
 
-    def ends(self, table: MetricTable, metric: str) -> tuple[float, float] | None:
-        """Lower and upper end for the mean of a metric; None where there is no interval."""
+    def ends(
+        self, table: MetricTable, metric: str
+    ) -> tuple[float, float, str] | tuple[None, None, str]:
+        """Both ends of the interval for the mean of a metric, and its note; None where there is
+        none.
+        """
         if self.method == "none" or table.is_pooled or not table.used(metric).any():
-            return None
-        if self.method == "bootstrap" and no_interval(table, metric) is not None:
-            return None  # too few users to resample
+            return None, None, ""
+        if self.method in ("bootstrap", "exact") and no_interval(table, metric, self.method):
+            return None, None, ""  # too few users to resample, or values beside 0 and 1
         made = metrics.interval(
             table, metric, method=self.method, level=self.level,
             n_resamples=self.n_resamples, seed=self.seed,
         )  # fmt: skip
-        return made.lower, made.upper
+        return made.lower, made.upper, made.note
 
     def heading(self) -> str:
         """The heading of their column."""
@@ -153,16 +157,12 @@ def _shown(value: float, digits: int = 4) -> str:
     return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
 
 
-def _span(table: MetricTable, metric: str, intervals: Intervals) -> str:
-    ends = intervals.ends(table, metric)
-    return "–" if ends is None else f"{ends[0]:.4f} – {ends[1]:.4f}"
-
-
 def _summary(table: MetricTable, intervals: Intervals) -> dict[str, Any]:
     rows = []
     for summary in table.summary():
         rows.append([
-            summary.metric, _shown(summary.value), _span(table, summary.metric, intervals),
+            summary.metric, _shown(summary.value),
+            ends_text(*intervals.ends(table, summary.metric)),
             f"{summary.n_used} of {summary.n_users}", summary.touched_words() or "none",
         ])  # fmt: skip
     head = ["metric", "mean", intervals.heading(), "users used", "touched by a rule"]
@@ -175,7 +175,7 @@ def _segments(table: MetricTable, intervals: Intervals) -> dict[str, Any] | None
     rows = [
         [
             f"{s.column} = {s.value}", str(s.n_rows), str(s.n_pos), metric,
-            _shown(s.table.mean(metric)), _span(s.table, metric, intervals),
+            _shown(s.table.mean(metric)), ends_text(*intervals.ends(s.table, metric)),
             str(int(s.table.used(metric).sum())),
         ]
         for s in table.segments
@@ -211,8 +211,8 @@ def _differences(table: MetricTable, other: MetricTable) -> dict[str, Any] | Non
     metric = next((name for name in table.metrics if name in other.metrics), None)
     if metric is None or not np.array_equal(table.users, other.users):
         return None
-    both = table.used(metric) & other.used(metric)
-    apart, weights = (table[metric] - other[metric])[both], table.weights()[both]
+    this, that, weights = paired_values(table, other, metric)
+    apart = this - that
     largest = float(np.abs(apart).max(initial=0.0)) or 1.0
     edges = np.linspace(-largest, largest, _USER_BINS + 2)  # an odd number: one bar at zero
     above, below = np.count_nonzero(apart > 0), np.count_nonzero(apart < 0)
@@ -220,7 +220,7 @@ def _differences(table: MetricTable, other: MetricTable) -> dict[str, Any] | Non
         **_bars(apart, edges),
         "title": f"{metric}, this less other (line: the mean)",
         "axis": f"difference of {metric}",
-        "mean": _plain(np.average(apart, weights=weights)) if weights.any() else None,
+        "mean": _plain(np.average(apart, weights=weights)),
         "note": f"Difference: above 0 for {above} users, below for {below}, "
         f"0 for {apart.size - above - below}.",
     }

@@ -127,6 +127,124 @@ def test_corrections():
         significance.adjust(p, "tukey!")
 
 
+NAMES = (
+    "pap@2",
+    "pauc@2",
+    "auc",
+    "auc@3",
+    "precision@2",
+    "recall@2",
+    "hit@1",
+    "ap",
+    "ndcg@3",
+    "rr",
+)
+
+
+def tied_lists(seed, n_users=40):
+    """Two scorers full of ties; users of 1 to 7 rows, some without positives or negatives."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_users), rng.integers(1, 8, n_users))
+    scores = rng.integers(0, 4, (2, groups.size)).astype(float)
+    return scores, rng.integers(0, 2, groups.size), groups
+
+
+@pytest.mark.parametrize("mean", ["user", "positives", "pairs"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"gain": False},
+        {"ties": "half", "no_positives": "zero"},
+        {"ties": "win", "few_negatives": "normalise", "ideal": "all_places"},
+        {"ties": "threshold", "few_negatives": "as_wins", "no_positives": "one"},
+        {"list_length": 2, "insufficient_handling": "exclude"},
+    ],
+)
+def test_which_scorer_comes_first_does_not_matter(mean, how):
+    (one, two), labels, groups = tied_lists(1)
+    names = [name for name in NAMES if name != "auc" or "list_length" not in how]
+    tables = [metrics.evaluate(names, s, labels, groups, mean=mean, **how) for s in (one, two)]
+    ahead = metrics.compare(*tables, n_resamples=199)
+    behind = metrics.compare(*tables[::-1], n_resamples=199)
+    for first, second, name in zip(ahead, behind, names, strict=True):
+        mirrored = [-second.difference, second.second, -second.upper, -second.lower]
+        found = [first.difference, first.first, first.lower, first.upper]
+        np.testing.assert_allclose(found, mirrored, atol=1e-15, err_msg=name)
+        assert (first.p_value, first.p_adjusted, first.note) == (
+            second.p_value, second.p_adjusted, second.note
+        )  # fmt: skip
+        both = tables[0].used(name) & tables[1].used(name)
+        means = [table.mean_over(name, both) for table in tables]
+        np.testing.assert_allclose([first.first, first.second], means, atol=1e-15)
+
+
+def recommended(seed, shortest, longest):
+    rng = np.random.default_rng(seed)
+    lists = [rng.permutation(20)[: rng.integers(shortest, longest)] for _ in range(30)]
+    users, ranks = zip(
+        *[(u, r + 1) for u, items in enumerate(lists) for r in range(items.size)], strict=True
+    )
+    frame = {"user_id": users, "item_id": np.concatenate(lists), "rank": ranks}
+    return {name: np.asarray(column) for name, column in frame.items()}
+
+
+def test_tables_that_weigh_users_differently_are_not_compared():
+    """Longer lists show more negatives, so that pairs weigh their users otherwise."""
+    liked = {name: recommended(0, 1, 6)[name] for name in ("user_id", "item_id")}
+    one, two = (
+        metrics.evaluate_recommendations(recommended(*how), liked, ["pap@3"], mean="pairs")
+        for how in ((1, 3, 6), (2, 3, 8))
+    )
+    u = np.flatnonzero(one.weights() != two.weights())[0]
+    words = rf"user {u} weighs {one.weights()[u]:g} .* {two.weights()[u]:g} .*mean='pairs'"
+    with pytest.raises(InputError, match=words):
+        metrics.compare(one, two)
+    kept = one.weights() == two.weights()
+    both = metrics.compare(one.take(kept), two.take(kept))[0]
+    assert both.difference == pytest.approx(
+        one.mean_over("pap@3", kept) - two.mean_over("pap@3", kept)
+    )
+
+
+def rare_hits(seed, n_users=20, rate=0.05):
+    """hit@1 of users whose value is 1 with this probability."""
+    hit = np.random.default_rng(seed).random(n_users) < rate
+    scores = np.where(hit[:, None], [2.0, 1.0], [1.0, 2.0]).ravel()
+    return metrics.evaluate("hit@1", scores, np.tile([1, 0], n_users), np.repeat(range(n_users), 2))
+
+
+def test_an_interval_that_rests_on_few_users_says_so_and_the_exact_one_covers():
+    covered = dict.fromkeys(("bootstrap", "exact", "kl"), 0)
+    for seed in range(200):
+        table = rare_hits(seed)
+        for method in covered:
+            found = metrics.interval(table, "hit@1", method=method, n_resamples=200)
+            covered[method] += found.lower <= 0.05 <= found.upper
+            assert ("'exact' is guaranteed" in found.note) == (method == "bootstrap")
+            assert found.note in str(found)
+    assert covered["bootstrap"] < 140 and min(covered["exact"], covered["kl"]) >= 190
+    test = stats.binomtest(int(table["hit@1"].sum()), 20).proportion_ci(0.95, method="exact")
+    found = metrics.interval(table, "hit@1", method="exact")
+    assert (found.lower, found.upper) == pytest.approx(tuple(test), abs=1e-15)
+
+
+def test_which_intervals_carry_a_note():
+    plenty, table = rare_hits(0, 200, 0.5), tables()[0]
+    assert metrics.interval(plenty, "hit@1").note == metrics.interval(table, "auc").note == ""
+    one, few = rare_hits(0, 20), rare_hits(1, 20)
+    apart = int((one["hit@1"] != few["hit@1"]).sum())
+    assert metrics.compare(one, few)[0].note == f"rests on {apart} user" + "s" * (apart > 1)
+    same = metrics.interval(replace(table, values=np.full_like(table.values, 0.5)), "ap")
+    assert same.lower == same.upper and same.note == "rests on 0 users; 'kl' is guaranteed"
+    weighted = metrics.interval(tables(mean="pairs")[0], "auc")
+    assert weighted.note == ""
+    with pytest.raises(InputError, match="for values 0 and 1, and auc has others"):
+        metrics.interval(table, "auc", method="exact")
+    with pytest.raises(InputError, match="for values 0 and 1 only"):
+        bounds.many_users([0.5, 1.0], method="exact")
+
+
 def test_comparison_needs_the_same_users():
     better, worse = tables()
     with pytest.raises(InputError, match=r"2 users are only in the first table \(0, 1\)"):

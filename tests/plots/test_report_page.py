@@ -121,7 +121,7 @@ def test_intervals_are_those_of_the_terminal(tmp_path, capsys):
         assert shown["summary"]["head"][2] == shown["segments"]["head"][5] == heading
         for part, column, rows in (("summary", 2, "metrics"), ("segments", 5, "segments")):
             assert [row[column] for row in shown[part]["rows"]] == [
-                "–" if row["lower"] is None else f"{row['lower']:.4f} – {row['upper']:.4f}"
+                "–" if row["lower"] is None else f"{row['lower']:.4f} to {row['upper']:.4f}"
                 for row in numbers[rows]
             ]
         assert main([*command, *options]) == 0
