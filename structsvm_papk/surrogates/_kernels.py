@@ -210,45 +210,61 @@ def hinge_sweep(thresholds, negatives, row_counts, column_counts):
 
 
 @kernel
+def _clip_pairs(positives, negatives, row_counts, column_counts):
+    """`clipped_sweep`, pair by pair and without branches."""
+    sums = np.zeros(negatives.size)
+    for j in range(negatives.size):
+        column_counts[j] = 0
+    for i in range(positives.size):
+        positive, threshold, count = positives[i], positives[i] - 1.0, 0
+        for j in range(negatives.size):
+            sloped = (threshold <= negatives[j]) & (negatives[j] < positive)
+            loss = 1.0 - (positive - negatives[j])
+            loss = loss if loss > 0.0 else 0.0
+            sums[j] += loss if loss < 1.0 else 1.0
+            column_counts[j] += sloped
+            count += sloped
+        row_counts[i] = count
+    return sums.sum()
+
+
+@kernel
 def clipped_sweep(positives, negatives, row_counts, column_counts):
     """Return ``sum_i sum_j min(1, (1 - positives[i] + negatives[j])_+)``; count the sloped pairs.
 
-    `positives` must not increase. Pairs that are clipped are counted, not subtracted from a large
-    sum, so that the result stays within [0, 1] per pair at any scale of the scores.
+    `positives` must not increase. Sums over ranges of them are made of the parts that follow the
+    same whole number: whatever the scores are, no large number enters that a pair does not hold.
     """
     m = positives.size
-    thresholds = np.empty(m)
-    for i in range(m):
-        thresholds[i] = positives[i] - 1.0
-    tail = tail_sums(thresholds)
-    total = 0.0
     if m <= _FEW:
-        clipped_rows, clipped_columns = np.empty_like(row_counts), np.empty_like(column_counts)
-        _count_pairs(positives, negatives, clipped_rows, clipped_columns)
-        _count_pairs(thresholds, negatives, row_counts, column_counts)
-        for j in range(negatives.size):
-            first, clipped = m - column_counts[j], m - clipped_columns[j]
-            total += clipped_columns[j]
-            total += (clipped - first) * negatives[j] - (tail[first] - tail[clipped])
-            column_counts[j] -= clipped_columns[j]
-        for i in range(m):
-            row_counts[i] -= clipped_rows[i]
-        return total
+        return _clip_pairs(positives, negatives, row_counts, column_counts)
+    thresholds, inside, ends = positives - 1.0, np.zeros(m + 1), np.empty(m, dtype=np.int64)
+    for i in range(m - 1, -1, -1):
+        whole = np.floor(positives[i])
+        alone = i == m - 1 or np.floor(positives[i + 1]) != whole
+        ends[i] = i + 1 if alone else ends[i + 1]
+        inside[i] = positives[i] - whole + (0.0 if alone else inside[i + 1])
     starts, per_cell = cell_starts(thresholds)
     clip_starts, clip_per_cell = cell_starts(positives)
     row_counts[:] = 0
+    total = 0.0
     for j in range(negatives.size):
         q = negatives[j]
         first = first_at_most(q, thresholds, starts, per_cell)
         clipped = first_at_most(q, positives, clip_starts, clip_per_cell)
-        total += positives.size - clipped
+        total += m - clipped
         column_counts[j] = clipped - first
-        if first < clipped:
-            total += (clipped - first) * q - (tail[first] - tail[clipped])
-            row_counts[first] += 1
-            if clipped < positives.size:
-                row_counts[clipped] -= 1
-    for i in range(1, positives.size):
+        if first == clipped:
+            continue
+        row_counts[first] += 1
+        if clipped < m:
+            row_counts[clipped] -= 1
+        while first < clipped:
+            end = min(ends[first], clipped)
+            part = inside[first] - (inside[end] if end < ends[first] else 0.0)
+            total += (end - first) * (1.0 - (np.floor(positives[first]) - q)) - part
+            first = end
+    for i in range(1, m):
         row_counts[i] += row_counts[i - 1]
     return total
 

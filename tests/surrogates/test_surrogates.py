@@ -1,6 +1,7 @@
 """Values against the formulas by enumeration; subgradients against their inequality."""
 
 from dataclasses import FrozenInstanceError
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -155,6 +156,30 @@ def test_sweeps_are_the_sums_over_pairs(sweep, m):
         assert value == pytest.approx(np.clip(excess, 0, 1 if clipped else np.inf).sum())
         np.testing.assert_array_equal(rows, sloped.sum(axis=1))
         np.testing.assert_array_equal(columns, sloped.sum(axis=0))
+
+
+def exact_clipped(p, q, k):
+    """ClippedRamp in fractions."""
+    p, q = sorted(map(Fraction, p), reverse=True)[:k], sorted(map(Fraction, q), reverse=True)[:k]
+    return sum(min(1, max(0, 1 - a + b)) for a in p for b in q) / (len(p) * len(q))
+
+
+@pytest.mark.parametrize("size", [1e3, 1e9, 1e12, 1e15, 1e17, 1e300])
+def test_clipped_ramp_keeps_its_digits_beside_outliers(size):
+    value, _ = one_list("clipped_ramp", 2, np.array([0.1, -size]), np.array([0.0, -3 * size]))
+    assert value == pytest.approx(0.475, abs=1e-15)
+    rng = np.random.default_rng(0)
+    for n_pos, k in ((5, 3), (90, 90), (300, 250), (400, 400)):
+        p, q = rng.normal(size=n_pos), rng.normal(size=2 * n_pos)
+        p[rng.random(n_pos) < 0.2] *= size
+        q[rng.random(q.size) < 0.2] *= size
+        near = rng.random(q.size) < 0.2  # close to a large one
+        q[near] = rng.choice(p, near.sum()) + rng.normal(size=near.sum())
+        value, coef = one_list("clipped_ramp", k, p, q)
+        assert 0.0 <= value <= 1.0
+        # 1 - p + q is rounded once where the scores are large, never summed with others
+        assert value == pytest.approx(float(exact_clipped(p, q, k)), abs=1e-14)
+        assert coef.sum() == pytest.approx(0.0, abs=1e-14)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
