@@ -14,7 +14,7 @@ from structsvm_papk.data.readers import Table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Kind
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import Model, load_model
-from structsvm_papk.metrics import MetricTable, curves
+from structsvm_papk.metrics import MetricTable, whole_list
 from structsvm_papk.metrics.frames import evaluate_frame
 
 
@@ -138,7 +138,7 @@ class Rows:
 
     def report(self, threshold: float | None) -> Any:
         """All rows as one list."""
-        return curves.report(self.scores, self.labels, relevance_threshold=threshold)
+        return whole_list.report(self.scores, self.labels, relevance_threshold=threshold)
 
 
 def load(

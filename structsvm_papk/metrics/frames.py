@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import novelty, table
 from structsvm_papk.metrics import ranked_lists as lists
+from structsvm_papk.metrics import table
 
 if TYPE_CHECKING:
     from structsvm_papk.metrics.table import MetricTable
@@ -82,8 +81,6 @@ def evaluate_recommendations(
     user: str = "user_id",
     item: str = "item_id",
     rank: str = "rank",
-    previous: Any | None = None,
-    catalog: ArrayLike | None = None,
     preset: str = "rectools",
     unmatched: str = "raise",
     **options: Any,
@@ -97,16 +94,9 @@ def evaluate_recommendations(
     interactions : frame
         Columns `user` and `item`: the relevant pairs.
     metrics : str or sequence of str
-        Those of `evaluate` but `auc`, and two about the items: `novelty@k`, each user's mean of
-        ``-log2(users who had the item / users)`` over the first k places, and `coverage@k`, the
-        share of the catalog that is on someone's first k places (one number, no mean).
+        Those of `evaluate` but `auc`.
     user, item, rank : str
         Column names in both frames.
-    previous : frame, optional
-        Columns `user` and `item`: the interactions so far, for `novelty@k`. An item that nobody
-        had counts as one user's.
-    catalog : array-like, optional
-        The items that can be recommended, for `coverage@k`.
     preset : see `evaluate`
     unmatched : {"raise", "count"}
         Users in one frame and not in the other. `count`: without recommendations all their items
@@ -138,50 +128,10 @@ def evaluate_recommendations(
     )  # fmt: skip
     _raise_match_error(error, users, items, user, item)
     scores, labels, bounds = _joined(shown.bounds, shown.taken(ranks), relevant, liked.sizes - hits)
-    order = [metrics] if isinstance(metrics, str) else list(metrics)
-    of_items = [found for found in map(novelty.parse, order) if found is not None]
-    plain = [name for name in order if novelty.parse(name) is None]
     evaluated = table.evaluate(
-        plain if plain or not of_items else ["hit@1"],
-        scores, labels, indptr=bounds, preset=preset, list_length=shown.sizes, **options,
-    )  # fmt: skip
-    if of_items:
-        _refuse_for_items(order, evaluated)
-        shown_items = user_codes[:n_shown], item_codes[:n_shown], ranks
-        evaluated = novelty.with_item_metrics(
-            evaluated, order, of_items, shown_items,
-            None if previous is None else _rareness(previous, user, item, items),
-            None if catalog is None else _catalog_size(recommendations, catalog, item),
-        )  # fmt: skip
+        metrics, scores, labels, indptr=bounds, preset=preset, list_length=shown.sizes, **options
+    )
     return _renamed(evaluated, users)
-
-
-def _refuse_for_items(order: list[str], evaluated: MetricTable) -> None:
-    """What makes no sense for metrics of items."""
-    if len(set(order)) < len(order):
-        raise InputError("a metric is asked for twice")
-    if not evaluated.gain or evaluated.is_pooled:
-        raise InputError("novelty and coverage are no risks and have no pooled mean; ask apart")
-
-
-def _rareness(previous: Any, user: str, item: str, items: Array) -> Array:
-    """Rarity of the items with the codes of the recommendations and interactions."""
-    codes, known = codes_of(item, {item: items}, previous)
-    users, _ = codes_of(user, previous)
-    return novelty.rarity(codes[items.size :], users, known.size)[codes[: items.size]]
-
-
-def _catalog_size(recommendations: Any, catalog: ArrayLike, item: str) -> int:
-    """How many items the catalog has, all recommended ones among them."""
-    catalog = list(catalog) if isinstance(catalog, (set, frozenset)) else catalog
-    codes, known = codes_of(item, {item: catalog}, recommendations)
-    n_shown = column(recommendations, item).shape[0]
-    outside = np.setdiff1d(codes[-n_shown:], codes[:-n_shown])
-    if outside.size:
-        raise InputError(
-            f"item {known[outside[0]]} is recommended, but the catalog does not have it"
-        )
-    return int(np.unique(codes[:-n_shown]).size)
 
 
 def column(frame: Any, name: str) -> Array:

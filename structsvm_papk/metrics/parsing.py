@@ -73,8 +73,6 @@ def parse(name: str) -> Metric:
     """Metric of a name; an unknown name raises with the nearest known one."""
     match = re.fullmatch(r"\s*([A-Za-z]+)\s*(?:@\s*([+-]?\w+))?\s*", str(name))
     kind = match[1].lower() if match else ""
-    if kind in ("novelty", "coverage"):
-        raise InputError(f"{name} is about recommended items: evaluate_recommendations has it")
     if match is None or kind not in _KINDS:
         raise InputError(f"there is no metric {name!r}; {_suggestion(name)}")
     code, cut = _KINDS[kind]

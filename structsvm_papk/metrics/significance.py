@@ -162,8 +162,6 @@ def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> s
     check_choice("method", method, METHODS)
     if table.is_pooled:
         return "a pooled mean has no user values; choose another mean"
-    if metric in table.pooled:
-        return f"{metric} is one number for all users, not a mean; there is nothing to resample"
     values = table[metric][table.used(metric)]
     if not values.size:
         return f"no user has a value of {metric}; there is nothing to make an interval of"
@@ -278,8 +276,6 @@ def paired_values(
     first: MetricTable, second: MetricTable, metric: str
 ) -> tuple[Array, Array, Array]:
     """Values of both scorers and the weights of the users that both have, or `InputError`."""
-    if metric in first.pooled or metric in second.pooled:
-        raise InputError(f"{metric} is one number for all users: no comparison user by user")
     both = first.used(metric) & second.used(metric)
     if not both.any():
         raise InputError(f"no user has a value of {metric} from both scorers")

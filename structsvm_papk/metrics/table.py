@@ -82,9 +82,8 @@ class MetricTable:
     gain : bool
         False: values are risks, 1 - gain.
     pooled : dict of str to float
-        Metrics that are one number for all users, not a mean: `coverage@k`; all of them, of all
-        rows as one list, when the mean is `pooled` (the rules for lists without positives and with
-        few negatives hold for that one list as well).
+        The metrics of all rows as one list, when the mean is `pooled`; the rules for lists without
+        positives and with few negatives hold for that one list as well.
     segments : tuple of Segment
         The same metrics per value of each segment column.
     """
@@ -123,9 +122,9 @@ class MetricTable:
         return np.ones(self.users.size)
 
     def mean(self, metric: str) -> float:
-        """Mean of a metric by the table's rule, or its one value; NaN when no user is left."""
+        """Mean of a metric by the table's rule; NaN when no user is left."""
         self._column(metric)
-        if metric in self.pooled:
+        if self.is_pooled:
             return self.pooled[metric]
         return self.mean_over(metric, np.ones(self.users.size, dtype=bool))
 
@@ -175,25 +174,20 @@ class MetricTable:
         return int(self.used(metric).sum())
 
     def take(self, mask: Array) -> MetricTable:
-        """The table of some users, without segments and metrics that are one number for all users;
-        a pooled mean has to be computed afresh.
-        """
+        """The table of some users, without segments; a pooled mean has to be computed afresh."""
         self.refuse_pooled("a table of some users")
-        kept = [place for place, name in enumerate(self.metrics) if name not in self.pooled]
-        names = tuple(self.metrics[place] for place in kept)
         touched = {
-            name: {rule: rows[mask] for rule, rows in self.touched[name].items()} for name in names
+            name: {rule: rows[mask] for rule, rows in rules.items()}
+            for name, rules in self.touched.items()
         }
         return replace(
             self,
             users=self.users[mask],
-            metrics=names,
-            values=self.values[mask][:, kept],
-            left_out=self.left_out[mask][:, kept],
+            values=self.values[mask],
+            left_out=self.left_out[mask],
             n_pos=self.n_pos[mask],
             n_neg=self.n_neg[mask],
             touched=touched,
-            pooled={},
             segments=(),
         )
 

@@ -5,18 +5,14 @@ The drawing libraries are extras, imported where they are used. May import `metr
 
 from structsvm_papk.plots.convergence import convergence_figure
 from structsvm_papk.plots.rankings import (
-    CurveDisplay,
     PAPDisplay,
     RankStripDisplay,
-    ScoreDisplay,
     SegmentDisplay,
 )
 
 __all__ = [
-    "CurveDisplay",
     "PAPDisplay",
     "RankStripDisplay",
-    "ScoreDisplay",
     "SegmentDisplay",
     "convergence_figure",
 ]

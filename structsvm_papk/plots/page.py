@@ -19,11 +19,11 @@ from structsvm_papk._types import Array, PathLike
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.pages import filled
-from structsvm_papk.metrics import curves
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.ranked_lists import RankedLists
 from structsvm_papk.metrics.significance import Comparison, ends_text, no_interval, paired_values
 from structsvm_papk.metrics.table import MetricTable
+from structsvm_papk.metrics.whole_list import report
 
 _CURVE_POINTS = 1500
 _BINS = 60
@@ -76,7 +76,7 @@ def page(
             {"value": _plain(by_k.mean(name)), "n_used": int(by_k.used(name).sum())} for name in ks
         ],
         **_users(rows, by_k, n_users),
-        **_pooled(rows),
+        **_whole_list(rows),
     }
     return _filled(payload)
 
@@ -236,41 +236,50 @@ def _bars(values: Array, edges: Array) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _pooled(rows: RankedLists) -> dict[str, Any]:
+def _whole_list(rows: RankedLists) -> dict[str, Any]:
     """Curve, histogram, positive rates and warnings of all rows as one list."""
-    roc = curves.curve(rows.scores, rows.relevant)
-    report = curves.report(rows.scores, rows.relevant)
+    areas, (thresholds, tp, fp) = report(rows.scores, rows.relevant), _counts(rows)
+    along = tp / areas.n_pos + fp / areas.n_neg
+    wanted = np.searchsorted(along, np.linspace(0, 2, _CURVE_POINTS))
+    kept = np.unique(np.append(np.minimum(wanted, along.size - 1), along.size - 1))
     return {
-        "n_pos": roc.n_pos,
-        "n_neg": roc.n_neg,
-        "auroc": report.auroc,
-        "ap": report.average_precision,
-        "warnings": list(report.warnings),
-        "curve": _thinned(roc),
-        "rates": _rates(roc),
+        "n_pos": areas.n_pos,
+        "n_neg": areas.n_neg,
+        "auroc": areas.auroc,
+        "ap": areas.average_precision,
+        "warnings": list(areas.warnings),
+        "curve": {
+            "thresholds": [_plain(t) for t in thresholds[kept]],
+            "tp": tp[kept].tolist(),
+            "fp": fp[kept].tolist(),
+        },
+        "rates": _rates(tp / areas.n_pos, fp / areas.n_neg, areas.positive_rate),
         "histogram": _histogram(rows),
     }
 
 
-def _thinned(roc: curves.Curve) -> dict[str, Any]:
-    """At most so many points, evenly along the ROC curve, with their exact counts."""
-    along = roc.tpr + roc.fpr
-    wanted = np.searchsorted(along, np.linspace(0, 2, _CURVE_POINTS))
-    kept = np.unique(np.append(np.minimum(wanted, along.size - 1), along.size - 1))
-    return {
-        "thresholds": [_plain(t) for t in roc.thresholds[kept]],
-        "tp": roc.tp[kept].tolist(),
-        "fp": roc.fp[kept].tolist(),
-    }
+def _counts(rows: RankedLists) -> tuple[Array, Array, Array]:
+    """+inf and each distinct score, decreasing; positives and negatives at or above each."""
+    levels, place = np.unique(rows.scores, return_inverse=True)
+    tp, fp = (
+        np.append(
+            0, np.cumsum(np.bincount(place[rows.relevant == label], minlength=levels.size)[::-1])
+        )
+        for label in (1, 0)
+    )
+    return np.append(np.inf, levels[::-1]), tp, fp
 
 
-def _rates(roc: curves.Curve) -> list[dict[str, Any]]:
-    """AUPRC at a grid of positive rates, that of the data among them."""
-    own = roc.positive_rate
+def _rates(tpr: Array, fpr: Array, own: float) -> list[dict[str, Any]]:
+    """AUPRC at a grid of positive rates, that of the data among them: AP as a sum of recall steps
+    times the precision rate TPR / (rate TPR + (1 - rate) FPR).
+    """
     grid = np.unique(np.append(np.geomspace(1e-3, 0.5, 41), own))
+    steps, tpr, fpr = np.diff(tpr), tpr[1:], fpr[1:]
+    areas = [steps @ (r * tpr / (r * tpr + (1 - r) * fpr)) for r in grid]
     return [
-        {"rate": float(r), "ap": roc.average_precision(float(r)), "own": bool(r == own)}
-        for r in grid
+        {"rate": float(r), "ap": float(ap), "own": bool(r == own)}
+        for r, ap in zip(grid, areas, strict=True)
     ]
 
 

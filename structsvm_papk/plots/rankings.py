@@ -16,13 +16,9 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
-from structsvm_papk.data.validation import as_array, as_vector
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import curves
 from structsvm_papk.metrics import ranked_lists as lists
-from structsvm_papk.metrics.curves import Curve
 from structsvm_papk.metrics.ranked_lists import RankedLists
-from structsvm_papk.metrics.segments import levels
 from structsvm_papk.metrics.significance import no_interval
 from structsvm_papk.metrics.table import MetricTable
 
@@ -153,75 +149,6 @@ def _estimate(
 
 
 @dataclass
-class CurveDisplay(_Display):
-    """ROC or precision-recall curve of each segment, with its baseline.
-
-    Attributes
-    ----------
-    kind : {"roc", "pr"}
-    curves : dict of str to Curve
-    """
-
-    kind: str
-    curves: dict[str, Curve]
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_score: ArrayLike,
-        *,
-        groups: ArrayLike | None = None,
-        kind: str = "roc",
-        segments: Any | None = None,
-        ax: Axes | None = None,
-        **options: Any,
-    ) -> Self:
-        """Display of scores, one curve per value of `segments`, else one curve.
-
-        `groups` is accepted for a uniform interface: rows of all users are pooled. Segments in
-        which a class is missing are left out.
-        """
-        if kind not in ("roc", "pr"):
-            raise InputError(f"kind={kind!r} must be 'roc' or 'pr'")
-        y_true, y_score = as_array(y_true, "y_true"), as_array(y_score, "y_score")
-        segments = np.full(y_true.shape, "all rows") if segments is None else segments
-        names, codes = levels(as_vector(segments, "segments", y_score.size))
-        found = {}
-        for code, value in enumerate(names):
-            rows = codes == code
-            if np.unique(lists.build(y_score[rows], y_true[rows], **options).relevant).size == 2:
-                found[str(value)] = curves.curve(y_score[rows], y_true[rows], **options)
-        if not found:
-            raise InputError("every segment lacks positives or negatives; there is no curve")
-        return cls(kind, found).plot(ax)
-
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw on the axes; returns the display."""
-        ax = new_axes(ax, (5.4, 4.8))
-        for i, (name, found) in enumerate(self.curves.items()):
-            self._plot_one(ax, name, found, _PALETTE[i % len(_PALETTE)])
-        if self.kind == "roc":
-            ax.plot([0, 1], [0, 1], color="0.6", lw=0.9, ls=":", label="random")
-        ax.set_xlabel("false positive rate" if self.kind == "roc" else "recall")
-        ax.set_ylabel("true positive rate" if self.kind == "roc" else "precision")
-        ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02))
-        ax.legend(frameon=False, fontsize=8, loc="lower right" if self.kind == "roc" else "best")
-        return self._drawn(ax)
-
-    def _plot_one(self, ax: Axes, name: str, roc: Curve, color: str) -> None:
-        support = f"{roc.n_pos} of {roc.n_pos + roc.n_neg} positive"
-        if self.kind == "roc":
-            label = f"{name}: AUROC {roc.auroc():.3f} ({support})"
-            ax.plot(roc.fpr, roc.tpr, color=color, label=label, lw=1.6)
-            return
-        ap, rate = roc.average_precision(), roc.positive_rate
-        label = f"{name}: AP {ap:.3f}, {ap / rate:.1f}x random ({support})"
-        ax.step(roc.tpr, roc.precision, where="pre", color=color, label=label, lw=1.6)
-        ax.axhline(rate, color=color, lw=0.9, ls=":")
-
-
-@dataclass
 class SegmentDisplay(_Display):
     """Mean of a metric per segment, with intervals and support.
 
@@ -297,53 +224,6 @@ class SegmentDisplay(_Display):
         ax.set_yticks(places, labels, fontsize=8)
         ax.set_ylim(-0.6, len(self.names) - 0.4)
         ax.set_xlabel(f"mean {self.metric} (dotted: all users)")
-        return self._drawn(ax)
-
-
-@dataclass
-class ScoreDisplay(_Display):
-    """Distribution of the scores of positives and of negatives.
-
-    Attributes
-    ----------
-    positive, negative : ndarray of float
-    """
-
-    positive: np.ndarray
-    negative: np.ndarray
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_score: ArrayLike,
-        *,
-        groups: ArrayLike | None = None,
-        ax: Axes | None = None,
-        bins: int = 40,
-        **options: Any,
-    ) -> Self:
-        """Display of scores; rows of all users are pooled."""
-        rows = lists.build(y_score, y_true, **options)
-        relevant = rows.relevant.astype(bool)
-        return cls(rows.scores[relevant], rows.scores[~relevant]).plot(ax, bins=bins)
-
-    def plot(self, ax: Axes | None = None, *, bins: int = 40) -> Self:
-        """Draw on the axes; returns the display."""
-        ax = new_axes(ax)
-        both = np.concatenate([self.positive, self.negative])
-        edges = np.histogram_bin_edges(both[np.isfinite(both)], bins).tolist()
-        for values, color, name in (
-            (self.negative, NEGATIVE, "negatives"),
-            (self.positive, POSITIVE, "positives"),
-        ):
-            share = np.full(values.size, 1.0 / max(values.size, 1))
-            ax.hist(
-                values, edges, weights=share, color=color, alpha=0.6,
-                label=f"{values.size} {name}",
-            )  # fmt: skip
-        ax.set(xlabel="score", ylabel="share of the class")
-        ax.legend(frameon=False)
         return self._drawn(ax)
 
 

@@ -7,7 +7,7 @@ from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
-from structsvm_papk.metrics import curves
+from structsvm_papk.metrics import whole_list
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 
 pd = pytest.importorskip("pandas")
@@ -34,7 +34,7 @@ LABEL_DOORS = {
     "mean_score": lambda y: metrics.mean_score(y, SCORES, groups=USERS, metric="pap@2"),
     "bounds.held_out": lambda y: bounds.held_out(SCORES, y, 3).upper,
     "margins": lambda y: margins.check_scores(SCORES, y, 2).delta_weak,
-    "curve": lambda y: curves.curve(SCORES, y).auroc(),
+    "whole_list": lambda y: whole_list.report(SCORES, y).auroc,
     "hook": _hook,
 }
 DOOR = pytest.mark.parametrize("door", LABEL_DOORS.values(), ids=LABEL_DOORS)
@@ -117,7 +117,7 @@ def test_missing_labels_are_not_irrelevant_under_a_threshold():
 
 SCORE_DOORS = {
     "evaluate": lambda s, y: metrics.per_user("auc", s, y)[0],
-    "curve": lambda s, y: curves.curve(s, y).auroc(),
+    "whole_list": lambda s, y: whole_list.report(s, y).auroc,
     "held_out": lambda s, y: 1 - bounds.held_out(s, y, 2).value,
     "margins": lambda s, y: float(margins.check_scores(s, y, 2).weak),
     "hook": lambda s, y: hooks.xgboost_eval_metric("auc")(np.asarray(y), s),
@@ -163,8 +163,8 @@ def test_infinite_scores_tie_in_every_view_of_the_pooled_auc(sign):
     scores = np.array([0.0, 1.0, sign * np.inf])[levels]
     finite = np.array([0.0, 1.0, sign * 9.0])[levels]
     for value in (
-        lambda s: curves.curve(s, labels).auroc(),
-        lambda s: curves.curve(s, labels).average_precision(),
+        lambda s: whole_list.report(s, labels).auroc,
+        lambda s: whole_list.report(s, labels).average_precision,
         lambda s: metrics.evaluate("auc", s, labels, ties="half").mean("auc"),
     ):
         assert value(scores) == value(finite)

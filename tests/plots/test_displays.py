@@ -58,9 +58,7 @@ def test_pap_against_k():
     ("display", "options"),
     [
         (displays.PAPDisplay, {"ks": [1, 2], "n_resamples": 20}),
-        (displays.CurveDisplay, {"kind": "pr"}),
         (displays.SegmentDisplay, {"segments": {"tier": TIER}, "metric": "auc", "n_resamples": 20}),
-        (displays.ScoreDisplay, {}),
         (displays.RankStripDisplay, {"k": 5}),
     ],
 )
@@ -83,21 +81,6 @@ def test_estimators_without_decision_function():
 
     np.testing.assert_array_equal(displays.estimator_scores(Probabilities(), X), X[:, 0])
     np.testing.assert_array_equal(displays.estimator_scores(Values(), X), 2 * X[:, 0])
-
-
-def test_curves_per_segment_with_baselines():
-    roc = displays.CurveDisplay.from_predictions(Y, SCORES, segments=TIER)
-    assert [line.get_label().split(":")[0] for line in roc.ax_.lines] == ["new", "old", "random"]
-    pr = displays.CurveDisplay.from_predictions(Y, SCORES, segments=TIER, kind="pr")
-    baselines = [line.get_ydata()[0] for line in pr.ax_.lines if line.get_linestyle() == ":"]
-    np.testing.assert_allclose(baselines, [Y[TIER == "new"].mean(), Y[TIER == "old"].mean()])
-    one_class = np.where(np.arange(Y.size) == 0, "odd", TIER)
-    kept = displays.CurveDisplay.from_predictions(Y, SCORES, segments=one_class)
-    assert set(kept.curves) == {"new", "old"}
-    with pytest.raises(InputError, match="'roc' or 'pr'"):
-        displays.CurveDisplay.from_predictions(Y, SCORES, kind="det")
-    with pytest.raises(InputError, match="no curve"):
-        displays.CurveDisplay.from_predictions([1, 1], [0.1, 0.2])
 
 
 def test_segments_show_support():
@@ -129,11 +112,6 @@ def test_strip_of_chosen_users():
     assert nobody.papk.size == 1
 
 
-def test_score_distributions_are_shares():
-    shown = displays.ScoreDisplay.from_predictions(Y, SCORES, bins=10)
-    assert sum(patch.get_height() for patch in shown.ax_.patches) == pytest.approx(2.0)
-
-
 def test_matplotlib_is_imported_late():
     code = "import sys, structsvm_papk.plots.rankings, structsvm_papk.plots.page;"
     code += "print([m for m in ('matplotlib', 'plotly', 'pandas') if m in sys.modules])"
@@ -144,4 +122,4 @@ def test_matplotlib_is_imported_late():
 def test_missing_matplotlib_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(InputError, match=r"structsvm-papk\[plot\]"):
-        displays.ScoreDisplay.from_predictions(Y, SCORES)
+        displays.RankStripDisplay.from_predictions(Y, SCORES)
