@@ -207,7 +207,7 @@ def _of_scores(path: Path, columns: Columns) -> Rows:
     names = columns.roles(path, present)
     kinds: dict[Any, Kind] = dict.fromkeys(columns.splits, Kind.TEXT)
     kinds |= dict.fromkeys((names["user"], names.get("item")), Kind.ID)
-    kinds |= {columns.rank or columns.score: Kind.NUMBER, columns.label: Kind.LABEL}
+    kinds |= {columns.rank or columns.score: Kind.NUMBER, columns.label: Kind.NUMBER}
     kinds.pop(None, None)
     frame = tables.read_columns(path, format, kinds)
     left = [name for name in present if name not in kinds]

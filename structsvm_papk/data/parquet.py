@@ -4,13 +4,14 @@ They are read without Arrow's threads, which can abort a process as it ends.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
+from structsvm_papk.data.validation import as_numbers
 from structsvm_papk.errors import InputError
 
 
@@ -40,52 +41,26 @@ def _opened(path, parquet, buffer_bytes):
         raise InputError(f"cannot read {path}: {why}") from None
 
 
-def narrow_or_double(schema: Any, features: Sequence[int]) -> np.dtype:
-    """float32 where all of these columns are, else float64."""
-    narrow = all(str(schema.field(c).type) == "float" for c in features)
-    return np.dtype(np.float32 if narrow else np.float64)
+def index_columns(schema: Any) -> list[str]:
+    """The columns that a frame of pandas had as its index."""
+    index = (schema.pandas_metadata or {}).get("index_columns", ())
+    return [name for name in index if isinstance(name, str)]
 
 
-def feature_matrix(path: PathLike, frame: Any, features: Sequence[int]) -> Array:
-    """Columns of an Arrow table as one matrix, see `narrow_or_double`."""
-    X = np.empty((frame.num_rows, len(features)), narrow_or_double(frame.schema, features))
-    for position, c in enumerate(features):
-        X[:, position] = plain_numbers(path, frame, c)
-    return X
+def numbers(path: PathLike, frame: Any, name: str) -> Array:
+    """A column of an Arrow table as numbers or truth values of its type, or float64."""
+    return as_numbers(values_of(path, frame, name), f"{path}: column {name!r}")
 
 
-def numbers(path: PathLike, frame: Any, c: int) -> Array:
-    """One column of an Arrow table as float64, or float32 where it is."""
-    values = plain_numbers(path, frame, c)
-    return values if values.dtype == np.float32 else values.astype(np.float64)
-
-
-def plain_numbers(path: PathLike, frame: Any, c: int) -> Array:
-    """Numbers as the file has them; other types as float64 where they can be."""
-    values = values_of(path, frame, c)
-    if values.dtype.kind in "iufb":
-        return values
-    try:
-        if values.dtype.kind in "mM":
-            raise TypeError("a time is not a number: its unit would decide the value")
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
-        field = frame.schema.field(c)
-        raise InputError(
-            f"{path}: column {field.name!r} has type {field.type}, not numbers; drop or encode it "
-            "first"
-        ) from None
-
-
-def values_of(path: PathLike, frame: Any, c: int) -> Array:
-    """One column of an Arrow table as an array; nested and missing values are refused."""
-    column, field = frame.column(c), frame.schema.field(c)
+def values_of(path: PathLike, frame: Any, name: str) -> Array:
+    """A column of an Arrow table as an array; nested and missing values are refused."""
+    column = frame.column(name)
     if column.type.num_fields and not str(column.type).startswith("dictionary"):
         raise InputError(
-            f"{path}: column {field.name!r} has type {column.type}: nested values "
-            "are neither features nor users"
+            f"{path}: column {name!r} has type {column.type}: nested values are neither features "
+            "nor users"
         )
     if column.null_count:
         row = np.flatnonzero(column.is_null().to_numpy())[0]
-        raise InputError(f"{path}: column {field.name!r} is missing at row {row} (counted from 0)")
+        raise InputError(f"{path}: column {name!r} is missing at row {row} (counted from 0)")
     return column.to_numpy()

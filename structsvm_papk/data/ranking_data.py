@@ -44,10 +44,11 @@ class Exclusions:
     def __str__(self) -> str:
         if not self.n_excluded:
             return "the only user used" if self.n_users == 1 else f"all {self.n_users} users used"
+        few = f"with fewer than {self.setting}={self.needed} negatives"
         return (
-            f"{self.n_used} of {self.n_users} users used; left out: "
-            f"{self.no_positive.size} without a positive, "
-            f"{self.few_negatives.size} with fewer than {self.setting}={self.needed} negatives"
+            f"{self.n_used} of {self.n_users} users used; left out: {self.no_positive.size} "
+            f"without a positive, {self.few_negatives.size} "
+            f"{few if self.needed > 1 else 'without a negative'}"
         )
 
 
@@ -340,7 +341,14 @@ class RankingData:
             return "no user has a positive: all labels are of one class"
         if self.n_neg.max() == 0:
             return "no user has a negative: all labels are of one class"
+        if self.n_users == self.rows.size:
+            return (
+                "every user has one row, so no user has both a positive and a negative: is the "
+                "column of users (--group, groups=) the right one?"
+            )
         largest = self.n_neg[self.n_pos > 0].max()
+        if largest == 0:
+            return "no user has both a positive and a negative"
         return (
             f"{excluded.setting}={excluded.needed} is larger than the number of negatives of every "
             f"user with a positive (at most {largest}); choose {excluded.setting} <= {largest}"

@@ -16,14 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.parquet import (
-    feature_matrix,
-    narrow_or_double,
-    numbers,
-    open_parquet,
-    values_of,
-)
-from structsvm_papk.data.tables import USER_COLUMNS, Roles, choose_columns
+from structsvm_papk.data.parquet import index_columns, numbers, open_parquet, values_of
+from structsvm_papk.data.tables import USER_COLUMNS, Roles, choose_columns, feature_matrix
 from structsvm_papk.errors import InputError
 
 _SCAN_ROWS = 1 << 16
@@ -212,11 +206,12 @@ class ParquetFiles:
             if not schemas[-1].equals(schemas[0]):
                 raise InputError(f"{each}: other columns or types than {paths[0]}")
         names = schemas[0].names
-        columns = choose_columns(paths[0], names, roles)
+        columns = choose_columns(paths[0], names, roles, index_columns(schemas[0]))
         if columns.group is None:
             raise InputError(
                 f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group"
             )
+        narrow = all(str(schemas[0].field(c).type) == "float" for c in columns.features)
         if not sum(counts):
             raise InputError(f"{path}: no data rows")
         return cls(
@@ -225,7 +220,7 @@ class ParquetFiles:
             columns.feature_names,
             label,
             names[columns.group],
-            narrow_or_double(schemas[0], columns.features),
+            np.dtype(np.float32 if narrow else np.float64),
             columns.used(),
         )
 
@@ -334,19 +329,18 @@ class ParquetFiles:
             offset += expected
 
     def _features(self, first, frame, names):
-        places = {name: c for c, name in enumerate(frame.column_names)}
-        positions = [places[name] for name in names]
-        return self._placed(first, feature_matrix, frame, positions).astype(self.dtype, copy=False)
+        columns = {name: self._placed(first, numbers, frame, name) for name in names}
+        place = f"{self.name}, row {{}} of the data (counted from 0)"
+        X = feature_matrix(columns, lambda row: place.format(first + row))
+        return X.astype(self.dtype, copy=False)
 
     def _labels_and_groups(self, first, frame):
-        names = frame.column_names
-        label, group = names.index(self.label), names.index(self.group)
-        labels = self._placed(first, numbers, frame, label)
-        return labels, self._placed(first, values_of, frame, group)
+        labels = self._placed(first, numbers, frame, self.label).astype(float)
+        return labels, self._placed(first, values_of, frame, self.group)
 
-    def _placed(self, first, convert, frame, columns):
+    def _placed(self, first, convert, frame, name):
         try:
-            return convert(self.name, frame, columns)
+            return convert(self.name, frame, name)
         except InputError as error:
             raise InputError(f"{error}; rows are counted from row {first} of the data") from None
 

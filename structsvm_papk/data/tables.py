@@ -1,11 +1,9 @@
 """CSV, TSV and Parquet: which column is the label, the user or a feature, and its values.
 
-This is the only place that reads tables. A user or an item is text as it stands in the file, so
-that `007` and `7` are two; in Parquet, whose columns have types, it is what the type says.
+A user or an item is text as it stands in the file, so that `007` and `7` are two; in Parquet, whose
+columns have types, it is what the type says.
 """
 
-import csv
-import gzip
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -18,24 +16,18 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.parquet import (
-    feature_matrix,
-    numbers,
-    open_parquet,
-    plain_numbers,
-    values_of,
-)
+from structsvm_papk.data import validation
+from structsvm_papk.data.parquet import index_columns, numbers, open_parquet, values_of
+from structsvm_papk.data.text import line_of, read_text, short_texts, text_names
 from structsvm_papk.errors import InputError
 
 USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id")
 ITEM_COLUMNS = ("item_id", "item")
 FORMATS = ("csv", "tsv", "parquet")
 _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
-_SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
-_ID_NAME = re.compile(r"(?i:(^|[_\W])ids?$)|[a-z]I[dD]s?$|^Unnamed: \d+$")  # the last: of pandas
-_LONGEST_ID = 1000  # characters: numpy gives every label the room of the longest
-_TRUTH = {"true": 1.0, "false": 0.0}
-_EXACT = 2.0**53  # above it, neighbouring whole numbers are one in double precision
+_ID_NAME = re.compile(  # the last two: what pandas calls an index
+    r"(?i:(^|[_\W])ids?$)|[a-z]I[dD]s?$|^Unnamed: \d+$|^__index_level_\d+__$"
+)
 _SHOWN = 8
 
 
@@ -43,12 +35,8 @@ class Kind(Enum):
     """What a column holds: ids are never missing, other texts may be."""
 
     NUMBER = "number"
-    LABEL = "label"
     ID = "id"
     TEXT = "text"
-
-
-_TEXTS = (Kind.ID, Kind.TEXT)
 
 
 @dataclass(frozen=True)
@@ -119,11 +107,13 @@ def listed(names: Sequence[str]) -> str:
 # --- which column is what -------------------------------------------------------------------
 
 
-def choose_columns(path: Any, names: list[str], roles: Roles) -> Columns:
+def choose_columns(
+    path: Any, names: list[str], roles: Roles, index: Collection[str] = ()
+) -> Columns:
     """Find the label, the user and the features among the columns of a file.
 
     Columns named as users, items or other ids usually are (`USER_COLUMNS`, `ITEM_COLUMNS`, names
-    that end in `_id` or `Id`) are no features.
+    that end in `_id` or `Id`) are no features, nor is the index of a frame.
     Every step is linear in the number of columns.
     """
     places = _places(path, names)
@@ -143,7 +133,7 @@ def choose_columns(path: Any, names: list[str], roles: Roles) -> Columns:
     if absent:
         raise InputError(f"{path}: no column {absent[0]!r} to ignore; it has {listed(names)}")
     group = _user_column(path, places, roles)
-    features = _feature_columns(path, places, roles, group)
+    features = _feature_columns(path, places, roles, {group, *index})
     return Columns(str(path), names, features, places.get(roles.label), places.get(group))
 
 
@@ -168,14 +158,14 @@ def _user_column(path, places, roles):
     return roles.group
 
 
-def _feature_columns(path, places, roles, group):
+def _feature_columns(path, places, roles, others):
     wanted = getattr(roles.like, "feature_names", None)
     if wanted is not None:
         absent = [name for name in wanted if name not in places]
         if absent:
             raise InputError(f"{path}: no column {absent[0]!r}, a feature of the model")
         return [places[name] for name in wanted]
-    others = {roles.label, group, *roles.ignore}
+    others = {roles.label, *others, *roles.ignore}
     ids = {_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS)}
     features = [
         c
@@ -209,210 +199,86 @@ def reading(path: PathLike) -> Iterator[None]:
 
 def column_names(path: Any, format: str) -> list[str]:
     """Names of the columns, each once."""
-    path = Path(path)
+    names, _ = _names_and_index(Path(path), format)
+    return names
+
+
+def _names_and_index(path, format):
+    """Names of the columns, each once, and of those among them that are a frame's index."""
     with reading(path):
         if format == "parquet":
             with open_parquet(path) as file:
-                names = file.schema_arrow.names
+                names, index = file.schema_arrow.names, index_columns(file.schema_arrow)
         else:
-            names = _text_names(path, format)
+            names, index = text_names(path, format), []
     _places(path, names)
-    return names
+    return names, index
 
 
 def read_features(path: Any, format: str, roles: Roles) -> tuple[Any, Any, Any, Columns]:
     """The feature matrix, the labels, the users (None where absent), and the `Columns`."""
     path = Path(path)
-    with reading(path):
-        if format == "parquet":
-            return _parquet_features(path, roles)
-        columns = choose_columns(path, _text_names(path, format), roles)
-        kinds = dict.fromkeys(columns.features, Kind.NUMBER)
-        others = {columns.label: Kind.LABEL, columns.group: Kind.ID}
-        kinds |= {c: kind for c, kind in others.items() if c is not None}
-        values, texts = _parse(path, format, columns.names, kinds)
-        X = np.ascontiguousarray(np.take(values, columns.features, axis=1))
-        labels = None if columns.label is None else values[:, columns.label].copy()
-        groups = None if columns.group is None else _ids(path, values, columns.group, texts)
-        return X, labels, groups, columns
+    names, index = _names_and_index(path, format)
+    columns = choose_columns(path, names, roles, index)
+    kinds = dict.fromkeys(columns.feature_names, Kind.NUMBER)
+    label, group = (None if c is None else names[c] for c in (columns.label, columns.group))
+    kinds |= {} if label is None else {label: Kind.NUMBER}
+    kinds |= {} if group is None else {group: Kind.ID}
+    values = read_columns(path, format, kinds)
+    features = {name: values[name] for name in columns.feature_names}
+    X = feature_matrix(features, lambda row: place_of(path, row, format))
+    labels = None if label is None else values[label].astype(float)
+    return X, labels, None if group is None else values[group], columns
+
+
+def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) -> Array:
+    """Columns of numbers as one matrix, float32 where every one of them is, else float64.
+
+    `place` says where a row stands, for a message.
+    """
+    arrays = list(columns.values())
+    narrow = all(values.dtype == np.float32 for values in arrays)
+    X = np.empty((arrays[0].size, len(arrays)), np.float32 if narrow else np.float64)
+    for c, (name, values) in enumerate(columns.items()):
+        X[:, c] = values
+        row = validation.first_rounded(values, X[:, c])
+        if row is not None:
+            raise InputError(
+                f"{place(row)}: column {name!r} holds {values[row]}: {validation.ROUNDED}"
+            )
+    return X
 
 
 def read_columns(path: Any, format: str, kinds: Mapping[str, Kind]) -> dict[str, Array]:
     """Some columns of a file by name, which must be there; `kinds` says what they hold.
 
-    In Parquet they are of the type of the file; else numbers are float64, or int64 where whole
-    numbers reach beyond 2**53, and ids and texts are text.
+    In Parquet they are of the type of the file; else numbers are of the type that pandas finds, and
+    ids and texts are text.
     """
     path = Path(path)
     with reading(path):
-        if format == "parquet":
-            return _parquet_columns(path, kinds)
-        names = _text_names(path, format)
-        places = _places(path, names)
-        at = {places[name]: kind for name, kind in kinds.items()}
-        values, texts = _parse(path, format, names, at)
-        columns = {}
-        for name, kind in kinds.items():
-            c = places[name]
-            columns[name] = _ids(path, values, c, texts) if kind in _TEXTS else values[:, c]
-            if kind not in _TEXTS and np.abs(values[:, c]).max() >= _EXACT:
-                columns[name] = _whole_numbers(path, format, names, c, values[:, c])
-        return columns
+        take = _parquet_columns if format == "parquet" else _text_columns
+        return take(path, format, kinds)
 
 
-# --- CSV and TSV ----------------------------------------------------------------------------
-
-
-def _open_text(path):
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return open(path, encoding="utf-8-sig", newline="")
-
-
-@contextmanager
-def _decoding(path):
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        utf16 = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
-        kind, of = ("is UTF-16 text", "utf-16") if utf16 else ("is not UTF-8 text", "latin1")
-        raise InputError(
-            f"{path} {kind} (byte {error.object[error.start]:#04x}): save it as UTF-8, for example "
-            f"with iconv -f {of} -t utf-8"
-        ) from None
-    except csv.Error as error:
-        raise InputError(f"{path} is not a readable text file: {error}") from None
-
-
-def _separator(path, format):
-    """What separates the columns: the usual character of the format where the first line has it."""
-    with _decoding(path), _open_text(path) as file:
-        first = re.sub(r'"[^"]*"', "", file.readline())
-    return next((s for s in _SEPARATORS[format] if s in first), _SEPARATORS[format][0])
-
-
-def _header(path, file, separator):
-    names = next(csv.reader(file, delimiter=separator), None)
-    if not names:
-        raise InputError(f"{path}: the first line must name the columns, but it is empty")
-    return names
-
-
-def _text_names(path, format):
-    separator = _separator(path, format)
-    with _decoding(path), _open_text(path) as file:
-        return _header(path, file, separator)
-
-
-def _parse(path, format, names, kinds):
-    """All columns as one float matrix, and the texts of each id column in order of appearance.
-
-    Columns without a kind are 0; ids are coded by the place of their text.
-    """
-    texts: dict[int, dict[str, int]] = {c: {} for c, kind in kinds.items() if kind in _TEXTS}
-    converters: dict[int, Any] = {c: _nothing for c in range(len(names)) if c not in kinds}
-    converters |= {c: _label_value for c, kind in kinds.items() if kind is Kind.LABEL}
-    converters |= {c: _coder(codes) for c, codes in texts.items()}
-    separator = _separator(path, format)
-    form: Any = {"delimiter": separator, "quotechar": '"', "comments": None}
-    form |= {"converters": converters, "encoding": None, "ndmin": 2}
-    with _decoding(path), _open_text(path) as file:
-        _header(path, file, separator)
-        try:
-            rows: Any = _after_blank_lines(path, file)
-            values = np.loadtxt(rows, **form)
-        except UnicodeDecodeError:
-            raise
-        except ValueError as error:
-            if isinstance(error.__cause__, KeyboardInterrupt):  # numpy takes Ctrl-C for a number
-                raise error.__cause__ from None
-            place = _first_bad_row(path, format, names, kinds)
-            raise InputError(place or f"{path}: {error}") from None
-        if values.shape[1] != len(names) or any(
-            "" in codes for c, codes in texts.items() if kinds[c] is Kind.ID
-        ):
-            raise InputError(_first_bad_row(path, format, names, kinds))
-    return values, texts
-
-
-def _nothing(text):
-    return 0.0
-
-
-def _coder(codes):
-    return lambda text: codes.setdefault(text, len(codes))
-
-
-def _after_blank_lines(path, file):
-    """The file from its first row on; numpy only warns where there is none."""
-    for line in file:
-        if line.strip():
-            return _chain(line, file)
-    raise InputError(f"{path}: the file has a header, but no data rows")
-
-
-def _chain(first, rest):
-    yield first
-    yield from rest
-
-
-def _label_value(text):
-    known = _TRUTH.get(text.strip().lower())
-    return float(text) if known is None else known
-
-
-def _ids(path, values, c, texts):
-    """The texts of an id column, row by row."""
-    return _checked_ids(path, list(texts[c]))[values[:, c].astype(np.int64)]
-
-
-def _checked_ids(path, texts):
-    for text in texts:
-        if len(text) > _LONGEST_ID or "\0" in text:
+def _text_columns(path, format, kinds):
+    numeric = {name for name, kind in kinds.items() if kind is Kind.NUMBER}
+    columns = read_text(path, format, numeric, kinds.keys() - numeric)
+    for name, kind in kinds.items():
+        empty = columns[name] == "" if kind is Kind.ID else np.zeros(1, bool)
+        if empty.any():
             raise InputError(
-                f"{path}: the user or item {text[:40]!r}.. is longer than {_LONGEST_ID} "
-                "characters or holds a null character; name them by short texts or numbers"
+                f"{place_of(path, int(empty.argmax()), format)}: column {name!r} is empty: every row "
+                "needs its user and its item"
             )
-    return np.array(texts)
+    return columns
 
 
-def _whole_numbers(path, format, names, c, values):
-    """A column that reached beyond 2**53 as int64; as it was where it does not hold such."""
-    codes, texts = _parse(path, format, names, {c: Kind.ID})
-    try:
-        return np.array([int(text) for text in texts[c]], np.int64)[codes[:, c].astype(np.int64)]
-    except (ValueError, OverflowError):
-        return values
-
-
-def _first_bad_row(path, format, names, kinds):
-    separator = _separator(path, format)
-    with _open_text(path) as file:
-        rows = csv.reader(file, delimiter=separator)
-        next(rows)
-        for row in rows:
-            reason = row and _what_is_wrong(row, names, kinds)
-            if reason:
-                return f"{path}, line {rows.line_num}: {reason}"
-    return None
-
-
-def _what_is_wrong(row, names, kinds):
-    if len(row) != len(names):
-        return f"{len(row)} fields, but the first line names {len(names)} columns"
-    for c, kind in kinds.items():
-        if kind is Kind.ID and row[c] == "":
-            return f"column {names[c]!r} is empty: every row needs its user and its item"
-        if kind is Kind.NUMBER and not is_a(float, row[c]):
-            point = "; write decimals with a point" if is_a(_with_point, row[c]) else ""
-            return f"column {names[c]!r} holds {row[c][:40]!r}, which is not a number{point}"
-        if kind is Kind.LABEL and not is_a(_label_value, row[c]):
-            return f"the label {row[c][:40]!r} is neither a number nor True or False"
-    return None
-
-
-def _with_point(text):
-    return float(text.replace(",", "."))
+def place_of(path: PathLike, row: int, format: str) -> str:
+    """Where a row stands, for a message: its line, or its number where there are no lines."""
+    if format == "parquet":
+        return f"{path}, row {row} (counted from 0)"
+    return line_of(Path(path), format, row)
 
 
 def is_a(convert: Callable[[Any], object], text: str | bytes) -> bool:
@@ -424,68 +290,29 @@ def is_a(convert: Callable[[Any], object], text: str | bytes) -> bool:
     return True
 
 
-def place_of(path: PathLike, row: int, format: str) -> str:
-    """Where a row stands, for a message: its line, or its number where there are no lines."""
-    if format == "parquet":
-        return f"{path}, row {row} (counted from 0)"
-    separator = _separator(Path(path), format)
-    with _open_text(Path(path)) as file:
-        rows = csv.reader(file, delimiter=separator)
-        lines = (rows.line_num for fields in rows if fields)
-        try:
-            line = next((line for n, line in enumerate(lines) if n == row + 1), "?")
-        except csv.Error:  # it limits the length of a field, numpy does not
-            return f"{path}, row {row} (counted from 0)"
-    return f"{path}, line {line}"
-
-
-# --- Parquet --------------------------------------------------------------------------------
-
-
-def _frame(path, file, names=None):
-    frame = file.read(names, use_threads=False)
-    if frame.num_rows == 0:
-        raise InputError(f"{path}: the file has no data rows")
-    return frame
-
-
-def _parquet_features(path, roles):
+def _parquet_columns(path, format, kinds):
+    take = {Kind.ID: _parquet_ids, Kind.TEXT: _parquet_texts, Kind.NUMBER: numbers}
     with open_parquet(path) as file:
-        frame = _frame(path, file)
-        columns = choose_columns(path, frame.column_names, roles)
-        return (
-            feature_matrix(path, frame, columns.features),
-            None if columns.label is None else numbers(path, frame, columns.label),
-            None if columns.group is None else _arrow_ids(path, frame, columns.group),
-            columns,
-        )
+        frame = file.read(list(kinds), use_threads=False)
+        if frame.num_rows == 0:
+            raise InputError(f"{path}: the file has no data rows")
+        return {name: take[kind](path, frame, name) for name, kind in kinds.items()}
 
 
-def _parquet_columns(path, kinds):
-    take = {Kind.ID: _arrow_ids, Kind.TEXT: _arrow_texts}
-    with open_parquet(path) as file:
-        frame = _frame(path, file, list(kinds))
-        places = _places(path, frame.column_names)
-        return {
-            name: take.get(kind, plain_numbers)(path, frame, places[name])
-            for name, kind in kinds.items()
-        }
-
-
-def _arrow_texts(path, frame, c):
+def _parquet_texts(path, frame, name):
     """Values of the column's own type, missing ones as None."""
-    column = frame.column(c)
+    column = frame.column(name)
     if column.null_count:
         return np.array(column.to_pylist(), dtype=object)
-    return _arrow_ids(path, frame, c)
+    return _parquet_ids(path, frame, name)
 
 
-def _arrow_ids(path, frame, c):
+def _parquet_ids(path, frame, name):
     """Ids of the column's own type; text, and types that numpy does not have, as text."""
-    values = values_of(path, frame, c)
+    values = values_of(path, frame, name)
     if values.dtype.kind != "O":
         return values
     texts = (value if isinstance(value, str) else str(value) for value in values)
     codes: dict[str, int] = {}
     rows = np.fromiter((codes.setdefault(t, len(codes)) for t in texts), np.int64, values.size)
-    return _checked_ids(path, list(codes))[rows]
+    return short_texts(path, list(codes))[rows]

@@ -27,6 +27,10 @@ from structsvm_papk.errors import InputError
 _SHOWN = 5
 FEWEST_RESAMPLED = 10
 _EXACT = 2**53  # up to here every whole number is a double
+ROUNDED = (
+    "such whole numbers lose digits in double precision; give them as float64 if that is meant, "
+    "or subtract an offset"
+)
 _AT_ONCE = 1 << 22  # values that are looked at before the next ones
 
 
@@ -97,6 +101,37 @@ def _is_missing(value):
     if value is None or value is np.ma.masked or type(value).__name__ == "NAType":
         return True
     return bool(value != value)
+
+
+# --- numbers ----------------------------------------------------------------------------------
+
+
+def as_numbers(values: Array, name: str) -> Array:
+    """Numbers and booleans, of their own type or as float64; missing objects are NaN."""
+    if values.dtype.kind in "biuf":
+        return values
+    if values.dtype.kind == "O":
+        gone = missing(values).reshape(values.shape)
+        values = np.where(gone, np.nan, values) if gone.any() else values
+        other = next((t for t in set(map(type, values.flat)) if not _is_number(t)), None)
+        shown = "text" if other in (str, bytes) else other and other.__name__
+    else:
+        shown = "text" if values.dtype.kind in "USTV" else str(values.dtype)
+    if shown is not None:
+        raise InputError(f"{name} must be numbers or booleans, not {shown}")
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must be numbers or booleans: {error}") from None
+
+
+def first_rounded(values: Array, doubles: Array) -> int | None:
+    """Index (row by row) of a whole number that is not equal to its double; None if all are."""
+    if values.dtype.kind == "b" or (values.dtype.kind == "f" and values.dtype.itemsize <= 8):
+        return None
+    large = np.flatnonzero((np.abs(doubles) >= _EXACT) & np.isfinite(doubles))
+    whole = zip(large.tolist(), values.ravel()[large].tolist(), strict=True)
+    return next((i for i, value in whole if int(value) != int(float(value))), None)
 
 
 # --- features ---------------------------------------------------------------------------------
@@ -206,17 +241,7 @@ def check_scores(scores: Any, groups: Any = None, name: str = "scores") -> Array
 
 def _doubles(values, name):
     """Numbers or booleans as float64; missing objects are NaN."""
-    kind = values.dtype.kind
-    if kind == "O" and not any(isinstance(v, (str, bytes)) for v in values):
-        gone = missing(values)
-        values = np.where(gone, np.nan, values) if gone.any() else values
-    elif kind not in "biuf":
-        shown = "text" if kind in "OUST" else str(values.dtype)
-        raise InputError(f"{name} must be numbers or booleans, not {shown}")
-    try:
-        return np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must be numbers or booleans: {error}") from None
+    return np.ascontiguousarray(as_numbers(values, name), dtype=np.float64)
 
 
 def _may_round(values):
@@ -360,7 +385,7 @@ def _refuse_rounded(bad, name, limit):
 
 
 def _is_number(kind):
-    return issubclass(kind, Number | np.bool_)
+    return issubclass(kind, Number | np.bool_) and not issubclass(kind, np.timedelta64)
 
 
 def _family(kind):

@@ -1,0 +1,171 @@
+"""CSV and TSV, read by pandas. Ids are text as it stands in the file: `007` and `7` are two."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._types import Array, PathLike
+from structsvm_papk.errors import InputError
+
+_ROWS = 1 << 16  # are parsed at a time
+_LONGEST_ID = 1000  # characters: numpy gives every text the room of the longest
+_SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
+
+
+def text_names(path: Path, format: str) -> list[str]:
+    """Names of the columns, from the first line."""
+    with _open_rows(path, format) as (_, names, _):
+        return names
+
+
+def read_text(
+    path: Path, format: str, numeric: Collection[str], texts: Collection[str]
+) -> dict[str, Array]:
+    """Some columns by name: numbers and truth values as pandas takes them, and texts."""
+    import pandas as pd
+
+    with _open_rows(path, format) as (file, names, separator):
+        kinds = {c: str for c, name in enumerate(names) if name not in numeric}
+        how: dict[str, Any] = {"names": range(len(names)), "dtype": kinds, "header": None}
+        if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
+            how["float_precision"] = "round_trip"
+        how |= {"sep": separator, "na_filter": False, "low_memory": False}
+        pieces = []
+        try:
+            for frame in pd.read_csv(_NoNulls(path, file), chunksize=_ROWS, **how):
+                if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
+                    raise pd.errors.ParserError
+                frame.columns = names
+                pieces.append(
+                    {name: _numbers(path, format, frame, name) for name in numeric}
+                    | {name: _texts(path, frame[name]) for name in texts}
+                )
+        except pd.errors.ParserError as error:
+            raise InputError(_uneven_row(path, format, names) or f"{path}: {error}") from None
+    if not pieces or frame.empty:
+        raise InputError(f"{path}: the file has a header, but no data rows")
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def _numbers(path, format, frame, name):
+    """Numbers or truth values; refuses the first text that is neither."""
+    import pandas as pd
+
+    if frame[name].dtype.kind in "iufb":
+        return frame[name].to_numpy()
+    values = pd.to_numeric(frame[name], errors="coerce").astype(float)  # types that pandas mixed
+    if values.notna().all():
+        return values.to_numpy()
+    row = values.isna().idxmax()
+    text = str(frame[name][row])
+    uneven = None if text else _uneven_row(path, format, list(frame))
+    if uneven is not None:
+        raise InputError(uneven)
+    decimal = pd.to_numeric(text.replace(",", "."), errors="coerce")
+    point = "" if pd.isna(decimal) else "; write decimals with a point"
+    raise InputError(
+        f"{line_of(path, format, row)}: column {name!r} holds {text[:40]!r}, which is not a "
+        f"number{point}"
+    )
+
+
+def _texts(path, column):
+    codes, texts = column.factorize()
+    return short_texts(path, list(texts))[codes]
+
+
+def short_texts(path: PathLike, texts: Sequence[str]) -> Array:
+    """An array of texts; those are refused at which numpy would run out of memory, or cut."""
+    for text in texts:
+        if len(text) > _LONGEST_ID or "\0" in text:
+            raise InputError(
+                f"{path}: the user or item {text[:40]!r}.. is longer than {_LONGEST_ID} "
+                "characters or holds a null character; name them by short texts or numbers"
+            )
+    return np.array(texts)
+
+
+class _NoNulls:
+    """An open text file; null characters are refused, at which older parsers cut texts."""
+
+    def __init__(self, path, file):
+        self.path, self.file = path, file
+
+    def __iter__(self):
+        return iter(self.file)
+
+    def read(self, size=-1):
+        text = self.file.read(size)
+        if "\0" in text:
+            raise InputError(f"{self.path} holds a null character: it is not a text file")
+        return text
+
+
+@contextmanager
+def _open_rows(path: Path, format: str) -> Iterator[tuple[Any, list[str], str]]:
+    """The file from its first row on, the names in its first line, and what separates columns:
+    the usual character of the format where the first line has it.
+    """
+    try:
+        with _open_text(path) as file:
+            first = re.sub(r'"[^"]*"', "", file.readline())
+            usual = _SEPARATORS[format]
+            separator = next((s for s in usual if s in first), usual[0])
+            file.seek(0)
+            names = next(csv.reader(file, delimiter=separator), None)
+            if not names:
+                raise InputError(f"{path}: the first line must name the columns, but it is empty")
+            yield file, names, separator
+    except UnicodeDecodeError as error:
+        utf16 = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
+        kind, of = ("is UTF-16 text", "utf-16") if utf16 else ("is not UTF-8 text", "latin1")
+        raise InputError(
+            f"{path} {kind} (byte {error.object[error.start]:#04x}): save it as UTF-8, for example "
+            f"with iconv -f {of} -t utf-8"
+        ) from None
+    except csv.Error as error:
+        raise InputError(f"{path} is not a readable text file: {error}") from None
+
+
+def _open_text(path):
+    opened = gzip.open if path.suffix == ".gz" else open
+    return opened(path, "rt", encoding="utf-8-sig", newline="")
+
+
+def _lines(path, format):
+    """Line and fields of each row; blank lines are none."""
+    with _open_rows(path, format) as (file, _, separator):
+        file.seek(0)
+        rows = csv.reader(file, delimiter=separator)
+        next(rows)
+        for fields in rows:
+            if len(fields) > 1 or "".join(fields).strip():
+                yield rows.line_num, fields
+
+
+def _uneven_row(path, format, names):
+    """Where a row has not as many fields as there are columns, for a message."""
+    for line, fields in _lines(path, format):
+        if len(fields) != len(names):
+            return (
+                f"{path}, line {line}: {len(fields)} fields, but the first line names "
+                f"{len(names)} columns"
+            )
+    return None
+
+
+def line_of(path: Path, format: str, row: int) -> str:
+    """The line of a row, for a message."""
+    try:
+        line = next((line for n, (line, _) in enumerate(_lines(path, format)) if n == row), "?")
+    except InputError:  # the csv module limits the length of a field, pandas does not
+        return f"{path}, row {row} (counted from 0)"
+    return f"{path}, line {line}"
