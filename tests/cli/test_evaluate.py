@@ -227,7 +227,7 @@ def test_ranks_one_list_and_rules(tmp_path, capsys):
         ("user,label,score\n1,0,2\n1,1\n", (), "line 3: 2 fields, but the first line names 3"),
         ("user,label,label\n1,0,2\n", (), "column 'label' appears more than once"),
         ("user,label,score\n1,0,x\n1,1,2\n", (), "line 2: column 'score' holds 'x'"),
-        ("user,label,score\n1,0,nan\n1,1,2\n", (), "NaN in row 0"),
+        ("user,label,score\n1,0,nan\n1,1,2\n", (), "line 2: column 'score' holds 'nan'"),
         ("user,label,score\n1,0,1\n1,3,2\n", (), "relevance_threshold"),
         ("user,label\n1,0\n1,1\n", (), "no column 'score' for the score (--score"),
         ("who,label,score\n1,0,1\n1,1,2\n", (), "name it with --group, or give --one-list"),

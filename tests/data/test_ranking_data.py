@@ -71,10 +71,17 @@ def test_products_with_every_kind_of_matrix(matrix):
     np.testing.assert_allclose(data.pullback(coef), X[data.rows].T @ coef)
 
 
+def test_no_user_with_both_classes():
+    with pytest.raises(InputError, match="every user has one row"):
+        RankingData.from_groups(X, Y, np.arange(6)).usable(2)
+    with pytest.raises(InputError, match="no user has both a positive and a negative"):
+        RankingData.from_groups(X[:4], [1, 1, 0, 0], [1, 1, 2, 2]).usable(2)
+
+
 def test_usable_users_and_the_report():
     data = RankingData.from_groups(X, [0, 1, 0, 1, 0, 0], GROUPS)
     assert str(data.exclusions(1)) == (
-        "1 of 2 users used; left out: 1 without a positive, 0 with fewer than k=1 negatives"
+        "1 of 2 users used; left out: 1 without a positive, 0 without a negative"
     )
     usable = data.usable(1)
     assert list(usable.users) == ["a"]

@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from structsvm_papk.data.readers import read_ranking_data, read_table
+from structsvm_papk.data.sources import ParquetFiles
 from structsvm_papk.data.validation import relevant_from
 from structsvm_papk.errors import InputError
 
@@ -266,6 +267,25 @@ def test_users_of_a_text_table_are_text(tmp_path):
     assert table.groups.tolist() == IDS
     single = read_table(written(tmp_path, "g.csv", "label,group,x\n1,007,1\n0,007,2\n"))
     assert single.groups.tolist() == ["007", "007"]
+
+
+@pytest.mark.parametrize("index", [None, "position"])
+def test_the_index_of_a_frame_is_no_feature(tmp_path, index):
+    frame = pd.DataFrame({"label": [0, 1], "user": [1, 1], "x": [1.0, 2.0]}, index=[5, 3])
+    table = read_table(write_frame(frame.rename_axis(index), tmp_path / "f.parquet"))
+    assert table.feature_names == ("x",)
+    path = write_frame(frame.set_index("user"), tmp_path / "f.parquet")
+    assert read_table(path).groups.tolist() == [1, 1]
+    assert ParquetFiles.open(path).feature_names == ("x",)
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.parquet"])
+def test_whole_numbers_that_a_double_rounds_are_no_features(tmp_path, name):
+    frame = pd.DataFrame({"label": [0, 1], "user": [1, 1], "x": [2**60, 2**60 + 1]})
+    path = write_frame(frame, tmp_path / name)
+    where = "line 3" if name == "f.csv" else "row 1 (counted from 0)"
+    assert f"{where}: column 'x' holds {2**60 + 1}" in message(path)
+    assert read_table(write_frame(frame.head(1), path)).X.tolist() == [[2.0**60]]
 
 
 def test_users_of_parquet_are_of_their_type(tmp_path):
