@@ -265,11 +265,10 @@ def _text_columns(path, format, kinds):
     numeric = {name for name, kind in kinds.items() if kind is Kind.NUMBER}
     columns = read_text(path, format, numeric, kinds.keys() - numeric)
     for name, kind in kinds.items():
-        empty = columns[name] == "" if kind is Kind.ID else np.zeros(1, bool)
-        if empty.any():
+        if kind is Kind.ID and "" in columns[name]:
+            place = place_of(path, int(np.argmax(columns[name] == "")), format)
             raise InputError(
-                f"{place_of(path, int(empty.argmax()), format)}: column {name!r} is empty: every row "
-                "needs its user and its item"
+                f"{place}: column {name!r} is empty: every row needs its user and its item"
             )
     return columns
 
