@@ -6,7 +6,7 @@ import copy
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,22 @@ _USERS_PER_FEATURE = 5
 _MANY_ROWS = 100_000  # below, a solve is too short for anything beside it
 
 
+class Tangents(NamedTuple):
+    """Values, slopes, intercepts, their errors and what is steeper than declared, see `Cuts`."""
+
+    values: Array
+    slopes: Array
+    intercepts: Array
+    errors: Array
+    steeper: float
+
+    def cuts(self, w: Array) -> Cuts:
+        """As the cuts of an evaluation at w."""
+        return Cuts(
+            float(self.values.sum()), self.slopes, self.intercepts, w, self.errors, self.steeper
+        )
+
+
 class ListRisk(LineOracle):
     """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
 
@@ -57,7 +73,6 @@ class ListRisk(LineOracle):
         self.exclusions = data.exclusions(needed, setting)
         self.data = data.usable(needed, policy, setting)
         self.n_threads, self.skip_rows = n_threads, skip_rows
-        self._steeper = 1.0  # than the surrogate says that its subgradients are
         self.n_features = self.data.n_features
         self._split(n_blocks)
 
@@ -146,11 +161,11 @@ class ListRisk(LineOracle):
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        return _cuts(w, *self.tangents_at(w))
+        return self.tangents_at(w).cuts(w)
 
     def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
         """`cuts`, for scores that are known already: without the product ``X @ w``."""
-        return _cuts(w, *self.tangents(scores))
+        return self.tangents(scores).cuts(w)
 
     def along(self, scores: Array, direction: Array) -> Callback:
         """``t -> (R, dR/dt)`` at ``scores + t * direction``, without another look at X."""
@@ -199,32 +214,31 @@ class ListRisk(LineOracle):
         values, coef = self.user_values(scores)
         return self._block_sums(values), self.slopes(coef)
 
-    def tangents_at(self, w: Array) -> tuple[Array, Array, Array, Array]:
+    def tangents_at(self, w: Array) -> Tangents:
         """`tangents` at w."""
         return self.tangents(self.scores(w))
 
-    def tangents(self, scores: Array) -> tuple[Array, Array, Array, Array]:
-        """Values and slopes of the blocks, the cuts' intercepts, and their errors (see `Cuts`).
+    def tangents(self, scores: Array) -> Tangents:
+        """What the cuts at these scores are made of.
 
         The surrogate is convex in the scores s, ``S(s') >= S(s) + coef . (s' - s)``: so the
         intercept is ``S(s) - coef . s``, whatever rounding did to the scores.
         """
-        values, coef, intercepts, errors = self.user_tangents(scores)
+        values, coef, intercepts, errors, steeper = self.user_tangents(scores)
         users = np.diff(self.user_bounds)
         errors = self._block_sums(errors)
         errors += users * EPS * self._block_sums(np.abs(values) + np.abs(intercepts))
-        return self._block_sums(values), self.slopes(coef), self._block_sums(intercepts), errors
+        intercepts = self._block_sums(intercepts)
+        return Tangents(self._block_sums(values), self.slopes(coef), intercepts, errors, steeper)
 
-    def user_tangents(self, scores: Array) -> tuple[Array, Array, Array, Array]:
-        """`user_values` with the intercept ``S - coef . scores`` of each user, and its error."""
+    def user_tangents(self, scores: Array) -> Tangents:
+        """The same for each user, with its subgradient in the scores."""
         data = self.data
         values, coef = self.user_values(scores)
         intercepts, sizes, steep = tangent_intercepts(scores, coef, data.indptr, values)
-        self._steeper = max(
-            self._steeper, float((steep / self.surrogate.steepness(data.n_pos)).max())
-        )
-        terms = self.score_terms()
-        return values, coef, intercepts, (terms + FEW_ROUNDINGS) * EPS * sizes
+        steeper = float((steep / self.surrogate.steepness(data.n_pos)).max())
+        errors = (self.score_terms() + FEW_ROUNDINGS) * EPS * sizes
+        return Tangents(values, coef, intercepts, errors, max(1.0, steeper))
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
@@ -239,8 +253,7 @@ class ListRisk(LineOracle):
                 self.mean_over_users(self.surrogate.steepness(data.n_pos)),
                 int(min(active.max(), longest) + chunks),
             )
-        bound, factor = self._rounding, self._steeper
-        return Rounding(factor * bound.scores, factor * bound.slopes)
+        return self._rounding
 
     def _block_sums(self, values):
         return np.add.reduceat(self._weigh(values), self.user_bounds[:-1]) / self._total
@@ -319,10 +332,6 @@ class _OnShortLists(ListRisk):
         scores = self._short.at(w)
         self.row_visits += self._short.n_visits - before
         return self._on_short.tangents(scores)
-
-
-def _cuts(w, values, slopes, intercepts, errors):
-    return Cuts(float(values.sum()), slopes, intercepts, w, errors)
 
 
 def sampled(n_users: int, n_rows: int, n_features: int) -> Array | None:

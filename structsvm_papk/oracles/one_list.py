@@ -94,14 +94,15 @@ class OneListCuts(BlockOracle):
         coef = _Coefficients(*coef)
         shifted = self.risk.origins() is not None
         slopes = coef.slopes(data, bounds, data.origins() if shifted else None)
-        intercepts, sizes = coef.intercepts(scores, bounds, values)
+        intercepts, sizes, steep = coef.intercepts(scores, bounds, values)
+        steeper = steep / self.surrogate.steepness(data.n_pos).mean()
         errors = (self._longest + FEW_ROUNDINGS) * EPS * sizes
         if counted.sum() < self._terms.n_terms:  # some terms are dropped: s decides which
             share = -counted / counted.sum()
             share[0] += 1.0
             slopes = np.column_stack([slopes, share])
             w = np.append(w, lowest)
-        return Cuts(values.sum(), slopes, intercepts, w, errors)
+        return Cuts(values.sum(), slopes, intercepts, w, errors, max(1.0, float(steeper)))
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
@@ -139,9 +140,12 @@ class _Coefficients(NamedTuple):
         return slopes
 
     def intercepts(self, scores, bounds, values):
-        """``values - coef . scores`` of each block; the absolute terms, margins of 1 included."""
+        """``values - coef . scores`` of each block; the absolute terms, margins of 1 included.
+
+        Also what the absolute subgradients of all blocks add up to.
+        """
         own, shared, partners = self
-        intercepts, sizes, _ = tangent_intercepts(scores, own, bounds, values)
+        intercepts, sizes, steep = tangent_intercepts(scores, own, bounds, values)
         intercepts -= shared @ scores[partners]
         sizes += np.abs(shared) @ (1.0 + np.abs(scores[partners]))
-        return intercepts, sizes
+        return intercepts, sizes, steep.sum() + np.abs(shared).sum()

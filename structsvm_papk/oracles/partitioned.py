@@ -23,7 +23,7 @@ from structsvm_papk.data.ranking_data import Exclusions, RankingData, check_poli
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
-from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk
+from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Tangents
 from structsvm_papk.oracles.starts import optimum_nearby
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Rounding
 from structsvm_papk.surrogates import Surrogate
@@ -149,13 +149,12 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
         """Value and a subgradient of each block's share of the risk."""
-        values, subgradients, _, _ = self._tangents(w)
-        return values, subgradients
+        tangents = self._tangents(w)
+        return tangents.values, tangents.slopes
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        values, slopes, intercepts, errors = self._tangents(w)
-        return Cuts(values.sum(), slopes, intercepts, w, errors)
+        return self._tangents(w).cuts(w)
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
@@ -184,16 +183,16 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         values, intercepts, errors = np.zeros((3, self.n_blocks))
         sums = values, np.zeros((self.n_blocks, w.size)), intercepts, errors
         results = self.parts.run(self._task(w), self._shares)
-        done = 0
-        for summary, (visits, *parts) in zip(self._used, results, strict=True):
+        done, steeper = 0, 1.0
+        for summary, (visits, *parts, steep) in zip(self._used, results, strict=True):
             self.row_visits += visits
             blocks = self._block_of[done : done + parts[0].size]
             weight = summary.weight / self._total
             for total, part in zip(sums, parts, strict=True):
                 total[blocks] += weight * part
-            done += parts[0].size
+            done, steeper = done + parts[0].size, max(steeper, steep)
         errors += len(self._used) * EPS * (np.abs(values) + np.abs(intercepts))
-        return sums
+        return Tangents(*sums, steeper)
 
     def majorant(self, w: Array, kind: str = "latent") -> PartitionedRisk:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
@@ -278,7 +277,7 @@ class _PartitionedMajorant(PartitionedRisk):
 
 
 def _blocks(data, n_blocks, n_threads, memory, *, surrogate, w):
-    """Rows scored; values, slopes, intercepts and errors of each block of one partition's risk.
+    """Rows scored, and the `Tangents` of the blocks of one partition's risk.
 
     What an evaluation leaves for the next one (`row_skipping`) stays with the partition.
     """

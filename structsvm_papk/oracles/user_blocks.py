@@ -131,7 +131,7 @@ class UserBlocks(DualBlocks):
         risk = self.risk
         self.passes += 1
         scores = risk.scores(w)
-        values, _, _, errors = risk.user_tangents(scores)
+        values, _, _, errors, _ = risk.user_tangents(scores)
         square = 0.5 * self.alpha * float(np.sum(w * w))
         objective = risk.mean_over_users(values) + square
         error = risk.mean_over_users(errors) + score_error(risk, w, EXACTER * (objective - bound))
@@ -189,7 +189,7 @@ class UserBlocks(DualBlocks):
         return duals.scaled(factor) if factor < 1.0 else duals
 
     def _tangents(self, w):
-        _, coef, intercepts, errors = self.risk.user_tangents(self.risk.scores(w))
+        _, coef, intercepts, errors, _ = self.risk.user_tangents(self.risk.scores(w))
         return Duals(self.risk, coef, intercepts, errors, 0)
 
     def _adopted(self, given):

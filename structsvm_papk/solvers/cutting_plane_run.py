@@ -32,7 +32,7 @@ _STALL = 50  # iterations without any progress before the solver gives up
 _AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
 _EPS = np.finfo(float).eps
 _SAME = 1e-9  # subgradients at zero that differ by less are of one risk
-_OWN_NUMBERS = ("predicted", "last_progress", "at_rounding", "passes")
+_OWN_NUMBERS = ("predicted", "last_progress", "at_rounding", "passes", "steeper")
 _NUMBERS = (*_OWN_NUMBERS, "prox", "nulls")
 
 
@@ -58,6 +58,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.evaluation: Any = None  # the one that was accepted last
         self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
         self.slope_at_zero: Any = None  # a subgradient there
+        self.steeper = 1.0  # than the risk says that it is in the scores; of all cuts
         self.predicted = np.inf  # decrease that the last proposal promised
         self.visited = -oracle.row_visits  # rows scored before this run do not count
         self.last_progress = self.at_rounding = 0
@@ -73,6 +74,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         if w_init is None:
             w_init = self.step.start() if warm is None else warm.w
         w = finite_start(w_init, d, "the start")
+        self.steeper = 1.0 if warm is None else warm.steeper
         cuts = self._known(w, warm) or self.ask(w)
         if not w.any():
             self._note_zero(cuts)
@@ -123,6 +125,7 @@ class CuttingPlaneRun(Run[SolverResult]):
             cuts=self.model.active_cuts(),
             notes=(*self.model.qp.notes, *self.oracle.notes, *notes),
             problem=self._problem(),
+            steeper=self.steeper,
         )
 
     def snapshot(self) -> SolverResult:
@@ -141,7 +144,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         state = numbers(kept.extra, _NUMBERS)
         self.step.prox, self.step.nulls = state["prox"], state["nulls"]
         self.predicted, self.last_progress = state["predicted"], state["last_progress"]
-        self.at_rounding = state["at_rounding"]
+        self.at_rounding, self.steeper = state["at_rounding"], state["steeper"]
         self.passes, self.lower_bound = state["passes"], kept.lower_bound
         if kept.w.shape != (d,):
             raise ValueError(f"w has shape {kept.w.shape}")
@@ -207,7 +210,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         wanted = min(self.best - self.lower_bound, last_predicted)
         target = np.clip(_INNER * 0.3 * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
         z, value = self.model.minimise(centre, curvature, target)
-        rounding = self.oracle.rounding()
+        rounding = self._rounding()
         errors = 0.0 if rounding is None else rounding.slopes
         bound = self.model.lower_bound(alpha, self.best + self.best_error, errors)
         self.lower_bound = max(self.lower_bound, bound)
@@ -273,6 +276,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         else:
             cuts = self.oracle.cuts_from_scores(w, scores)
         self.passes += 1
+        self.steeper = max(self.steeper, cuts.steeper)
         if not (np.isfinite(cuts.value) and np.isfinite(cuts.slopes).all()):
             raise InputError(
                 f"the risk is not finite at a point of norm {np.linalg.norm(w):.3g}; "
@@ -304,9 +308,14 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.centre, self.best_w = cuts.point, cuts.point[: self.oracle.n_features]
         self.best, self.best_error, self.evaluation = objective, self._error(cuts), cuts
 
+    def _rounding(self):
+        """`Oracle.rounding`, of a risk as steep as its cuts have shown it to be."""
+        rounding = self.oracle.rounding()
+        return None if rounding is None else rounding.times(self.steeper)
+
     def _error(self, cuts):
         """How far rounding may have put the objective of an evaluation off."""
-        rounding, w = self.oracle.rounding(), cuts.point[: self.oracle.n_features]
+        rounding, w = self._rounding(), cuts.point[: self.oracle.n_features]
         if rounding is None or cuts.errors is None:
             return 0.0
         square = (w.size + 2) * _EPS * self.config.alpha / 2 * (w @ w)
@@ -314,7 +323,7 @@ class CuttingPlaneRun(Run[SolverResult]):
 
     def _lost_to_rounding(self):
         """What rounding in each feature may amount to, as a share of the objective."""
-        rounding = self.oracle.rounding()
+        rounding = self._rounding()
         if rounding is None:
             return np.zeros(1)
         sizes = np.maximum(np.abs(self.best_w), np.abs(self.model.dual_point(self.config.alpha)))

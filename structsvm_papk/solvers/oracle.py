@@ -47,6 +47,8 @@ class Cuts:
         How far rounding may have put each intercept above what is right for the slopes as they
         were meant, and together the value from the risk at the computed scores. Without it the
         solver assumes what the sums in ``intercepts = values - slopes . point`` may lose.
+    steeper : float
+        How many times steeper than `Oracle.rounding` assumes the risk is here in the scores.
     """
 
     value: float
@@ -54,6 +56,7 @@ class Cuts:
     intercepts: np.ndarray
     point: np.ndarray
     errors: np.ndarray | None = None
+    steeper: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,10 @@ class Rounding:
     def value(self, w: np.ndarray) -> float:
         """The bound of what rounding of the scores does to the risk at w."""
         return float(self.scores @ np.abs(w))
+
+    def times(self, factor: float) -> Rounding:
+        """The same of a risk that is so many times steeper in the scores."""
+        return Rounding(factor * self.scores, factor * self.slopes)
 
 
 class Oracle(ABC):

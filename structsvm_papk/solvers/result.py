@@ -144,6 +144,8 @@ class SolverResult:
         In checkpoints only: what else the solver needs to go on from here, and nobody else reads.
     evaluation : Cuts or None
         Of the risk at `w`: a warm start need not ask for it again.
+    steeper : float
+        The largest `Cuts.steeper` of the run.
     """
 
     w: np.ndarray = field(repr=False)
@@ -157,6 +159,7 @@ class SolverResult:
     problem: tuple[Any, ...] | None = field(default=None, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     evaluation: Cuts | None = field(default=None, repr=False)
+    steeper: float = field(default=1.0, repr=False)
 
     def _repr_html_(self) -> str:
         cells = {

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from helpers import sources
 from helpers.reference import SURROGATES
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.data.sources import NpyFiles
@@ -155,23 +156,40 @@ def test_a_surrogate_that_does_not_say_so_is_given_the_scores_as_they_are():
     np.testing.assert_allclose(risk.scores(np.ones(3)), X[risk.data.rows].sum(axis=1))
 
 
-class Steep(Avg):
-    """Ten times Avg: steeper than a surrogate may be by default."""
+class Understated(Avg):
+    """Says that it is ten times flatter than it is."""
 
-    name = "steep"
+    name = "understated"
 
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
-        super().evaluate(scores, indptr, n_pos, first, last, values, coef)
-        values[first:last] *= 10.0
-        coef[indptr[first] : indptr[last]] *= 10.0
+    def steepness(self, n_pos):
+        return np.full(n_pos.shape, 0.2)
 
 
-def test_a_surrogate_that_is_steeper_than_it_says_widens_the_bound():
-    data = RankingData.from_groups(*lists())
-    steep, flat = EmpiricalRisk(Steep(3), data), EmpiricalRisk(Avg(3), data)
-    for risk in (steep, flat):
-        risk.cuts(np.zeros(3))
-    np.testing.assert_allclose(steep.rounding().slopes, 10.0 * flat.rounding().slopes)
+KINDS_OF_RISK = {
+    "all rows": (False, {"skip_rows": False}),
+    "rows skipped": (False, {}),
+    "one list": (True, {"skip_rows": False}),
+    "one list, rows skipped": (True, {}),
+}
+
+
+@pytest.mark.parametrize("kind", [*KINDS_OF_RISK, "in pieces"])
+def test_a_surrogate_that_is_steeper_than_it_says_widens_the_bound(kind, tmp_path):
+    X, y, groups = lists(n_items=90, d=9)
+    if kind == "in pieces":
+        source = sources.npy_source(tmp_path, X, y, groups)
+        risk, own = (StreamedRisk(make(1), source, 2e6) for make in (Understated, Avg))
+    else:
+        one, options = KINDS_OF_RISK[kind]
+        data = RankingData.from_groups(X, y, 0 * groups if one else groups)
+        risk, own = (EmpiricalRisk(make(1), data, **options) for make in (Understated, Avg))
+    assert risk.with_blocks(3).cuts(np.zeros(9)).steeper == pytest.approx(10.0)
+    solver = CuttingPlane(1e-2, n_blocks=3)
+    for warm in (None, solver.solve(risk)):
+        result, right = solver.solve(risk, warm_start=warm), solver.solve(own)
+        assert result.steeper == pytest.approx(10.0)
+        assert right.steeper == 1.0
+        assert result.lower_bound == pytest.approx(right.lower_bound, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", CONVEX)
