@@ -477,5 +477,5 @@ def _warn_about(
         if risk is not None and everyone is not None:
             advice = f" {repair_of_zero(risk, everyone, result.alpha)}"
         warnings.warn(result.message + advice, DegenerateOptimumWarning, stacklevel=5)
-    elif not result.converged and result.status != Status.FINISHED:
+    elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
         warnings.warn(result.message, ConvergenceWarning, stacklevel=5)

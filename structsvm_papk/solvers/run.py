@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from abc import ABC, abstractmethod
 from contextvars import ContextVar
 from dataclasses import replace
@@ -76,7 +77,9 @@ class Run(ABC, Generic[Result]):
         result = self.result(status, notes)
         if late:
             result = replace(result, status=Status.TIME_LIMIT)
-        if not self.keeper.has_ended and result.status is not Status.INCONSISTENT:
+        if result.status is Status.INCONSISTENT:
+            _warn(result.message)
+        elif not self.keeper.has_ended:
             self.keeper.finish(self.snapshot, result.status)
         return replace(result, notes=(*result.notes, *self.keeper.notes))
 
@@ -126,6 +129,13 @@ class Run(ABC, Generic[Result]):
         """A result with the history of this run."""
         history, alpha = tuple(self.history), self.config.alpha
         return SolverResult(w, float(objective), float(lower_bound), status, history, alpha, **more)
+
+
+def _warn(message):
+    if not _RUNS.get():  # else the run that asked for this one says so
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 def seconds_left() -> float:

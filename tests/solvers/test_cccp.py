@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from helpers import reference_nonconvex
 from helpers.problems import degenerate_lists
@@ -417,7 +418,9 @@ def test_a_majorant_that_is_none_is_found_out():
             return Valley(1.0, -0.2)
 
     for oracle in (Liar(), Low()):
-        result = CCCP(0.1).solve(oracle, np.array([0.5]))
+        with pytest.warns(ConvergenceWarning, match="majorant") as caught:
+            result = CCCP(0.1).solve(oracle, np.array([0.5]))
+        assert len(caught) == 1
         assert result.status is Status.INCONSISTENT and not result.converged
         assert "majorant" in result.message
         assert result.objective == 0.05 * result.w[0] ** 2 + oracle(result.w)[0]

@@ -3,6 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from helpers import problems
 from structsvm_papk import (
@@ -339,7 +340,9 @@ def test_a_risk_that_is_not_convex_after_all_is_found_out():
 
     result = CuttingPlane(0.01, tol=1e-9).solve(Ramp(), w_init=np.array([3.5]))
     assert result.lower_bound <= result.objective
-    wrong = CuttingPlane(1.0, tol=1e-9).solve(Ramp(), w_init=np.array([2.5]))
+    with pytest.warns(ConvergenceWarning, match="no bound") as caught:
+        wrong = CuttingPlane(1.0, tol=1e-9).solve(Ramp(), w_init=np.array([2.5]))
+    assert caught[0].filename == __file__
     assert wrong.status is Status.INCONSISTENT
     assert wrong.lower_bound == -np.inf
     assert "no bound" in wrong.message
