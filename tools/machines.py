@@ -6,7 +6,8 @@
 
 A machine is made of environment variables: which kernels OpenBLAS takes, for which CPU numba
 compiles, which instructions NumPy and the C library may use, how many threads BLAS has. Each has to
-pass ``pytest -m numeric``, and some run the examples too, whose output has to be the same text.
+pass the everyday tests but those marked portable, and the pages; some run the examples too, whose
+output has to be the same text.
 What this computer cannot be, and what cannot be obtained, is skipped with a line that says so.
 Run it with the interpreter of an environment that has the extra ``test``.
 """
@@ -25,6 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 1800  # seconds of one command
+NUMERIC = "not (portable or slow or study or scale or stress or recovery)"
 GENERIC = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}  # x86-64 of 2003: SSE2 only
 NO_AVX = {
     "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL",
@@ -123,7 +125,7 @@ def run_machine(machine, cache, folder, pytest_args):
         return f"{name}: skipped, {reason}", True
     start, log = time.monotonic(), folder / f"{machine.blas}.log"
     environment = machine.environment | {"NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "numeric"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", NUMERIC]
     status = _call([*command, *pytest_args], log, environment)
     outcome = _outcome(log, status)
     for script in sorted((ROOT / "examples").glob("*.py")) if machine.examples else ():
@@ -155,7 +157,7 @@ def run_python(version, folder, pytest_args):
     new = place / "bin"
     environment = {"NUMBA_CACHE_DIR": str(folder / f"cache-{version}"), "PYTHONPATH": ""}
     pip = [new / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    tests = [new / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "numeric"]
+    tests = [new / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", NUMERIC]
     commands = ([python, "-m", "venv", place], [*pip, ".[test]"], [*tests, *pytest_args])
     status = next((bad for one in commands if (bad := _call(one, log, environment))), 0)
     if status:

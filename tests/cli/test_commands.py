@@ -22,6 +22,8 @@ from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
 from structsvm_papk.solvers.result import Progress
 
+pytestmark = pytest.mark.portable
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):

@@ -9,6 +9,8 @@ from structsvm_papk import metrics
 from structsvm_papk.cli import _score_rows, main
 from structsvm_papk.files.model import Model, save_model
 
+pytestmark = pytest.mark.portable
+
 N_USERS, N = 12, 15
 
 

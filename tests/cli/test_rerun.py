@@ -8,6 +8,8 @@ import pytest
 from structsvm_papk import cli
 from structsvm_papk.cli._shared import _record as run_record
 
+pytestmark = pytest.mark.portable
+
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):

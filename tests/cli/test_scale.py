@@ -3,20 +3,21 @@
 import json
 import re
 import signal
-import subprocess
 import sys
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from distributed import LocalCluster
 
+from helpers.clusters import other_scheduler
 from helpers.commands import refused, run, run_json
 from helpers.sources import lists, npy_source, parquet_source
+from helpers.systems import POSIX
 from structsvm_papk.cli import scale
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.rankers import ranker as estimator
+
+pytestmark = pytest.mark.portable
 
 FIT = ["--k", "4", "--surrogate", "ts", "--tol", "1e-8"]
 NOWHERE = "tcp://127.0.0.1:9"
@@ -32,14 +33,6 @@ def place(tmp_path_factory):
         "".join(f"{i % 2} qid:{i // 10} 1:{i % 7}\n" for i in range(40))
     )
     return place
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """A scheduler with one worker in this process that other clients can reach."""
-    options = {"processes": False, "protocol": "tcp", "dashboard_address": ":0"}
-    with LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster:
-        yield cluster.scheduler_address
 
 
 def assert_same(found, expected):
@@ -175,27 +168,6 @@ def test_sizes_that_are_none(text):
         scale.size_in_bytes(text)
 
 
-SCHEDULER = """
-import sys
-from distributed import LocalCluster
-options = {"processes": False, "protocol": "tcp", "dashboard_address": ":0"}
-cluster = LocalCluster(n_workers=1, threads_per_worker=3, **options)
-print(cluster.scheduler_address, flush=True)
-sys.stdin.read()
-"""
-
-
-@contextmanager
-def scheduler():
-    """A process with a scheduler and a worker of three threads, and its address."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-c", SCHEDULER], text=True, **pipes) as process:
-        try:
-            yield process, process.stdout.readline().strip()
-        finally:
-            process.kill()
-
-
 @pytest.fixture
 def watched(monkeypatch):
     """Something to be called with the progress of a fit from the command line."""
@@ -222,6 +194,7 @@ class _Watched:
         return self._solver.solve(risk, callback=both, checkpoint=checkpoint)
 
 
+@POSIX
 def test_a_fit_goes_on_with_another_scheduler(
     place, tmp_path, capsys, watched, cluster, monkeypatch
 ):
@@ -229,7 +202,7 @@ def test_a_fit_goes_on_with_another_scheduler(
     model, folder = tmp_path / "model", tmp_path / "state"
     fit = ["fit", place, *FIT, "-o", model, "--checkpoint", folder]
 
-    with scheduler() as (process, address):
+    with other_scheduler() as (process, address):
         watched.append(
             lambda progress: progress.iteration == 4 and process.send_signal(signal.SIGKILL)
         )

@@ -11,6 +11,8 @@ from structsvm_papk.data.readers import read_table
 from structsvm_papk.data.sources import ParquetFiles
 from structsvm_papk.files.model import Model, load_model, save_model
 
+pytestmark = pytest.mark.portable
+
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 

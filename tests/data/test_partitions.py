@@ -15,6 +15,8 @@ from structsvm_papk.data.partitions import (
 from structsvm_papk.data.sources import NpyFiles, ParquetFiles
 from structsvm_papk.errors import InputError
 
+pytestmark = pytest.mark.portable
+
 SIZES = [5, 1, 9, 30, 2, 4, 8]
 
 

@@ -9,6 +9,8 @@ from scipy import sparse
 from structsvm_papk import RankingData
 from structsvm_papk.errors import InputError
 
+pytestmark = pytest.mark.portable
+
 X = np.arange(12.0).reshape(6, 2)
 Y = np.array([0, 1, 0, 1, 1, 0])
 GROUPS = ["b", "a", "b", "a", "b", "a"]

@@ -12,6 +12,8 @@ from structsvm_papk.data.sources import ParquetFiles
 from structsvm_papk.data.validation import relevant_from
 from structsvm_papk.errors import InputError
 
+pytestmark = pytest.mark.portable
+
 QID_ROWS = """# a comment line
 2 qid:7 1:0.5 3:-1.25e-3 # with a comment
 0 qid:7 2:4

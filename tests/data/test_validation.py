@@ -10,6 +10,8 @@ from structsvm_papk.integrations import hooks
 from structsvm_papk.metrics import whole_list
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 
+pytestmark = pytest.mark.portable
+
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 

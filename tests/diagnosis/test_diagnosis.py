@@ -127,6 +127,7 @@ def test_balanced_lists_are_degenerate_for_every_convex_surrogate_and_user():
     assert clipped.share() == 0.0
 
 
+@pytest.mark.slow
 def test_ramp_of_one_user_against_the_global_optimum():
     rng = np.random.default_rng(4)
     seen = set()

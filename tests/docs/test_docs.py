@@ -18,6 +18,8 @@ from matplotlib import pyplot
 from structsvm_papk import __version__, cli
 from structsvm_papk.surrogates import CONVEX
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",

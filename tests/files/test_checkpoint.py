@@ -60,6 +60,7 @@ def interrupt():
     raise KeyboardInterrupt
 
 
+@pytest.mark.recovery
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("how", [lambda: True, interrupt])
 def test_a_stopped_run_goes_on_and_ends_where_it_would_have(name, how, tmp_path):
@@ -82,6 +83,7 @@ def test_a_stopped_run_goes_on_and_ends_where_it_would_have(name, how, tmp_path)
     assert (np.diff(seconds) > 0).all() and (np.diff(passes) > 0).all()
 
 
+@pytest.mark.recovery
 @pytest.mark.parametrize("name", ["descent, best", "cccp", "cccp, race", "cccp, continuation"])
 def test_paths_that_depend_on_every_step_are_the_same_to_the_bit(name, tmp_path):
     solver, risk = SOLVERS[name]
@@ -234,6 +236,7 @@ def forged(array, rng):
             yield changed.astype(np.int64) if whole else changed
 
 
+@pytest.mark.recovery
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers of 1e308 overflow
 @pytest.mark.parametrize("name", ["bundle", "one list", "one_slack", "descent, average", "cccp"])
 def test_states_with_a_right_checksum_and_wrong_entries_are_refused_or_harmless(name, tmp_path):
@@ -365,6 +368,7 @@ class Failing(MajorisedOracle, BlockOracle):
         return self.risk.majorant(w, kind)
 
 
+@pytest.mark.recovery
 @pytest.mark.parametrize(
     ("name", "left"),
     [("bundle", 4), ("descent, best", 10), ("cccp", 40), ("cccp", 80)],
@@ -513,6 +517,7 @@ def test_data_that_differ_where_zero_does_not_look_are_refused():
         )
 
 
+@pytest.mark.recovery
 def test_as_many_blocks_of_other_users_are_refused(tmp_path):
     """Blocks have about the same number of rows: of short lists, where rows are skipped."""
     rng = np.random.default_rng(3)

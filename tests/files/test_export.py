@@ -12,6 +12,8 @@ from structsvm_papk import PAPKRanker
 from structsvm_papk.datasets import engagement_lists
 from structsvm_papk.errors import InputError
 
+pytestmark = pytest.mark.portable
+
 ROOT = Path(__file__).parents[2]
 
 

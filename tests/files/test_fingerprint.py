@@ -7,6 +7,8 @@ from structsvm_papk.files.fingerprint import fingerprint_of, fingerprint_of_file
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.surrogates.convex import Avg, Max
 
+pytestmark = pytest.mark.portable
+
 
 def make(change=None, order="C", dtype=np.float64):
     rng = np.random.default_rng(0)

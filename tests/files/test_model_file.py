@@ -7,11 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from helpers.systems import POSIX
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import atomic as outputs
 from structsvm_papk.files import tensors as tensor_file
 from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.model import Model, certificate_of, load_model, save_model
+
+pytestmark = pytest.mark.portable
 
 CERTIFICATE = {
     "objective": 0.5,
@@ -186,6 +189,7 @@ def test_paths_that_hold_no_file(tmp_path):
         load_model(tmp_path)
 
 
+@POSIX
 def test_a_pipe_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="not a regular file"):
@@ -220,6 +224,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(saved, monkeypatch)
     assert list(saved.parent.iterdir()) == [saved]
 
 
+@POSIX
 def test_permissions_and_links_are_kept(saved):
     saved.chmod(0o640)
     link = saved.with_name("link")
@@ -229,6 +234,7 @@ def test_permissions_and_links_are_kept(saved):
     assert stat.S_IMODE(saved.stat().st_mode) == 0o640
 
 
+@POSIX
 def test_new_file_follows_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
@@ -238,6 +244,7 @@ def test_new_file_follows_the_umask(tmp_path):
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
 
 
+@POSIX
 def test_check_writable(tmp_path):
     check_writable(tmp_path / "new")
     assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,8 @@ from structsvm_papk.files import atomic as outputs
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.rankers.solver_race import compare
 
+pytestmark = pytest.mark.recovery
+
 
 @pytest.fixture(scope="module")
 def rows():

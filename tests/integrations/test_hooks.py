@@ -10,6 +10,8 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
 from structsvm_papk.metrics.scorers import mean_score
 
+pytestmark = pytest.mark.portable
+
 
 def ranking(seed, n_users=50, n=14):
     rng = np.random.default_rng(seed)

@@ -36,6 +36,7 @@ from rectools.models.ranking import (
 )
 
 pytestmark = [
+    pytest.mark.portable,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of RecTools and implicit
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]

@@ -69,6 +69,7 @@ def small_instances():
     return instances
 
 
+@pytest.mark.slow
 def test_existence_against_subset_enumeration_on_200_instances(small_instances):
     answers = {c: {"yes": 0, "no": 0} for c in margins.CONDITIONS}
     for X, y, k in small_instances:

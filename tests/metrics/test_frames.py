@@ -8,6 +8,8 @@ from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 
+pytestmark = pytest.mark.portable
+
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 RECTOOLS = json.loads((Path(__file__).parent / "rectools_lists.json").read_text())["cases"]

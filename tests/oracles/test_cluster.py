@@ -4,18 +4,16 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from distributed import Actor, LocalCluster
+from distributed import Actor
 
-from helpers.clusters import kill_a_worker
+from helpers.clusters import kill_a_worker, other_scheduler
 from helpers.problems import walk
 from helpers.sources import N_FEATURES, in_memory, lists, npy_source, parquet_source, tall_lists
+from helpers.systems import POSIX
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions, file_partitions
 from structsvm_papk.errors import InputError, OracleFailure
@@ -27,14 +25,6 @@ from structsvm_papk.surrogates import CONVEX
 
 PARTITION = 500 * N_FEATURES * 8
 W = np.arange(N_FEATURES) / 10
-
-
-@pytest.fixture(scope="module")
-def client():
-    """Two worker processes of one thread each."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**options) as cluster, connect(cluster.scheduler_address) as client:
-        yield client
 
 
 @pytest.fixture
@@ -69,6 +59,7 @@ def test_value_and_subgradient_are_those_of_the_risk_in_memory(client, tmp_path,
     np.testing.assert_allclose(slopes.sum(axis=0), slope, rtol=0, atol=1e-13)
 
 
+@POSIX
 @pytest.mark.parametrize("kind", ["arrays", "npy"])
 def test_a_worker_that_is_killed_in_mid_fit_changes_nothing(client, tmp_path, kind):
     solver = CuttingPlane(1e-2, tol=1e-8)
@@ -107,6 +98,7 @@ def test_a_message_that_is_lost_with_its_worker(client, tmp_path, monkeypatch, k
     assert len(oracle.notes) == 1 and "A worker was lost" in oracle.notes[0]
 
 
+@POSIX
 def test_data_that_changed_when_it_has_to_be_loaded_again(client, tmp_path):
     oracle = risk(client, tmp_path)
     oracle(W)
@@ -116,6 +108,7 @@ def test_data_that_changed_when_it_has_to_be_loaded_again(client, tmp_path):
         oracle(W)
 
 
+@POSIX
 def test_files_that_are_gone_when_they_have_to_be_loaded_again(client, tmp_path):
     oracle = risk(client, tmp_path)
     oracle(W)
@@ -132,26 +125,8 @@ def test_a_file_that_the_workers_do_not_have(threads, tmp_path):
         DaskRisk(make_surrogate("avg", 4), parts, threads)
 
 
-@contextmanager
-def other_process():
-    """A scheduler with one worker in a process of their own, and a client."""
-    script = "from distributed import LocalCluster; import sys\n"
-    script += "c = LocalCluster(n_workers=1, processes=False, protocol='tcp', "
-    script += "dashboard_address=':0')\n"
-    script += "print(c.scheduler_address, flush=True); sys.stdin.read()\n"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as process:
-        client = connect(process.stdout.readline().strip())
-        try:
-            yield process, client
-        finally:
-            process.send_signal(signal.SIGCONT)
-            client.close()
-            process.kill()
-
-
 def test_a_scheduler_that_goes_away_leaves_the_best_point(tmp_path):
-    with other_process() as (process, client):
+    with other_scheduler() as (process, address), connect(address) as client:
         oracle = risk(client, tmp_path)
 
         def callback(progress):
@@ -168,7 +143,7 @@ def test_a_scheduler_that_goes_away_leaves_the_best_point(tmp_path):
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_scheduler_that_hangs_is_noticed_by_the_time_limit(tmp_path, nested):
-    with other_process() as (process, client):
+    with other_scheduler() as (process, address), connect(address) as client:
         name, make = ("ramp", CCCP) if nested else ("ts", CuttingPlane)
         oracle = risk(client, tmp_path, name=name)
         oracle(W)

@@ -13,13 +13,14 @@ from structsvm_papk import PAPKRanker
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_collections import DaskLists, current_client
 
+pytestmark = pytest.mark.portable
+
 K, TOL = 4, 1e-8
 
 
 @pytest.fixture(scope="module")
-def client():
-    options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
-    with Client(processes=False, **options) as client:
+def client(cluster):
+    with Client(cluster) as client:  # the current one
         yield client
 
 

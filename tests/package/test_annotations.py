@@ -7,6 +7,8 @@ import pytest
 
 from helpers.policy import listed, supported
 
+pytestmark = pytest.mark.portable
+
 PATHS = listed()
 
 

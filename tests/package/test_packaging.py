@@ -8,6 +8,8 @@ import pytest
 
 from structsvm_papk import __version__
 
+pytestmark = pytest.mark.portable
+
 ROOT = Path(__file__).resolve()
 ROOT = next(folder for folder in ROOT.parents if (folder / "pyproject.toml").exists())
 RECIPE = ROOT / "packaging" / "conda" / "recipe.yaml"

@@ -8,8 +8,11 @@ import time
 
 import pytest
 
+from helpers.systems import POSIX
 from structsvm_papk._workers import workers
 from structsvm_papk.errors import InputError
+
+pytestmark = pytest.mark.portable
 
 PARENT = """
 import time
@@ -55,6 +58,7 @@ def test_an_exception_ends_workers_in_mid_task():
     assert wait_for_end(pid)
 
 
+@POSIX
 def test_a_worker_that_is_killed_is_told():
     with pytest.raises(InputError, match="fewer jobs"), workers(1) as pool:
         pool.submit(os.kill, pool.submit(os.getpid).result(), signal.SIGKILL).result()

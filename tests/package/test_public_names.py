@@ -10,6 +10,8 @@ import pytest
 import structsvm_papk
 from helpers.policy import listed, supported
 
+pytestmark = pytest.mark.portable
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = "structsvm_papk"
 INTERNAL = {"baselines"}  # exports for the experiments; no page promises it

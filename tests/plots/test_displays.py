@@ -9,6 +9,8 @@ from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots import rankings as displays
 
+pytestmark = pytest.mark.portable
+
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 

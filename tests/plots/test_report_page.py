@@ -13,6 +13,8 @@ from structsvm_papk.cli import main
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots import page as report_page
 
+pytestmark = pytest.mark.portable
+
 pytest.importorskip("jinja2")
 pytest.importorskip("plotly")
 FLAGS = (

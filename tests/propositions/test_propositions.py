@@ -147,6 +147,7 @@ def test_minimise_rounds_when_no_lattice_point_violates():
     assert small.p.item() == 0.37 and small.q.item() == pytest.approx(1.23)
 
 
+@pytest.mark.slow
 def test_results_depend_on_the_seed_only():
     ids = ["convex-ramp", "theorem1"]
     alone = propositions.verify(ids, seed=3, effort="quick")

@@ -25,6 +25,8 @@ from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
 from structsvm_papk.rankers.settings import make_solver
 from structsvm_papk.surrogates import make_surrogate
 
+pytestmark = pytest.mark.portable
+
 
 class Grouped(PAPKRankerCV):
     """A search that deals rows out to users where a check gives no groups."""

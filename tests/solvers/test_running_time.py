@@ -25,6 +25,8 @@ from structsvm_papk.surrogates._majorant_kernels import (
 )
 from structsvm_papk.surrogates.base import KINDS
 
+pytestmark = pytest.mark.portable
+
 SMALL, LARGE, MOST = 4000, 64000, 100
 
 

@@ -4,6 +4,8 @@ import conformance
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.stress
+
 UNREPRODUCED = ("auc (ranking)",)
 
 

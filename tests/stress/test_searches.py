@@ -27,7 +27,7 @@ from exact_risk import ExactRisk
 
 from structsvm_papk import metrics
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.stress]
 
 
 @pytest.mark.parametrize("seed", range(0, 24, 8))

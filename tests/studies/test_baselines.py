@@ -24,6 +24,8 @@ from structsvm_papk.datasets import engagement_lists, linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.rankers.solver_race import mean_pap_at_k
 
+pytestmark = pytest.mark.study
+
 
 def one_list(p, q, k):
     """Value and coefficients of one list."""

@@ -11,7 +11,10 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrog
 from structsvm_papk.datasets import linear_lists, two_gaussians
 
 ROOT = Path(__file__).resolve().parents[2] / "benchmarks" / "solvers_benchopt"
-pytestmark = pytest.mark.skipif(not ROOT.exists(), reason="benchmarks are not installed")
+pytestmark = [
+    pytest.mark.skipif(not ROOT.exists(), reason="benchmarks are not installed"),
+    pytest.mark.portable,
+]
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from structsvm_papk import cli
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import degenerate as study
 
+pytestmark = pytest.mark.study
+
 SIZES = study.Sizes(n_users=40, n_test_users=40, n_items=30, n_features=8, k=3, n_folds=2)
 FEW = ("Avg, certified", "logistic, pooled", "logistic, pairwise", "random order")
 

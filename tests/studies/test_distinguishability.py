@@ -7,6 +7,8 @@ from structsvm_papk.cli import main
 from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import distinguishability
 
+pytestmark = pytest.mark.study
+
 
 def test_ahead_from_here_on():
     ahead = np.array([[True, False, True, True], [True, True, True, False]])

@@ -18,6 +18,8 @@ from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates.convex import Avg
 
+pytestmark = pytest.mark.study
+
 
 def run_json(capsys, *arguments):
     status = cli.main([str(argument) for argument in (*arguments, "--json")])

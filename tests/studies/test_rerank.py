@@ -16,6 +16,8 @@ from structsvm_papk.experiments import rerank_lists as lists
 from structsvm_papk.experiments._cells import Cells
 from structsvm_papk.experiments.rerank_published import PUBLISHED
 
+pytestmark = pytest.mark.study
+
 FAST = ["logistic regression", "logistic regression on pairs", "PAPKRanker"]
 
 
