@@ -456,6 +456,11 @@ def _fewest_bytes(ids):
 
 def encode(ids: Array) -> tuple[Array, Array]:
     """Sorted distinct ids of checked ones, and the index of each row's id, as int64."""
+    if ids.dtype.kind == "O" and ids.size and isinstance(ids[0], str):
+        import pandas as pd  # hashes texts, which are slow to sort
+
+        codes, users = pd.factorize(ids, sort=True)
+        return np.asarray(users), codes.astype(np.int64, copy=False)
     try:
         users, codes = np.unique(ids, return_inverse=True)
     except TypeError as error:

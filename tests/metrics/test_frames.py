@@ -66,9 +66,9 @@ def test_ranks_in_place_of_scores(library):
         ([1, 2, 4, 1], r"user 7 has the rank 4 in row 2"),
         ([1, 2, 2, 1], r"user 7 has the rank 2 in row 2"),
         ([0, 1, 2, 1], r"user 7 has the rank 0 in row 0"),
-        ([1, 2, 1.5, 1], r"no whole number in row 2"),
-        ([1, 2, np.inf, 1], r"no whole number in row 2"),
-        ([1, 2, np.nan, 1], r"no whole number in row 2"),
+        ([1, 2, 1.5, 1], r"user 7 has the rank 1.5 in row 2"),
+        ([1, 2, np.inf, 1], r"user 7 has the rank inf in row 2"),
+        ([1, 2, np.nan, 1], r"user 7 has the rank nan in row 2"),
         (["a", "b", "c", "d"], r"must hold whole numbers"),
     ],
 )
@@ -164,7 +164,7 @@ def test_users_of_one_table_only():
     [
         ({"rank": [1, 2, 1, 2, 4, 1, 2]}, "user 2 has the rank 4"),
         ({"rank": [1, 1, 1, 2, 3, 1, 2]}, "user 1 has the rank 1"),
-        ({"item_id": [1, 1, 3, 1, 2, 3, 2]}, "item 1 occurs twice for user 1"),
+        ({"item_id": [1, 1, 3, 1, 2, 3, 2]}, "item 1 of user 1 occurs in row 0 and in row 1"),
         ({"item_id": list("abcdefg")}, "numbers in one table and text in the other"),
     ],
 )
@@ -176,7 +176,7 @@ def test_bad_recommendations(change, told):
 
 def test_interactions_twice_and_options():
     shown, liked = doc_example("pandas")
-    with pytest.raises(InputError, match="item 1 occurs twice for user 1"):
+    with pytest.raises(InputError, match="item 1 of user 1 occurs in row 0 and in row 6"):
         evaluate_recommendations(shown, pd.concat([liked, liked.head(1)]), "pap@1")
     with pytest.raises(InputError, match="'raise' or 'count'"):
         evaluate_recommendations(shown, liked, "pap@1", unmatched="drop")
