@@ -52,3 +52,9 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     choices = tuple(choices)
     if not (isinstance(value, str) and value in choices):
         raise InputError(f"{name}={value!r} is not known; choose one of {', '.join(choices)}")
+
+
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """A setting as an int; 3.0 counts as 3, True and 3.5 raise `InputError`."""
+    check_number(name, value, least=least)
+    return int(value)

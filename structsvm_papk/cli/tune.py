@@ -62,15 +62,16 @@ class Choice:
     )
     selection: str = _CHOICE(
         "best",
-        "best (mean), or 1se: the largest alpha and smallest depth within one standard error.",
+        "best (mean), or 1se: the largest alpha, then smallest depth, behind the best by at most "
+        "one standard error of the difference.",
     )
     seed: int = _CHOICE(0, "Seed of the folds.")
-    jobs: int = _CHOICE(1, "Processes; 0: one for each core.")
+    jobs: int = _CHOICE(1, "Threads; 0: one for each core.")
 
     def settings(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
         if self.jobs < 0:
-            raise InputError(f"--jobs {self.jobs}: a number of processes, or 0 for one each core")
+            raise InputError(f"--jobs {self.jobs}: a number of threads, or 0 for one each core")
         return {
             "cv": self.cv, "scoring": self.scoring, "selection": self.selection,
             "random_state": self.seed, "n_jobs": self.jobs or -1,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array
 from structsvm_papk.data import _products, validation
 from structsvm_papk.data.origins import Origins, Spread, column_text, refuse_unresolved, spread_of
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
 
 POLICIES = ("exclude", "raise", "cap")
@@ -276,16 +276,11 @@ class RankingData:
 
     def exclusions(self, needed: int, setting: str = "k") -> Exclusions:
         """Users that have no positive or fewer negatives than needed, as `Exclusions`."""
-        if (
-            not isinstance(needed, (int, float, np.number))
-            or not 1 <= needed < np.inf
-            or int(needed) != needed
-        ):
-            raise InputError(f"{setting} must be a whole number of at least 1, got {needed!r}")
+        needed = whole_number(setting, needed)
         no_positive = self.n_pos == 0
         few_negatives = ~no_positive & (self.n_neg < needed)
         return Exclusions(
-            int(needed),
+            needed,
             self.n_users,
             np.flatnonzero(no_positive),
             np.flatnonzero(few_negatives),
@@ -312,27 +307,43 @@ class RankingData:
         InputError
             needed < 1; no user remains; or, with ``policy='raise'``, some user cannot be used.
         """
-        check_policy(policy)
-        excluded = self.exclusions(needed, setting)
-        if excluded.n_used == 0:
-            raise InputError(self._why_nothing_is_left(excluded))
+        excluded = self.checked_exclusions(needed, policy, setting)
         if not excluded.n_excluded:
             return self
-        if policy == "raise":
-            raise InputError(refusal(self.name_first(excluded), excluded))
         keep = np.ones(self.n_users, dtype=bool)
         keep[excluded.no_positive] = keep[excluded.few_negatives] = False
         return self.subset(keep)
 
+    def checked_exclusions(self, needed: int, policy: str, setting: str = "k") -> Exclusions:
+        """`exclusions`, refused where `usable` refuses."""
+        check_policy(policy)
+        excluded = self.exclusions(needed, setting)
+        if excluded.n_used == 0:
+            raise InputError(self._why_nothing_is_left(excluded))
+        if excluded.n_excluded and policy == "raise":
+            raise InputError(refusal(self.name_first(excluded), excluded))
+        return excluded
+
     def subset(self, keep: Array) -> RankingData:
         """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
+        return self._part(np.repeat(keep, self.sizes), keep, self.sizes, self.n_pos)
+
+    def at_positions(self, keep: Array) -> RankingData:
+        """Restrict to the list positions where `keep` is true, and to users who have any there."""
+        before = np.concatenate([[0], np.cumsum(keep)])
+        n_pos = before[self.indptr[:-1] + self.n_pos] - before[self.indptr[:-1]]
+        sizes = np.diff(before[self.indptr])
+        return self._part(keep, sizes > 0, sizes, n_pos)
+
+    def _part(self, positions: Array, users: Array, sizes: Array, n_pos: Array) -> RankingData:
+        """These positions and users, who have so many rows and positives of them."""
         return RankingData.from_parts(
             self.X,
-            self.rows[np.repeat(keep, self.sizes)],
-            np.concatenate([[0], np.cumsum(self.sizes[keep])]),
-            self.n_pos[keep],
-            self.users[keep],
-            None if self.user_weight is None else self.user_weight[keep],
+            self.rows[positions],
+            np.concatenate([[0], np.cumsum(sizes[users])]),
+            n_pos[users],
+            self.users[users],
+            None if self.user_weight is None else self.user_weight[users],
             self.feature_names,
         )
 

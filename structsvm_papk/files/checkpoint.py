@@ -64,6 +64,13 @@ class Checkpoint(CheckpointStore):
         safe = re.sub(r"[^\w.+-]+", "_", name).strip("._")
         return Checkpoint(self.folder / safe, self.interval, self.tell)
 
+    def warn(self, sentence: str) -> None:
+        """Tell that a file cannot be written or read."""
+        if self.tell is not None:
+            self.tell(sentence)
+        else:
+            warnings.warn(sentence, CheckpointWarning, stacklevel=2)
+
     @contextmanager
     def opened(
         self, identity: Mapping[str, Any], limits: Mapping[str, Any]
@@ -179,10 +186,7 @@ class FolderKeeper(Keeper):
 
     def _say(self, sentence: str) -> None:
         self.notes.append(sentence)
-        if self._checkpoint.tell is not None:
-            self._checkpoint.tell(sentence)
-        else:
-            warnings.warn(sentence, CheckpointWarning, stacklevel=2)
+        self._checkpoint.warn(sentence)
 
 
 def pack(result: SolverResult) -> dict[str, Array]:

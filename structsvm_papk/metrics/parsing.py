@@ -71,7 +71,7 @@ def as_names(metrics: str | Iterable[str]) -> list[str]:
 
 def parse(name: str) -> Metric:
     """Metric of a name; an unknown name raises with the nearest known one."""
-    match = re.fullmatch(r"\s*([A-Za-z]+)\s*(?:@\s*([+-]?\w+))?\s*", str(name))
+    match = re.fullmatch(r"\s*([A-Za-z]+)\s*(?:@\s*([+-]?[\w.]+))?\s*", str(name))
     kind = match[1].lower() if match else ""
     if match is None or kind not in _KINDS:
         raise InputError(f"there is no metric {name!r}; {_suggestion(name)}")
@@ -88,11 +88,13 @@ def parse(name: str) -> Metric:
 
 def cutoff(name: str, text: str) -> int:
     """The k of a metric's name, from its text."""
-    if not re.fullmatch(r"\+?\d+", text) or int(text) < 1:
+    whole = re.fullmatch(r"\+?(\d+)(?:\.0*)?", text)  # 10.0 is 10
+    k = int(whole[1]) if whole else 0
+    if k < 1:
         raise InputError(f"in metric {name!r} the cut-off k must be a whole number of 1 or more")
-    if int(text) > _LARGEST_K:
+    if k > _LARGEST_K:
         raise InputError(f"in metric {name!r} the cut-off k is above {_LARGEST_K}, the largest k")
-    return int(text)
+    return k
 
 
 def _suggestion(name: str) -> str:

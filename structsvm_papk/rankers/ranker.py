@@ -17,7 +17,7 @@ from structsvm_papk._types import Array, Callback, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.groups import ONE_LIST, required
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_number, whole_number
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.files.export import weights_of, write_onnx
 from structsvm_papk.files.model import Model, certificate_of, save_model
@@ -247,6 +247,7 @@ class PAPKRanker(BaseEstimator):
 
     def _fit_data(self, data: RankingData) -> Any:
         """Train on lists in memory."""
+        check_number("n_threads", self.n_threads, least=1)
         self._setting = self._given_setting()
         surrogate = self._setting.make(self.k)
         if data.user_weight is None:
@@ -335,7 +336,7 @@ class PAPKRanker(BaseEstimator):
         scores = self.decision_function(X)
         y = validation.check_grades(y, scores.size, name="labels y")
         table = metrics.evaluate(
-            f"pap@{self.k}",
+            f"pap@{whole_number('k', self.k)}",
             scores,
             self._relevance(y),
             groups,
@@ -353,7 +354,7 @@ class PAPKRanker(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return Model(
             coef=self.coef_,
-            k=self.k,
+            k=whole_number("k", self.k),
             surrogate=self._setting.surrogate,
             alpha=self.result_.alpha,
             solver="dual_ascent"

@@ -1,9 +1,10 @@
-"""`PAPKRankerCV`: surrogate, depth, weights of users and alpha chosen on users left out."""
+"""`PAPKRankerCV`: surrogate, depth, weights of users and alpha chosen on held-out users."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -11,11 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Callback
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_number, whole_number
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.plots.depths import depth_figure
+from structsvm_papk.rankers.folds import make_folds, shown
+from structsvm_papk.rankers.grid import grid, users_without_use
+from structsvm_papk.rankers.kept import KeptFits
 from structsvm_papk.rankers.ranker import PAPKRanker
-from structsvm_papk.rankers.search import Search, Trial, order_of_depth, solve_setting, weighted
+from structsvm_papk.rankers.search import Fits, Search, Trial, order_of_depth
+from structsvm_papk.rankers.settings import Training, weighted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +36,9 @@ class PAPKRankerCV(PAPKRanker):
     one and scored on the users of that one; the best trains on all users. Solves start where the
     one before ended, along alpha and depth, with its cuts along alpha; where w = 0 is optimal, it
     is at smaller depths too, which are not solved. Surrogates that are not convex start from the
-    optima of those that are. After each fold, settings whose users fare worse than with the leader
-    beyond doubt are dropped (one-sided paired t-test at 0.1%, from ten users on).
+    optima of those that are. After each fold, from fifty held-out users on, settings that fall
+    behind the leader are dropped, by paired t-tests that together drop a setting which is as good
+    as the best with a probability of 0.1% at most.
 
     Parameters
     ----------
@@ -51,13 +57,17 @@ class PAPKRankerCV(PAPKRanker):
         within users, columns that are constant there left out; for surrogates that are not convex
         the second only from 10,000 rows on.
     cv : int or splitter
-        Number of folds of users, or an object of scikit-learn's with ``split(X, y, groups)``. A
-        splitter that cuts a user in two is refused.
+        Number of folds of users, or an object of scikit-learn's with ``split(X, y, groups)``: each
+        split trains on the rows that it names for training, and a user may be held out by several.
+        A splitter with a user on both sides is refused. One list is cut into folds of its rows,
+        each with the same share of positives.
     scoring : str, optional
-        Metric of the package, see `metrics.evaluate`; by default pAp@k.
+        Metric of the package, see `metrics.evaluate`; by default pAp@k. Where all is one list, a
+        fold holds a part of its negatives, and by default the same part of k counts there.
     selection : {'best', '1se'}
-        The setting with the best mean, or the one with the largest alpha (then the smallest depth)
-        within one standard error of it.
+        The setting with the best mean, or, of those that saw all folds, the one with the largest
+        alpha (then the smallest depth) that is behind it by at most one standard error of the
+        paired difference.
     tol : float
         Relative gap of the final fit.
     cv_tol : float
@@ -70,25 +80,29 @@ class PAPKRankerCV(PAPKRanker):
     policy : {'exclude', 'raise', 'cap'}
         As for `PAPKRanker`. Here users with few negatives are capped by default.
     n_jobs : int, optional
-        Processes that share the settings of a fold, as in scikit-learn.
+        Threads that share the settings of a fold; -1 for one each core.
     random_state : int, RandomState or None
         Of the folds.
     callback : callable, optional
         Called with a `Trial` after every fit on a fold; returning True ends the search.
     checkpoint : path-like or Checkpoint, optional
-        Every solve keeps its state in a folder of its own inside this one.
+        Folder where fits on folds are kept, under all that determines them. A search that was
+        stopped, or another one on the same data, takes those that it would compute itself.
 
     Attributes
     ----------
     best_params_ : dict
         surrogate, depth, user_weight and alpha.
     best_score_ : float
-        Their mean score over users left out.
+        Their mean score over held-out users.
+    scoring_ : str
+        The metric.
     cv_results_ : dict of str to ndarray
         As scikit-learn's searches have it: 'params', 'param_surrogate', .., 'split0_test_score',
-        .., 'mean_test_score', 'std_test_score', 'rank_test_score', 'mean_fit_time'; also
-        'se_test_score' over users and 'n_splits'. Scores of folds that a dropped setting did not
-        see are NaN, and its mean is over the folds that it saw; it ranks behind the others.
+        .., 'mean_test_score' over the held-out users of all splits, 'std_test_score' over splits,
+        'rank_test_score', 'mean_fit_time'; also 'se_test_score', the standard error over users
+        (over folds where all is one list), and 'n_splits'. Scores of folds that a dropped setting
+        did not see are NaN, and its mean is over the folds that it saw; it ranks behind the others.
     n_splits_ : int
     coef_, result_, exclusions_, classes_, n_iter_, n_features_in_, feature_names_in_
         As for `PAPKRanker`.
@@ -151,26 +165,51 @@ class PAPKRankerCV(PAPKRanker):
 
     def _fit_data(self, data: RankingData) -> PAPKRankerCV:
         """Choose, then train on all users."""
+        started = time.perf_counter()
+        self._check_settings()
+        k, limit = whole_number("k", self.k), self.time_limit
+        training = Training(k, self.policy, self.max_iter, self.n_threads, self._extra_settings())
+        settings = grid(k, self.surrogates, self.depths, self.user_weights, self.alphas, data)
+        exclusions = users_without_use(settings, k, self.policy, data)
+        folds = make_folds(self.cv, data, exclusions, self.random_state)
+        place = as_checkpoint(self.checkpoint)
+        kept = None if place is None else KeptFits(place)
+        fits = Fits(training, self.cv_tol, self.n_jobs, kept)
+        self.scoring_ = self.scoring or f"pap@{shown(k, folds, data)}"
+        search = Search(data, settings, folds, self.scoring_, fits, self.callback)
+        search.run(None if limit is None else started + 2 / 3 * limit)
+        best = search.choose(self.selection)
+        self.cv_results_, self.n_splits_ = search.results(), len(folds)
+        self._setting, start = settings[best], search.start(best)
+        self.best_params_ = self._setting.as_dict()
+        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
+        if limit is not None:
+            limit = max(started + limit - time.perf_counter(), 1e-3)
+        if place is not None and kept is not None:
+            key = kept.key(training.identity(), self._setting, data.fingerprint(), start)
+            place = place.part(f"all-users-{key}")
+        self.result_ = training.solve(
+            self._setting, weighted(self._setting, data), self.tol, start, limit, checkpoint=place
+        )
+        self._finish(exclusions)
+        return self
+
+    def _check_settings(self) -> None:
         if self.selection not in SELECTIONS:
             raise InputError(
                 f"unknown selection={self.selection!r}; choose from {', '.join(SELECTIONS)}"
             )
-        started = time.perf_counter()
-        search = Search(self, data)
-        best, start = search.run(started)
-        self.cv_results_, self.n_splits_ = search.results(), len(search.folds)
-        self.best_params_, self.best_score_ = best.as_dict(), search.mean(best)
-        self._setting = best
-        left = None
-        if self.time_limit is not None:
-            left = max(self.time_limit - (time.perf_counter() - started), 1e-3)
-        place = as_checkpoint(self.checkpoint)
-        self.result_ = solve_setting(
-            self, best, weighted(best, data), self.tol, start, left,
-            place and place.part("all-users"),
-        )  # fmt: skip
-        self._finish(search.exclusions)
-        return self
+        check_number("tol", self.tol, above=0)
+        check_number("cv_tol", self.cv_tol, above=0)
+        check_number("time_limit", self.time_limit, above=0, optional=True)
+        check_number("n_threads", self.n_threads, least=1)
+        jobs = 1 if self.n_jobs is None else self.n_jobs
+        if not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs == 0:
+            raise InputError(f"n_jobs must be a whole number, -1 for all cores, got {jobs!r}")
+        if not isinstance(self.scoring, str | None):
+            raise InputError(
+                f"scoring must be the name of a metric such as 'ndcg@10', got {self.scoring!r}"
+            )
 
     def plot(self) -> Figure:
         """Draw the validated metric against the training depth, a line for each surrogate.
@@ -198,4 +237,4 @@ class PAPKRankerCV(PAPKRanker):
             for key, i in sorted(best.items(), key=lambda item: order_of_depth(item[0][1]))
         }
         chosen = self.best_params_["surrogate"], self.best_params_["depth"]
-        return depth_figure(points, chosen, self.scoring or f"pap@{self.k}")
+        return depth_figure(points, chosen, self.scoring_)

@@ -1,43 +1,29 @@
-"""The race of `PAPKRankerCV`: settings on folds of users, losers dropped after each fold."""
+"""The search of `PAPKRankerCV`: settings on folds of users, losers dropped after each fold."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import groupby, product
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from scipy.special import stdtrit
-from sklearn.model_selection import KFold
+from joblib import effective_n_jobs
 
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.diagnosis.coordinates import spread_within_users
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.checkpoint import as_checkpoint
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.settings import (
-    Setting,
-    as_depth,
-    make_solver,
-    refuse_deeper_than_all,
-)
-from structsvm_papk.solvers.dual_ascent import suited
+from structsvm_papk.rankers.folds import Fold
+from structsvm_papk.rankers.held_out import HeldOut
+from structsvm_papk.rankers.kept import KeptFits
+from structsvm_papk.rankers.settings import Setting, Training
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES
-
-if TYPE_CHECKING:
-    from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
-
-ALPHAS = (1e-2, 1e-3, 1e-4)  # of features that vary by 1 within users
-_DEPTHS = (0.0, 0.5, 0.75, 0.95)  # between k and all negatives, on a logarithmic scale
-_MANY_ROWS = 10_000  # from which 'auto' tries surrogates that are not convex at one point only
-_LOSING = 1e-3  # chance at which a setting that is as good as the leader would be dropped
-_FEWEST = 10  # users on whom that is judged
 
 
 @dataclass(frozen=True)
@@ -50,7 +36,7 @@ class Trial:
     fold : int
         From 0.
     score : float
-        Mean over the users left out.
+        Mean over the held-out users.
     seconds : float
         Of the fit.
     n_done, n_planned : int
@@ -65,300 +51,246 @@ class Trial:
     n_planned: int
 
 
+@dataclass(frozen=True)
+class Fits:
+    """How settings are trained on folds: to which gap, on how many threads, where they are kept."""
+
+    training: Training
+    tol: float
+    n_jobs: int | None = None
+    kept: KeptFits | None = None
+
+
 class Search:
     """The settings of one search, and what each of them has scored so far."""
 
-    def __init__(self, config: PAPKRankerCV, data: RankingData) -> None:
-        self.config, self.data = config, data
-        self.scoring = config.scoring or f"pap@{config.k}"
-        self.settings = _grid(config, data)
-        risks = [
-            EmpiricalRisk(setting.make(config.k), weighted(setting, data), config.policy)
-            for setting in {s.depth: s for s in self.settings}.values()
-        ]
-        self.exclusions = min((risk.exclusions for risk in risks), key=lambda e: e.n_excluded)
-        self.folds = list(_folds(config, data, self.exclusions))
-        shape = len(self.settings), data.n_users
-        self.values = np.full(shape, np.nan)  # score of each user left out
-        self.fold_scores = np.full((len(self.settings), len(self.folds)), np.nan)
-        self.seconds = np.full_like(self.fold_scores, np.nan)
-        self.alive = np.ones(len(self.settings), dtype=bool)
+    def __init__(
+        self,
+        data: RankingData,
+        settings: Sequence[Setting],
+        folds: Sequence[Fold],
+        scoring: str,
+        fits: Fits,
+        callback: Callable[[Trial], object] | None = None,
+    ) -> None:
+        self.data, self.settings, self.folds = data, settings, folds
+        self.scoring, self.fits, self.callback = scoring, fits, callback
+        self.scores = HeldOut(len(settings), [fold.whose for fold in folds])
+        self.seconds = np.full((len(settings), len(folds)), np.nan)
+        self.alive = np.ones(len(settings), dtype=bool)
         self.weights: dict[int, list[Array]] = {}  # solutions of each setting on the folds
 
-    def run(self, started: float) -> tuple[Setting, Array]:
-        """Race the settings; returns the chosen one and the mean of its solutions."""
-        limit = self.config.time_limit
-        for fold in range(len(self.folds)):
-            stop = self._one_fold(fold)
-            late = limit is not None and time.perf_counter() - started > 2 / 3 * limit
-            if stop or late:
+    def run(self, deadline: float | None) -> None:
+        """Score the settings fold by fold, until the callback or the clock ends it."""
+        last = len(self.folds) - 1
+        for number in range(len(self.folds)):
+            stop = self._one_fold(number)
+            late = deadline is not None and time.perf_counter() > deadline
+            if stop or late or number == last:
                 break
-            self._drop_losers()
-        best = self._choose()
-        return self.settings[best], np.mean(self.weights[best], axis=0)
+            self.alive &= ~self.scores.beaten(self.alive, last)
 
-    def mean(self, setting: Setting) -> float:
-        """Mean score over the users left out so far."""
-        return float(np.nanmean(self.values[self.settings.index(setting)]))
+    def start(self, i: int) -> Array:
+        """The mean of a setting's solutions on the folds."""
+        mean: Array = np.mean(self.weights[i], axis=0)
+        return mean
 
-    def _one_fold(self, fold: int) -> bool:
+    def _one_fold(self, number: int) -> bool:
         """Train and score what is alive; returns whether the callback ends the search.
 
         Surrogates that are not convex come last and start from the optima of those that are.
         """
-        held_out, stop = self.folds[fold], False
-        test, lists = self.data.subset(held_out), self._training_lists(~held_out)
-        part = as_checkpoint(self.config.checkpoint)
-        part = part and part.part(f"fold-{fold}")
+        stop, fold = False, self.folds[number]
+        test, lists = self.data.at_positions(fold.test), self._training_lists(fold)
         starts: dict[str, dict[float, Array]] = {}
         for convex in (True, False):
-            chains = list(self._chains(convex))
-            jobs = [
-                delayed(_follow)(
-                    self.config, settings, lists[weight], starts.get(weight, {}), part
-                )
-                for weight, _, settings in chains
-            ]  # fmt: skip
-            outcomes = Parallel(n_jobs=self.config.n_jobs, return_as="generator")(jobs)
-            for (weight, places, _), outcome in zip(chains, outcomes, strict=True):
-                for i, (w, seconds) in zip(places, outcome, strict=True):
-                    stop |= self._note(i, fold, test, w, seconds)
+            chains = [
+                _Chain(self.fits, settings, lists[weight], starts.get(weight, {}), self._key(fold))
+                for weight, settings in self._runs(convex)
+            ]
+            with closing(_solved(chains, self.fits.n_jobs)) as solved:
+                for setting, w, seconds in solved:
+                    stop |= self._note(setting, number, test, w, seconds)
                     if w.any():
-                        starts.setdefault(weight, {})[self.settings[i].alpha] = w
+                        starts.setdefault(setting.user_weight, {})[setting.alpha] = w
         return stop
 
-    def _training_lists(self, keep: Array) -> dict[str, RankingData]:
+    def _key(self, fold: Fold) -> tuple[Any, ...]:
+        """What tells the training data of a fold from others."""
+        return () if self.fits.kept is None else (self.data.fingerprint(), fold.train)
+
+    def _training_lists(self, fold: Fold) -> dict[str, RankingData]:
         """The lists of a fold with each weighting; what solvers ask about them is computed once."""
-        train, out = self.data.subset(keep), {}
+        train, out = self.data.at_positions(fold.train), {}
         train.spread()
         for weight in {setting.user_weight for setting in self.settings}:
             out[weight] = train if train.user_weight is not None else train.weighted(weight)
             out[weight].fingerprint()
         return out
 
-    def _note(self, i: int, fold: int, test: RankingData, w: Array, seconds: float) -> bool:
+    def _note(
+        self, setting: Setting, number: int, test: RankingData, w: Array, seconds: float
+    ) -> bool:
+        i = self.settings.index(setting)
         table = metrics.evaluate(self.scoring, test.scores(w), test.labels, indptr=test.indptr)
         values = table[self.scoring]
         if np.isnan(values).all():
             raise InputError(
-                f"fold {fold} has no user on which {self.scoring} is defined; use fewer folds"
+                f"fold {number} has no user on which {self.scoring} is defined; use fewer folds"
             )
-        self.values[i, self.folds[fold]] = values
-        self.fold_scores[i, fold] = np.nanmean(values)
-        self.seconds[i, fold] = seconds
+        self.scores.note(i, number, values)
+        self.seconds[i, number] = seconds
         self.weights.setdefault(i, []).append(w)
-        if self.config.callback is None:
+        if self.callback is None:
             return False
-        done = int(np.isfinite(self.fold_scores).sum())
-        planned = done + int(np.isnan(self.fold_scores[self.alive]).sum())
-        trial = Trial(self.settings[i], fold, self.fold_scores[i, fold], seconds, done, planned)
-        return bool(self.config.callback(trial))
+        done = int(np.isfinite(self.seconds).sum())
+        planned = done + int(np.isnan(self.seconds[self.alive]).sum())
+        trial = Trial(setting, number, float(np.nanmean(values)), seconds, done, planned)
+        return bool(self.callback(trial))
 
-    def _chains(self, convex: bool) -> Iterator[tuple[str, list[int], list[Setting]]]:
+    def _runs(self, convex: bool) -> Iterator[tuple[str, list[Setting]]]:
         """Settings that are alive, in runs that share warm starts: from deep and strong on."""
         alive = [
-            i
-            for i in np.flatnonzero(self.alive).tolist()
-            if SURROGATES[self.settings[i].surrogate].convex == convex
+            setting
+            for setting, alive in zip(self.settings, self.alive, strict=True)
+            if alive and SURROGATES[setting.surrogate].convex == convex
         ]
-        alive.sort(key=lambda i: _path_key(self.settings[i]))
-        for key, run in groupby(alive, key=lambda i: _path_key(self.settings[i])[:2]):
-            places = list(run)
-            yield key[0], places, [self.settings[i] for i in places]
-
-    def _drop_losers(self) -> None:
-        """Settings whose users fare worse than with the leader beyond doubt."""
-        means = np.where(self.alive, np.nanmean(self.values, axis=1), -np.inf)
-        leader = self.values[int(np.argmax(means))]
-        for i in np.flatnonzero(self.alive):
-            behind = leader - self.values[i]
-            behind = behind[np.isfinite(behind)]
-            if behind.size >= _FEWEST:
-                error = behind.std(ddof=1) / np.sqrt(behind.size)
-                border = stdtrit(behind.size - 1, 1.0 - _LOSING)
-                self.alive[i] = not behind.mean() > border * error
-
-    def _choose(self) -> int:
-        """Index of the chosen setting among those that saw most folds."""
-        seen = np.isfinite(self.fold_scores).sum(axis=1)
-        full = seen == seen.max()
-        means = np.where(full, np.nanmean(self.values, axis=1), -np.inf)
-        best = int(np.argmax(means))
-        if self.config.selection == "best":
-            return best
-        within = np.flatnonzero(means >= means[best] - self._errors()[best]).tolist()
-
-        def simplicity(i: int) -> tuple[float, tuple[float, float]]:
-            return -self.settings[i].alpha, order_of_depth(self.settings[i].depth)
-
-        return min(within, key=simplicity)
-
-    def _errors(self) -> Array:
-        """Standard errors over users."""
-        n = np.isfinite(self.values).sum(axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            errors: Array = np.nanstd(self.values, axis=1, ddof=1) / np.sqrt(n)
-        return errors
+        alive.sort(key=_path_key)
+        for (weight, _), run in groupby(alive, key=lambda setting: _path_key(setting)[:2]):
+            yield weight, list(run)
 
     def results(self) -> dict[str, Any]:
         """`cv_results_` as scikit-learn has it."""
         params = [setting.as_dict() for setting in self.settings]
-        seen = np.isfinite(self.fold_scores).sum(axis=1)
-        mean = np.nanmean(self.values, axis=1)
+        folds, mean, seen = self.scores.fold_means(), self.scores.means(), self.n_seen()
         order = np.lexsort([-mean, -seen])
         rank = np.empty(order.size, dtype=np.int32)
         rank[order] = np.arange(1, order.size + 1)
         columns = {
             f"param_{name}": np.array([p[name] for p in params], object) for name in params[0]
         }
-        splits = {f"split{f}_test_score": s for f, s in enumerate(self.fold_scores.T)}
+        splits = {f"split{f}_test_score": scores for f, scores in enumerate(folds.T)}
         return {
             "params": params,
             **columns,
             **splits,
             "mean_test_score": mean,
-            "std_test_score": np.nanstd(self.fold_scores, axis=1),
-            "se_test_score": self._errors(),
+            "std_test_score": np.nanstd(folds, axis=1),
+            "se_test_score": self.scores.errors(),
             "rank_test_score": rank,
             "mean_fit_time": np.nanmean(self.seconds, axis=1),
             "n_splits": seen,
         }
 
+    def n_seen(self) -> Array:
+        """On how many folds each setting was tried."""
+        seen: Array = np.isfinite(self.seconds).sum(axis=1)
+        return seen
 
-def weighted(setting: Setting, data: RankingData) -> RankingData:
-    """The data with the setting's weights; those of rows, where given, stay."""
-    return data if data.user_weight is not None else data.weighted(setting.user_weight)
+    def choose(self, selection: str) -> int:
+        """Index of the chosen setting among those that saw most folds."""
+        seen = self.n_seen()
+        full = np.flatnonzero(seen == seen.max()).tolist()
+        best = max(full, key=lambda i: self.scores.means()[i])
+        if selection == "best":
+            return best
+        leads = {i: self.scores.lead(best, i) for i in full}
+        within = [i for i, (lead, error) in leads.items() if i == best or lead <= error]
 
+        def simplicity(i: int) -> tuple[float, tuple[float, float]]:
+            return -self.settings[i].alpha, order_of_depth(self.settings[i].depth)
 
-def _grid(config: PAPKRankerCV, data: RankingData) -> list[Setting]:
-    """Every combination, without those that are the same."""
-    weights = ("equal",) if data.user_weight is not None else config.user_weights
-    depths, few_depths = _depths(config, data)
-    alphas, few_alphas = _alphas(config, data)
-    lists = {"surrogates": config.surrogates, "depths": depths, "user_weights": weights}
-    for name, values in {**lists, "alphas": alphas}.items():
-        if isinstance(values, str) or not len(np.atleast_1d(np.asarray(values, object))):
-            raise InputError(f"{name} must be a sequence with something in it, got {values!r}")
-    grid = []
-    for name, weight in product(config.surrogates, weights):
-        known = SURROGATES.get(name)
-        convex = known is None or known.convex
-        for depth, alpha in product(
-            depths if convex else few_depths, alphas if convex else few_alphas
-        ):
-            grid.append(Setting(name, as_depth(depth), weight, float(alpha)))
-    for setting in grid:  # names, depths and strengths that cannot be are refused here
-        surrogate = setting.make(config.k)
-        make_solver("auto", surrogate, setting.alpha)
-        refuse_deeper_than_all(surrogate, data)
-    return list(dict.fromkeys(grid))
+        return min(within, key=simplicity)
 
 
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
-def _depths(config: PAPKRankerCV, data: RankingData) -> tuple[Any, Any]:
-    """Depths of the convex surrogates, and of the others.
-
-    'auto': k and three larger numbers, on a logarithmic scale up to most negatives of a usual user;
-    for the others the lower half, or k where the data are large.
-    """
-    if not _is_auto(config.depths):
-        return config.depths, config.depths
-    k, learnable = config.k, data.n_pos > 0
-    usual = float(np.median(data.n_neg[learnable])) if learnable.any() else k
-    ratio = max(usual / k, 1.0)
-    depths = list(dict.fromkeys(round(k * ratio**power) for power in _DEPTHS))
-    return depths, depths[:1] if data.rows.size >= _MANY_ROWS else depths[:2]
-
-
-def _alphas(config: PAPKRankerCV, data: RankingData) -> tuple[Any, Any]:
-    """Strengths for the convex surrogates, and for the others, from the strongest on.
-
-    'auto': in proportion to the mean variance of a feature within users, constant ones left out.
-    """
-    if not _is_auto(config.alphas):
-        alphas = np.unique(np.asarray(config.alphas, float))[::-1]
-        return alphas, alphas
-    spread = spread_within_users(data)
-    unit = float(np.mean(np.square(spread[spread > 0.0]))) if (spread > 0.0).any() else 1.0
-    alphas = np.array([float(f"{alpha * unit:.3g}") for alpha in ALPHAS])
-    return alphas, alphas[1:2] if data.rows.size >= _MANY_ROWS else alphas
-
-
-def _folds(config: PAPKRankerCV, data: RankingData, exclusions: Any) -> Iterator[Array]:
-    """Masks of the users left out by each fold."""
-    if isinstance(config.cv, int | np.integer) and not isinstance(config.cv, bool):
-        usable = np.ones(data.n_users, dtype=bool)
-        usable[exclusions.no_positive] = usable[exclusions.few_negatives] = False
-        users = np.flatnonzero(usable)
-        if not 2 <= config.cv <= users.size:
-            raise InputError(
-                f"cv={config.cv} must be between 2 and the number of users that can be used "
-                f"({users.size}): the folds are made of users"
-            )
-        for _, part in KFold(config.cv, shuffle=True, random_state=config.random_state).split(
-            users
-        ):
-            held_out = np.zeros(data.n_users, dtype=bool)
-            held_out[users[part]] = True
-            yield held_out
-        return
-    if isinstance(config.cv, str) or not hasattr(config.cv, "split"):
-        raise InputError(f"cv must be a number of folds or have split(X, y, groups): {config.cv!r}")
-    user_of_row = np.empty(data.rows.size, dtype=np.int64)
-    user_of_row[data.rows] = data.user_of_position
-    labels = np.empty(data.rows.size, dtype=bool)
-    labels[data.rows] = data.labels
-    for train, test in config.cv.split(user_of_row[:, None], labels, user_of_row):
-        both = np.intersect1d(user_of_row[train], user_of_row[test])
-        if both.size:
-            user = data.users[both[:1]].tolist()[0]
-            raise InputError(
-                f"the splitter {type(config.cv).__name__} puts rows of user {user!r} both in "
-                "training and in validation; use a splitter by groups, such as GroupKFold"
-            )
-        yield np.isin(np.arange(data.n_users), user_of_row[test])
+# --- solves that start where others ended -------------------------------------------------------
 
 
 @dataclass
-class _Path:
-    """What a run of solves leaves to the next one."""
+class _Chain:
+    """Settings that are solved one after the other on one fold, each from what the last ones left.
 
+    The solutions may be kept, under the digest of all that determines them.
+    """
+
+    fits: Fits
+    settings: list[Setting]
+    lists: RankingData
     starts: dict[float, Array]  # solutions that are not zero, by alpha
-    last: dict[Any, SolverResult] = field(default_factory=dict)  # by depth, for its cuts
-    zero: list[Setting] = field(default_factory=list)  # whose optimum is zero
+    of_data: tuple[Any, ...]
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def solve(self) -> Iterator[tuple[Setting, Array, float]]:
+        """Setting, solution and seconds of each; they are kept when all are there."""
+        kept = self.fits.kept
+        if kept is None:
+            yield from self._fresh()
+            return
+        starts = (part for start in self.starts.items() for part in start)
+        how = self.fits.training.identity(), self.fits.tol, *self.settings
+        key = kept.key(*how, *self.of_data, *starts)
+        old = kept.read(key, (len(self.settings), self.lists.n_features))
+        if old is not None:
+            yield from zip(self.settings, *old, strict=True)
+            return
+        solved = []
+        for step in self._fresh():
+            solved.append(step)
+            yield step
+        _, w, seconds = zip(*solved, strict=True)
+        kept.write(key, np.array(w), np.array(seconds))
+
+    def solved(self) -> list[tuple[Setting, Array, float]]:
+        """The steps of `solve`, all done."""
+        return list(self.solve())
+
+    def _fresh(self) -> Iterator[tuple[Setting, Array, float]]:
+        starts = dict(self.starts)
+        last: dict[Any, SolverResult] = {}  # by depth, for its cuts
+        zero: list[Setting] = []  # whose optimum is zero
+        for setting in self.settings:
+            began = time.perf_counter()
+            w = np.zeros(self.lists.n_features)
+            if not any(_not_deeper(setting, other) for other in zero):
+                result = self.fits.training.solve(
+                    setting,
+                    self.lists,
+                    self.fits.tol,
+                    w_init=starts.get(setting.alpha, next(iter(starts.values()), None)),
+                    warm_start=last.get(setting.depth),
+                    callback=lambda _: self.stop.is_set(),
+                    in_fold=True,
+                )
+                if result.status in (Status.INTERRUPTED, Status.STOPPED):
+                    raise KeyboardInterrupt
+                w, last[setting.depth] = result.w, result
+                if result.status is Status.DEGENERATE:
+                    zero.append(setting)
+            if w.any():
+                starts[setting.alpha] = w
+            yield setting, w, time.perf_counter() - began
 
 
-def _follow(
-    config: PAPKRankerCV,
-    chain: Sequence[Setting],
-    lists: RankingData,
-    starts: dict[float, Array],
-    checkpoint: Any,
-) -> list[tuple[Array, float]]:
-    """Solutions and seconds of settings on one fold, each solve from what the last ones left."""
-    path, out = _Path(dict(starts)), []
-    for setting in chain:
-        began = time.perf_counter()
-        w = np.zeros(lists.n_features)
-        if not any(_not_deeper(setting, other) for other in path.zero):
-            part = checkpoint and checkpoint.part("-".join(map(str, setting.as_dict().values())))
-            start = path.starts.get(setting.alpha, next(iter(path.starts.values()), None))
-            same = path.last.get(setting.depth)
-            result = solve_setting(
-                config, setting, lists, config.cv_tol, start, None, part, same, in_fold=True
-            )
-            if result.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            w, path.last[setting.depth] = result.w, result
-            if result.status is Status.DEGENERATE:
-                path.zero.append(setting)
-        if w.any():
-            path.starts[setting.alpha] = w
-        out.append((w, time.perf_counter() - began))
-    return out
+def _solved(
+    chains: Sequence[_Chain], n_jobs: int | None
+) -> Generator[tuple[Setting, Array, float], None, None]:
+    """The fits of all chains in order; in this thread, or on several."""
+    n_threads = min(effective_n_jobs(n_jobs), len(chains))
+    if n_threads <= 1:
+        for chain in chains:
+            yield from chain.solve()
+        return
+    stop = threading.Event()
+    with ThreadPoolExecutor(n_threads) as pool:
+        for chain in chains:
+            chain.stop = stop
+        try:
+            for future in [pool.submit(chain.solved) for chain in chains]:
+                yield from future.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _not_deeper(setting: Setting, other: Setting) -> bool:
@@ -383,31 +315,3 @@ def _path_key(setting: Setting) -> tuple[str, str, float, float, float]:
     """Deep before shallow, strong regularisation before weak."""
     kind, depth = order_of_depth(setting.depth)
     return setting.user_weight, setting.surrogate, -kind, -depth, -setting.alpha
-
-
-def solve_setting(
-    config: PAPKRankerCV,
-    setting: Setting,
-    lists: RankingData,
-    tol: float,
-    w_init: Array | None,
-    time_limit: float | None,
-    checkpoint: Any,
-    warm_start: SolverResult | None = None,
-    in_fold: bool = False,
-) -> SolverResult:
-    """Solve one setting on these lists; in folds without trying other ways to break ties."""
-    surrogate = setting.make(config.k)
-    settings = {"tol": tol, "max_iter": config.max_iter, "time_limit": time_limit}
-    if in_fold and surrogate.majorised:
-        settings["max_ties"] = 0
-    settings |= config.solver_options or {}
-    solver = make_solver("auto", surrogate, setting.alpha, **settings)
-    risk = EmpiricalRisk(surrogate, lists, config.policy, n_threads=config.n_threads)
-    if surrogate.convex and warm_start is not None:
-        w_init = None  # the cuts bring their point along
-    else:
-        warm_start = None
-    solver = suited(solver, risk)
-    result: SolverResult = solver.solve(risk, w_init, None, warm_start, checkpoint)
-    return result

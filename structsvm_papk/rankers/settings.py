@@ -7,13 +7,16 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, not_convex
-from structsvm_papk.solvers.dual_ascent import DualAscent
+from structsvm_papk.solvers.dual_ascent import DualAscent, suited
+from structsvm_papk.solvers.keeping import CheckpointStore
+from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import SURROGATES, Surrogate, make_surrogate
 
@@ -122,6 +125,59 @@ class Setting:
     def as_dict(self) -> dict[str, Any]:
         """Name and value of each part."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a setting is trained: k, what to do with users of few negatives, and the solver's limits.
+
+    The parameters are those of `PAPKRanker`.
+    """
+
+    k: int
+    policy: str
+    max_iter: int | None = None
+    n_threads: int = 1
+    solver_options: dict[str, Any] | None = None
+
+    def identity(self) -> str:
+        """What of it determines a result, as a text."""
+        options = sorted((self.solver_options or {}).items())
+        return repr((self.k, self.policy, self.max_iter, options))
+
+    def solve(
+        self,
+        setting: Setting,
+        lists: RankingData,
+        tol: float,
+        w_init: Array | None = None,
+        time_limit: float | None = None,
+        callback: Callback | None = None,
+        warm_start: SolverResult | None = None,
+        checkpoint: CheckpointStore | None = None,
+        in_fold: bool = False,
+    ) -> SolverResult:
+        """Solve a setting on lists; in folds without trying other ways to break ties."""
+        surrogate = setting.make(self.k)
+        limits = {"tol": tol, "max_iter": self.max_iter, "time_limit": time_limit}
+        if in_fold and surrogate.majorised:
+            limits["max_ties"] = 0
+        limits |= self.solver_options or {}
+        solver = make_solver("auto", surrogate, setting.alpha, **limits)
+        risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
+        if surrogate.convex and warm_start is not None:
+            w_init = None  # the cuts bring their point along
+        else:
+            warm_start = None
+        result: SolverResult = suited(solver, risk).solve(
+            risk, w_init, callback, warm_start, checkpoint
+        )
+        return result
+
+
+def weighted(setting: Setting, data: RankingData) -> RankingData:
+    """The data with the setting's weights; those of rows, where given, stay."""
+    return data if data.user_weight is not None else data.weighted(setting.user_weight)
 
 
 def refuse_deeper_than_all(surrogate: Surrogate, data: RankingData) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, whole_number
 from structsvm_papk.surrogates import _kernels
 from structsvm_papk.surrogates.list_terms import ListTerms
 
@@ -89,9 +89,7 @@ class Surrogate(ABC):
     shift_invariant: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, Real) or not 1 <= self.k < np.inf or self.k != int(self.k):
-            raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
-        object.__setattr__(self, "k", int(self.k))
+        object.__setattr__(self, "k", whole_number("k", self.k))
         object.__setattr__(self, "depth", _checked_depth(self.depth, self.k))
 
     @property

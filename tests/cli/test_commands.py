@@ -664,7 +664,7 @@ def test_a_stopped_search_says_that_it_goes_on(noisy, tmp_path, monkeypatch, cap
         (["--cv", "40"], "must be between 2 and the number of users"),
         (["--selection", "worst"], "unknown selection='worst'"),
         (["--scoring", "map"], "did you mean 'ap'"),
-        (["--jobs", "-2"], "--jobs -2: a number of processes"),
+        (["--jobs", "-2"], "--jobs -2: a number of threads"),
         (["--group", "who"], "no column 'who' for the user"),
         (["--model", "noisy.csv"], "is an input of this command"),
     ],

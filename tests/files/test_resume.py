@@ -2,6 +2,7 @@
 
 import json
 import signal
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -14,7 +15,9 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.experiments import coverage, degenerate, distinguishability, figure1, table2
 from structsvm_papk.experiments._cells import Cells, claim
 from structsvm_papk.files import atomic as outputs
-from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.files.checkpoint import Checkpoint, CheckpointWarning
+from structsvm_papk.rankers import kept
+from structsvm_papk.rankers.settings import Training
 from structsvm_papk.rankers.solver_race import compare
 
 pytestmark = pytest.mark.recovery
@@ -57,8 +60,67 @@ def test_cross_validation_goes_on(n, rows, tmp_path):
     again = PAPKRankerCV(**settings, checkpoint=tmp_path).fit(*rows)
     assert np.array_equal(again.coef_, resumed.coef_)
     assert again.result_.history == resumed.result_.history
-    with pytest.raises(InputError, match="another run: the data"):
-        PAPKRankerCV(**settings, checkpoint=tmp_path).fit(-rows[0], *rows[1:])
+
+
+OTHERWISE = [
+    {"cv_tol": 1e-7},
+    {"max_iter": 40},
+    {"policy": "exclude"},
+    {"alphas": (1.0, 0.3, 0.1, 0.01, 0.001)},
+    {"k": 2},
+    {"solver_options": {"n_blocks": 1}},
+    {"scoring": "auc"},
+    {"random_state": 1},
+]
+
+
+@pytest.mark.parametrize("changed", OTHERWISE, ids=lambda changed: next(iter(changed)))
+def test_a_kept_search_that_is_changed_is_that_of_a_fresh_run(changed, rows, tmp_path):
+    first = {
+        **CV, "alphas": (1.0, 0.1, 0.01), "surrogates": ("avg", "clipped_ramp"), "max_iter": 2,
+        "depths": (None, 15), "checkpoint": tmp_path,
+    }  # fmt: skip
+    X, y, users = rows
+    rows = X, y | (np.arange(y.size) < 8), users  # the first user has few negatives
+    with warnings.catch_warnings(action="ignore"):
+        PAPKRankerCV(**first).fit(*rows)
+        again = PAPKRankerCV(**{**first, **changed}).fit(*rows)
+        fresh = PAPKRankerCV(**{**first, **changed, "checkpoint": None}).fit(*rows)
+        PAPKRankerCV(**first).fit(-X, *rows[1:])  # other data are another search
+    times = {"mean_fit_time"}
+    for name in fresh.cv_results_.keys() - times:
+        np.testing.assert_array_equal(fresh.cv_results_[name], again.cv_results_[name], name)
+    assert again.best_params_ == fresh.best_params_
+    np.testing.assert_array_equal(again.coef_, fresh.coef_)
+
+
+def test_kept_fits_are_not_computed_again_and_damaged_ones_are(rows, tmp_path, monkeypatch):
+    settings = {**CV, "alphas": (1.0, 0.1), "checkpoint": tmp_path}
+    want = PAPKRankerCV(**settings).fit(*rows)
+    solved, solve = [], Training.solve
+    monkeypatch.setattr(
+        Training, "solve", lambda *a, **kw: solved.append(kw.get("in_fold")) or solve(*a, **kw)
+    )
+    PAPKRankerCV(**settings).fit(*rows)
+    assert solved == [None]  # on all users: its checkpoint knows that it has ended
+    files = sorted(tmp_path.glob("*.fits"))
+    assert len(files) == 3
+    files[0].write_bytes(files[0].read_bytes()[:-1] + b"x")
+    again = PAPKRankerCV(**settings).fit(*rows)
+    assert solved[1:] == [True, True, None]  # two alphas of one fold
+    np.testing.assert_array_equal(again.coef_, want.coef_)
+
+
+def test_a_search_whose_folder_fills_up_goes_on_and_says_so(rows, tmp_path, monkeypatch):
+    def full(path, content):
+        raise InputError(f"cannot write {path}: no space left on device")
+
+    monkeypatch.setattr(kept, "write_atomically", full)
+    with pytest.warns(CheckpointWarning, match="no space left"):
+        PAPKRankerCV(**CV, alphas=(0.1,), checkpoint=tmp_path).fit(*rows)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        PAPKRankerCV(**CV, checkpoint=tmp_path / "file").fit(*rows)
 
 
 def test_an_estimator_goes_on(rows, tmp_path):

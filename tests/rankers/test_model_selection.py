@@ -1,16 +1,20 @@
-"""Warm starts of the estimator, and settings chosen on users left out."""
+"""Warm starts of the estimator, and settings chosen on held-out users."""
+
+import threading
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedKFold
 
 from structsvm_papk import PAPKRanker, PAPKRankerCV, RankingData, metrics
 from structsvm_papk.diagnosis.coordinates import spread_within_users
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.rankers import search as model_selection
+from structsvm_papk.rankers import grid as grid_of_settings
+from structsvm_papk.rankers import held_out
+from structsvm_papk.rankers.held_out import HeldOut
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(24), 20)
@@ -66,41 +70,111 @@ def test_settings_of_several_kinds_share_a_search():
     assert ranker.score(X, Y, GROUPS) > 0.8
 
 
-def test_no_setting_that_would_win_is_dropped():
-    """The race takes what the whole grid takes."""
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        y = X[:, seed] + rng.normal(size=480) > 0.8
-        options = {"k": 2, "depths": (None, 6, 12), "alphas": (0.1, 0.01), "cv": 4}
-        race = PAPKRankerCV(**options).fit(X, y, GROUPS)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(model_selection, "_FEWEST", 10**9)
-            whole = PAPKRankerCV(**options).fit(X, y, GROUPS)
-        assert (whole.cv_results_["n_splits"] == 4).all()
-        assert whole.best_score_ == race.best_score_
+def scores_of_fold(train, test, alpha):
+    """PAp@2 of each user of the rows `test`, of a model that is trained on the rows `train`."""
+    rest = PAPKRanker(k=2, surrogate="ts", depth=0.9, alpha=alpha, tol=1e-8, policy="cap")
+    rest.fit(X[train], Y[train], GROUPS[train])
+    return metrics.evaluate("pap@2", X[test] @ rest.coef_, Y[test], GROUPS[test])["pap@2"]
+
+
+class Drawn:
+    """Splits that leave rows out of both sides, and hold users out several times or never."""
+
+    def split(self, X, y, groups):
+        rng = np.random.default_rng(3)
+        for _ in range(4):
+            users = rng.permutation(np.unique(groups))
+            train = np.isin(groups, users[:8]) & (rng.random(len(groups)) < 0.8)
+            yield np.flatnonzero(train), np.flatnonzero(np.isin(groups, users[14:19]))
+
+
+@pytest.mark.parametrize(
+    "splitter", [Drawn(), GroupShuffleSplit(5, test_size=7, train_size=9, random_state=0)]
+)
+def test_a_splitter_decides_who_trains_and_every_split_of_a_user_counts(splitter):
+    own = {**SMALL, "depths": (0.9,), "alphas": (0.02,), "cv_tol": 1e-8}
+    results = PAPKRankerCV(k=2, cv=splitter, **own).fit(X, Y, GROUPS).cv_results_
+    by_user, folds = {}, list(splitter.split(X, Y, GROUPS))
+    for fold, (train, test) in enumerate(folds):
+        values = scores_of_fold(train, test, 0.02)
+        assert results[f"split{fold}_test_score"][0] == pytest.approx(np.nanmean(values))
+        for user, value in zip(np.unique(GROUPS[test]), values, strict=True):
+            by_user.setdefault(user, []).extend([value] if np.isfinite(value) else [])
+    everything = np.concatenate(list(by_user.values()))
+    assert results["mean_test_score"][0] == pytest.approx(everything.mean())
+    # the mean of users' means, weighted by their splits; a user's splits are one observation
+    users = [np.array(values) - everything.mean() for values in by_user.values() if values]
+    n = len(users)
+    error = np.sqrt(n / (n - 1) * sum(v.sum() ** 2 for v in users)) / everything.size
+    assert results["se_test_score"][0] == pytest.approx(error)
+
+
+def test_standard_errors_are_those_of_means_where_each_user_is_held_out_once():
+    values = np.random.default_rng(0).normal(size=30)
+    scores = HeldOut(2, np.split(np.arange(30), [10, 20]))
+    for fold, part in enumerate(np.split(values, 3)):
+        scores.note(0, fold, part)
+        scores.note(1, fold, part - 0.1 * fold)
+    mean, error = scores.mean_and_error(scores.values[0])
+    assert (mean, error) == pytest.approx((values.mean(), values.std(ddof=1) / np.sqrt(30)))
+    assert scores.lead(0, 1)[0] == pytest.approx(0.1)
+
+
+def raced(rng, gaps, n_users, n_folds=5):
+    """Settings that are alive after a race; user effects, and settings that are so far behind."""
+    folds = np.split(rng.permutation(n_users), n_folds)
+    scores, alive = HeldOut(len(gaps), folds), np.ones(len(gaps), dtype=bool)
+    for fold, users in enumerate(folds):
+        values = rng.normal(size=users.size) + rng.normal(size=(len(gaps), users.size))
+        for i in np.flatnonzero(alive):
+            scores.note(i, fold, values[i] - gaps[i])
+        if fold < n_folds - 1:
+            alive &= ~scores.beaten(alive, n_folds - 1)
+    return alive
+
+
+def test_the_race_keeps_settings_that_are_as_good_and_drops_those_that_are_not():
+    rng = np.random.default_rng(0)
+    kept = [raced(rng, np.zeros(48), n_users=100).mean() for _ in range(200)]
+    assert np.mean(kept) >= 0.999
+    assert not raced(rng, [0.0, 1.5], n_users=250)[1]
+    assert raced(rng, [0.0, 1.5], n_users=45).all()  # too few users to say
+
+
+def test_the_race_holds_for_skewed_differences():
+    """The leader is ahead by .02 nearly always and behind by 1 now and then: equal means."""
+    rng, dropped = np.random.default_rng(0), 0
+    for _ in range(100):
+        scores = HeldOut(2, [np.arange(40)])
+        scores.note(0, 0, np.zeros(40))
+        scores.note(1, 0, np.where(rng.random(40) < 0.02, 0.98, -0.02))
+        dropped += scores.beaten(np.ones(2, dtype=bool), 1)[1]
+    assert dropped == 0
 
 
 def test_a_losing_setting_is_dropped():
-    """Noise: w = 0 at depth k loses as soon as ten users have been seen."""
+    """Noise: w = 0 at depth k loses as soon as fifty users have been seen."""
     rng = np.random.default_rng(1)
-    y = X[:, 0] + 2.0 * rng.normal(size=480) > 1.5
+    x, users = rng.normal(size=(1600, 3)), np.repeat(np.arange(80), 20)
+    y = x[:, 0] + 2.0 * rng.normal(size=1600) > 1.5
     ranker = PAPKRankerCV(
         k=2, surrogates=("avg",), depths=(None, 15), user_weights=("equal",), alphas=(0.01,),
-        cv=GroupKFold(4),  # the same folds in every version
-    ).fit(X, y, GROUPS)  # fmt: skip
+        cv=GroupKFold(5),  # the same folds in every version
+    ).fit(x, y, users)  # fmt: skip
     assert ranker.best_params_["depth"] == 15
-    assert ranker.cv_results_["n_splits"].tolist() == [2, 4]  # ten users are seen after two folds
+    assert ranker.cv_results_["n_splits"].tolist() == [4, 5]
     assert ranker.cv_results_["mean_test_score"][0] == 0.0
 
 
-def test_one_standard_error_takes_the_strongest_alpha_within_it():
-    options = {"k": 2, "alphas": ALPHAS, "cv": 3, **SMALL}
+def test_one_standard_error_of_the_difference_takes_the_strongest_alpha():
+    options = {"k": 2, "alphas": ALPHAS, "cv": 24, "cv_tol": 1e-8, **SMALL}
     best = PAPKRankerCV(**options).fit(X, Y, GROUPS)
     rule = PAPKRankerCV(selection="1se", **options).fit(X, Y, GROUPS)
     results = best.cv_results_
-    winner = int(np.argmin(results["rank_test_score"]))
-    border = results["mean_test_score"][winner] - results["se_test_score"][winner]
-    within = results["param_alpha"][results["mean_test_score"] >= border]
+    users = np.stack([results[f"split{i}_test_score"] for i in range(24)])  # one user a fold
+    behind = users[:, np.argmax(results["mean_test_score"])][:, None] - users
+    errors = behind.std(axis=0, ddof=1) / np.sqrt(24)
+    within = results["param_alpha"][behind.mean(axis=0) <= errors]
     assert rule.best_params_["alpha"] == max(within)
     with pytest.raises(InputError, match="selection"):
         PAPKRankerCV(selection="worst", **options).fit(X, Y, GROUPS)
@@ -129,13 +203,60 @@ class RowsInHalf:
         yield np.arange(0, len(X), 2), np.arange(1, len(X), 2)
 
 
-def test_processes_find_the_same():
-    options = {"k": 2, "surrogates": ("ts", "avg"), "depths": (None, 10), "alphas": (0.1,), "cv": 3}
+@pytest.mark.parametrize("cv", [4, StratifiedKFold(4)])
+def test_one_list_is_cut_into_folds_of_its_rows(cv):
+    options = {"k": 8, "cv": cv, "alphas": ALPHAS, "cv_tol": 1e-7, **SMALL, "depths": (0.9,)}
+    ranker = PAPKRankerCV(**options).fit(X, Y, groups="one_list")
+    assert ranker.scoring_ == "pap@2"  # of 8, on a quarter of the rows
+    results = ranker.cv_results_
+    assert ranker.n_splits_ == 4 and np.isfinite(results["se_test_score"]).all()
+    folds = np.stack([results[f"split{i}_test_score"] for i in range(4)])
+    np.testing.assert_allclose(results["mean_test_score"], folds.mean(axis=0))
+    np.testing.assert_allclose(results["se_test_score"], folds.std(axis=0, ddof=1) / 2)
+    if cv != 4:
+        train, test = next(iter(cv.split(X, Y)))
+        own = PAPKRanker(k=8, surrogate="ts", depth=0.9, alpha=0.03, tol=1e-8, one_list=True)
+        scores = own.fit(X[train], Y[train]).decision_function(X[test])
+        place = [p["alpha"] for p in results["params"]].index(0.03)
+        assert folds[0, place] == metrics.evaluate("pap@2", scores, Y[test]).mean("pap@2")
+    with pytest.raises(InputError, match=r"rows of the rarer label \(5\)"):
+        few = np.arange(480) < 5
+        PAPKRankerCV(k=2, cv=6, **SMALL).fit(X, few, groups="one_list")
+    with pytest.raises(InputError, match="both in training and in validation; use Strat"):
+        PAPKRankerCV(k=2, cv=Overlapping(), **SMALL).fit(X, Y, groups="one_list")
+
+
+class Overlapping:
+    """A splitter with a row on both sides."""
+
+    def split(self, X, y, groups=None):
+        yield np.arange(300), np.arange(299, 480)
+
+
+class Beyond:
+    """A splitter that names a row that is not there."""
+
+    def split(self, X, y, groups):
+        yield np.arange(300), np.arange(480, 490)
+
+
+def test_threads_find_the_same():
+    options = {"k": 2, "depths": (None, 10), "alphas": (0.1,), "cv": 3}
     one, two = (PAPKRankerCV(n_jobs=n, **options).fit(X, Y, GROUPS) for n in (1, 2))
     np.testing.assert_array_equal(
         one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"]
     )
     np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_error_of_the_callback_ends_every_thread(n_jobs):
+    def fail(trial):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        PAPKRankerCV(k=2, n_jobs=n_jobs, cv=3, callback=fail).fit(X, Y, GROUPS)
+    assert not [t for t in threading.enumerate() if "ThreadPool" in t.name]
 
 
 def test_weights_of_rows_replace_the_weights_of_users():
@@ -157,8 +278,6 @@ def test_saved_model_states_the_choice(tmp_path):
 
 
 def test_searches_that_cannot_be():
-    with pytest.raises(InputError, match="made of users"):
-        PAPKRankerCV(k=2).fit(X, Y, groups="one_list")
     with pytest.raises(InputError, match="groups= is missing"):
         PAPKRankerCV(k=2).fit(X, Y)
     for options, words in [
@@ -173,6 +292,18 @@ def test_searches_that_cannot_be():
         ({"depths": "deep"}, "sequence"),
         ({"alphas": (-1.0,)}, "alpha"),
         ({"scoring": "pap@zero"}, "pap"),
+        ({"scoring": 3}, "scoring must be the name of a metric"),
+        ({"k": 0}, "k must be a whole number of at least 1, got 0"),
+        ({"k": True}, "k must be a whole number of at least 1, got True"),
+        ({"k": 2.5}, "k must be a whole number of at least 1, got 2.5"),
+        ({"k": "2"}, "k must be a whole number of at least 1, got '2'"),
+        ({"k": 1000}, r"k=1000 is larger than the number of negatives of every user \(at most "),
+        ({"n_threads": -1}, "n_threads must be a whole number of at least 1, got -1"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"n_jobs": 1.5}, "n_jobs"),
+        ({"cv_tol": 0.0}, "cv_tol must be a number above 0"),
+        ({"time_limit": -1.0}, "time_limit"),
+        ({"cv": Beyond()}, "fold 0 of the splitter Beyond names no rows"),
     ]:
         with pytest.raises(InputError, match=words):
             PAPKRankerCV(**{"k": 2, **options}).fit(X, Y, GROUPS)
@@ -242,7 +373,7 @@ def test_large_data_get_one_clipped_setting_a_weight(monkeypatch):
         return {(p["depth"], p["alpha"]) for p in params if p["surrogate"] == "clipped_ramp"}
 
     small = clipped()
-    monkeypatch.setattr(model_selection, "_MANY_ROWS", 400)
+    monkeypatch.setattr(grid_of_settings, "_MANY_ROWS", 400)
     large = clipped()
     assert len(small) == 6 and len(large) == 1 and large < small
 
@@ -281,15 +412,37 @@ def test_plot_without_matplotlib_says_what_to_install(monkeypatch):
 def test_the_winner_of_the_whole_grid_survives_on_re_ranking_lists():
     """Correlated first-stage scores, as in re-ranking: the race saves fits, not the winner."""
     rng = np.random.default_rng(7)
-    liking = rng.normal(size=(60, 40))
-    views = liking[..., None] + np.linspace(1, 4, 4) * rng.standard_t(4, size=(60, 40, 4))
+    liking = rng.normal(size=(200, 30))
+    views = liking[..., None] + np.linspace(1, 4, 4) * rng.standard_t(4, size=(200, 30, 4))
     y = (liking + rng.normal(size=liking.shape) > 1.6).ravel()
-    rows = views.reshape(-1, 4), y, np.repeat(np.arange(60), 40)
-    options = {"k": 5, "surrogates": ("ts", "avg"), "alphas": (1e-2, 1e-3), "cv": 4}
+    rows = views.reshape(-1, 4), y, np.repeat(np.arange(200), 30)
+    options = {"k": 5, "surrogates": ("avg",), "alphas": (1e-2, 1e-3), "cv": 4}
     race = PAPKRankerCV(**options).fit(*rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model_selection, "_FEWEST", 10**9)
+        patch.setattr(held_out, "_FEWEST", 10**9)
         whole = PAPKRankerCV(**options).fit(*rows)
     assert (whole.cv_results_["n_splits"] == 4).all()
     assert race.cv_results_["n_splits"].sum() < whole.cv_results_["n_splits"].sum()
     assert race.best_params_ == whole.best_params_ and race.best_score_ == whole.best_score_
+
+
+@pytest.mark.parametrize("k", [3, 3.0, np.float64(3), np.int32(3)])
+def test_a_whole_number_of_any_type_is_that_number(k):
+    want = PAPKRanker(k=3).fit(X, Y, GROUPS)
+    ranker = PAPKRanker(k=k).fit(X, Y, GROUPS)
+    assert ranker.score(X, Y, GROUPS) == want.score(X, Y, GROUPS)
+    assert type(ranker.to_model().k) is int and ranker.to_model().k == 3
+    search = PAPKRankerCV(k=k, alphas=(0.1,), cv=2, **SMALL).fit(X, Y, GROUPS)
+    assert search.best_score_ > 0 and type(search.to_model().k) is int
+    np.testing.assert_array_equal(
+        metrics.pap_at_k(X[:, 0], Y, k, GROUPS), metrics.pap_at_k(X[:, 0], Y, 3, GROUPS)
+    )
+
+
+@pytest.mark.parametrize("k", [0, True, 2.5, np.nan, np.inf, "3", None])
+def test_k_that_cannot_be_is_refused_in_training(k):
+    for ranker in (PAPKRanker(k=k), PAPKRankerCV(k=k)):
+        with pytest.raises(InputError, match="k must be a whole number of at least 1"):
+            ranker.fit(X, Y, GROUPS)
+    with pytest.raises(InputError, match="n_threads must be a whole number of at least 1"):
+        PAPKRanker(n_threads=-1).fit(X, Y, GROUPS)

@@ -1,0 +1,137 @@
+"""Folds of `PAPKRankerCV`: users, or the rows of one list, on whom settings are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from structsvm_papk._types import Array
+from structsvm_papk.data.ranking_data import Exclusions, RankingData
+from structsvm_papk.errors import InputError
+
+_Masks = tuple[Array, Array]  # list positions to train and to score on
+
+
+@dataclass(frozen=True)
+class Fold:
+    """List positions to train and to score on, as masks.
+
+    `whose` tells the scores of one fold from another's: the index of each user that is scored, or
+    where all is one list the number of the fold.
+    """
+
+    train: Array
+    test: Array
+    whose: Array
+
+
+def make_folds(
+    cv: Any, data: RankingData, without_use: Exclusions, random_state: Any
+) -> list[Fold]:
+    """Folds of users who can be used, or what a splitter of scikit-learn's says.
+
+    One list is cut into folds of its rows with the same share of positives.
+
+    Raises
+    ------
+    InputError
+        Too many or too few folds; a splitter whose training and validation share a row, or a user.
+    """
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        if data.n_users == 1:
+            masks = _of_rows(int(cv), data, random_state)
+        else:
+            masks = _of_users(int(cv), data, without_use, random_state)
+    elif isinstance(cv, str) or not hasattr(cv, "split"):
+        raise InputError(f"cv must be a number of folds or have split(X, y, groups): {cv!r}")
+    else:
+        masks = _of_splitter(cv, data)
+    folds = [Fold(*sides, _whose(number, sides[1], data)) for number, sides in enumerate(masks)]
+    if not folds:
+        raise InputError(f"the splitter {type(cv).__name__} gives no folds")
+    return folds
+
+
+def shown(k: int, folds: Sequence[Fold], data: RankingData) -> int:
+    """How many items of a held-out list stand for k of a whole one: k, or a share of one list."""
+    if data.n_users > 1:
+        return k
+    return max(1, round(k * float(np.mean([fold.test.mean() for fold in folds]))))
+
+
+def _whose(number: int, test: Array, data: RankingData) -> Array:
+    users: Array = np.unique(data.user_of_position[test])
+    return np.array([number]) if data.n_users == 1 else users
+
+
+def _of_users(
+    n_folds: int, data: RankingData, without_use: Exclusions, random_state: Any
+) -> Iterator[_Masks]:
+    usable = np.ones(data.n_users, dtype=bool)
+    usable[without_use.no_positive] = usable[without_use.few_negatives] = False
+    users = np.flatnonzero(usable)
+    _check_number(n_folds, users.size, "users that can be used", "users")
+    for _, part in KFold(n_folds, shuffle=True, random_state=random_state).split(users):
+        held_out = np.zeros(data.n_users, dtype=bool)
+        held_out[users[part]] = True
+        test = np.repeat(held_out, data.sizes)
+        yield ~test, test
+
+
+def _of_rows(n_folds: int, data: RankingData, random_state: Any) -> Iterator[_Masks]:
+    fewest = int(min(data.n_pos[0], data.n_neg[0]))
+    _check_number(n_folds, fewest, "rows of the rarer label", "rows of the one list")
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
+    for _, part in splitter.split(data.rows, data.labels):
+        test = np.zeros(data.rows.size, dtype=bool)
+        test[part] = True
+        yield ~test, test
+
+
+def _check_number(n_folds: int, most: int, what: str, made_of: str) -> None:
+    if not 2 <= n_folds <= most:
+        raise InputError(
+            f"cv={n_folds} must be between 2 and the number of {what} ({most}): the folds are made "
+            f"of {made_of}"
+        )
+
+
+def _of_splitter(cv: Any, data: RankingData) -> Iterator[_Masks]:
+    user = np.empty(data.rows.size, dtype=np.int64)
+    user[data.rows] = data.user_of_position
+    labels = np.empty(data.rows.size, dtype=bool)
+    labels[data.rows] = data.labels
+    name = type(cv).__name__
+    groups = None if data.n_users == 1 else user
+    for number, parts in enumerate(cv.split(user[:, None], labels, groups)):
+        train, test = np.zeros((2, data.rows.size), dtype=bool)
+        try:
+            train[parts[0]], test[parts[1]] = True, True
+        except (IndexError, TypeError, ValueError) as error:
+            raise InputError(
+                f"fold {number} of the splitter {name} names no rows: {error}"
+            ) from None
+        _refuse_leak(name, data, user, train, test)
+        for mask, purpose in ((train, "training"), (test, "validation")):
+            if not mask.any():
+                raise InputError(f"fold {number} of the splitter {name} has no rows for {purpose}")
+        yield train[data.rows], test[data.rows]
+
+
+def _refuse_leak(name: str, data: RankingData, user: Array, train: Array, test: Array) -> None:
+    """Rows of one list are shared out; of several lists each is on one side, whole or in part."""
+    if data.n_users == 1:
+        both = np.flatnonzero(train & test)
+        what, advice = f"row {both[0]}" if both.size else "", "StratifiedKFold"
+    else:
+        both = np.intersect1d(user[train], user[test])
+        what = f"rows of user {data.users[both[:1]].tolist()[0]!r}" if both.size else ""
+        advice = "a splitter by groups, such as GroupKFold"
+    if both.size:
+        raise InputError(
+            f"the splitter {name} puts {what} both in training and in validation; use {advice}"
+        )
