@@ -20,7 +20,14 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
 from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
-from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
+from structsvm_papk.solvers.keeping import (
+    CheckpointStore,
+    Keeper,
+    digest_of,
+    finite_start,
+    numbers,
+    opened,
+)
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.run import Run
@@ -172,9 +179,10 @@ class CCCP:
         starts = _starts(self, oracle, w_init, warm_start)
         blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
-        identity = {"n_blocks": blocks.n_blocks, "starts": list(starts)}
+        given = w_init is not None or warm_start is not None
+        names = [f"{name} {digest_of(w)}" for name, w in starts.items()] if given else list(starts)
+        identity = {"n_blocks": blocks.n_blocks, "starts": names}
         with opened(checkpoint, self, oracle, **identity) as keeper:
-            given = w_init is not None or warm_start is not None
             config = self
             if self.continuation is None and not given and not _race(self, majorised):
                 config = replace(self, continuation=_STEPS)

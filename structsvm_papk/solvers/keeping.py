@@ -5,6 +5,7 @@ Where and how it is kept is not known here; `structsvm_papk.files.checkpoint` wr
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -107,6 +108,11 @@ def vector(extra: Mapping[str, Any], name: str, size: int | None) -> Array:
     if value.shape != (() if size is None else (size,)):
         raise ValueError(f"{name} has shape {value.shape}")
     return value if size is None else value.astype(np.float64)
+
+
+def digest_of(start: Array) -> str:
+    """A short text that tells one start from another, where the result depends on it."""
+    return hashlib.sha256(np.asarray(start, np.float64).tobytes()).hexdigest()[:16]
 
 
 def finite_start(w: Any, n_features: int, name: str) -> Array:

@@ -9,7 +9,14 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
-from structsvm_papk.solvers.keeping import CheckpointStore, finite_start, numbers, opened, vector
+from structsvm_papk.solvers.keeping import (
+    CheckpointStore,
+    digest_of,
+    finite_start,
+    numbers,
+    opened,
+    vector,
+)
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.run import Run
@@ -113,10 +120,14 @@ class SubgradientDescent:
         if w_init is None and warm_start is not None:
             w_init = warm_start.w
         # an average is over the second half of the steps: another number is another run
-        half = {"average_from": self.max_iter // 2} if self.keep == "average" else {}
+        more: dict[str, Any] = (
+            {"average_from": self.max_iter // 2} if self.keep == "average" else {}
+        )
         oracle = as_oracle(oracle)
         w = self._start(oracle.n_features, w_init)
-        with opened(checkpoint, self, oracle, **half) as keeper:
+        if w_init is not None:
+            more["start"] = digest_of(w)
+        with opened(checkpoint, self, oracle, **more) as keeper:
             return _Run(self, oracle, w, callback, keeper).solve()
 
     def _start(self, n_features, w_init):

@@ -279,6 +279,18 @@ def test_an_interrupt_while_a_start_is_made_leaves_no_half_made_start(name, monk
         CCCP(1e-2, starts=("zero", name)).solve(risk)
 
 
+@pytest.mark.parametrize("name", ["cccp", "descent, average"])
+def test_without_a_certificate_another_start_is_another_run(name, tmp_path):
+    solver, risk = SOLVERS[name]
+    starts = np.random.default_rng(0).normal(size=(2, risk.n_features))
+    first = solver.solve(risk, starts[0], checkpoint=Checkpoint(tmp_path, 1e9))
+    again = solver.solve(risk, starts[0], checkpoint=Checkpoint(tmp_path, 1e9))
+    np.testing.assert_array_equal(again.w, first.w)
+    for start in (starts[1], None):
+        with pytest.raises(InputError, match=r"another run: starts? was"):
+            solver.solve(risk, start, checkpoint=Checkpoint(tmp_path, 1e9))
+
+
 def test_a_full_disk_costs_the_checkpoint_but_not_the_run(tmp_path, monkeypatch):
     solver, risk = SOLVERS["bundle"]
     place, told = Checkpoint(tmp_path, interval=0), []
