@@ -1,6 +1,6 @@
 """Exact short lists: the rows that decide a surrogate, found without scoring all the others.
 
-Our surrogates read a list's negatives through the k highest of them only, and Max its positives
+Our surrogates read a list's negatives through the m highest of them only, and Max its positives
 through the lowest min(n_pos, k); a surrogate says so itself. Between evaluations w moves little, so
 most rows provably stay where they were. With a reference v at which the score ``x . v`` of a row is
 known, any c, any centre mu and any positive diagonal D,
@@ -8,7 +8,7 @@ known, any c, any centre mu and any positive diagonal D,
     x . w = c (x . v) + mu . r + (x - mu) . r,    r = w - c v,
     |(x - mu) . r| <= ||(x - mu) / D|| ||D r||,
 
-so a row whose upper bound lies below the scores of k others is not among the k highest. Every row
+so a row whose upper bound lies below the scores of m others is not among the m highest. Every row
 keeps the reference at which it was last scored; c is chosen to make ``||D r||`` small, D and mu are
 scale and mean of the features on a sample. All that is lost is memory traffic over one number, one
 norm and one index a row. Rows that are scored are scored as ever, and the rounding of both sides is

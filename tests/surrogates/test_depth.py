@@ -367,3 +367,31 @@ def test_files_and_partitions_take_depth_and_weights(depth, tmp_path):
         expected = EmpiricalRisk(surrogate, data.weighted(weight), "cap")(w)
         assert streamed(w)[0] == pytest.approx(expected[0], abs=1e-12)
         np.testing.assert_allclose(streamed(w)[1], expected[1], atol=1e-12)
+
+
+def informative(name, users, k, depth):
+    """Whether some w of a single feature has a risk below 1."""
+    lists = [np.concatenate([positives, negatives]).astype(float) for positives, negatives in users]
+    indptr = np.cumsum([0, *map(len, lists)])
+    n_pos = np.array([len(positives) for positives, _ in users])
+    surrogate = make_surrogate(name, k, depth=depth)
+    steps = np.geomspace(1e-4, 1e4, 100)
+    values = [
+        surrogate.value_and_subgradient(w * np.concatenate(lists), indptr, n_pos)[0].mean()
+        for w in (*steps, *-steps)
+    ]
+    return min(values) < 1 - 1e-9
+
+
+def test_counterexamples_to_monotone_degeneracy_where_beta_follows_the_depth():
+    far = [([1] * 10, [0] * 20), ([-2], [3] * 10 + [-3] * 10)]
+    for name, depths in {"ts": [1, *range(16, 21)], "max": range(16, 21)}.items():
+        assert [m for m in range(1, 21) if informative(name, far, m, m)] == list(depths)
+    near = [([0, 0, 3], [2, 1, -3]), ([3, 0], [2, 2])]
+    for name, verdicts in {"ramp": [1, 0, 1], "max": [0, 0, 1], "clipped_ramp": [1, 1, 1]}.items():
+        assert [informative(name, near, m, m) for m in (1, 2, 3)] == verdicts
+
+
+def test_ts_may_be_degenerate_where_max_is_not():
+    users = [([1, 0, 1], [-1]), ([-2], [3])]
+    assert not informative("ts", users, 1, 1) and informative("max", users, 1, 1)
