@@ -21,7 +21,23 @@ class OracleFailure(RuntimeError):
 
 
 class DegenerateOptimumWarning(UserWarning):
-    """The minimiser is zero to within the tolerance: the surrogate says nothing about this data."""
+    """The minimiser is zero to within the tolerance: the surrogate says nothing about this data.
+
+    Attributes
+    ----------
+    what : str
+        What is wrong, in a sentence.
+    settings : dict
+        What to set instead, if that is known.
+    """
+
+    def __init__(self, what: str, settings: dict[str, Any] | None = None) -> None:
+        self.what, self.settings = what, settings or {}
+        super().__init__(what, self.settings)
+
+    def __str__(self) -> str:
+        call = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        return f"{self.what}\nTry {call}, or let PAPKRankerCV choose." if call else self.what
 
 
 def check_number(

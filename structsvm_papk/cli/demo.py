@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared.runs import problem_text
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.solver_race import ETAS
@@ -49,4 +50,6 @@ def demo(
         runs = run_all(data, CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
     if picture is None:
         console.note("no plot: matplotlib is missing; pip install matplotlib (the extra 'plot')")
-    compare.finish(runs, f"breast cancer: k = {K}, alpha = {alpha:g}", picture, as_json)
+    compare.finish(
+        runs, f"breast cancer: {problem_text(K, None, 'equal', alpha)}", picture, as_json
+    )

@@ -12,6 +12,7 @@ from structsvm_papk.diagnosis.zero_test import SURROGATES, Verdict, diagnose_ove
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.plots.degeneracy import degeneracy_figure
+from structsvm_papk.surrogates import make_surrogate
 
 _WORDS = {
     Verdict.DEGENERATE: "optimal",
@@ -78,14 +79,16 @@ def diagnose(
         one.as_dict() | {"critical_depth": depth.as_dict()}
         for one, depth in zip(answers, depths, strict=True)
     ]
-    console.answer(as_json, {"diagnoses": parts}, _show, answers, depths)
+    given = {"depth": weighting.negatives, "user_weight": weighting.user_weight}
+    title = f"Is w = 0 optimal at depth {weighting.depth}, users' weight {weighting.user_weight}?"
+    console.answer(as_json, given | {"diagnoses": parts}, _show, title, answers, depths)
 
 
 def _critical_depth(one: Diagnosis, lists: RankingData) -> CriticalDepth:
-    return critical_depth(EmpiricalRisk(options.Weighting().surrogate(one.surrogate, one.k), lists))
+    return critical_depth(EmpiricalRisk(make_surrogate(one.surrogate, one.k), lists))
 
 
-def _show(answers: Sequence[Diagnosis], depths: Sequence[CriticalDepth]) -> None:
+def _show(title: str, answers: Sequence[Diagnosis], depths: Sequence[CriticalDepth]) -> None:
     rows: list[tuple[str, ...] | None] = []
     for before, one, depth in zip([None, *answers], answers, depths, strict=False):
         if before and before.k != one.k:
@@ -97,9 +100,7 @@ def _show(answers: Sequence[Diagnosis], depths: Sequence[CriticalDepth]) -> None
         cells = (str(one.k), one.surrogate, str(one.n_users), answer, _distance(one))
         rows.append((*cells, _depth(depth), *shares))
     columns = ("k", "surrogate", "users", "for all users", ">distance", ">critical depth")
-    console.print_table(
-        "Is w = 0 optimal?", (*columns, ">alone: optimal", ">not", ">undecided"), rows
-    )
+    console.print_table(title, (*columns, ">alone: optimal", ">not", ">undecided"), rows)
     if any(one.zero_is_optimal for one in answers):
         console.note(
             "Where w = 0 is optimal, training returns it for every alpha: give --depth the "

@@ -1,20 +1,22 @@
 """``fit``: train a ranker on a file and write a model file."""
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, option
-from structsvm_papk.cli._shared.runs import explain, print_runs
-from structsvm_papk.diagnosis import critical_depth
-from structsvm_papk.files.model import Model, certificate_of, save_model
-from structsvm_papk.oracles import EmpiricalRisk
-from structsvm_papk.rankers.settings import ALPHA, DEPTH, SURROGATE, solver_name
-from structsvm_papk.rankers.solver_race import solve
+from structsvm_papk.cli._shared.runs import explain, print_runs, problem_text
+from structsvm_papk.errors import DegenerateOptimumWarning
+from structsvm_papk.files.model import save_model
+from structsvm_papk.rankers import PAPKRanker
+from structsvm_papk.rankers.settings import ALPHA, SOLVERS, SURROGATE
+from structsvm_papk.rankers.solver_race import Run
 from structsvm_papk.solvers.result import Status
 
 
@@ -28,24 +30,17 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Weighting(options.Weighting):
-    """What counts in training; by default as in `PAPKRanker`."""
-
-    depth: str = PROBLEM(DEPTH, options.DEPTH, "DEPTH")
-
-
-@dataclass(frozen=True)
 class Solver:
     """What minimises it."""
 
-    solver: str = SOLVER("auto", "auto, cutting_plane, cccp or subgradient.")
+    solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}.")
     eta: float | None = SOLVER(None, "Step size of subgradient descent.")
 
 
 def fit(
     data: options.DataFile,
     problem: Problem,
-    weighting: Weighting,
+    weighting: options.Weighting,
     reading: options.Reading,
     solver: Solver,
     stopping: options.Stopping,
@@ -61,24 +56,41 @@ def fit(
 
     Ctrl-C keeps the best model so far.
     """
-    loss = weighting.surrogate(problem.surrogate, problem.k)
-    name = solver_name(solver.solver, loss)
+    ranker = PAPKRanker(
+        problem.k, problem.surrogate, weighting.negatives, weighting.user_weight, problem.alpha,
+        solver.solver, **stopping.limits(), policy=policy, n_threads=stopping.threads,
+        relevance_threshold=reading.relevance_threshold, checkpoint=saving.checkpoint,
+        solver_options=None if solver.eta is None else {"eta": solver.eta},
+    )  # fmt: skip
+    ranker.check_settings()
     options.check_outputs(output)
-    settings = stopping.limits() | ({} if solver.eta is None else {"eta": solver.eta})
-    folder = saving.checkpoint
-    job = scale.Job(data, reading, loss, weighting, policy, stopping.threads, folder)
-    with where.risk(job) as loaded:
-        checkpoint = saving.open("fit", loaded.lists)
-        loaded.remember(folder)
-        with progress.live() as watch:
-            callback = watch(name, problem.surrogate)
-            run = solve(name, loaded.risk, problem.alpha, None, callback, checkpoint, **settings)
-        save_model(output, _model(run, loaded, weighting.user_weight, reading.relevance_threshold))
+    with where.loaded(scale.Job(data, reading, ranker)) as loaded:
+        ranker.checkpoint = saving.open("fit", loaded.lists)
+        loaded.remember(saving.checkpoint)
+        with progress.live() as watch, warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always")
+            ranker.callback = watch(solver.solver, problem.surrogate)
+            loaded.fit(ranker)
+        model = replace(
+            ranker.to_model(), feature_names=loaded.table.feature_names,
+            first_index=loaded.table.first_index,
+        )  # fmt: skip
+        save_model(output, model)
         options.say_columns(loaded.table)
-        console.note(str(run.exclusions))
-        _explain(run, loaded.risk)
-    content = run.as_dict() | {"model": str(output)}
-    console.answer(as_json, content, print_runs, [run], f"alpha = {run.alpha:g}")
+        console.note(str(ranker.exclusions_))
+        gains = {"train": loaded.gain(ranker.coef_)}
+    run = Run(model.solver, model.surrogate, model.k, model.alpha, ranker.result_,
+              ranker.exclusions_, ranker.solver_options or {}, gains)  # fmt: skip
+    for warning in raised:
+        if not issubclass(warning.category, ConvergenceWarning):
+            console.warn(_said(warning.message))
+    if run.result.status is not Status.DEGENERATE:
+        explain(run)
+    content = run.as_dict() | {"depth": model.depth, "user_weight": model.user_weight}
+    title = problem_text(model.k, model.depth, model.user_weight, model.alpha)
+    console.answer(
+        as_json, content | {"model": str(output)}, print_runs, [run], f"{data.name}: {title}"
+    )
     console.note(f"model written to {output}")
     if run.result.status == Status.FAILED:
         console.warn(_how_to_go_on(saving.checkpoint))
@@ -86,40 +98,12 @@ def fit(
         raise typer.Exit(1)
 
 
-def _model(run: Any, loaded: scale.Loaded, user_weight: str, threshold: float | None) -> Model:
-    return Model(
-        coef=run.result.w,
-        k=run.k,
-        surrogate=run.surrogate,
-        alpha=run.alpha,
-        solver=run.solver,
-        certificate=certificate_of(run.result),
-        feature_names=loaded.table.feature_names,
-        first_index=loaded.table.first_index,
-        relevance_threshold=threshold,
-        depth=loaded.risk.surrogate.depth,
-        user_weight=user_weight,
-    )
-
-
-def _explain(run: Any, risk: Any) -> None:
-    """Say what the status means; of a zero optimum in one line, with the option that repairs it."""
-    if run.result.w.any() or not run.result.converged:
-        explain(run)
-        return
-    advice = "count more negatives with --depth 0.9, or let tune choose"
-    if isinstance(risk, EmpiricalRisk):
-        answer = critical_depth(risk)
-        depth, now = answer.informative_from, risk.surrogate.depth or risk.surrogate.k
-        if depth is None:
-            advice = f"no depth repairs it (all {answer.deepest} negatives): try clipped_ramp"
-        elif depth <= now:
-            advice = "not exactly, and a smaller --alpha or --tol may find more"
-        else:
-            advice = f"critical depth {depth} of {answer.deepest}: give --depth {depth} or more"
-    console.warn(
-        f"degenerate: w = 0 is the optimum of {run.surrogate} here, and ranks nothing; {advice}"
-    )
+def _said(warning: Any) -> str:
+    """A warning in the words of the command line."""
+    if not isinstance(warning, DegenerateOptimumWarning):
+        return str(warning)
+    given = " ".join(f"--{option} {value}" for option, value in warning.settings.items())
+    return f"degenerate: {warning.what}" + (f"\ntry {given}, or tune" if given else "")
 
 
 def _how_to_go_on(folder: Path | None) -> str:

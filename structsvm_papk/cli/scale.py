@@ -3,24 +3,24 @@
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.grouped import Panel
-from structsvm_papk.cli._shared.options import Reading, Weighting
-from structsvm_papk.data import RankingData
+from structsvm_papk.cli._shared.options import Reading
 from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
-from structsvm_papk.data.readers import Table
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.streamed import StreamedRisk
-from structsvm_papk.surrogates import Surrogate
+from structsvm_papk.rankers import PAPKRanker
+from structsvm_papk.rankers.settings import refuse_deeper_than_all
+from structsvm_papk.rankers.solver_race import mean_pap_at_k
 
 _SCALE = Panel("Data larger than memory")
 _RECORD = "partitions.json"  # in the folder of a checkpoint
@@ -31,19 +31,11 @@ _BYTES |= {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", star
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be minimised; `folder` is where a checkpoint is, if there is one."""
+    """What is to be minimised: the settings of the ranker, on some data."""
 
     data: Path
     reading: Reading
-    surrogate: Surrogate
-    weighting: Weighting
-    policy: str
-    threads: int
-    folder: Path | None
-
-    def lists(self, table: Table) -> RankingData:
-        """The weighted lists of a table."""
-        return self.weighting.lists(self.reading.lists(table), self.surrogate)
+    ranker: PAPKRanker
 
     def source(self) -> Any:
         """The data in pieces."""
@@ -70,13 +62,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A risk, the lists that it is of (for their fingerprint), and the features' names.
+    """Lists or a risk, how to train on them, mean pAp@k of weights there, the features' names.
 
     `cut` says what the partitions depend on: a run can go on with the same ones only.
     """
 
-    risk: Any
     lists: Any
+    fit: Callable[[PAPKRanker], PAPKRanker]
+    gain: Callable[[Array], float]
     table: Any
     cut: dict[str, Any] = field(default_factory=dict)
 
@@ -116,9 +109,9 @@ class Scale:
     )
 
     @contextmanager
-    def risk(self, job: Job) -> Iterator[Loaded]:
-        """The risk as `Loaded`, for as long as the context lasts."""
-        self._check(job.threads)
+    def loaded(self, job: Job) -> Iterator[Loaded]:
+        """The data as `Loaded`, for as long as the context lasts."""
+        self._check(job.ranker.n_threads)
         try:
             if self.memory_budget is not None:
                 yield self._streamed(job, self.memory_budget)
@@ -148,32 +141,38 @@ class Scale:
                 "directory with X.npy, y.npy and groups.npy"
             )
         budget = size_in_bytes(size)
-        cut = _as_begun(job.folder, "memory_budget", budget)
-        source, weight = job.source(), job.weighting.user_weight
-        threshold = job.reading.relevance_threshold
+        cut = _as_begun(job.ranker.checkpoint, "memory_budget", budget)
+        source, ranker = job.source(), job.ranker
         risk = StreamedRisk(
-            job.surrogate, source, budget, threshold, job.policy, job.threads, self.scratch, weight
-        )
+            ranker.make_surrogate(), source, budget, ranker.relevance_threshold, ranker.policy,
+            ranker.n_threads, self.scratch, ranker.user_weight,
+        )  # fmt: skip
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
-        return Loaded(risk, risk, source, cut)
+        return Loaded(risk, lambda ranker: ranker.fit_risk(risk), risk.gain, source, cut)
 
     def _on_cluster(self, job: Job, client: Any) -> Loaded:
         self._wait_for_workers(client)
-        cut = _as_begun(job.folder, "partitions", self.partitions)
+        ranker = job.ranker
+        cut = _as_begun(ranker.checkpoint, "partitions", self.partitions)
         if cut["partitions"] is None:
             cut = {"partitions": 2 * sum(client.nthreads().values())}
-        n, weight = cut["partitions"], job.weighting.user_weight
         partitions: Any
+        n = cut["partitions"]
         if job.in_pieces:
             table = replace(job, data=job.data.resolve()).source()  # workers have other folders
             piece = -(-table.n_rows * table.row_bytes // n)
-            partitions = file_partitions(table, piece, job.reading.relevance_threshold)
+            partitions = file_partitions(table, piece, ranker.relevance_threshold)
         else:
             table = job.reading.table(job.data)
-            partitions = array_partitions(job.lists(table), n)
-        risk = DaskRisk(job.surrogate, partitions, client, job.policy, user_weight=weight)
+            lists = job.reading.lists(table)
+            refuse_deeper_than_all(ranker.make_surrogate(), lists)
+            partitions = array_partitions(lists, n)
+        risk = DaskRisk(
+            ranker.make_surrogate(), partitions, client, ranker.policy,
+            user_weight=ranker.user_weight,
+        )  # fmt: skip
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
-        return Loaded(risk, risk, table, cut)
+        return Loaded(risk, lambda ranker: ranker.fit_risk(risk), risk.gain, table, cut)
 
     def _wait_for_workers(self, client: Any) -> None:
         if client.nthreads():
@@ -189,8 +188,13 @@ def _in_memory(job: Job) -> Loaded:
     if job.data.is_dir():
         raise InputError(f"{job.data} is a directory: give --memory-budget or --dask")
     table = job.reading.table(job.data)
-    risk = EmpiricalRisk(job.surrogate, job.lists(table), job.policy, n_threads=job.threads)
-    return Loaded(risk, risk.data, table)
+    lists = job.reading.lists(table)
+    return Loaded(
+        lists,
+        lambda ranker: ranker.fit_lists(lists),
+        lambda w: mean_pap_at_k(w, lists, job.ranker.k),
+        table,
+    )
 
 
 def size_in_bytes(text: str) -> int:

@@ -13,7 +13,6 @@ import typer
 from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, option
-from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import certificate_of, save_model
 from structsvm_papk.rankers import PAPKRankerCV
@@ -122,7 +121,7 @@ def tune(
             checkpoint=checkpoint, callback=_watch(update),
         )  # fmt: skip
         try:
-            ranker.fit(lists.X, *_labels_and_users(lists))
+            ranker.fit_lists(lists)
         except KeyboardInterrupt:
             if checkpoint is not None:
                 console.note(
@@ -145,13 +144,6 @@ def tune(
     console.answer(as_json, content, _show, content)
     if not ranker.result_.converged:
         raise typer.Exit(1)
-
-
-def _labels_and_users(lists: RankingData) -> tuple[Any, Any]:
-    """Relevance and user of every row."""
-    relevant, user = np.empty(lists.rows.size, bool), np.empty(lists.rows.size, np.int64)
-    relevant[lists.rows], user[lists.rows] = lists.labels, lists.user_of_position
-    return relevant, user
 
 
 def _watch(update: Callable[..., None]) -> Callable[[Trial], None]:

@@ -7,22 +7,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import ClassifierTags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 
-from structsvm_papk import metrics
-from structsvm_papk._types import Array, Callback, PathLike
+from structsvm_papk._types import Callback
 from structsvm_papk.data import validation
-from structsvm_papk.data.groups import ONE_LIST, required
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_number, whole_number
+from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
-from structsvm_papk.files.export import weights_of, write_onnx
-from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.repair import repair_of_zero
+from structsvm_papk.rankers.linear import MATRIX, LinearRanker
+from structsvm_papk.rankers.repair import warning_of_zero
 from structsvm_papk.rankers.settings import (
     ALPHA,
     DEPTH,
@@ -31,22 +27,14 @@ from structsvm_papk.rankers.settings import (
     as_depth,
     make_solver,
     refuse_deeper_than_all,
-    solver_name,
     weights_of_users,
 )
-from structsvm_papk.solvers.dual_ascent import AscentResult, suited
+from structsvm_papk.solvers.dual_ascent import suited
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 
-_MATRIX = {
-    "accept_sparse": "csr",
-    "accept_large_sparse": True,
-    "dtype": (np.float64, np.float32),
-    "ensure_all_finite": False,  # RankingData checks, and names the place
-}
 
-
-class PAPKRanker(BaseEstimator):
+class PAPKRanker(LinearRanker):
     """Linear ranker trained for pAp@k, with a certificate of how close to the optimum it is.
 
     Minimises ``alpha/2 ||w||^2 + sum_u v_u S(X_u w) / sum_u v_u`` over w, where S is the surrogate
@@ -236,38 +224,71 @@ class PAPKRanker(BaseEstimator):
             return self._fit_dask(X, y, groups)
         for values, name in ((X, "X"), (y, "y")):
             validation.refuse_masked(values, name)  # scikit-learn drops masks
-        X, y = validate_data(self, X, y, **_MATRIX)
+        X, y = validate_data(self, X, y, **MATRIX)
         y = validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
         names = getattr(self, "feature_names_in_", None)
         data = RankingData.from_groups(X, self._relevance(y), groups, feature_names=names)
         if sample_weight is not None:
             data = data.weighted(weights_of_users(data, sample_weight))
-        return self._fit_data(data)
+        return self._fit_lists(data)
 
-    def _fit_data(self, data: RankingData) -> Any:
-        """Train on lists in memory."""
+    def fit_lists(self, lists: RankingData) -> Self:
+        """Train on lists that are laid out already; their weights of users count, if they have any.
+
+        Raises
+        ------
+        InputError
+            As for `fit`.
+        """
+        self.n_features_in_, self.classes_ = lists.n_features, np.array([False, True])
+        if lists.feature_names is not None:
+            self.feature_names_in_ = np.asarray(lists.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self._fit_lists(lists)
+
+    def _fit_lists(self, lists: RankingData) -> Any:
         check_number("n_threads", self.n_threads, least=1)
-        self._setting = self._given_setting()
-        surrogate = self._setting.make(self.k)
-        if data.user_weight is None:
-            data = data.weighted(self.user_weight)
+        surrogate = self.make_surrogate()
+        if lists.user_weight is None:
+            lists = lists.weighted(self.user_weight)
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
-        refuse_deeper_than_all(surrogate, data)
-        risk = EmpiricalRisk(surrogate, data, self.policy, n_threads=self.n_threads)
-        self.result_ = self._solve(self._make_solver(surrogate), risk)
-        return self._finish(risk.exclusions, risk, data)
+        refuse_deeper_than_all(surrogate, lists)
+        risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
+        return self._minimise(risk, lists)
+
+    def make_surrogate(self) -> Surrogate:
+        """The surrogate of the settings, for a risk that `fit_risk` is to minimise."""
+        return self._given_setting().make(self.k)
+
+    def check_settings(self) -> None:
+        """Refuse settings that no data could be fitted with."""
+        self._make_solver(self.make_surrogate())
+
+    def fit_risk(self, risk: Any) -> Self:
+        """Train on a risk of `make_surrogate`: a `StreamedRisk`, `DaskRisk` or `EmpiricalRisk`.
+
+        Policy, users' weights and threads are the risk's own.
+
+        Raises
+        ------
+        InputError
+            The risk is of another surrogate, k or depth.
+        """
+        if risk.surrogate != self.make_surrogate():
+            raise InputError(f"the risk has {risk.surrogate}, the settings {self.make_surrogate()}")
+        self.n_features_in_, self.classes_ = risk.n_features, np.array([False, True])
+        return self._minimise(risk)
 
     def _fit_dask(self, X: Any, y: Any, groups: Any) -> Any:
         """Train where the blocks of a Dask collection are."""
         from structsvm_papk.oracles import dask_collections
         from structsvm_papk.oracles import dask_risk as cluster
 
-        self._setting = self._given_setting()
-        surrogate = self._setting.make(self.k)
-        solver = self._make_solver(surrogate)
-
+        surrogate = self.make_surrogate()
+        self.check_settings()  # before anything is loaded
         with dask_collections.current_client() as client:
             lists = dask_collections.DaskLists(client, X, y, groups)
             validate_data(self, lists.sample, skip_check_array=True)
@@ -277,115 +298,32 @@ class PAPKRanker(BaseEstimator):
             risk = cluster.DaskRisk(
                 surrogate, partitions, client, self.policy, user_weight=self.user_weight
             )
-            self.result_ = self._solve(solver, risk)
-            return self._finish(risk.exclusions)
+            return self._minimise(risk)
+
+    def _minimise(self, risk: Any, everyone: RankingData | None = None) -> Any:
+        """Solve and take over the result."""
+        self._setting = self._given_setting()
+        self.result_ = self._solve(self._make_solver(risk.surrogate), risk)
+        return self._finish(risk.exclusions, risk, everyone)
 
     def _finish(
-        self,
-        exclusions: Exclusions,
-        risk: EmpiricalRisk | None = None,
-        everyone: RankingData | None = None,
+        self, exclusions: Exclusions, risk: Any = None, everyone: RankingData | None = None
     ) -> Any:
-        """Take over the result; `risk` is what was minimised, where its data are in memory."""
+        """Take over the result; `everyone` are the lists in memory that the risk was made of."""
         self.coef_ = self.result_.w
         self.n_iter_ = self.result_.n_iter
         self.exclusions_ = exclusions
-        _warn_about(self.result_, risk, everyone)
+        result = self.result_
+        if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
+            surrogate = self._setting.make(self.k)
+            warning: Any = warning_of_zero(surrogate, result.alpha, risk, everyone)
+            warnings.warn(warning, stacklevel=4)
+        elif not result.converged and result.status != Status.FINISHED:
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
         return self
 
     def _given_setting(self) -> Setting:
         return Setting(self.surrogate, as_depth(self.depth), self.user_weight, self.alpha)
-
-    def decision_function(self, X: Any) -> Array:
-        """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
-
-        Warns
-        -----
-        DegenerateOptimumWarning
-            The weights are zero, and so are all scores.
-        """
-        check_is_fitted(self)
-        if not self.coef_.any():
-            warnings.warn(
-                "the weights of this model are zero: all scores are 0 and rank nothing",
-                DegenerateOptimumWarning,
-                stacklevel=2,
-            )
-        validation.refuse_masked(X, "X")
-        X = validate_data(self, X, reset=False, **(_MATRIX | {"ensure_all_finite": True}))
-        return X @ self.coef_
-
-    def predict(self, X: Any) -> Array:
-        """The same as `decision_function`."""
-        return self.decision_function(X)
-
-    def score(
-        self, X: Any, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
-    ) -> float:
-        """Mean over users of the pAp@k gain, ties counting as errors.
-
-        Users without a positive or with fewer than k negatives are left out (with the policy
-        'raise' they raise). Groups are those of `fit`.
-
-        Raises
-        ------
-        InputError
-            No groups, no user that can be used, or labels that were not there in training.
-        """
-        groups = self._groups(groups, qid)
-        scores = self.decision_function(X)
-        y = validation.check_grades(y, scores.size, name="labels y")
-        table = metrics.evaluate(
-            f"pap@{whole_number('k', self.k)}",
-            scores,
-            self._relevance(y),
-            groups,
-            few_negatives="raise" if self.policy == "raise" else "exclude",
-            no_positives="raise" if self.policy == "raise" else "exclude",
-        )
-        summary = table.summary()[0]
-        if summary.n_used == 0:
-            raise InputError(f"no user has a positive and k={self.k} negatives: {summary}")
-        return summary.value
-
-    def to_model(self) -> Model:
-        """What is needed to score new rows, as a `Model`."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        return Model(
-            coef=self.coef_,
-            k=whole_number("k", self.k),
-            surrogate=self._setting.surrogate,
-            alpha=self.result_.alpha,
-            solver="dual_ascent"
-            if isinstance(self.result_, AscentResult)
-            else solver_name(self._solver_name(), self._setting.make(self.k)),
-            depth=self._setting.make(self.k).depth,
-            user_weight=self._setting.user_weight,
-            certificate=certificate_of(self.result_),
-            feature_names=None if names is None else tuple(map(str, names)),
-            relevance_threshold=self.relevance_threshold,
-        )
-
-    def save(self, path: PathLike) -> None:
-        """Write a model file (safe to load: no pickle), for `load_model` and the command line."""
-        save_model(path, self.to_model())
-
-    def to_onnx(self, path: PathLike, dtype: str = "float64") -> None:
-        """Write an ONNX graph: input ``X`` (rows, features) of `dtype`, output ``scores`` (rows,).
-
-        Needs the extra 'onnx'; its metadata hold names and certificate.
-        """
-        write_onnx(path, self.to_model(), dtype)
-
-    def export_weights(self) -> dict[str, Any]:
-        """Weights by feature name, settings and certificate, as plain values for JSON."""
-        return weights_of(self.to_model())
-
-    def _groups(self, groups: ArrayLike | None, qid: ArrayLike | None) -> Any:
-        """The user of each row; None where all rows are one list, which has to be said."""
-        groups = _one_of(groups, qid)
-        return required(ONE_LIST if groups is None and self.one_list else groups)
 
     def _solve(self, solver: Any, risk: Any) -> SolverResult:
         """Solve; with `warm_start`, from the last result."""
@@ -427,56 +365,3 @@ class PAPKRanker(BaseEstimator):
         if not isinstance(options, dict) or "alpha" in options:
             raise InputError("solver_options must be a dict of solver fields, without 'alpha'")
         return options
-
-    def _find_classes(self, y: Array) -> Array:
-        if self.relevance_threshold is not None:
-            return np.array([False, True])
-        classes = np.unique(y)
-        if classes.size == 1:
-            raise InputError(f"y holds one class only ({classes[0]}): there is nothing to rank")
-        if classes.size > 2:
-            raise InputError(
-                f"y holds {classes.size} values; for graded labels give relevance_threshold"
-            )
-        if classes[1] == 0:  # where -1/1 and 0/1 are both read, neither is relevant
-            raise InputError(
-                f"y holds {classes[0]} and 0 only, of which neither means relevant; give 0/1, "
-                "-1/1 or booleans, or relevance_threshold"
-            )
-        return classes
-
-    def _relevance(self, y: Array) -> Array:
-        if self.relevance_threshold is not None:
-            return validation.relevance(y, self.relevance_threshold)
-        unknown = ~np.isin(y, self.classes_)
-        if unknown.any():
-            raise InputError(f"label {y[unknown][0]} in y was not there in training")
-        return y == self.classes_[1]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        # no classifier, but y takes two values
-        tags.classifier_tags = ClassifierTags(multi_class=False)
-        tags._skip_test = not self.one_list  # the checks have no groups to give
-        return tags
-
-
-def _one_of(groups: ArrayLike | None, qid: ArrayLike | None) -> ArrayLike | None:
-    if groups is not None and qid is not None:
-        raise InputError("give groups or qid, not both: they are two names of the same thing")
-    return groups if qid is None else qid
-
-
-def _warn_about(
-    result: SolverResult, risk: EmpiricalRisk | None, everyone: RankingData | None
-) -> None:
-    """Warn of a minimiser that is zero, with the call that repairs it, and of a gap too large."""
-    if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
-        advice = ""
-        if risk is not None and everyone is not None:
-            advice = f" {repair_of_zero(risk, everyone, result.alpha)}"
-        warnings.warn(result.message + advice, DegenerateOptimumWarning, stacklevel=5)
-    elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
-        warnings.warn(result.message, ConvergenceWarning, stacklevel=5)

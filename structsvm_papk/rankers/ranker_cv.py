@@ -157,13 +157,17 @@ class PAPKRankerCV(PAPKRanker):
     def _solver_name(self) -> str:
         return "auto"
 
+    def fit_risk(self, risk: Any) -> Any:
+        """Refused: the search needs the lists of a risk, not the risk."""
+        raise InputError("PAPKRankerCV chooses the risk: give the lists to fit or fit_lists")
+
     def _fit_dask(self, X: Any, y: Any, groups: Any) -> Any:
         raise InputError(
             "PAPKRankerCV needs the data in memory; choose on a sample of the users and fit "
             "PAPKRanker with best_params_ on the Dask collection"
         )
 
-    def _fit_data(self, data: RankingData) -> PAPKRankerCV:
+    def _fit_lists(self, data: RankingData) -> PAPKRankerCV:
         """Choose, then train on all users."""
         started = time.perf_counter()
         self._check_settings()

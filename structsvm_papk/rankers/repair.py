@@ -1,49 +1,66 @@
-"""What to call instead where the optimum is w = 0."""
+"""What to set instead where the optimum is w = 0."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis.critical_depth import critical_depth
+from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.settings import AUTO_DEPTH
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.surrogates import Surrogate
 
 _CLEARLY = 1e-4  # share by which an objective has to be below that of w = 0
 _FEW_STEPS = 25
 
 
-def repair_of_zero(risk: EmpiricalRisk, everyone: RankingData, alpha: float) -> str:
-    """Which depth keeps w = 0 from being the optimum of a risk, and a call that leaves zero.
+def warning_of_zero(
+    surrogate: Surrogate,
+    alpha: float,
+    risk: EmpiricalRisk | None = None,
+    everyone: RankingData | None = None,
+) -> DegenerateOptimumWarning:
+    """The warning that the optimum is zero, in a sentence, and the settings that leave zero.
 
     Parameters
     ----------
-    risk : EmpiricalRisk
+    surrogate : Surrogate
         Whose optimum is zero.
-    everyone : RankingData
-        The users that were given, those among them that the risk leaves out.
     alpha : float
+    risk : EmpiricalRisk, optional
+        What was minimised. Without it nothing is tried, and the settings are the usual ones.
+    everyone : RankingData, optional
+        The lists that the risk was made of, those that it leaves out included.
     """
-    answer = critical_depth(risk)
-    text = f"{str(answer)[0].upper()}{str(answer)[1:]}."
-    if answer.informative_from is not None:
-        text += " Counting more negatives in training repairs it"
-        for call, depth, policy in (
-            ("depth='auto'", AUTO_DEPTH, "exclude"),
-            (f"depth={answer.informative_from}, policy='cap'", answer.informative_from, "cap"),
-            (f"depth={answer.deepest}, policy='cap'", answer.deepest, "cap"),
-        ):
-            deeper = replace(risk.surrogate, depth=depth)
-            if _leaves_zero(EmpiricalRisk(deeper, everyone, policy), alpha):
-                return f"{text}: {call}; or let PAPKRankerCV choose."
-        text += ", but with a smaller alpha or tolerance only"
-    return f"{text}. Try surrogate='clipped_ramp', or let PAPKRankerCV choose."
+    text = (
+        f"w = 0 is the optimum of {surrogate.name} at depth {surrogate.depth or surrogate.k}, to "
+        "within the tolerance, and ranks nothing"
+    )
+    if risk is None or everyone is None:
+        settings = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
+    else:
+        answer = critical_depth(risk)
+        text += f" ({str(answer).partition(': ')[2]})"
+        settings = _deeper(risk, everyone, alpha, answer.informative_from, answer.deepest)
+    if not settings and surrogate.name != "clipped_ramp":
+        settings = {"surrogate": "clipped_ramp"}
+    return DegenerateOptimumWarning(f"{text}.", settings)
 
 
-def _leaves_zero(risk: EmpiricalRisk, alpha: float) -> bool:
-    """Whether a few steps show that the optimum is not zero, even to a tolerance of 1e-4."""
-    if not risk.convex:
-        return False
-    solver = CuttingPlane(alpha, tol=_CLEARLY, max_iter=_FEW_STEPS)
-    return solver.solve(risk).objective < 1.0 - _CLEARLY
+def _deeper(
+    risk: EmpiricalRisk, everyone: RankingData, alpha: float, least: int | None, deepest: int
+) -> dict[str, Any]:
+    """Settings with a larger depth whose optimum is not zero; none where there are none."""
+    tried: list[tuple[Any, dict[str, Any]]] = [(AUTO_DEPTH, {"depth": "auto"})]
+    tried += [(depth, {"depth": depth, "policy": "cap"}) for depth in (least, deepest)]
+    for depth, settings in tried if least is not None and risk.convex else ():
+        deeper = EmpiricalRisk(
+            replace(risk.surrogate, depth=depth), everyone, settings.get("policy", "exclude")
+        )
+        solver = CuttingPlane(alpha, tol=_CLEARLY, max_iter=_FEW_STEPS)
+        if solver.solve(deeper).objective < 1.0 - _CLEARLY:
+            return settings
+    return {}

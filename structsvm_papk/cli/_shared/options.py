@@ -22,6 +22,7 @@ from structsvm_papk.experiments._cells import Cells, check_folder, claim
 from structsvm_papk.files.atomic import check_writable
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.plots import convergence as plots
+from structsvm_papk.rankers import settings
 from structsvm_papk.rankers.settings import as_depth, refuse_deeper_than_all
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
@@ -133,7 +134,7 @@ def parse_depth(text: str) -> int | float | None:
 class Weighting:
     """What counts in training, and how much: negatives and users."""
 
-    depth: str = PROBLEM("k", DEPTH, "DEPTH")
+    depth: str = PROBLEM(settings.DEPTH, DEPTH, "DEPTH")
     user_weight: str = PROBLEM(
         "equal", "What users count: equal, or positives (as many as they have).", "NAME"
     )

@@ -1,0 +1,174 @@
+"""What a trained linear ranker can do: score rows, be judged, and be written to files."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from structsvm_papk import metrics
+from structsvm_papk._types import Array, PathLike
+from structsvm_papk.data import validation
+from structsvm_papk.data.groups import ONE_LIST, required
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, whole_number
+from structsvm_papk.files.export import weights_of, write_onnx
+from structsvm_papk.files.model import Model, certificate_of, save_model
+from structsvm_papk.rankers.settings import Setting, solver_name
+from structsvm_papk.solvers.dual_ascent import AscentResult
+from structsvm_papk.solvers.result import SolverResult
+
+MATRIX: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "accept_large_sparse": True,
+    "dtype": (np.float64, np.float32),
+    "ensure_all_finite": False,  # RankingData checks, and names the place
+}
+
+
+class LinearRanker(BaseEstimator):
+    """Scores ``X @ coef_``, for lists of users. A subclass finds `coef_`."""
+
+    k: int
+    policy: str
+    relevance_threshold: float | None
+    one_list: bool
+    coef_: Array
+    result_: SolverResult
+    classes_: Array
+    _setting: Setting
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
+
+        Warns
+        -----
+        DegenerateOptimumWarning
+            The weights are zero, and so are all scores.
+        """
+        check_is_fitted(self)
+        if not self.coef_.any():
+            warnings.warn(
+                "the weights of this model are zero: all scores are 0 and rank nothing",
+                DegenerateOptimumWarning,
+                stacklevel=2,
+            )
+        validation.refuse_masked(X, "X")
+        X = validate_data(self, X, reset=False, **(MATRIX | {"ensure_all_finite": True}))
+        return X @ self.coef_
+
+    def predict(self, X: Any) -> Array:
+        """The same as `decision_function`."""
+        return self.decision_function(X)
+
+    def score(
+        self, X: Any, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
+    ) -> float:
+        """Mean over users of the pAp@k gain, ties counting as errors.
+
+        Users without a positive or with fewer than k negatives are left out (with the policy
+        'raise' they raise). Groups are those of `fit`.
+
+        Raises
+        ------
+        InputError
+            No groups, no user that can be used, or labels that were not there in training.
+        """
+        groups = self._groups(groups, qid)
+        scores = self.decision_function(X)
+        y = validation.check_grades(y, scores.size, name="labels y")
+        table = metrics.evaluate(
+            f"pap@{whole_number('k', self.k)}",
+            scores,
+            self._relevance(y),
+            groups,
+            few_negatives="raise" if self.policy == "raise" else "exclude",
+            no_positives="raise" if self.policy == "raise" else "exclude",
+        )
+        summary = table.summary()[0]
+        if summary.n_used == 0:
+            raise InputError(f"no user has a positive and k={self.k} negatives: {summary}")
+        return summary.value
+
+    def to_model(self) -> Model:
+        """What is needed to score new rows, as a `Model`."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return Model(
+            coef=self.coef_,
+            k=whole_number("k", self.k),
+            surrogate=self._setting.surrogate,
+            alpha=self.result_.alpha,
+            solver="dual_ascent"
+            if isinstance(self.result_, AscentResult)
+            else solver_name(self._solver_name(), self._setting.make(self.k)),
+            depth=self._setting.make(self.k).depth,
+            user_weight=self._setting.user_weight,
+            certificate=certificate_of(self.result_),
+            feature_names=None if names is None else tuple(map(str, names)),
+            relevance_threshold=self.relevance_threshold,
+        )
+
+    def save(self, path: PathLike) -> None:
+        """Write a model file (safe to load: no pickle), for `load_model` and the command line."""
+        save_model(path, self.to_model())
+
+    def to_onnx(self, path: PathLike, dtype: str = "float64") -> None:
+        """Write an ONNX graph: input ``X`` (rows, features) of `dtype`, output ``scores`` (rows,).
+
+        Needs the extra 'onnx'; its metadata hold names and certificate.
+        """
+        write_onnx(path, self.to_model(), dtype)
+
+    def export_weights(self) -> dict[str, Any]:
+        """Weights by feature name, settings and certificate, as plain values for JSON."""
+        return weights_of(self.to_model())
+
+    def _groups(self, groups: ArrayLike | None, qid: ArrayLike | None) -> Any:
+        """The user of each row; None where all rows are one list, which has to be said."""
+        groups = _one_of(groups, qid)
+        return required(ONE_LIST if groups is None and self.one_list else groups)
+
+    def _find_classes(self, y: Array) -> Array:
+        if self.relevance_threshold is not None:
+            return np.array([False, True])
+        classes = np.unique(y)
+        if classes.size == 1:
+            raise InputError(f"y holds one class only ({classes[0]}): there is nothing to rank")
+        if classes.size > 2:
+            raise InputError(
+                f"y holds {classes.size} values; for graded labels give relevance_threshold"
+            )
+        if classes[1] == 0:  # where -1/1 and 0/1 are both read, neither is relevant
+            raise InputError(
+                f"y holds {classes[0]} and 0 only, of which neither means relevant; give 0/1, "
+                "-1/1 or booleans, or relevance_threshold"
+            )
+        return classes
+
+    def _relevance(self, y: Array) -> Array:
+        if self.relevance_threshold is not None:
+            return validation.relevance(y, self.relevance_threshold)
+        unknown = ~np.isin(y, self.classes_)
+        if unknown.any():
+            raise InputError(f"label {y[unknown][0]} in y was not there in training")
+        return y == self.classes_[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        # no classifier, but y takes two values
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags._skip_test = not self.one_list  # the checks have no groups to give
+        return tags
+
+
+def _one_of(groups: ArrayLike | None, qid: ArrayLike | None) -> ArrayLike | None:
+    if groups is not None and qid is not None:
+        raise InputError("give groups or qid, not both: they are two names of the same thing")
+    return groups if qid is None else qid
