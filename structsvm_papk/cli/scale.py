@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.settings import refuse_deeper_than_all
-from structsvm_papk.rankers.solver_race import mean_pap_at_k
+from structsvm_papk.rankers.solver_race import mean_pap_at_k, train_gain
 
 _SCALE = Panel("Data larger than memory")
 _RECORD = "partitions.json"  # in the folder of a checkpoint
@@ -148,7 +149,7 @@ class Scale:
             ranker.n_threads, self.scratch, ranker.user_weight,
         )  # fmt: skip
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
-        return Loaded(risk, lambda ranker: ranker.fit_risk(risk), risk.gain, source, cut)
+        return Loaded(risk, lambda ranker: ranker.fit_risk(risk), partial(train_gain, risk), source, cut)
 
     def _on_cluster(self, job: Job, client: Any) -> Loaded:
         self._wait_for_workers(client)
@@ -172,7 +173,7 @@ class Scale:
             user_weight=ranker.user_weight,
         )  # fmt: skip
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
-        return Loaded(risk, lambda ranker: ranker.fit_risk(risk), risk.gain, table, cut)
+        return Loaded(risk, lambda ranker: ranker.fit_risk(risk), partial(train_gain, risk), table, cut)
 
     def _wait_for_workers(self, client: Any) -> None:
         if client.nthreads():

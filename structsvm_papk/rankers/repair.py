@@ -43,7 +43,7 @@ def warning_of_zero(
         settings = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
     else:
         answer = critical_depth(risk)
-        text += f" ({str(answer).partition(': ')[2]})"
+        text += f": {str(answer).partition(': ')[2]}"
         settings = _deeper(risk, everyone, alpha, answer.informative_from, answer.deepest)
     if not settings and surrogate.name != "clipped_ramp":
         settings = {"surrogate": "clipped_ramp"}

@@ -86,7 +86,8 @@ def mean_pap_at_k(w: Array, data: RankingData, k: int) -> float:
     return table.mean(name)
 
 
-def _train_gain(w: Array, risk: Any) -> float:
+def train_gain(risk: Any, w: Array) -> float:
+    """Mean pAp@k gain on the users of a risk; NaN where its data cannot be reached any more."""
     if not hasattr(risk, "gain"):
         return mean_pap_at_k(w, risk.data, risk.surrogate.k)
     try:
@@ -129,7 +130,7 @@ def solve(
     surrogate = risk.surrogate
     solver = make_solver(name, surrogate, alpha, **settings)
     result = solver.solve(risk, callback=callback, checkpoint=checkpoint)
-    gains = {"train": _train_gain(result.w, risk)}
+    gains = {"train": train_gain(risk, result.w)}
     if test is not None:
         gains["test"] = mean_pap_at_k(result.w, test, surrogate.k)
     return Run(name, surrogate.name, surrogate.k, alpha, result, risk.exclusions, settings, gains)

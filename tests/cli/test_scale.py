@@ -178,7 +178,7 @@ def watched(monkeypatch):
         solver = make(*args, **settings)
         return _Watched(solver, calls)
 
-    monkeypatch.setattr("structsvm_papk.rankers.solver_race.make_solver", made)
+    monkeypatch.setattr("structsvm_papk.rankers.ranker.make_solver", made)
     return calls
 
 
@@ -186,7 +186,7 @@ class _Watched:
     def __init__(self, solver, calls):
         self._solver, self._calls = solver, calls
 
-    def solve(self, risk, callback=None, checkpoint=None):
+    def solve(self, risk, w_init=None, callback=None, checkpoint=None):
         def both(progress):
             for call in self._calls:
                 call(progress)
