@@ -149,7 +149,9 @@ class Scale:
             ranker.n_threads, self.scratch, ranker.user_weight,
         )  # fmt: skip
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
-        return Loaded(risk, lambda ranker: ranker.fit_risk(risk), partial(train_gain, risk), source, cut)
+        return Loaded(
+            risk, lambda ranker: ranker.fit_risk(risk), partial(train_gain, risk), source, cut
+        )
 
     def _on_cluster(self, job: Job, client: Any) -> Loaded:
         self._wait_for_workers(client)
@@ -173,7 +175,9 @@ class Scale:
             user_weight=ranker.user_weight,
         )  # fmt: skip
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
-        return Loaded(risk, lambda ranker: ranker.fit_risk(risk), partial(train_gain, risk), table, cut)
+        return Loaded(
+            risk, lambda ranker: ranker.fit_risk(risk), partial(train_gain, risk), table, cut
+        )
 
     def _wait_for_workers(self, client: Any) -> None:
         if client.nthreads():
