@@ -49,18 +49,18 @@ def check_number(
 ) -> None:
     """Raise `InputError` unless a setting is a finite number above one bound or at least the other.
 
-    With a `least` that is an int of at least 1 it counts something and has to be whole.
+    With a `least` that is an int it counts something and has to be whole.
     """
     if optional and value is None:
         return
-    whole = isinstance(least, int) and least >= 1
+    whole = isinstance(least, int)
     fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     fits = fits and (above is None or value > above) and (least is None or value >= least)
     if fits and not (whole and value != int(value)):
         return
     kind = "a whole number" if whole else "a number"
-    end = f"above {above}" if above is not None else f"of at least {least}"
-    raise InputError(f"{name} must be {kind} {end}, got {value!r}")
+    end = f" of at least {least}" * (least is not None) + f" above {above}" * (above is not None)
+    raise InputError(f"{name} must be {kind}{end}, got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:

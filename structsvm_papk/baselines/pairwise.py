@@ -36,7 +36,7 @@ class PairwiseLogistic:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_number("alpha", self.alpha, least=0)
+        check_number("alpha", self.alpha, least=0.0)
         check_number("n_negatives", self.n_negatives, least=1)
         check_number("max_iter", self.max_iter, least=1)
 

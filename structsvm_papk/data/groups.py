@@ -27,6 +27,11 @@ def required(groups: Any, scorer: bool = False) -> Any:
             f"you enable metadata routing:\n    {_ROUTING}\n"
             f"    {_BY_SCORER if scorer else _BY_ESTIMATOR}"
         )
+    return one_list_or(groups)
+
+
+def one_list_or(groups: Any) -> Any:
+    """The groups of the rows, None for 'one_list'."""
     if not isinstance(groups, str):
         return groups
     if groups != ONE_LIST:

@@ -57,7 +57,7 @@ class Checkpoint(CheckpointStore):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folder", Path(self.folder))
-        check_number("the interval of a checkpoint", self.interval, least=0)
+        check_number("the interval of a checkpoint", self.interval, least=0.0)
 
     def part(self, name: str) -> "Checkpoint":
         """The checkpoint of one of several solves: a folder inside this one."""

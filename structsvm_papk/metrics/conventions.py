@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import check_choice
 from structsvm_papk.metrics import _kernels
 
 TIES = {
@@ -81,11 +81,7 @@ class Conventions:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value, allowed = getattr(self, field.name), _CHOICES[field.name]
-            if value not in allowed:
-                raise InputError(
-                    f"{field.name}={value!r} is not a rule; choose one of {', '.join(allowed)}"
-                )
+            check_choice(field.name, getattr(self, field.name), _CHOICES[field.name])
 
     def __str__(self) -> str:
         return ", ".join(f"{field.name}={getattr(self, field.name)}" for field in fields(self))
@@ -105,16 +101,13 @@ def resolve(preset: str | Conventions, **choices: str | None) -> Conventions:
     `preset` is a name of `PRESETS` or a `Conventions`. A choice of `no_positives` applies to the
     AUC as well, unless `auc_no_positives` is given.
     """
-    if isinstance(preset, Conventions):
-        base = preset
-    elif preset in PRESETS:
-        base = PRESETS[preset]
-    else:
-        raise InputError(f"preset={preset!r} does not exist; choose one of {', '.join(PRESETS)}")
+    if not isinstance(preset, Conventions):
+        check_choice("preset", preset, PRESETS)
+        preset = PRESETS[preset]
     given = {name: value for name, value in choices.items() if value is not None}
     if "no_positives" in given:
         given.setdefault("auc_no_positives", given["no_positives"])
-    return replace(base, **given)
+    return replace(preset, **given)
 
 
 def codes(rules: Conventions) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ Frames are read column by column; pairs of users and items are matched by pandas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import table
 
@@ -59,6 +59,7 @@ def evaluate_frame(
     -------
     MetricTable
     """
+    table.check_options(evaluate_frame, options, "segments")
     labels = column(frame, label)
     groups = None if user is None else _ids(frame, user)
     if item is not None:
@@ -69,7 +70,7 @@ def evaluate_frame(
         scores = column(frame, score)
     else:
         scores = -_checked_ranks(frame, rank, *_by_user(frame, user, labels.size))
-    columns = [by] if isinstance(by, str) else list(by)
+    columns = [by] if isinstance(by, str) or not isinstance(by, Iterable) else list(by)
     segments = {name: column(frame, name) for name in columns}
     return table.evaluate(metrics, scores, labels, groups, segments=segments or None, **options)
 
@@ -113,8 +114,8 @@ def evaluate_recommendations(
     -----
     Only listed negatives are known, so `few_negatives` refers to them, and `auc` is refused.
     """
-    if unmatched not in ("raise", "count"):
-        raise InputError(f"unmatched={unmatched!r} must be 'raise' or 'count'")
+    table.check_options(evaluate_recommendations, options, "indptr", "list_length")
+    check_choice("unmatched", unmatched, ("raise", "count"))
     users, whose = codes_of(user, recommendations, interactions)
     items, which = codes_of(item, recommendations, interactions)
     n_shown = column(recommendations, rank).size
@@ -141,8 +142,12 @@ def evaluate_recommendations(
 
 def column(frame: Any, name: str) -> Array:
     """One column as an array."""
+    if not isinstance(frame, dict) and not hasattr(frame, "columns"):
+        raise TypeError(
+            f"a pandas or polars frame, or a dict of columns, is needed, not {type(frame).__name__}"
+        )
     names = list(frame) if isinstance(frame, dict) else list(frame.columns)
-    if name not in names:
+    if not isinstance(name, Hashable) or name not in names:
         shown = ", ".join(map(str, names))
         raise InputError(f"there is no column {name!r}; the frame has {shown}")
     return _validation.as_array(frame[name], f"column {name!r}")

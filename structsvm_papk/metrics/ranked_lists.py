@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.groups import one_list_or
 from structsvm_papk.data.validation import rows_of
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.metrics import _kernels
 
 Gains: TypeAlias = str | Callable[[Array], ArrayLike]
@@ -68,6 +69,8 @@ def build(
     `groups` nor `indptr` there is one list; `need_binary`: graded labels without a threshold are an
     error.
     """
+    check_number("n_threads", n_threads, least=1, optional=True)
+    check_number("relevance_threshold", relevance_threshold, optional=True)
     scores = _validation.check_scores(scores, groups)
     labels = _validation.check_grades(labels, scores.size, groups=groups)
     users, bounds, sorter = group_rows(groups, indptr, scores.size, n_threads)
@@ -85,14 +88,13 @@ def build(
 
 
 def _graded_gains(labels: Array, relevant: Array, gains: Gains | None) -> Array | None:
-    if gains is None or gains == "linear":
-        graded = labels
-    elif gains == "exponential":
-        graded = np.exp2(labels.astype(np.float64)) - 1.0
-    elif callable(gains):
+    if callable(gains):
         graded = np.asarray(gains(labels), dtype=np.float64)
     else:
-        raise InputError(f"gains={gains!r} is not known; choose linear, exponential or a function")
+        check_choice(
+            "gains", "linear" if gains is None else gains, ("linear", "exponential", "a function")
+        )
+        graded = np.exp2(labels.astype(np.float64)) - 1.0 if gains == "exponential" else labels
     if np.array_equal(graded, relevant):
         return None
     graded = graded.astype(np.float64, copy=False)
@@ -108,6 +110,7 @@ def group_rows(
     groups: ArrayLike | None, indptr: ArrayLike | None, n_rows: int, n_threads: int | None = None
 ) -> tuple[Array, Array, Sorter | None]:
     """Sorted unique users, their row bounds, and a Sorter (None when rows are sorted)."""
+    groups = one_list_or(groups)
     if groups is not None and indptr is not None:
         raise InputError("give either groups or indptr, not both")
     if indptr is not None:

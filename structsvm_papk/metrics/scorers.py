@@ -5,7 +5,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from structsvm_papk.data.groups import required
-from structsvm_papk.metrics.table import evaluate
+from structsvm_papk.metrics.table import check_options, evaluate
 
 
 def mean_score(
@@ -41,5 +41,6 @@ def mean_score(
     InputError
         No groups, as when scikit-learn does not pass them on, or arguments that `evaluate` refuses.
     """
+    check_options(mean_score, options)
     groups = required(groups, scorer=True)
     return evaluate([metric], y_score, y_true, groups, **options).mean(metric)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -101,7 +102,7 @@ class MetricTable:
     segments: tuple[Segment, ...] = ()
 
     def _column(self, metric: str) -> int:
-        if metric not in self.metrics:
+        if not isinstance(metric, str) or metric not in self.metrics:
             raise InputError(f"{metric!r} is not in this table; it has {', '.join(self.metrics)}")
         return self.metrics.index(metric)
 
@@ -227,7 +228,7 @@ def evaluate(
     metrics: str | Sequence[str],
     scores: ArrayLike,
     labels: ArrayLike,
-    groups: ArrayLike | None = None,
+    groups: ArrayLike | str | None = None,
     *,
     indptr: Array | None = None,
     preset: str | Conventions = "icml2020",
@@ -255,7 +256,7 @@ def evaluate(
     scores, labels, groups, indptr
         Rows. Infinite scores order as usual, NaN is refused; labels are 0/1, -1/1, bool, or graded;
         groups, of any dtype and order, are the users of the rows; indptr says instead where each
-        user's rows begin, as in CSR. Without either the rows are one list.
+        user's rows begin, as in CSR. With neither, or with groups="one_list", there is one list.
     preset : {"icml2020", "icml2020-code", "rectools", "sklearn"} or Conventions
         The set of rules; the next four arguments override single ones.
     ties, few_negatives, no_positives, ideal, mean, insufficient_handling : str, optional
@@ -291,6 +292,8 @@ def evaluate(
         and where a rule is `raise`.
     """
     parsed = [names.parse(name) for name in names.as_names(metrics)]
+    if not isinstance(gain, bool):
+        raise InputError(f"gain={gain!r} must be True or False")
     rules = conventions.resolve(
         preset,
         ties=ties,
@@ -313,8 +316,12 @@ def evaluate(
     )
     how: dict[str, Any] = {"discount": discount, "gain": gain, "n_threads": n_threads}
     table = evaluate_lists(parsed, rows, rules, **how)
-    if not segments:
+    if segments is None:
         return table
+    if not isinstance(segments, Mapping):
+        raise InputError(
+            f"segments={segments!r} must be a dict from names to columns, one value per row or user"
+        )
     shape = {"relevance_threshold": relevance_threshold, "gains": gains, "need_binary": False}
     arrays = (as_array(scores, "scores"), as_array(labels, "labels"))
     return _with_segments(table, segments, arrays, groups, indptr, parsed, rows, rules, shape, how)
@@ -366,7 +373,20 @@ def per_user(
     -------
     ndarray, shape (n_users,)
     """
+    check_options(per_user, options)
     return evaluate([name], scores, labels, groups, **options).values[:, 0]
+
+
+def check_options(caller: Callable[..., Any], options: Mapping[str, Any], *taken: str) -> None:
+    """Refuse options that `evaluate` does not have, and those that the caller sets itself."""
+    own = [n for n, p in signature(caller).parameters.items() if p.kind is not p.VAR_KEYWORD]
+    passed = [n for n, p in signature(evaluate).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    known = [*own, *(name for name in passed if name not in (*own, *taken))]
+    for name in options:
+        if name not in known:
+            raise TypeError(
+                f"{caller.__qualname__} has no argument {name!r}; it takes {', '.join(known)}"
+            )
 
 
 def evaluate_lists(

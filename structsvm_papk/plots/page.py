@@ -22,7 +22,7 @@ from structsvm_papk.files.pages import filled
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.ranked_lists import RankedLists
 from structsvm_papk.metrics.significance import Comparison, ends_text, no_interval, paired_values
-from structsvm_papk.metrics.table import MetricTable
+from structsvm_papk.metrics.table import MetricTable, check_options
 from structsvm_papk.metrics.whole_list import report
 
 _CURVE_POINTS = 1500
@@ -56,6 +56,7 @@ def page(
     be looked at; `comparisons` come as a table; `other` is the second scorer's, user by user.
     """
     _check_k(k, largest_k)
+    check_options(page, options)
     table = metrics.evaluate(names, scores, labels, groups, segments=segments, **options)
     ks = [f"pap@{i}" for i in range(1, largest_k + 1)]
     by_k = metrics.evaluate(ks, scores, labels, groups, **options)

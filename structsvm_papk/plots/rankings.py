@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.data.validation import as_array, check_ids, same_kind
+from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.ranked_lists import RankedLists
 from structsvm_papk.metrics.significance import no_interval
-from structsvm_papk.metrics.table import MetricTable
+from structsvm_papk.metrics.table import MetricTable, check_options
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +71,12 @@ def estimator_scores(estimator: Any, X: Any) -> Array:
         return estimator.decision_function(X)
     if hasattr(estimator, "predict_proba"):
         return estimator.predict_proba(X)[:, 1]
-    return estimator.predict(X)
+    if hasattr(estimator, "predict"):
+        return estimator.predict(X)
+    raise TypeError(
+        f"a fitted estimator with decision_function, predict_proba or predict is needed, not "
+        f"{type(estimator).__name__}"
+    )
 
 
 @dataclass
@@ -110,12 +116,13 @@ class PAPDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Display of scores; `ks` default 1..20, `options` those of `metrics.evaluate`."""
-        places = np.arange(1, 21) if ks is None else np.asarray(ks)
+        check_options(cls.from_predictions, options)
+        places = np.arange(1, 21) if ks is None else np.atleast_1d(ks)
         names = [f"pap@{k}" for k in places]
         table = metrics.evaluate(names, y_score, y_true, groups, **options)
         rows = [_estimate(table, m, level, n_resamples, seed) for m in names]
         mean, lower, upper, used = (np.array(part) for part in zip(*rows, strict=True))
-        return cls(places, mean, lower, upper, used, name).plot(ax)
+        return cls(places, mean, lower, upper, used, None if name is None else str(name)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes; returns the display."""
@@ -184,6 +191,7 @@ class SegmentDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Display of scores; `segments` is a dict of columns as in `metrics.evaluate`."""
+        check_options(cls.from_predictions, options)
         table = metrics.evaluate([metric], y_score, y_true, groups, segments=segments, **options)
         return cls.from_table(table, metric, ax=ax, level=level, n_resamples=n_resamples, seed=seed)
 
@@ -261,11 +269,16 @@ class RankStripDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Display of scores; `users` picks some (default: the first 20), `depth` ranks each."""
+        check_options(cls.from_predictions, options)
+        check_number("depth", depth, least=1)
         table = metrics.evaluate([f"pap@{k}"], y_score, y_true, groups, **options)
         rows = lists.build(
             y_score, y_true, groups, relevance_threshold=options.get("relevance_threshold")
         )
-        wanted = table.users[:20] if users is None else np.asarray(users)
+        wanted = table.users[:20] if users is None else np.atleast_1d(as_array(users, "users"))
+        wanted = check_ids(wanted, wanted.size, "users")
+        if not wanted.size or not same_kind(table.users, wanted):
+            raise InputError(f"users={users!r} must be some of the users of these rows")
         at = np.searchsorted(table.users, wanted)
         at[at == table.users.size] = 0
         missing = table.users[at] != wanted

@@ -68,7 +68,7 @@ class SubgradientDescent:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("alpha", self.alpha, least=0)
+        check_number("alpha", self.alpha, least=0.0)
         check_number("eta", self.eta, above=0)
         check_number("max_iter", self.max_iter, least=1)
         check_number("radius", self.radius, above=0, optional=True)

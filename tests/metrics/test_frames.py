@@ -178,7 +178,7 @@ def test_interactions_twice_and_options():
     shown, liked = doc_example("pandas")
     with pytest.raises(InputError, match="item 1 of user 1 occurs in row 0 and in row 6"):
         evaluate_recommendations(shown, pd.concat([liked, liked.head(1)]), "pap@1")
-    with pytest.raises(InputError, match="'raise' or 'count'"):
+    with pytest.raises(InputError, match="choose one of raise, count"):
         evaluate_recommendations(shown, liked, "pap@1", unmatched="drop")
     with pytest.raises(InputError, match="complete lists"):
         evaluate_recommendations(shown, liked, "auc")
