@@ -378,7 +378,7 @@ def test_what_is_wrong_with_options_is_said_without_a_file_and_once(tmp_path, ca
     absent = tmp_path / "absent.csv"
     for arguments, message in (
         (("--level", "95"), "--level 95 must lie between 0 and 1; did you mean 0.95?"),
-        (("--preset", "nix"), "preset='nix' does not exist"),
+        (("--preset", "nix"), "preset='nix' is not known"),
         (("-m", "map"), "there is no metric 'map'"),
         (("--ties", "toss"), "ties='toss' is not known"),
         (("--discount", "none"), "discount='none' does not exist"),

@@ -111,7 +111,7 @@ def test_missing_labels_are_not_irrelevant_under_a_threshold():
     ):
         with pytest.raises(InputError, match="NaN or infinite in row 4"):
             call()
-    with pytest.raises(InputError, match="must be a.* number"):
+    with pytest.raises(InputError, match="must be a"):
         metrics.evaluate(["ap"], SCORES, Y, relevance_threshold=np.nan)
 
 

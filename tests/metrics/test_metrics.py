@@ -246,7 +246,7 @@ def test_bad_input_is_named(change, told):
         ("pap@0", "1 or more"),
         ("pap@-2", "1 or more"),
         ("pap@x", "1 or more"),
-        ("pap@2.5", "there is no metric"),
+        ("pap@2.5", "whole number of 1 or more"),
         ("pap@99999999999999999999", "above 1000000000"),
         ("precision@4611686018427387904", "above 1000000000"),
         ("", "there is no metric"),
