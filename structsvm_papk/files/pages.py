@@ -18,7 +18,7 @@ def filled(
     values: Mapping[str, object],
     filters: Mapping[str, Callable[..., object]] = MappingProxyType({}),
 ) -> str:
-    """A template of the package with values put in; text is escaped unless it says `safe`."""
+    """A template of the package with values put in; text is escaped, also inside of `tojson`."""
     check_templates()
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -29,5 +29,6 @@ def filled(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    page.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     page.filters.update(filters)
     return page.get_template(template).render(values)

@@ -40,6 +40,12 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
+def literal(text: object) -> str:
+    """A text as matplotlib has to be given it: $ begins no formula, _ hides it from no legend."""
+    text = str(text).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
     """Gap to the best known lower bound, against data passes and against seconds.
 
@@ -68,7 +74,7 @@ def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
         same = [run for run in runs if run.surrogate == name]
         for axes, x in zip(panels[:, column], _AXES, strict=True):
             highest = max(highest, _draw_panel(axes, same, x))
-        panels[0, column].set_title(name)
+        panels[0, column].set_title(literal(name))
     for row in panels[:, 0]:
         row.set_ylabel("relative gap to the\nbest known lower bound")
     panels[0, 0].set_ylim(top=3 * highest)  # the first certified gaps may be far above
@@ -76,7 +82,7 @@ def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
     figure.legend(
         handles, labels, loc="outside lower center", ncols=min(len(labels), 1 + len(names))
     )
-    figure.suptitle(title)
+    figure.suptitle(literal(title))
     return figure
 
 
@@ -116,5 +122,5 @@ def _draw_panel(axes: Axes, runs: Sequence[Any], x: str) -> float:
 
 
 def _label(run: Any) -> str:
-    name = run.solver.replace("_", " ")
+    name = literal(run.solver.replace("_", " "))
     return f"{name} (eta {run.settings['eta']:g})" if "eta" in run.settings else name

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from structsvm_papk.plots.convergence import literal
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -33,7 +35,7 @@ def degeneracy_figure(diagnoses: Sequence[Diagnosis]) -> Figure:
         own = [one for one in diagnoses if one.surrogate == name]
         color, shift = COLORS[place % len(COLORS)], room * (place - (len(names) - 1) / 2)
         x = [one.k + shift for one in own]
-        axes.plot(x, [one.share() for one in own], "-", color=color, label=name)
+        axes.plot(x, [one.share() for one in own], "-", color=color, label=literal(name))
         for at, one in zip(x, own, strict=True):
             marker, fill = _MARKERS[one.joint.verdict]
             face = color if fill else "white"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from structsvm_papk.errors import InputError
-from structsvm_papk.plots.convergence import has_matplotlib
+from structsvm_papk.plots.convergence import has_matplotlib, literal
 from structsvm_papk.plots.degeneracy import COLORS
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ def depth_figure(points: Mapping[Place, tuple[float, float]], chosen: Place, met
         at, mean, error = np.array(own).T
         at = at + 0.06 * (place - (len(names) - 1) / 2)  # bars that coincide stay visible
         color = COLORS[place % len(COLORS)]
-        axes.errorbar(at, mean, error, color=color, marker="o", ms=5, capsize=3, label=name)
+        axes.errorbar(
+            at, mean, error, color=color, marker="o", ms=5, capsize=3, label=literal(name)
+        )
         if name == chosen[0]:
             ring = [depth for n, depth in points if n == name].index(chosen[1])
             axes.plot(at[ring], mean[ring], "o", ms=12, mfc="none", mec=color)
     axes.set_xticks(range(len(depths)), ["k" if m is None else f"{m:g}" for m in depths])
-    axes.set(xlabel="training depth", ylabel=f"{metric} of users left out")
+    axes.set(xlabel="training depth", ylabel=f"{literal(metric)} of held-out users")
     axes.set_title("ring: chosen; bars: one standard error over users", fontsize="medium")
     axes.grid(alpha=0.25)
     axes.legend()

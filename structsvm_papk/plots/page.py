@@ -6,7 +6,6 @@ page only picks among them. plotly.js is embedded, nothing is loaded from elsewh
 
 import base64
 import gzip
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +78,8 @@ def page(
         **_users(rows, by_k, n_users),
         **_whole_list(rows),
     }
-    return _filled(payload)
+    values = {"title": title, "payload": payload, "plotly_js": plotly_js()}
+    return filled("plots/page.html", values)
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,6 @@ def plotly_js() -> str:
 def _check_k(k: int, largest_k: int) -> None:
     if not 1 <= k <= largest_k:
         raise InputError(f"k={k} must lie between 1 and largest_k={largest_k}")
-
-
-def _filled(payload: dict[str, Any]) -> str:
-    """The template with data and library put in; `</` cannot end the data's script element."""
-    text = json.dumps(payload, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
-    values = {"title": payload["title"], "payload": text, "plotly_js": plotly_js()}
-    return filled("plots/page.html", values)
 
 
 def _plain(value: float) -> float | None:

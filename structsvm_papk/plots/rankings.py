@@ -22,6 +22,7 @@ from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.ranked_lists import RankedLists
 from structsvm_papk.metrics.significance import no_interval
 from structsvm_papk.metrics.table import MetricTable, check_options
+from structsvm_papk.plots.convergence import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,12 +123,13 @@ class PAPDisplay(_Display):
         table = metrics.evaluate(names, y_score, y_true, groups, **options)
         rows = [_estimate(table, m, level, n_resamples, seed) for m in names]
         mean, lower, upper, used = (np.array(part) for part in zip(*rows, strict=True))
-        return cls(places, mean, lower, upper, used, None if name is None else str(name)).plot(ax)
+        return cls(places, mean, lower, upper, used, name).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes; returns the display."""
         ax = new_axes(ax)
-        line = ax.plot(self.ks, self.mean, marker="o", markersize=3.5, label=self.name)[0]
+        label = None if self.name is None else literal(self.name)
+        line = ax.plot(self.ks, self.mean, marker="o", markersize=3.5, label=label)[0]
         ax.fill_between(self.ks, self.lower, self.upper, color=line.get_color(), alpha=0.18, lw=0)
         ax.set(xlabel="k", ylabel="mean pAp@k")
         locator: Any = ax.xaxis.get_major_locator()
@@ -228,7 +230,7 @@ class SegmentDisplay(_Display):
             value, places, xerr=np.maximum(ends, 0), fmt="o", ms=5, capsize=3, color=_PALETTE[0]
         )
         ax.axvline(self.overall, color="0.6", lw=0.9, ls=":")
-        labels = [f"{n}\n{s}" for n, s in zip(self.names, self.support, strict=True)]
+        labels = [literal(f"{n}\n{s}") for n, s in zip(self.names, self.support, strict=True)]
         ax.set_yticks(places, labels, fontsize=8)
         ax.set_ylim(-0.6, len(self.names) - 0.4)
         ax.set_xlabel(f"mean {self.metric} (dotted: all users)")
@@ -305,7 +307,7 @@ class RankStripDisplay(_Display):
         )  # fmt: skip
         ax.axvline(self.k + 0.5, color="#a83250", lw=1.4)
         ax.set_ylim(n_users - 0.5, -0.5)
-        ax.set_yticks(range(n_users), [str(user) for user in self.users], fontsize=8)
+        ax.set_yticks(range(n_users), [literal(user) for user in self.users], fontsize=8)
         ax.set_xlabel(f"rank (line: k = {self.k}; dark: positives)")
         right = ax.secondary_yaxis("right")
         right.set_yticks(range(n_users), [_number(value) for value in self.papk], fontsize=8)

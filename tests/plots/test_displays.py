@@ -114,6 +114,27 @@ def test_strip_of_chosen_users():
     assert nobody.papk.size == 1
 
 
+@pytest.mark.parametrize("name", ["$x_{1", "a$b^$c", r"\$x$", "_hidden", "<!--<script>"])
+def test_names_are_drawn_to_the_letter(name):
+    users = np.where(GROUPS == 100, name, GROUPS.astype(str))
+    shown = (
+        displays.PAPDisplay.from_predictions(Y, SCORES, groups=GROUPS, ks=[1, 2], name=name),
+        displays.SegmentDisplay.from_predictions(
+            Y, SCORES, groups=GROUPS, segments={name: users == name}, metric="auc"
+        ),
+        displays.RankStripDisplay.from_predictions(Y, SCORES, groups=users, users=[name]),
+    )
+    texts = [
+        shown[0].ax_.get_legend().get_texts()[0],
+        shown[1].ax_.get_yticklabels()[0],
+        shown[2].ax_.get_yticklabels()[0],
+    ]
+    for display, text, expected in zip(shown, texts, (name, f"{name} = False", name), strict=True):
+        display.figure_.canvas.draw()
+        drawn, is_formula = text._preprocess_math(text.get_text())
+        assert drawn.splitlines()[0].strip() == expected and not is_formula
+
+
 def test_matplotlib_is_imported_late():
     code = "import sys, structsvm_papk.plots.rankings, structsvm_papk.plots.page;"
     code += "print([m for m in ('matplotlib', 'plotly', 'pandas') if m in sys.modules])"
