@@ -29,6 +29,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
+from benchmarks.paper.baselines import Logistic, PairwiseLogistic
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -40,7 +41,6 @@ from structsvm_papk import (
     make_surrogate,
     metrics,
 )
-from structsvm_papk.baselines import Logistic, PairwiseLogistic
 from structsvm_papk.datasets.digits import digit_queries
 from structsvm_papk.diagnosis import critical_depth, diagnose
 

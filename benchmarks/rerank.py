@@ -1,4 +1,4 @@
-"""The tables of docs/rerank.md: ``reproduce rerank`` on folders of interactions, with its memory.
+"""The tables of docs/rerank.md: the study ``rerank`` on folders of interactions, with its memory.
 
     python benchmarks/rerank.py [NAME=FOLDER ..] [--more NAME "--test-users 8000"]
 
@@ -10,6 +10,7 @@ import argparse
 import json
 import resource
 import subprocess
+import sys
 from importlib.metadata import version
 from textwrap import wrap
 
@@ -35,7 +36,7 @@ def main():
 
 def measured(name, folder, options):
     """The answer of the command, with what it used."""
-    command = ["structsvm-papk", "reproduce", "rerank"]
+    command = [sys.executable, "-m", "benchmarks.studies", "rerank"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [*command, folder, *options, "--json"], check=True, stdout=subprocess.PIPE, text=True
@@ -44,12 +45,15 @@ def measured(name, folder, options):
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     answer = json.loads(done.stdout)
     answer.pop("run")  # folders of this machine
-    return answer | {
-        "peak_memory_gb": after.ru_maxrss / 1e6,  # of the largest run so far
-        "cpu_seconds": used,
-        "command": " ".join([*command, name, *options]),
-        "versions": {name: version(name) for name in ("numpy", "scipy", "numba", "lightgbm")},
-    }
+    return (
+        answer
+        | {
+            "peak_memory_gb": after.ru_maxrss / 1e6,  # of the largest run so far
+            "cpu_seconds": used,
+            "command": " ".join(["python", *command[1:], name, *options]),
+            "versions": {name: version(name) for name in ("numpy", "scipy", "numba", "lightgbm")},
+        }
+    )
 
 
 def page_of(name):

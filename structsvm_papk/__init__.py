@@ -55,7 +55,7 @@ _DEPENDENCIES = (
     *("dask", "distributed", "matplotlib", "plotly", "polars", "pyarrow", "rectools", "onnx"),
 )
 _ROOMS = (
-    *("baselines", "bounds", "cli", "data", "datasets", "diagnosis", "errors", "files"),
+    *("bounds", "cli", "data", "datasets", "diagnosis", "errors", "files"),
     *("integrations", "margins", "metrics", "oracles", "plots", "propositions", "rankers"),
     *("solvers", "surrogates"),
 )

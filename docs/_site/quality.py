@@ -1,4 +1,4 @@
-"""The picture of the home page: how well rankers rank, from the results of ``reproduce rerank``.
+"""The picture of the home page: how well rankers rank, from the results of the study ``rerank``.
 
 At build time it is drawn for light and for dark pages. ``python docs/_site/quality.py`` draws
 docs/assets/ranking-quality.png, for the README.

@@ -16,7 +16,7 @@ def example_data(
     n_users: Annotated[int, typer.Option(help="Users.")] = 400,
     seed: Annotated[int, typer.Option(help="Other data for another seed.")] = 0,
 ) -> None:
-    """Write train.csv and new.csv: candidates of users with the raw scores of four recommenders.
+    """Write train.csv and new.csv: candidates with four scores each.
 
     Each row is a candidate of a user: user, item, four scores, and whether it is relevant.
     """

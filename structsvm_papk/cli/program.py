@@ -27,7 +27,7 @@ app = recording.app_of(
     {
         "Train and use a ranker": {
             "demo": "Rank the breast-cancer data of scikit-learn as one list, malignant first.",
-            "example-data": "Write files to try the other commands on.",
+            "example-data": "Write train.csv and new.csv: candidates with four scores each.",
             "tune": "Choose surrogate, depth and alpha on held-out users, and train with them.",
             "fit": "Train a ranker and write a model file.",
             "predict": "Score every row of a file with a model.",
@@ -43,7 +43,6 @@ app = recording.app_of(
             "verify": "Search the published claims for counterexamples.",
         },
         "Repeat": {
-            "reproduce": "Tables and figures of the paper, and our own studies.",
             "rerun": "Run a recorded command again and compare every number but times.",
         },
     },

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-from structsvm_papk._types import Array, PathLike
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 
 
@@ -67,18 +65,3 @@ def interaction_pairs(
 def _on_sphere(points: Array) -> Array:
     lengths: Array = np.linalg.norm(points, axis=1, keepdims=True)
     return np.divide(points, lengths)
-
-
-def write_interactions(
-    folder: PathLike, n_users: int = 300, n_items: int = 200, seed: int = 0
-) -> Path:
-    """Write ``train.tsv`` and ``test.tsv`` of `interaction_pairs` into a new or empty folder."""
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} exists and is not an empty folder")
-    pairs = interaction_pairs(n_users, n_items, seed=seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, part in zip(("train.tsv", "test.tsv"), pairs, strict=True):
-        lines = "".join(f"{user}\t{item}\n" for user, item in part)
-        (folder / name).write_text("user\titem\n" + lines)
-    return folder

@@ -1,4 +1,4 @@
-"""Lists on which a margin condition holds: the paper's, and ones that are exact by construction."""
+"""Lists on which a margin condition holds exactly, by construction."""
 
 from __future__ import annotations
 
@@ -10,39 +10,6 @@ from structsvm_papk.errors import InputError
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
 GRID = 2.0**-10  # feature grid of `margin_lists`: sums of products on it are exact in float64
-
-
-def paper_figure1(
-    condition: str,
-    k: int = 30,
-    n_pos: int = 250,
-    n_neg: int = 2000,
-    mean: float = 0.5,
-    delta: float = 1.0,
-    min_neg: int = 300,
-    seed: int = 0,
-) -> Lists:
-    """The data of Section 7.2 (Figure 1): one user, d = 5, filtered to satisfy a margin condition.
-
-    Positives ``N(0, I)``, negatives ``N(mean * 1_5, I)`` (mean 0.4 in the authors' code); with ``w
-    = -1_5`` the negatives up to `largest_negative` are kept. While fewer than `min_neg` remain, the
-    lowest positive is dropped.
-    """
-    rng = np.random.default_rng(seed)
-    w_true = -np.ones(5)
-    pos = rng.standard_normal((n_pos, 5))
-    neg = rng.standard_normal((n_neg, 5)) + mean
-    pos = pos[np.argsort(-(pos @ w_true), kind="stable")]
-    for n_kept in range(n_pos, 0, -1):
-        p = pos[:n_kept] @ w_true
-        keep = neg @ w_true <= largest_negative(p, min(n_kept, k), condition, delta)
-        if keep.sum() >= min_neg:
-            return stacked(pos[None, :n_kept], neg[keep][None], w_true)
-    raise InputError(
-        f"even with one positive only {keep.sum()} of {n_neg} negatives satisfy the {condition} "
-        f"condition with margin {delta}, fewer than min_neg = {min_neg}: raise n_neg or mean, or "
-        "lower delta or min_neg"
-    )
 
 
 def largest_negative(pos_scores: Array, beta: int, condition: str, delta: float) -> Array:
@@ -242,6 +209,3 @@ def _with_scores(scores, w, rng):
 
 def _on_grid(values):
     return np.rint(values / GRID) * GRID
-
-
-# ----------------------------------------------------------------- pieces

@@ -1,4 +1,4 @@
-"""Seeded synthetic data: the paper's, and recommender-like.
+"""Seeded synthetic data: recommender-like lists, and one user.
 
 Every generator returns `Lists(X, y, groups, w_true)`: rows, 0/1 labels, the user of each row and
 the direction that generated (or realises) the labels. Nothing but numpy is imported.
@@ -175,17 +175,6 @@ def two_gaussians(
     X[:n_pos] += separation * u
     y = np.repeat([1, 0], [n_pos, n_neg])
     return Lists(X, y, np.zeros(len(y), dtype=np.int64), u)
-
-
-def paper_table2(case: int = 1, seed: int = 0) -> Lists:
-    """Table 2 of the paper: one user, positives ``N(-1_5, I)``, negatives ``N(0_5, I)``.
-
-    Case 1 has 10 positives, for k = 20; case 2 has 20, for k = 10; both have 160 negatives.
-    """
-    sizes = {1: (10, 160), 2: (20, 160)}
-    if case not in sizes:
-        raise InputError(f"case = {case!r}: Section 7.1 has the cases 1 (k = 20) and 2 (k = 10)")
-    return two_gaussians(*sizes[case], 5, np.sqrt(5.0), direction=-np.ones(5), seed=seed)
 
 
 def stacked(pos: Array, neg: Array, w_true: Array) -> Lists:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
@@ -152,55 +151,3 @@ def _filled(column: pd.Series, groups: Array, name: str) -> pd.Series:
 
 def _last_step(model: Any) -> Any:
     return model.steps[-1][1] if hasattr(model, "steps") else model
-
-
-def first_stage_factors(train: sparse.csr_matrix, kind: str, setting: Any) -> tuple[Any, Any]:
-    """Factors of a RecTools recommender: `setting` is its strength, neighbours or factors."""
-    from implicit.nearest_neighbours import CosineRecommender, TFIDFRecommender
-    from rectools import models
-
-    if kind == "ease":
-        factors = train, models.EASEModel(setting).fit(_dataset(train)).weight
-    elif kind in ("items", "tfidf", "users"):
-        rows = sparse.csr_matrix(train.T) if kind == "users" else train
-        cosine = TFIDFRecommender if kind == "tfidf" else CosineRecommender
-        knn = models.ImplicitItemKNNWrapperModel(cosine(K=setting))
-        similarity = sparse.csr_matrix(knn.fit(_dataset(rows)).model.similarity)
-        factors = (similarity, train) if kind == "users" else (train, similarity)
-    elif kind == "svd":
-        svd = models.PureSVDModel(setting).fit(_dataset(train))
-        factors = svd.user_factors, svd.item_factors.T
-    else:
-        items, counts = models.PopularModel().fit(_dataset(train)).popularity_list
-        right = np.zeros((1, train.shape[1]))
-        right[0, items] = np.log1p(counts)
-        factors = np.ones((train.shape[0], 1)), right
-    return _widened(*factors, train.shape)
-
-
-def _widened(left: Any, right: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """Factors with zeros for the last users and items, which RecTools leaves out where unused."""
-    rank = min(left.shape[1], right.shape[0])
-    return _padded(left[:, :rank], (shape[0], rank)), _padded(right[:rank], (rank, shape[1]))
-
-
-def _padded(matrix: Any, shape: tuple[int, int]) -> Any:
-    if sparse.issparse(matrix):
-        wide = sparse.csr_matrix(matrix, copy=True)
-        wide.resize(shape)
-        return wide
-    out = np.zeros(shape, matrix.dtype)
-    out[: matrix.shape[0], : matrix.shape[1]] = matrix
-    return out
-
-
-def _dataset(train: sparse.csr_matrix) -> Any:
-    """A data set of RecTools whose internal ids are the places in the matrix."""
-    import pandas as pd
-    from rectools.dataset import Dataset, IdMap, Interactions
-
-    pairs = train.tocoo()
-    frame = pd.DataFrame({Columns.User: pairs.row, Columns.Item: pairs.col})
-    frame[Columns.Weight], frame[Columns.Datetime] = 1.0, pd.Timestamp(0)
-    maps = (IdMap(np.arange(n)) for n in train.shape)
-    return Dataset(*maps, Interactions(frame))

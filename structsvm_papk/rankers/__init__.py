@@ -3,7 +3,7 @@
 `PAPKRanker` and `PAPKRankerCV` resolve names (`"ts"`, `"bundle"`), build a risk, hand it to a
 solver and warn of what it says; `compare` runs several solvers on one problem. The estimators are
 imported on first use: scikit-learn costs a program that does not need it a second. May import all
-of the library below: risks, solvers, metrics, files. Nothing here knows of commands or experiments.
+of the library below: risks, solvers, metrics, files. Nothing here knows of commands.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The logistic loss, the one that baselines and starting points share."""
+"""The logistic loss, which starting points minimise."""
 
 import numpy as np
 from scipy.special import expit

@@ -18,8 +18,9 @@ from helpers.reference_theory import (
 from structsvm_papk import bounds
 from structsvm_papk.bounds import class_bound, intervals
 from structsvm_papk.bounds.planning import plot_uniform
-from structsvm_papk.bounds.population import population_risk
 from structsvm_papk.errors import InputError
+
+R = 0.2581754697  # R_{.2,.05} of N(1,1) against N(0,1), see tests/studies/test_population
 
 
 def draw(n_pos, n_neg, seed, ties=False):
@@ -136,9 +137,7 @@ def test_mean_list_risk_is_not_the_population_risk():
     )[0]
     assert expected == pytest.approx(0.364, abs=5e-4)  # of the largest negative
     assert found.lower <= expected <= found.upper
-    of_population = population_risk(stats.norm(1, 1), stats.norm(0, 1), 1 / 5, 1 / 20)
-    assert of_population == pytest.approx(0.258, abs=5e-4)
-    assert of_population < found.lower
+    assert found.lower > R
 
 
 def test_one_sided_is_smaller_and_bounds_above_only():
@@ -210,12 +209,11 @@ def test_asymptotic_at_zero_risk_says_nothing():
 
 @pytest.mark.parametrize("method", ["shift", "dkw"])
 def test_guaranteed_intervals_cover(method):
-    truth = 0.2581754697  # R_{.2,.05} of N(1,1) against N(0,1), see test_population
     missed = 0
     for seed in range(200):
         _, _, scores, labels = draw(100, 400, seed)
         found = bounds.held_out(scores, labels, 20, 0.5, method)
-        missed += not found.lower <= truth <= found.upper
+        missed += not found.lower <= R <= found.upper
     assert missed <= stats.binom.ppf(0.999, 200, 0.5)
 
 

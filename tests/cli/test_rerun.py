@@ -65,12 +65,6 @@ COMMANDS = {
     "evaluate": ("evaluate", "rows.csv", "--score", "a", "-m", "pap@3,auc", "--resamples", 50),
     "bound": ("bound", "--n-pos", 50, "--n-neg", 500, "--k", 20, "--n-features", 3),
     "margins": ("margins", "rows.csv", "--k", 3, "--condition", "weak"),
-    "table1": ("reproduce", "table1"),
-    "coverage": ("reproduce", "coverage", "--draws", 3, "--size", 40, "--directions", 2),
-    "distinguishability": (
-        *("reproduce", "distinguishability", "--replicates", 2, "--largest", 30),
-        *("--metric", "pAp@10"),
-    ),
 }
 
 

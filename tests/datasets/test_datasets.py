@@ -4,7 +4,6 @@ import pytest
 from helpers.problems import degenerate_lists
 from helpers.reference_theory import margins_by_subsets
 from structsvm_papk import datasets, margins, metrics
-from structsvm_papk.datasets import margin_conditions, synthetic
 from structsvm_papk.errors import InputError
 
 IMPLIED = {
@@ -127,17 +126,6 @@ def test_laws_of_one_user():
     assert np.array_equal(lists.w_true, [0, 0, 1])
     gap = lists.X[lists.y == 1].mean(axis=0) - lists.X[lists.y == 0].mean(axis=0)
     assert np.abs(gap - [0, 0, 2]).max() < 0.12
-    table2 = synthetic.paper_table2(1, seed=1)
-    assert np.bincount(table2.y).tolist() == [160, 10]
-    assert np.abs(synthetic.paper_table2(2).w_true + 1 / np.sqrt(5)).max() < 1e-12
-
-
-@pytest.mark.parametrize("condition", margins.CONDITIONS)
-def test_figure_1_data_satisfy_their_condition(condition):
-    lists = margin_conditions.paper_figure1(condition, seed=3)
-    report = margins.check_scores(lists.X @ lists.w_true, lists.y, 30, delta=1 - 1e-9)
-    assert getattr(report, condition)
-    assert (lists.y == 0).sum() >= 300
 
 
 @pytest.mark.parametrize(
@@ -152,9 +140,6 @@ def test_figure_1_data_satisfy_their_condition(condition):
         lambda: datasets.linear_lists(w_true=[1.0]),
         lambda: datasets.engagement_lists(share_spread=0.9),
         lambda: datasets.engagement_lists(n_users=0),
-        lambda: synthetic.paper_table2(3),
-        lambda: margin_conditions.paper_figure1("strong", n_neg=50),
-        lambda: margin_conditions.paper_figure1("none"),
     ],
 )
 def test_bad_requests(call):
@@ -181,3 +166,15 @@ def test_recommender_lists_are_candidates_whose_combination_beats_each_score():
 def test_recommender_lists_that_cannot_be(wrong):
     with pytest.raises(InputError, match="recommender_lists needs"):
         datasets.recommender_lists(**wrong)
+
+
+def test_interactions_are_different_pairs_of_everybody():
+    train, test = datasets.interaction_pairs(40, 30, seed=5)
+    both = np.concatenate([train, test])
+    assert len(np.unique(both, axis=0)) == len(both)  # no pair twice
+    assert np.unique(test[:, 0]).size == np.unique(train[:, 0]).size == 40
+    np.testing.assert_array_equal(train, datasets.interaction_pairs(40, 30, seed=5)[0])
+    assert not np.array_equal(train, datasets.interaction_pairs(40, 30, seed=6)[0])
+    for wrong in ({"n_users": 0}, {"n_items": 5}, {"test_share": 1.0}):
+        with pytest.raises(InputError):
+            datasets.interaction_pairs(**wrong)

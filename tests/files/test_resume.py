@@ -1,4 +1,4 @@
-"""Runs that are resumed: cross-validation, comparisons, experiments, and the command line."""
+"""Runs that are resumed: cross-validation, comparisons, and the command line."""
 
 import json
 import signal
@@ -12,10 +12,8 @@ from structsvm_papk import PAPKRanker, PAPKRankerCV, cli
 from structsvm_papk.cli._shared import progress
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.experiments import coverage, degenerate, distinguishability, figure1, table2
-from structsvm_papk.experiments._cells import Cells, claim
-from structsvm_papk.files import atomic as outputs
 from structsvm_papk.files.checkpoint import Checkpoint, CheckpointWarning
+from structsvm_papk.files.run_folder import claim
 from structsvm_papk.rankers import kept
 from structsvm_papk.rankers.settings import Training
 from structsvm_papk.rankers.solver_race import compare
@@ -143,62 +141,7 @@ def test_a_comparison_keeps_its_runs(rows, tmp_path):
     assert resumed[0].result.history[:3] == broken[0].result.history[:3]
 
 
-# --- folders of parts -------------------------------------------------------------------------
-
-
-class Stopping(Cells):
-    """Cells of a run that is killed after some parts."""
-
-    def __init__(self, folder, n):
-        super().__init__(folder, {"x": 1})
-        self.left, self.computed = n, 0
-
-    def save(self, key, content):
-        if self.left == 0:
-            raise KeyboardInterrupt
-        self.left -= 1
-        self.computed += 1
-        super().save(key, content)
-
-
-EXPERIMENTS = {
-    "table2": lambda cells: table2.run(
-        2, hows=(table2.Descent(steps=5), table2.Certified(1.0)), cells=cells
-    ),
-    "figure1": lambda cells: [
-        panel.as_dict() for panel in figure1.run(("strong", "beta"), cells=cells)
-    ],
-    "degenerate": lambda cells: degenerate.run(
-        range(2),
-        ["gaussian"],
-        ["random order"],
-        sizes=degenerate.Sizes(9, 9, 20, 3, 2),
-        cells=cells,
-    ).as_dict(),
-    "coverage": lambda cells: [
-        row.as_dict() for row in coverage.coverage(3, (40,), n_directions=2, cells=cells)
-    ],
-    "distinguishability": lambda cells: distinguishability.run(
-        "users", n_replicates=3, largest=20, n_items=20, cells=cells
-    ).as_dict(),
-}
-
-
-def as_text(found):
-    return json.dumps(found, default=lambda value: value.item(), sort_keys=True)
-
-
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_experiments_go_on_and_give_the_same_numbers(name, tmp_path):
-    run = EXPERIMENTS[name]
-    whole = as_text(run(None))
-    with pytest.raises(KeyboardInterrupt):
-        run(Stopping(tmp_path / "c", 1))
-    cells = Stopping(tmp_path / "c", 100)
-    assert as_text(run(cells)) == whole
-    done = cells.computed
-    assert 0 < done < len(list(cells.folder.iterdir()))
-    assert as_text(run(cells)) == whole and cells.computed == done
+# --- folders of runs ----------------------------------------------------------------------------
 
 
 def test_folders_of_other_runs_are_refused(tmp_path):
@@ -220,25 +163,6 @@ def test_folders_of_other_runs_are_refused(tmp_path):
         claim(tmp_path / "b" / "thesis.txt", {})
     with pytest.raises(InputError, match="cannot write"):
         claim(tmp_path / "b" / "thesis.txt" / "c", {})
-
-
-def test_damaged_parts_and_full_disks(tmp_path, monkeypatch):
-    cells = Cells(tmp_path / "c", {"x": 1})
-    assert cells.get(["part", 1], lambda: {"value": 0.1}) == {"value": 0.1}
-    assert cells.get(["part", 1], pytest.fail) == {"value": 0.1}
-    before = cells.path(["part", 1]).read_bytes()
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(outputs.os, "fsync", full)
-    with pytest.raises(InputError, match="No space left"):
-        cells.get(["part", 2], dict)
-    assert cells.path(["part", 1]).read_bytes() == before
-    assert [path.name for path in cells.folder.iterdir()] == [cells.path(["part", 1]).name]
-    cells.path(["part", 1]).write_text("{")
-    with pytest.raises(InputError, match="damaged; delete it"):
-        cells.load(["part", 1])
 
 
 # --- the command line -------------------------------------------------------------------------
@@ -330,14 +254,3 @@ def test_wrong_folders_and_intervals_are_refused_before_the_data_are_read(
         status, _, told = run(capsys, *fit, tmp_path / "c", "--checkpoint-interval", interval)
         assert status == 2 and "interval of a checkpoint must be a number of at least 0" in told
     assert not (tmp_path / "c").exists()
-
-
-def test_reproduce_keeps_its_parts(tmp_path, capsys):
-    command = ("reproduce", "distinguishability", "--replicates", 2, "--largest", 20, "--json")
-    folder = ("--checkpoint", tmp_path / "c")
-    _, first, _ = run(capsys, *command, *folder)
-    assert len(list((tmp_path / "c" / "cells").iterdir())) == 2
-    _, again, _ = run(capsys, *command, *folder)
-    assert json.loads(first) | {"run": 0} == json.loads(again) | {"run": 0}
-    status, _, told = run(capsys, "reproduce", "coverage", "--draws", 2, *folder)
-    assert status == 2 and "belongs to another run: command" in told

@@ -6,14 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
 from structsvm_papk.datasets.interactions import interaction_pairs
 from structsvm_papk.errors import InputError
-from structsvm_papk.experiments import rerank_first_stage as first_stage
 from structsvm_papk.integrations.rectools import PAPKReranker
 
 pytest.importorskip("rectools")
@@ -200,28 +198,6 @@ def test_wrong_input(dataset):
         two_stage(PAPKRanker(k=K), keep_scores=False).fit(dataset)
     with pytest.raises(InputError, match="'price' is missing for an item of user"):
         two_stage(PAPKRanker(k=K), collector=Gap()).fit(dataset)
-
-
-@pytest.mark.parametrize("kind", ["ease", "items", "tfidf", "users", "svd", "popularity"])
-def test_own_recommenders_are_those_of_rectools(kind, interactions):
-    """Scores of unknown items; those of items that a user knows are not used.
-
-    Nobody has used the last item, and RecTools leaves it out. All neighbours count here, as equal
-    similarities may be cut at another place.
-    """
-    from structsvm_papk.integrations.rectools import first_stage_factors
-
-    user, item = interactions[0].T
-    train = sparse.csr_matrix((np.ones(user.size, np.float32), (user, item)), shape=(150, 81))
-    setting = {"ease": 50.0, "svd": 8, "popularity": None}.get(kind, 200)
-    if kind == "tfidf":  # its weights hang on the number of items
-        train = train[:, :80]
-    own, theirs = (
-        first_stage.FirstStage(kind, *factors(train, kind, setting)).scores(np.arange(150))
-        for factors in (first_stage._own_factors, first_stage_factors)
-    )
-    unknown = train.toarray() == 0
-    np.testing.assert_allclose(own[unknown], theirs[unknown], rtol=1e-3, atol=1e-4)
 
 
 def test_the_blocks_of_the_page_run(dataset, interactions, capsys):

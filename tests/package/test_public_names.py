@@ -1,5 +1,6 @@
 """The supported names: what the policy page lists, the rooms export and the reference describes."""
 
+import ast
 import inspect
 import re
 from importlib import import_module
@@ -14,7 +15,6 @@ pytestmark = pytest.mark.portable
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "structsvm_papk"
-INTERNAL = {"baselines"}  # exports for the experiments; no page promises it
 _IMPORT = re.compile(rf"^ *from ({PACKAGE}\S*) import (.+)$", re.MULTILINE)
 
 if not (ROOT / "docs").is_dir():
@@ -27,7 +27,7 @@ def exporting():
     files = [*folder.glob("*/__init__.py"), folder / "errors.py"]
     rooms = {file.parent.name if file.stem == "__init__" else file.stem for file in files}
     rooms |= {"integrations.rectools"}  # a module of its own, as it imports what an extra brings
-    modules = {room: import_module(f"{PACKAGE}.{room}") for room in rooms - INTERNAL}
+    modules = {room: import_module(f"{PACKAGE}.{room}") for room in rooms}
     return {module.__name__: module for module in modules.values() if hasattr(module, "__all__")}
 
 
@@ -69,10 +69,28 @@ def test_the_reference_begins_with_the_ranker():
     assert text.split("::: ")[1].split()[0] == f"{PACKAGE}.PAPKRanker"
 
 
-def test_pages_and_examples_import_supported_names_only():
+def imported_names(page):
+    """Modules of the package and what is imported from them, of a page or a program."""
+    text = page.read_text()
+    if page.suffix == ".md":
+        return [(path, names.split(", ")) for path, names in _IMPORT.findall(text)]
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    return [
+        (node.module, [alias.name for alias in node.names])
+        for node in nodes
+        if node.module.split(".")[0] == PACKAGE
+    ]
+
+
+def test_pages_examples_and_studies_import_supported_names_only():
     rooms = {path.removeprefix(f"{PACKAGE}.") for path in listed()}
-    names = listed() | {PACKAGE: {*listed()[PACKAGE], *rooms, "cli"}}
-    for page in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.py")]:
-        for path, imported in _IMPORT.findall(page.read_text()):
-            unsupported = set(imported.split(", ")) - set(names.get(path, ()))
+    known = listed() | {PACKAGE: {*listed()[PACKAGE], *rooms, "cli"}}
+    programs = [
+        *(ROOT / "examples").glob("*.py"),
+        *(ROOT / "benchmarks" / "paper").rglob("*.py"),
+        *(ROOT / "benchmarks" / "studies").rglob("*.py"),
+    ]
+    for page in [*(ROOT / "docs").rglob("*.md"), *programs]:
+        for path, names in imported_names(page):
+            unsupported = set(names) - set(known.get(path, ()))
             assert not unsupported, f"{page.name}: {unsupported} of {path}"

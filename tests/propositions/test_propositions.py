@@ -1,7 +1,6 @@
 import itertools
 import json
 import re
-from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 
@@ -14,7 +13,6 @@ from structsvm_papk import propositions
 from structsvm_papk.data import RankingData
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError
-from structsvm_papk.experiments.coverage import Coverage, coverage
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions import optimising
 from structsvm_papk.propositions.depth import Data, _drawn
@@ -312,45 +310,6 @@ def test_regimes_lose_the_conditions_in_order():
 def test_report_escapes_text(checks):
     page = render(list(checks.values()), 1, "<b>")
     assert "effort &lt;b&gt;" in page
-
-
-# ----------------------------------------------------------------- coverage study
-
-
-def test_coverage_study_in_small():
-    rows = coverage(n_draws=60, sizes=(200,), laws=["normal", "all tied"], n_directions=5, seed=1)
-    by_method = {(row.method, row.law): row for row in rows}
-    assert all(not row.violated for row in rows)
-    assert by_method["shift", "normal"].covered >= 0.95
-    assert by_method["shift", "normal"].ratio > 1
-    assert by_method["dkw", "normal"].vacuous == 1.0
-    assert not by_method["asymptotic", "normal"].guaranteed
-    assert by_method["uniform auto", "5 directions"].vacuous == 1.0
-
-
-def test_a_broken_guarantee_is_noticed():
-    row = Coverage("x", "y", 1, 1, 1, 1000, 0.5, 0.95, 0.9, 0.1, 1.0, 0.0, guaranteed=True)
-    assert row.violated
-    assert not replace(row, covered=0.945).violated
-    assert not replace(row, guaranteed=False).violated
-
-
-def test_coverage_refuses():
-    with pytest.raises(InputError, match="unknown law"):
-        coverage(laws=["cauchy"])
-    with pytest.raises(InputError, match="n_draws"):
-        coverage(n_draws=0)
-
-
-def test_coverage_command():
-    how = ("reproduce", "coverage", "--draws", 10, "--size", 200)
-    how = (*how, "--law", "normal", "--directions", 2)
-    result = invoke(*how, "--json")
-    assert result.exit_code == 0, result.output
-    rows = json.loads(result.stdout)["rows"]
-    assert {row["method"] for row in rows} >= {"shift", "dkw", "asymptotic", "kl", "uniform auto"}
-    assert "No guaranteed bound failed" in invoke(*how).stdout
-    assert isinstance(invoke(*how, "--law", "x").exception, InputError)
 
 
 def test_surrogates_of_small_scores_are_the_formulas_of_the_manual():

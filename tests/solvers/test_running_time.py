@@ -11,7 +11,6 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from structsvm_papk import EmpiricalRisk, RankingData, _sorting, make_surrogate, metrics
-from structsvm_papk.baselines.prec_at_k import PrecAtKAvg
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import MajorisedOracle
@@ -101,7 +100,6 @@ WORK = {
     "ts_alg2": surrogate_value(lambda k: make_surrogate("ts_alg2", k)),
     "ramp": surrogate_value(lambda k: make_surrogate("ramp", k)),
     "clipped_ramp": surrogate_value(lambda k: make_surrogate("clipped_ramp", k)),
-    "prec_avg": surrogate_value(PrecAtKAvg),
     **{
         f"{kind} majorant of {name}": majorant_of(kind, name)
         for kind in KINDS

@@ -34,7 +34,6 @@ from pyarrow import parquet
 from structsvm_papk import PAPKRankerCV, cli
 from structsvm_papk.cli._shared._record import differences
 from structsvm_papk.datasets import linear_lists
-from structsvm_papk.experiments.movielens import write_synthetic
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.checkpoint import Checkpoint, _read, unpack_history
 
@@ -55,13 +54,11 @@ class Scenario:
     arguments: object = None
 
 
-def command(name, *arguments, option="--checkpoint"):
+def command(name, *arguments):
     """A command line; the folder is added where there is one."""
 
     def full(folder, interval):
-        more = [] if folder is None else [option, folder]
-        if folder is not None and "reproduce" not in arguments:
-            more += ["--checkpoint-interval", interval]
+        more = ["--checkpoint", folder, "--checkpoint-interval", interval] if folder else []
         return [str(part) for part in (*arguments, *more, "--json")]
 
     def start(folder, interval, output):
@@ -98,8 +95,7 @@ def written(data, place):
 def scenarios(place):
     data = linear_lists(n_users=300, n_items=60, n_features=60, seed=1)
     (file, pieces), model = written(data, place), place / "m.model"
-    write_synthetic(place / "ratings", 60, 60)
-    fit, small = ("--k", 5, "-o", model), ("--users", 25, "--items", 40, "--features", 10)
+    fit = ("--k", 5, "-o", model)
     return [
         command("fit ts", "fit", file, *fit, "--surrogate", "ts", "--alpha", 1e-6),
         command("fit out of core", "fit", pieces, *fit, "--alpha", 1e-5, "--memory-budget", "20MB"),
@@ -110,13 +106,6 @@ def scenarios(place):
         command("compare", "compare", file, "--k", 5, "--surrogate", "avg", "--surrogate", "ts",
                 "--eta", 0.1, "--eta", 1, "--alpha", 1e-5),
         cross_validation(data),
-        command("reproduce distinguishability", "reproduce", "distinguishability",
-                "--replicates", 25, "--largest", 2000),
-        command("reproduce coverage", "reproduce", "coverage", "--draws", 6, "--size", 80),
-        command("reproduce degenerate", "reproduce", "degenerate", "--seeds", 1, *small),
-        command("reproduce table2", "reproduce", "table2", "--runs", 2, "--case", 1),
-        command("reproduce table3", "reproduce", "table3", place / "ratings", "--k", 5, "--seed", 0,
-                "--steps", 10, "--eta", 0.1, "--alpha", 0.01, option="--results"),
     ]  # fmt: skip
 
 

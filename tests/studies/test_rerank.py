@@ -6,17 +6,21 @@ import zipfile
 import numpy as np
 import pytest
 from scipy import sparse
+from typer.testing import CliRunner
 
-from structsvm_papk.cli import main
-from structsvm_papk.datasets.interactions import interaction_pairs, write_interactions
+from benchmarks.cells import Cells
+from benchmarks.studies.__main__ import app
+from benchmarks.studies.rerank import data as rerank_data
+from benchmarks.studies.rerank import first_stage, lists, methods, study
+from benchmarks.studies.rerank.data import write_synthetic
+from benchmarks.studies.rerank.published import PUBLISHED
+from structsvm_papk import PAPKRankerCV, SolverResult, Status
+from structsvm_papk.datasets import interaction_pairs
 from structsvm_papk.errors import InputError
-from structsvm_papk.experiments import rerank, rerank_data, rerank_methods
-from structsvm_papk.experiments import rerank_first_stage as first_stage
-from structsvm_papk.experiments import rerank_lists as lists
-from structsvm_papk.experiments._cells import Cells
-from structsvm_papk.experiments.rerank_published import PUBLISHED
 
-pytestmark = pytest.mark.study
+pytestmark = [pytest.mark.study, pytest.mark.portable]
+
+pytestmark = [pytest.mark.study, pytest.mark.portable]
 
 FAST = ["logistic regression", "logistic regression on pairs", "PAPKRanker"]
 
@@ -31,7 +35,7 @@ def folder_of(path, train, test, header=False):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return rerank_data.read(write_interactions(tmp_path_factory.mktemp("d") / "x", 60, 40, seed=1))
+    return rerank_data.read(write_synthetic(tmp_path_factory.mktemp("d") / "x", 60, 40, seed=1))
 
 
 # ----------------------------------------------------------------- reading
@@ -171,6 +175,29 @@ def test_large_catalogues_take_the_restricted_regression(data, monkeypatch):
     assert np.isfinite(models["EASE 50"].scores(np.arange(5))).all()
 
 
+@pytest.mark.parametrize("kind", ["ease", "items", "tfidf", "users", "svd", "popularity"])
+def test_own_recommenders_are_those_of_rectools(kind):
+    """Scores of unknown items; those of items that a user knows are not used.
+
+    Nobody has used the last item, and RecTools leaves it out. All neighbours count here, as equal
+    similarities may be cut at another place.
+    """
+    pytest.importorskip("rectools")
+    from benchmarks.studies.rerank.rectools_models import factors as of_rectools
+
+    user, item = interaction_pairs(150, 80)[0].T
+    train = sparse.csr_matrix((np.ones(user.size, np.float32), (user, item)), shape=(150, 81))
+    setting = {"ease": 50.0, "svd": 8, "popularity": None}.get(kind, 200)
+    if kind == "tfidf":  # its weights hang on the number of items
+        train = train[:, :80]
+    own, theirs = (
+        first_stage.FirstStage(kind, *factors(train, kind, setting)).scores(np.arange(150))
+        for factors in (first_stage._own_factors, of_rectools)
+    )
+    unknown = train.toarray() == 0
+    np.testing.assert_allclose(own[unknown], theirs[unknown], rtol=1e-3, atol=1e-4)
+
+
 def test_unknown_first_stage():
     with pytest.raises(InputError, match="choose from auto, rectools, own"):
         first_stage.resolve("neural")
@@ -290,62 +317,58 @@ def test_the_better_of_two_settings_is_taken(built):
             self.sign = sign
 
         def solve(self, data, k):
-            from structsvm_papk.solvers.result import SolverResult, Status
-
             return SolverResult(self.sign * np.ones(data.n_features), 1.0, 0.0, Status.FINISHED, ())
 
     for settings in (({"sign": 1}, {"sign": -1}), ({"sign": -1}, {"sign": 1})):
-        assert rerank_methods.Tuned(Fixed, settings).fit(made, 5, seed=2).setting == {"sign": 1}
+        assert methods.Tuned(Fixed, settings).fit(made, 5, seed=2).setting == {"sign": 1}
 
 
 # ----------------------------------------------------------------- the run and the command
 
 
-PLAN = rerank.Plan(k=5, candidates=25, train_users=50, first_stage="own")
+PLAN = study.Plan(k=5, candidates=25, train_users=50, first_stage="own")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return write_interactions(tmp_path_factory.mktemp("f") / "x", 70, 40, seed=2)
+    return write_synthetic(tmp_path_factory.mktemp("f") / "x", 70, 40, seed=2)
 
 
 def quick(monkeypatch):
     """Ours with a small grid: the search itself is tested elsewhere."""
-    from structsvm_papk import PAPKRankerCV
-
     small = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",), "cv": 2}
-    ours = rerank_methods.Ranker(lambda k, seed: PAPKRankerCV(k=k, **small, scoring=f"ndcg@{k}"))
-    monkeypatch.setitem(rerank_methods.METHODS, rerank_methods.OURS, ours)
+    ours = methods.Ranker(lambda k, seed: PAPKRankerCV(k=k, **small, scoring=f"ndcg@{k}"))
+    monkeypatch.setitem(methods.METHODS, methods.OURS, ours)
 
 
 def test_a_run_is_resumed_without_any_work(folder, tmp_path, monkeypatch):
     quick(monkeypatch)
-    first = rerank.run(folder, PLAN, FAST[:2], Cells(tmp_path / "run", {}))
+    first = study.run(folder, PLAN, FAST[:2], Cells(tmp_path / "run", {}))
 
     def never(*arguments, **more):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(rerank, "build", never)
-    monkeypatch.setattr(rerank_methods, "outcome", never)
-    again = rerank.run(folder, PLAN, FAST[:2], Cells(tmp_path / "run", {}))
+    monkeypatch.setattr(study, "build", never)
+    monkeypatch.setattr(methods, "outcome", never)
+    again = study.run(folder, PLAN, FAST[:2], Cells(tmp_path / "run", {}))
     assert json.loads(json.dumps(again)) == json.loads(json.dumps(first))
     rows = {row["name"]: row for row in first["rows"]}
-    assert rows[rerank.OURS]["lower"] is None
+    assert rows[study.OURS]["lower"] is None
     row = rows["popularity"]
     assert row["lower"] < row["ours_ahead"] < row["upper"]
-    assert row["ours_ahead"] == pytest.approx(rows[rerank.OURS]["ndcg"] - row["ndcg"])
-    assert rows[rerank.OURS]["certificate"]["lower_bound"] is not None
-    assert rows[rerank.OURS]["ndcg"] > rows["popularity"]["ndcg"]
+    assert row["ours_ahead"] == pytest.approx(rows[study.OURS]["ndcg"] - row["ndcg"])
+    assert rows[study.OURS]["certificate"]["lower_bound"] is not None
+    assert rows[study.OURS]["ndcg"] > rows["popularity"]["ndcg"]
     (lists_file, *_) = (tmp_path / "run" / "cells").glob("*.npz")
     lists_file.write_bytes(b"no archive")
     with pytest.raises(InputError, match="damaged; delete it"):
-        rerank.run(folder, PLAN, FAST[:2], Cells(tmp_path / "run", {}))
+        study.run(folder, PLAN, FAST[:2], Cells(tmp_path / "run", {}))
 
 
 def test_fewer_users_can_be_drawn(folder, monkeypatch):
     quick(monkeypatch)
-    plan = rerank.Plan(5, 25, train_users=40, test_users=20, first_stage="own")
-    answer = rerank.run(folder, plan, FAST[:1], Cells())
+    plan = study.Plan(5, 25, train_users=40, test_users=20, first_stage="own")
+    answer = study.run(folder, plan, FAST[:1], Cells())
     assert (answer["n_train_users"], answer["n_test_users"]) == (40, 20)
 
 
@@ -357,60 +380,37 @@ def test_published_numbers_are_found_by_the_numbers_of_the_data():
     assert name == "gowalla" and max(ndcg for ndcg, _ in models.values()) == 0.1729
 
 
-def test_data_of_known_numbers_are_shown_beside_what_is_published(tmp_path, monkeypatch, capsys):
+def test_data_of_known_numbers_are_shown_beside_what_is_published(folder, monkeypatch):
     quick(monkeypatch)
-    folder = write_interactions(tmp_path / "x", 60, 40, seed=1)
     data = rerank_data.read(folder)
-    n_rows = [len((folder / name).read_text().splitlines()) for name in ("train.tsv", "test.tsv")]
-    n_rows = [n - ("user" in (folder / "train.tsv").read_text()[:5]) for n in n_rows]
-    known = {(data.n_users, data.n_items, *n_rows): ("a name", "a page", {"a net": (0.2, 0.3)})}
+    known = {(data.n_users, data.n_items, *data.rows): ("a name", "a page", {"a net": (0.2, 0.3)})}
     monkeypatch.setattr(rerank_data, "PUBLISHED", known)
-    assert main(["reproduce", "rerank", str(folder), "--method", "PAPKRanker", "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
+    plan = study.Plan(20, 25, 50, first_stage="own")
+    answer = study.run(folder, plan, ["PAPKRanker"], Cells())
     row = {"name": "a net", "ndcg": 0.2, "recall": 0.3, "source": "a page"}
     assert answer["dataset"] == "a name" and answer["published"] == [row]
 
 
-def test_command(folder, tmp_path, capsys, monkeypatch):
-    pytest.importorskip("matplotlib")
+def run(*arguments):
+    return CliRunner().invoke(app, ["rerank", *map(str, arguments)])
+
+
+def test_command(folder, tmp_path, monkeypatch):
     quick(monkeypatch)
-    how = ["reproduce", "rerank", str(folder), "--k", "5", "--candidates", "25"]
-    how += ["--train-users", "50", "--first-stage", "own", "--method", FAST[1]]
-    how += ["--checkpoint", str(tmp_path / "run")]
+    how = [folder, "--k", 5, "--candidates", 25, "--train-users", 50, "--first-stage", "own"]
+    how += ["--method", FAST[1], "--checkpoint", tmp_path / "run"]
     picture = tmp_path / "p.svg"
-    assert main([*how, "--plot", str(picture)]) == 0
-    shown = capsys.readouterr().out
+    shown = run(*how, "--plot", picture).stdout
     assert "EASE 300" in shown and "NDCG@5" in shown and "ahead by" in shown
     assert "</svg>" in picture.read_text(encoding="utf-8")
-    assert main([*how, "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["run"]["command"][:3] == ["structsvm-papk", "reproduce", "rerank"]
-    assert {row["name"] for row in answer["rows"]} >= {FAST[1], rerank.OURS, "user kNN"}
-
-
-def test_command_wrong_input(folder, tmp_path, capsys):
-    how = ["reproduce", "rerank"]
+    answer = json.loads(run(*how, "--json").stdout)
+    assert {row["name"] for row in answer["rows"]} >= {FAST[1], study.OURS, "user kNN"}
     for wrong, text in (
-        ([str(tmp_path)], "holds no train.tsv"),
-        ([str(folder), "--k", "0"], "k must be at least 1"),
-        ([str(folder), "--k", "500"], "has 40 items; k=500 has to be smaller"),
-        ([str(folder), "--method", "oracle"], "unknown method 'oracle'"),
-        ([str(folder), "--first-stage", "neural"], "unknown first stage 'neural'"),
-        ([str(folder), "--test-users", "0"], "test_users must be at least 1"),
+        ([tmp_path / "no"], "neither a folder nor a zip"),
+        ([folder, "--k", 0], "k must be at least 1"),
+        ([folder, "--k", 500], "has 40 items; k=500 has to be smaller"),
+        ([folder, "--method", "oracle"], "unknown method 'oracle'"),
+        ([folder, "--first-stage", "neural"], "unknown first stage 'neural'"),
+        ([folder, "--test-users", 0], "test_users must be at least 1"),
     ):
-        assert main([*how, *wrong]) == 2
-        assert text in capsys.readouterr().err
-    assert main(["reproduce", "synthetic-interactions", str(folder)]) == 2
-    assert "not an empty folder" in capsys.readouterr().err
-
-
-def test_generator():
-    train, test = interaction_pairs(40, 30, seed=5)
-    both = np.concatenate([train, test])
-    assert len(np.unique(both, axis=0)) == len(both)  # no pair twice
-    assert np.unique(test[:, 0]).size == np.unique(train[:, 0]).size == 40
-    np.testing.assert_array_equal(train, interaction_pairs(40, 30, seed=5)[0])
-    assert not np.array_equal(train, interaction_pairs(40, 30, seed=6)[0])
-    for wrong in ({"n_users": 0}, {"n_items": 5}, {"test_share": 1.0}):
-        with pytest.raises(InputError):
-            interaction_pairs(**wrong)
+        assert text in str(run(*wrong).exception)

@@ -11,16 +11,15 @@ from typing import Annotated, Any
 
 import typer
 
-from structsvm_papk._version import __version__
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.readers import Table, read_table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS
 from structsvm_papk.errors import InputError
-from structsvm_papk.experiments._cells import Cells, check_folder, claim
 from structsvm_papk.files.atomic import check_writable
 from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.files.run_folder import check_folder, claim
 from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers import settings
 from structsvm_papk.rankers.settings import as_depth, refuse_deeper_than_all
@@ -63,10 +62,6 @@ Policy = Annotated[str, option(READING, _POLICY, metavar="POLICY")]
 Json = Annotated[
     bool, option(OUTPUT, "Print one JSON object on standard output, nothing else there.", "--json")
 ]
-CheckpointFolder = Annotated[
-    Path | None,
-    option(OUTPUT, "Keep what is done here; the same command goes on from there.", metavar="DIR"),
-]
 Plot = Annotated[
     Path | None,
     option(
@@ -94,13 +89,6 @@ def save_plot(path: Path | None, figure: Any) -> None:
     if path is not None:
         plots.save_figure(figure(), path)
         console.note(f"plot written to {path}")
-
-
-def cells(folder: Path | None, experiment: str) -> Cells:
-    """Where an experiment keeps its finished parts; nowhere without a folder."""
-    if folder is None:
-        return Cells()
-    return Cells(folder, {"command": f"reproduce {experiment}", "version": __version__})
 
 
 def say_columns(table: Any) -> None:

@@ -14,7 +14,7 @@ from structsvm_papk.cli._shared.grouped import grouped
 
 _SCRATCH = "scratch"  # a folder for temporary files: neither read nor a result
 OUTPUTS = (
-    *("output", "plot", "csv_file", "per_user", "html", "report", "results", "checkpoint"),
+    *("output", "plot", "csv_file", "per_user", "html", "report", "checkpoint"),
     "model_file",
 )
 _record: ContextVar[dict[str, Any] | None] = ContextVar("record", default=None)
@@ -24,8 +24,7 @@ _elsewhere: ContextVar[Path | None] = ContextVar("elsewhere", default=None)
 def app_of(package: str, help: str, panels: Mapping[str, Mapping[str, str]]) -> typer.Typer:
     """An application whose commands are functions of their names, in modules of their names.
 
-    `panels` holds, under each heading, the commands with the first sentence of their help; a module
-    with an `app` is a group of commands.
+    `panels` holds, under each heading, the commands with the first sentence of their help.
     """
     settings: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
     kind = type("Commands", (Commands,), {"package": package})
@@ -55,10 +54,6 @@ class Commands(TyperGroup):
         if cmd_name not in self.commands:
             return None
         module = import_module(f"{self.package}.{cmd_name.replace('-', '_')}")
-        if hasattr(module, "app"):
-            group = typer.main.get_group(module.app)
-            group.name = cmd_name
-            return group
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         function = getattr(module, cmd_name.replace("-", "_"))
         alone.command(cmd_name, cls=RecordedCommand)(grouped(function))

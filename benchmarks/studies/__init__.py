@@ -1,0 +1,3 @@
+"""Our own studies: ``python -m benchmarks.studies coverage``, ``degenerate``,
+``distinguishability``, ``rerank FOLDER``.
+"""

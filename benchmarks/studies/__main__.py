@@ -1,0 +1,259 @@
+"""The commands of `benchmarks.studies`."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks import console
+from structsvm_papk.errors import InputError
+
+app = console.app_of("Studies of bounds, degenerate optima, metrics and re-ranking.")
+Names = list[str] | None
+
+
+@app.command()
+def coverage(
+    draws: Annotated[int, typer.Option(help="Draws of each setting.")] = 1000,
+    size: Annotated[
+        list[int] | None, typer.Option(help="Number of negatives; repeat. 200, 2000, 20000.")
+    ] = None,
+    law: Annotated[Names, typer.Option(help="Only this pair of laws; repeat.")] = None,
+    rho: Annotated[float, typer.Option(help="Error probability, at most 1/2.")] = 0.05,
+    directions: Annotated[
+        int, typer.Option(help="Random linear scorers for the uniform bounds.")
+    ] = 100,
+    seed: console.Seed = 0,
+    checkpoint: console.Folder = None,
+    as_json: console.Json = False,
+):
+    """Coverage and width of every interval on laws whose risk is known; minutes at 1,000 draws.
+
+    Exit status 1 where a guaranteed bound failed more often than its level allows.
+    """
+    from benchmarks.studies import coverage as study
+
+    with console.progress() as step:
+        rows = study.coverage(
+            draws, size or study.SIZES, law, rho, directions, seed,
+            progress=lambda row: step(f"{row.law}, {row.method}"),
+            cells=console.cells(checkpoint, "coverage"),
+        )  # fmt: skip
+    console.answer(as_json, {"rows": [row.as_dict() for row in rows]}, _show_coverage, rows)
+    if any(row.violated for row in rows):
+        raise typer.Exit(1)
+
+
+def _show_coverage(rows):
+    lines = []
+    for row in rows:
+        covered = f"{row.covered:.3f}"
+        lines.append(
+            (
+                row.method,
+                row.law,
+                *(str(n) for n in (row.n_pos, row.n_neg, row.k, row.n_draws)),
+                "-" if math.isnan(row.risk) else f"{row.risk:.3f}",
+                f"[red]{covered}[/red]" if row.violated else covered,
+                f"{row.half_width:.3f}",
+                "-" if math.isnan(row.ratio) else f"{row.ratio:.1f}",
+                f"{row.vacuous:.2f}",
+                "yes" if row.guaranteed else "no",
+            )
+        )
+    columns = (
+        *("method", "law", ">n_pos", ">n_neg", ">k", ">draws", ">R", ">covered", ">half-width"),
+        *(">ratio", ">vacuous", "guaranteed"),
+    )
+    console.print_table(f"Coverage at level {rows[0].nominal:g}", columns, lines)
+    broken = [f"{row.method} ({row.law}, n_neg = {row.n_neg})" for row in rows if row.violated]
+    none = "No guaranteed bound failed more often than its level."
+    print(f"Violated guarantees: {'; '.join(broken)}" if broken else none)
+
+
+@app.command()
+def degenerate(
+    users: Annotated[int, typer.Option(help="Training users, and held-out users.")] = 600,
+    items: Annotated[int, typer.Option(help="Items of each user.")] = 70,
+    features: Annotated[int, typer.Option(help="Features.")] = 90,
+    k: console.K = 8,
+    seeds: Annotated[int, typer.Option(help="Number of data sets in each regime.")] = 10,
+    regime: Annotated[
+        Names, typer.Option(help="gaussian, heavy_tails or mislabelled; repeat. By default all.")
+    ] = None,
+    method: Annotated[
+        Names, typer.Option(help="Only this one beside ClippedRamp; repeat. By default all.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    plot: console.Plot = None,
+    checkpoint: console.Folder = None,
+    as_json: console.Json = False,
+):
+    """What ClippedRamp gains where every convex optimum is zero; about a minute a data set."""
+    from benchmarks.studies import degenerate as study
+
+    regimes = regime or list(study.REGIMES)
+    with console.progress(max(seeds, 0) * len(regimes)) as step:
+        result = study.run(
+            range(seeds), regimes, method or tuple(study.METHODS),
+            study.Sizes(users, users, items, features, k), jobs,
+            lambda outcomes: step(outcomes[0].regime), console.cells(checkpoint, "degenerate"),
+        )  # fmt: skip
+    console.save_plot(plot, lambda: study.figure(result))
+    console.answer(as_json, result.as_dict(), _show_degenerate, result.summary(), regimes, k)
+
+
+def _show_degenerate(rows, regimes, k):
+    for regime in regimes:
+        own = sorted((row for row in rows if row.regime == regime), key=lambda row: -row.mean)
+        lines = []
+        for row in own:
+            gain = f"{row.mean:.4f} ± {row.half_width:.4f}"
+            less = f"{row.difference:+.4f} ± {row.difference_half_width:.4f}"
+            paired = (less, str(row.wins), str(row.losses))
+            if row.method == "ClippedRamp, CCCP":
+                gain, paired = f"[bold]{gain}[/bold]", ("", "", "")
+            zeros = f"{row.zeros} of {row.n_seeds}" if row.zeros else ""
+            lines.append((row.method, gain, *paired, zeros))
+        title = (
+            f"{regime.replace('_', ' ')}: test pAp@{k} gain over {own[0].n_seeds} data sets, 95% "
+            "intervals"
+        )
+        columns = ("method", ">gain", ">ClippedRamp less this", ">wins", ">losses", ">w = 0")
+        console.print_table(title, columns, lines)
+
+
+@app.command()
+def distinguishability(
+    by: Annotated[
+        str, typer.Option(help="What grows: users (lists of --items) or items (one list).")
+    ] = "users",
+    replicates: Annotated[int, typer.Option(help="Independent repetitions.", min=1)] = 200,
+    largest: Annotated[
+        int | None, typer.Option(help="Largest number; by default 2000 users or 20000 items.")
+    ] = None,
+    items: Annotated[int, typer.Option(help="Items of each user.", min=2)] = 100,
+    noise: Annotated[
+        tuple[float, float], typer.Option(help="Noise of the better and of the worse ranker.")
+    ] = (1.0, 1.15),
+    positive_rate: Annotated[float, typer.Option(help="Share of relevant items.")] = 0.1,
+    metric: Annotated[Names, typer.Option(help="Only this metric; repeat.")] = None,
+    seed: console.Seed = 0,
+    plot: console.Plot = None,
+    checkpoint: console.Folder = None,
+    as_json: console.Json = False,
+):
+    """From how few users a metric tells two close rankers apart.
+
+    Share of repetitions in which the better ranker stays ahead from N on (Def. 3 of Wang et al.,
+    2013), for NDCG with several discounts and for pAp@k, precision@k, AUC and AP.
+    """
+    from benchmarks.studies import distinguishability as study
+
+    if not 0 < positive_rate < 1:
+        raise InputError(f"--positive-rate {positive_rate:g} must lie between 0 and 1")
+    result = study.run(
+        by, n_replicates=replicates, largest=largest, n_items=items, noise=noise,
+        positive_rate=positive_rate, chosen=metric or None, seed=seed,
+        cells=console.cells(checkpoint, "distinguishability"),
+    )  # fmt: skip
+    console.save_plot(plot, lambda: study.figure(result))
+    console.answer(as_json, result.as_dict(), _show_distinguishability, result)
+
+
+def _show_distinguishability(result):
+    """Metrics that need the fewest first."""
+    last = result.sizes.size - 2
+    shown = sorted({0, *(round(part * last) for part in (0.25, 0.5, 0.75, 1))})
+    needed, rows = result.needed(), []
+    for name in sorted(needed, key=lambda name: (needed[name] or math.inf, name)):
+        shares = (f"{result.share[name][i]:.2f}" for i in shown)
+        rows.append((name, str(needed[name] or "-"), *shares))
+    title = (
+        f"Better ranker ahead from N {result.by} on ({result.description}, {result.n_replicates} "
+        "replicates)"
+    )
+    sizes = (f">N = {result.sizes[i]}" for i in shown)
+    console.print_table(title, ("metric", ">N for 95%", *sizes), rows)
+
+
+@app.command()
+def rerank(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder or zip with train.tsv and test.tsv: user and item ids from 0, by tabs."
+        ),
+    ],
+    k: console.K = 20,
+    candidates: Annotated[int, typer.Option(help="Items of a user that re-rankers see.")] = 200,
+    train_users: Annotated[
+        int, typer.Option(help="Users, drawn at random, on whose lists re-rankers are trained.")
+    ] = 5000,
+    test_users: Annotated[
+        int | None, typer.Option(help="Measure on so many users, drawn at random; by default all.")
+    ] = None,
+    first_stage: Annotated[
+        str, typer.Option(help="Recommenders: rectools, own, or auto (RecTools where installed).")
+    ] = "auto",
+    method: Annotated[
+        Names, typer.Option(help="Only this re-ranker beside PAPKRankerCV; repeat.")
+    ] = None,
+    seed: console.Seed = 0,
+    plot: console.Plot = None,
+    checkpoint: console.Folder = None,
+    as_json: console.Json = False,
+):
+    """NDCG, recall and pAp at k of recommenders, and of re-rankers over several ones' scores."""
+    from benchmarks.studies.rerank import study
+
+    plan = study.Plan(k, candidates, train_users, test_users, first_stage, seed)
+    with console.progress() as step:
+        answer = study.run(
+            folder, plan, tuple(method or ()), console.cells(checkpoint, "rerank"), step
+        )
+    for remark in answer["remarks"]:
+        console.note(remark, "yellow")
+    console.save_plot(plot, lambda: study.figure(answer))
+    console.answer(as_json, answer, _show_rerank, answer, study.OURS)
+
+
+def _show_rerank(answer, ours):
+    """Best first; what is published stands among what was measured."""
+    lines = []
+    for row in sorted(answer["rows"] + answer["published"], key=lambda row: -row["ndcg"]):
+        numbers = [f"{row[name]:.4f}" if name in row else "-" for name in ("ndcg", "recall", "pap")]
+        ahead = "-"
+        if row.get("lower") is not None:
+            ahead = f"{row['ours_ahead']:+.4f} ({row['lower']:+.4f} to {row['upper']:+.4f})"
+        seconds = f"{row['seconds']:.1f}" if "seconds" in row else "-"
+        lines.append((row["name"], row.get("kind", "published"), *numbers, ahead, seconds))
+    k = answer["k"]
+    title = (
+        f"{answer['dataset'] or 'interactions'}: {answer['n_test_users']} users, "
+        f"{answer['n_items']} items; {answer['candidates']} candidates hold "
+        f"{answer['candidate_recall']:.0%} of the test items; recommenders: "
+        f"{answer['first_stage']}"
+    )
+    columns = ("method", "", f">NDCG@{k}", f">recall@{k}", f">pAp@{k}")
+    console.print_table(title, (*columns, f">{ours} ahead by (95%)", ">CPU s"), lines)
+    if answer["published"]:
+        console.note(f"published: {answer['published'][0]['source']}")
+
+
+@app.command()
+def synthetic_interactions(
+    folder: Annotated[Path, typer.Argument(help="New or empty folder.")],
+    users: Annotated[int, typer.Option(help="Number of users.")] = 300,
+    items: Annotated[int, typer.Option(help="Number of items.")] = 200,
+    seed: console.Seed = 0,
+):
+    """Write invented interactions to try rerank on."""
+    from benchmarks.studies.rerank.data import write_synthetic
+
+    print(write_synthetic(folder, users, items, seed=seed))
+
+
+if __name__ == "__main__":
+    console.main(app, "benchmarks.studies")
