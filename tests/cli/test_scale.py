@@ -10,8 +10,8 @@ import pytest
 
 from helpers.clusters import other_scheduler
 from helpers.commands import refused, run, run_json
+from helpers.marks import POSIX
 from helpers.sources import lists, npy_source, parquet_source
-from helpers.systems import POSIX
 from structsvm_papk.cli import scale
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model

@@ -24,8 +24,7 @@ def users(lists, k, delta):
 
 
 @pytest.mark.parametrize("condition", margins.CONDITIONS)
-@pytest.mark.parametrize("exclude", [None, "truth", "any"])
-@pytest.mark.parametrize("n_pos", [6, 7, 9])
+@pytest.mark.parametrize(("exclude", "n_pos"), [(None, 6), ("truth", 7), ("any", 9)])
 def test_condition_holds_exactly_and_no_other_on_request(condition, exclude, n_pos):
     how = {"n_users": 2, "n_pos": n_pos, "n_neg": 9, "n_features": 4, "k": 3, "seed": n_pos}
     lists = datasets.margin_lists(condition, delta=0.5, exclude=exclude, **how)

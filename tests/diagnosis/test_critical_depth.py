@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+from helpers.marks import slow
 from helpers.problems import degenerate_lists
 from structsvm_papk import (
     CuttingPlane,
@@ -37,7 +38,7 @@ def is_degenerate(data, name, k, depth):
 
 
 @pytest.mark.parametrize("name", ["avg", "ts", "max", "pauc"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, slow(2), slow(3)])
 def test_it_is_where_training_leaves_zero(name, seed):
     data, k = lists(seed), 2
     answer = critical_depth(EmpiricalRisk(make_surrogate(name, k), data))
@@ -103,8 +104,10 @@ def test_the_answer_is_plain_values_and_a_sentence():
     assert str(answer).startswith("avg: ")
 
 
-@pytest.mark.parametrize("surrogate", ["avg", "ts", "max"])
-@pytest.mark.parametrize("options", [{}, {"user_weight": "positives"}, {"policy": "cap"}])
+@pytest.mark.parametrize(
+    ("surrogate", "options"),
+    [("avg", {}), slow("max", {"user_weight": "positives"}), ("ts", {"policy": "cap"})],
+)
 def test_the_call_that_the_warning_names_leaves_zero(surrogate, options):
     """Also with weights of users, and where users with few negatives come in with 'cap'."""
     seen = 0

@@ -167,9 +167,8 @@ def informative_lists(seed=0, n_users=20, n_items=20):
     return X, y, np.arange(0, y.size + 1, n_items)
 
 
-@pytest.mark.parametrize("name", (*CONVEX, "ramp"))
 @pytest.mark.parametrize("size", [1e4, 1e8, 1e10, 1e12])
-@pytest.mark.parametrize("form", ["dense", "sparse", "wide"])
+@pytest.mark.parametrize(("name", "form"), [("avg", "dense"), ("pauc", "sparse"), ("ramp", "wide")])
 def test_a_large_noise_column_hides_no_information(name, size, form):
     X, y, indptr = informative_lists()
     X[:, 2] *= size

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from helpers.systems import POSIX
+from helpers.marks import POSIX
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import atomic as outputs
 from structsvm_papk.files import tensors as tensor_file

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from helpers.commands import invoke
+from helpers.marks import slow
 from helpers.reference_theory import exists_by_subsets, margins_by_subsets
 from structsvm_papk import datasets, margins
 from structsvm_papk.data import RankingData
@@ -54,32 +55,29 @@ def test_users_and_jointly():
         margins.check_users(scores, [1, 0, 0, 0, 0, 0], groups, 1)
 
 
-@pytest.fixture(scope="module")
-def small_instances():
-    """200 small data sets with and without the conditions, ties and copies among them."""
+def small_instances(n):
+    """Small data sets with and without the conditions, ties and copies among them."""
     rng = np.random.default_rng(1)
-    instances = []
-    for _ in range(200):
+    for _ in range(n):
         n_pos, n_neg, d = rng.integers(1, 6), rng.integers(1, 5), rng.integers(1, 4)
         X = rng.integers(-3, 4, (n_pos + n_neg, d)).astype(float)
         X[:n_pos] += rng.integers(0, 4, d)
         if rng.random() < 0.3:
             X[0] = X[-1]
-        instances.append((X, np.repeat([1, 0], [n_pos, n_neg]), int(rng.integers(1, n_neg + 1))))
-    return instances
+        yield X, np.repeat([1, 0], [n_pos, n_neg]), int(rng.integers(1, n_neg + 1))
 
 
-@pytest.mark.slow
-def test_existence_against_subset_enumeration_on_200_instances(small_instances):
+@pytest.mark.parametrize("n", [20, slow(200)])
+def test_existence_against_subset_enumeration(n):
     answers = {c: {"yes": 0, "no": 0} for c in margins.CONDITIONS}
-    for X, y, k in small_instances:
+    for X, y, k in small_instances(n):
         truth = exists_by_subsets(X[y == 1], X[y == 0], k)
         for condition, expected in truth.items():
             found = margins.find_scorer(X, y, k, condition, largest_margin=False)
             assert found.answer == ("yes" if expected else "no"), (condition, X, y, k)
             assert found.exact and found.verify(X, y)
             answers[condition][found.answer] += 1
-    assert min(n for counts in answers.values() for n in counts.values()) >= 20
+    assert min(n for counts in answers.values() for n in counts.values()) >= n / 10
 
 
 @pytest.mark.parametrize("condition", margins.CONDITIONS)
@@ -144,9 +142,8 @@ def test_sparse_and_dense_agree():
 
 def test_time_limit_gives_the_third_answer():
     lists = datasets.two_gaussians(40, 200, 8, 0.3, seed=0)
-    found = margins.find_scorer(lists.X, lists.y, 15, "weak", time_limit=0.3)
-    assert found.answer == "undecided" or not found.exact
-    assert found.seconds < 10
+    found = margins.find_scorer(lists.X, lists.y, 15, "weak", time_limit=1e-9)
+    assert found.answer == "undecided"
 
 
 def test_forged_certificates_are_rejected():

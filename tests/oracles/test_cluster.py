@@ -11,9 +11,9 @@ import pytest
 from distributed import Actor
 
 from helpers.clusters import kill_a_worker, other_scheduler
+from helpers.marks import POSIX
 from helpers.problems import walk
 from helpers.sources import N_FEATURES, in_memory, lists, npy_source, parquet_source, tall_lists
-from helpers.systems import POSIX
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions, file_partitions
 from structsvm_papk.errors import InputError, OracleFailure

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from helpers.systems import POSIX
+from helpers.marks import POSIX
 from structsvm_papk._workers import workers
 from structsvm_papk.errors import InputError
 

@@ -6,6 +6,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from helpers import reference_nonconvex
+from helpers.marks import slow
 from helpers.problems import degenerate_lists
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import engagement_lists, linear_lists
@@ -317,7 +318,7 @@ def test_warm_start_and_continuation():
         assert result.objective < 0.5e-2 * loose.w @ loose.w + risk(loose.w)[0]
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("name", [slow("ramp"), "clipped_ramp"])
 def test_long_lists_of_which_convex_risks_skip_rows(name):
     lists = linear_lists(n_users=7, n_items=320, n_features=17, noise=1.0, seed=6)
     data = ranking_data(lists)
@@ -426,9 +427,17 @@ def test_a_majorant_that_is_none_is_found_out():
         assert result.objective == 0.05 * result.w[0] ** 2 + oracle(result.w)[0]
 
 
-@pytest.mark.parametrize("name", SURROGATES)
-@pytest.mark.parametrize("offset", [1e6, 1e8, 1e9])
-@pytest.mark.parametrize("kind", ["latent", "linearised"])
+@pytest.mark.parametrize(
+    ("name", "offset", "kind"),
+    [
+        ("ramp", 1e6, "linearised"),
+        ("clipped_ramp", 1e6, "latent"),
+        ("ramp", 1e8, "latent"),
+        ("clipped_ramp", 1e8, "linearised"),
+        ("ramp", 1e9, "linearised"),
+        ("clipped_ramp", 1e9, "latent"),
+    ],
+)
 def test_scores_without_digits_end_in_a_status(name, offset, kind):
     lists = linear_lists(n_users=10, n_items=15, n_features=3, noise=0.5, seed=0)
     # the offset differs from user to user, so that no constant of a column takes it away
@@ -512,7 +521,7 @@ def steepest(risk, alpha, w, d, step=1e-4):
 
 
 @pytest.mark.parametrize("name", SURROGATES)
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("d", [1, slow(2)])
 def test_no_direction_leads_down_from_a_critical_point_of_lists_full_of_ties(name, d):
     held = 0
     for seed in range(12) if d == 1 else (1, 2, 33, 35, 37, 39):

@@ -1,7 +1,7 @@
 """Properties that hold whatever the data: ties, scales, sizes, order, threads, methods.
 
-Every example is derandomised, so a run repeats exactly. With PROPERTY_FACTOR=20 in the environment
-the examples are random, and 20 times as many.
+Every example is derandomised, so a run repeats exactly. With PROPERTY_FACTOR=1 in the environment
+there are three times as many; with PROPERTY_FACTOR=20 they are random, and 60 times as many.
 """
 
 import os
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from helpers import reference
+from helpers.marks import slow
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.result import Status
@@ -22,13 +23,13 @@ METHODS = ("bundle", "line_search", "one_slack")
 ALPHAS = (1e-8, 1e-4, 1e-2, 1.0, 1e4, 1e8)
 
 
-_FACTOR = int(os.environ.get("PROPERTY_FACTOR", "1"))
+_FACTOR = float(os.environ.get("PROPERTY_FACTOR", "0.34"))
 
 
 def few(n):
     return settings(
-        max_examples=n * _FACTOR,
-        derandomize=_FACTOR == 1,
+        max_examples=int(n * _FACTOR),
+        derandomize=_FACTOR <= 1,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
@@ -269,7 +270,7 @@ def test_line_search_does_not_drift_from_a_far_start(problem, distance):
     assert result.lower_bound <= solved(problem, 0.1).objective + 1e-8
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["bundle", slow("line_search"), slow("one_slack")])
 @pytest.mark.parametrize(("scale", "alpha"), [(1e6, 1e-8), (1e6, 1e-4), (1e9, 1.0)])
 def test_large_features_with_small_alpha_do_not_prove_zero_optimal(scale, alpha, method):
     rng = np.random.default_rng(0)
