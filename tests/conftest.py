@@ -23,3 +23,21 @@ def client(cluster):
 
     with connect(cluster) as client:
         yield client
+
+
+class Clock:
+    """A clock that stands until a test moves it."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock by which solvers know that their time is over."""
+    clock = Clock()
+    monkeypatch.setattr("structsvm_papk.solvers.run.time", clock)
+    return clock

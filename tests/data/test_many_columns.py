@@ -49,17 +49,14 @@ def test_names_are_looked_up_not_searched(n):
 
 
 def seconds(work, n, tmp_path):
-    """Processor time of a piece of work on a table of n columns, the best of three."""
+    """Processor time of a piece of work on a table of n columns."""
     path = tmp_path / f"{n}.parquet"
     columns = {f"x{i}": np.arange(10.0) + i for i in range(n)}
     labels = {"label": np.arange(10) % 2, "group": np.arange(10) // 5}
     parquet.write_table(pa.table(labels | columns), path)
-    spent = []
-    for _ in range(3):
-        begun = time.process_time()
-        work(path, n)
-        spent.append(time.process_time() - begun)
-    return min(spent)
+    begun = time.process_time()
+    work(path, n)
+    return time.process_time() - begun
 
 
 def read_twice(path, n):
@@ -78,10 +75,10 @@ def read_two_columns(path, n):
 
 
 @pytest.mark.parametrize("work", [read_twice, read_in_pieces, read_two_columns])
-def test_four_times_the_columns_of_a_parquet_file_take_no_sixteen_times_as_long(tmp_path, work):
-    """Linear work takes 4 times as long, quadratic work 16 times."""
-    small, large = (seconds(work, n, tmp_path) for n in (2000, 8000))
-    assert large < 9 * small + 0.05
+def test_work_on_the_columns_of_a_parquet_file_is_not_quadratic(tmp_path, work):
+    """Linear work takes 16 times as long, quadratic work 256 times."""
+    small, large = (seconds(work, n, tmp_path) for n in (500, 8000))
+    assert large < 64 * small + 0.05
 
 
 def test_the_names_in_a_model_file(tmp_path):
@@ -94,5 +91,5 @@ def test_the_names_in_a_model_file(tmp_path):
         save_model(path.with_suffix(".model"), model)
         assert load_model(path.with_suffix(".model")).feature_names == names
 
-    small, large = (seconds(save_and_load, n, tmp_path) for n in (2000, 8000))
-    assert large < 9 * small + 0.05
+    small, large = (seconds(save_and_load, n, tmp_path) for n in (500, 8000))
+    assert large < 64 * small + 0.05

@@ -38,7 +38,7 @@ def start(mini, code, **env):
 
 
 def finished(process):
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=500)
     assert process.returncode == 0, err
     return out.split()
 

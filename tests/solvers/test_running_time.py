@@ -1,10 +1,12 @@
 """No order of the scores makes a list quadratic, and a time limit ends long evaluations.
 
-The only test that looks at a clock: sixteen times the rows may take a hundred times as long, where
-a quadratic step takes 256 times as long, and it is this process's own time.
+Only this test and that of many columns look at a clock, that of the processor: on the same number
+of rows the work takes up to four times as long as NumPy's stable sort, may take forty times as
+long, and with a quadratic step takes 500 times as long.
 """
 
 import time
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ from structsvm_papk.surrogates.base import KINDS
 
 pytestmark = pytest.mark.portable
 
-SMALL, LARGE, MOST = 4000, 64000, 100
+N_ROWS, MOST = 64000, 40
 
 
 def new_behind(i):
@@ -111,42 +113,35 @@ WORK = {
 
 
 def seconds(call):
-    """The shortest of three runs, in time of the processor, which waiting BLAS threads use too."""
-    runs = []
+    """Time of the processor, which waiting BLAS threads use too."""
     with threadpool_limits(1):
-        for _ in range(3):
-            start = time.process_time()
-            call()
-            runs.append(time.process_time() - start)
-    return min(runs)
+        start = time.process_time()
+        call()
+        return time.process_time() - start
 
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 def test_no_order_of_the_scores_is_quadratic(work):
     work(np.arange(200.0))()  # compiled code is loaded
-    slow = {}
+    random = ORDERS["random"](np.arange(float(N_ROWS)))
+    sort = seconds(lambda: np.argsort(random, kind="stable"))
     for name, order in ORDERS.items():
-        small, large = (seconds(work(order(np.arange(float(n))))) for n in (SMALL, LARGE))
-        if large > MOST * max(small, 1e-4):
-            slow[name] = f"{1e3 * small:.1f} ms, {1e3 * large:.0f} ms"
-    assert not slow
+        assert seconds(work(order(np.arange(float(N_ROWS))))) < MOST * sort, name
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 31, 32, 33, 64, 65, 700])
-@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-def test_sorting_is_stable(order, n):
-    values = order(np.arange(float(n)))
-    in_place = values.copy()
-    _sorting.sort(in_place, np.empty(n))
-    np.testing.assert_array_equal(in_place, np.sort(values))
-    expected = np.argsort(values, kind="stable")
-    np.testing.assert_array_equal(_sorting.increasing_order(values), expected)
+def test_sorting_is_stable():
+    for n, order in product((0, 1, 2, 31, 32, 33, 64, 65, 700), ORDERS.values()):
+        values = order(np.arange(float(n)))
+        in_place = values.copy()
+        _sorting.sort(in_place, np.empty(n))
+        np.testing.assert_array_equal(in_place, np.sort(values))
+        expected = np.argsort(values, kind="stable")
+        np.testing.assert_array_equal(_sorting.increasing_order(values), expected)
 
 
-@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-def test_top_k_are_the_first_of_the_largest_in_order_of_position(order):
-    values = order(np.arange(70.0)) // 3
-    for k in (1, 2, 33, 69, 70):
+def test_top_k_are_the_first_of_the_largest_in_order_of_position():
+    for k, order in product((1, 2, 33, 69, 70), ORDERS.values()):
+        values = order(np.arange(70.0)) // 3
         expected = np.sort(np.argsort(-values, kind="stable")[:k])
         np.testing.assert_array_equal(top_k(values, k), expected)
 
@@ -187,16 +182,16 @@ def test_pairs_in_a_prefix_are_those_of_the_definition(n):
 
 
 class Slow(MajorisedOracle):
-    """A risk whose evaluations take their time; it counts them."""
+    """A risk whose evaluations take an hour; it counts them."""
 
     n_features, calls = 2, 0
 
-    def __init__(self, risk):
-        self.risk = risk
+    def __init__(self, risk, clock):
+        self.risk, self.clock = risk, clock
 
     def __call__(self, w):
         self.calls += 1
-        time.sleep(0.03)
+        self.clock.now += 3600.0
         return self.risk(w)
 
     def majorant(self, w, kind):
@@ -206,8 +201,11 @@ class Slow(MajorisedOracle):
 @pytest.mark.parametrize(
     ("solver", "most"), [(CuttingPlane, 1), (SubgradientDescent, 1), (CCCP, 4)]
 )
-def test_late_solvers_begin_no_evaluation(solver, most):
-    oracle = Slow(lambda w: (abs(w[0] - 1) + w[1] ** 2, np.array([np.sign(w[0] - 1), 2 * w[1]])))
-    result = solver(alpha=0.1, time_limit=0.01).solve(oracle)
+def test_late_solvers_begin_no_evaluation(solver, most, clock):
+    def risk(w):
+        return abs(w[0] - 1) + w[1] ** 2, np.array([np.sign(w[0] - 1), 2 * w[1]])
+
+    oracle = Slow(risk, clock)
+    result = solver(alpha=0.1, time_limit=60.0).solve(oracle)
     assert result.status is Status.TIME_LIMIT and oracle.calls <= most
     assert result.lower_bound <= result.objective
