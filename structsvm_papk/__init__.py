@@ -49,11 +49,6 @@ _ROOM_OF = {
     "RankingData": "data",
     "make_surrogate": "surrogates",
 }
-_DEPENDENCIES = (
-    *("numpy", "scipy", "numba", "cvxpy", "scikit-learn", "pandas", "piqp", "highspy"),
-    *("rich", "typer", "safetensors", "threadpoolctl"),
-    *("dask", "distributed", "matplotlib", "plotly", "polars", "pyarrow", "rectools", "onnx"),
-)
 _ROOMS = (
     *("bounds", "cli", "data", "datasets", "diagnosis", "errors", "files"),
     *("integrations", "margins", "metrics", "oracles", "plots", "propositions", "rankers"),
@@ -64,14 +59,12 @@ _ROOMS = (
 def show_versions() -> None:
     """Print the versions that a bug report needs: system, Python, this package, what it uses."""
     import platform
-    from importlib import metadata
+
+    from structsvm_papk._version import versions
 
     print(f"{'python':16} {platform.python_version()} on {platform.platform()}")
-    for name in ("structsvm-papk", *_DEPENDENCIES):
-        try:
-            print(f"{name:16} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            print(f"{name:16} not installed")
+    for name, version in versions().items():
+        print(f"{name:16} {version}")
 
 
 def __getattr__(name: str) -> object:

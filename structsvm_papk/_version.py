@@ -1,3 +1,22 @@
-"""The version of the package."""
+"""The version of the package, and of what it works with."""
 
 __version__ = "0.2.0"
+
+_USED = (
+    *("numpy", "scipy", "numba", "cvxpy", "scikit-learn", "pandas", "piqp", "highspy"),
+    *("rich", "typer", "safetensors", "threadpoolctl", "dask", "distributed", "matplotlib"),
+    *("plotly", "polars", "pyarrow", "rectools", "onnx", "lightgbm", "statsmodels"),
+)
+
+
+def versions() -> dict[str, str]:
+    """Versions of this package and of those that it works with, where they are installed."""
+    from importlib import metadata
+
+    installed = {"structsvm-papk": __version__}
+    for name in _USED:
+        try:
+            installed[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return installed

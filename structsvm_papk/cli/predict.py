@@ -46,7 +46,7 @@ def predict(
 
 
 def _summary(scores: Array, output: Path) -> dict[str, Any]:
-    """What characterises scores that stand in a file; `rerun` compares it."""
+    """What characterises scores that stand in a file."""
     ends = {"smallest": scores.min(), "mean": scores.mean(), "largest": scores.max()}
     return {"output": str(output), **ends}
 

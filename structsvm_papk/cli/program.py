@@ -42,9 +42,6 @@ app = recording.app_of(
             "margins": "Which margin conditions hold for scores, and for any linear scorer?",
             "verify": "Search the published claims for counterexamples.",
         },
-        "Repeat": {
-            "rerun": "Run a recorded command again and compare every number but times.",
-        },
     },
 )
 

@@ -1,12 +1,10 @@
-"""Fingerprints: whether two problems, or two files, are the same."""
+"""Fingerprints: whether two problems are the same."""
 
 import hashlib
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-
-from structsvm_papk._types import PathLike
 
 _CHUNK_BYTES = 1 << 24
 
@@ -36,9 +34,3 @@ def _add(digest, part):
     else:
         text = str(part).encode()
         digest.update(f"{type(part).__name__} {len(text)};".encode() + text)
-
-
-def fingerprint_of_file(path: PathLike) -> str:
-    """SHA-256 of the bytes of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

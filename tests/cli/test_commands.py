@@ -153,6 +153,14 @@ def test_depths_and_weights_that_cannot_be_are_one_line(files, tmp_path, capsys,
         assert message in said and said.count("\n") == 1
 
 
+def test_a_result_says_how_it_was_made(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    record = run_json(capsys, *BOUND)[1]["run"]
+    assert record["command"] == ["structsvm-papk", *BOUND, "--json"]
+    assert record["directory"] == str(tmp_path) and record["versions"]["numpy"] == np.__version__
+    assert {"date", "python", "platform", "processors"} <= set(record)
+
+
 def test_every_command_function_takes_few_parameters():
     group = typer.main.get_group(program.app)
     for name in group.commands:

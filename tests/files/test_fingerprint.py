@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from structsvm_papk.data import RankingData
-from structsvm_papk.files.fingerprint import fingerprint_of, fingerprint_of_file
+from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.surrogates.convex import Avg, Max
 
@@ -60,11 +60,3 @@ def test_one_list_in_blocks_has_the_fingerprint_of_its_risk():
     X, y = np.random.default_rng(1).normal(size=(40, 2)), np.arange(40) < 10
     risk = EmpiricalRisk(Max(3), RankingData.from_groups(X, y))
     assert risk.with_blocks(4).fingerprint() == risk.fingerprint()
-
-
-def test_files_by_their_bytes(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes(b"abc")
-    first = fingerprint_of_file(path)
-    path.write_bytes(b"abd")
-    assert len(first) == 64 and fingerprint_of_file(path) != first

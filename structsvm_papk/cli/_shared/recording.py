@@ -1,8 +1,10 @@
 """Commands that are imported when they are called, and the `run` that every JSON output carries."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+import platform
+from collections.abc import Mapping
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -10,6 +12,7 @@ from typing import Any, get_args, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from structsvm_papk._version import versions
 from structsvm_papk.cli._shared.grouped import grouped
 
 _SCRATCH = "scratch"  # a folder for temporary files: neither read nor a result
@@ -18,7 +21,6 @@ OUTPUTS = (
     "model_file",
 )
 _record: ContextVar[dict[str, Any] | None] = ContextVar("record", default=None)
-_elsewhere: ContextVar[Path | None] = ContextVar("elsewhere", default=None)
 
 
 def app_of(package: str, help: str, panels: Mapping[str, Mapping[str, str]]) -> typer.Typer:
@@ -68,7 +70,7 @@ class Commands(TyperGroup):
 
 
 class RecordedCommand(TyperCommand):
-    """A command that notes its settings and what it reads before it starts."""
+    """A command that notes how it was called, and refuses to write over what it reads."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command with its record at hand."""
@@ -82,13 +84,9 @@ class RecordedCommand(TyperCommand):
         token = _record.set(None)
         try:
             if ctx.params.get("as_json") or Path(ctx.params.get("output") or "").suffix == ".json":
-                from structsvm_papk.cli._shared._record import record
-
-                arguments = ctx.meta.get("arguments", [])
-                _record.set(record(arguments, settings, _inputs(settings)))
+                _record.set(_record_of(ctx.meta.get("arguments", [])))
             outputs = [ctx.params[name] for name in OUTPUTS if _is_path(ctx.params.get(name))]
             check_apart(outputs, _inputs(settings))
-            _move_outputs(ctx.params)
             return super().invoke(ctx)
         finally:
             _record.reset(token)
@@ -106,23 +104,17 @@ def add_record(content: dict[str, Any]) -> dict[str, Any]:
     return content if record is None else {**content, "run": record}
 
 
-@contextmanager
-def outputs_in(folder: Any) -> Iterator[None]:
-    """Let commands write into a folder, whatever their options say, and resume nothing."""
-    token = _elsewhere.set(Path(folder))
-    try:
-        yield
-    finally:
-        _elsewhere.reset(token)
-
-
-def _move_outputs(params: dict[str, Any]) -> None:
-    folder = _elsewhere.get()
-    if folder is None:
-        return
-    for name in OUTPUTS:
-        if _is_path(params.get(name)):
-            params[name] = None if name == "checkpoint" else folder / params[name].name
+def _record_of(arguments: list[str]) -> dict[str, Any]:
+    """The `run` of a JSON output: what was run, where, when and with what."""
+    return {
+        "command": ["structsvm-papk", *arguments],
+        "directory": os.getcwd(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "versions": versions(),
+    }
 
 
 def _is_path(value: object) -> bool:
