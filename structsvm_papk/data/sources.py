@@ -29,12 +29,12 @@ _BUFFER_BYTES = 1 << 16  # of a column chunk that is read at a time
 
 @dataclass(frozen=True)
 class NpyFile:
-    """A `.npy` file of one or two dimensions, by rows, whose values begin at byte `offset`."""
+    """A `.npy` file of one or two dimensions, by rows, whose values follow the bytes `header`."""
 
     path: str
     dtype: np.dtype
     shape: tuple[int, ...]
-    offset: int
+    header: bytes
 
     @classmethod
     def open(cls, path: PathLike) -> NpyFile:
@@ -53,7 +53,9 @@ class NpyFile:
             raise InputError(
                 f"{path} is stored by columns; save it with np.save(path, np.ascontiguousarray(X))"
             )
-        return cls(str(path), array.dtype, array.shape, array.offset)
+        with open(path, "rb") as file:
+            header = file.read(array.offset)
+        return cls(str(path), array.dtype, array.shape, header)
 
     @property
     def row_bytes(self) -> int:
@@ -65,6 +67,11 @@ class NpyFile:
         out = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
         try:
             with open(self.path, "rb", buffering=0) as file:
+                # compared, not parsed: CPython's parser can fail where two threads use it at once
+                if file.read(len(self.header)) != self.header:
+                    raise InputError(
+                        f"{self.path}: the file is another one now (other type or shape)"
+                    )
                 self.read_into(file, start, out)
         except OSError as error:
             raise InputError(f"cannot read {self.path}: {error.strerror or error}") from None
@@ -76,7 +83,7 @@ class NpyFile:
         Explicit reads into memory of the caller's: pages of a memory map would count as the
         process's own for as long as the system likes.
         """
-        file.seek(self.offset + start * self.row_bytes)
+        file.seek(len(self.header) + start * self.row_bytes)
         left = memoryview(out.data).cast("B") if out.size else memoryview(b"")
         while left:
             n_read = file.readinto(left)
@@ -143,9 +150,6 @@ class NpyFiles:
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
         """X, labels and groups of a range of rows."""
-        fresh = NpyFiles.open(self.X.path, self.y.path, self.groups.path)
-        if fresh != self:
-            raise InputError(f"{self.name}: the file is another one now (other type or shape)")
         return self.X.read(start, stop), self.y.read(start, stop), self.groups.read(start, stop)
 
     def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
@@ -284,7 +288,7 @@ class ParquetFiles:
                 f"cannot write {needed / 1e6:.0f} MB of features to a scratch file in {where}: "
                 f"{error.strerror or error}; choose another scratch directory"
             ) from None
-        return NpyFile(self.name, self.dtype, (self.n_rows, self.n_features), 0), file
+        return NpyFile(self.name, self.dtype, (self.n_rows, self.n_features), b""), file
 
     def _write_features(self, path, stripe, out):
         """Append the features of one file to `out`, row after row.

@@ -1,22 +1,22 @@
 """The risk of data that lies on the workers of a Dask cluster.
 
-One evaluation is one round trip of one message to each worker: w goes out, values and subgradients
-of all its partitions come back. The message does not go through Dask's queue of tasks, which takes
-longer than many an evaluation: on every worker an actor holds the partitions that are there, with
-what they remember from one evaluation to the next. Workers compute without BLAS, so that they need
-no further settings. A worker that is lost takes its partitions with it; they are loaded again
-elsewhere, and the result is the same: it depends on the partitions only, not on who holds them.
+Partitions are Dask's futures: Dask loads them, holds them, and after the loss of a worker loads
+them again from where they came from. An evaluation is one message to the workers and back
+(`Client.run`): w goes out, values and subgradients of the partitions come back. It does not go
+through the queue of tasks, which takes five times as long. The result depends on the partitions
+only, not on who holds them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import CancelledError, wait
 from functools import partial
 from importlib import import_module
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -146,13 +146,19 @@ def _check_address(address):
         )
 
 
-@dataclass
-class _Loaded:
-    """A partition on a worker: its users that are used, and where and when it was loaded."""
+class _Held:
+    """A partition on a worker: its users that are used, and when it was loaded.
 
-    data: RankingData | None
-    summary: Summary
-    place: str
+    What a task leaves for the next one stays on the worker that made it.
+    """
+
+    def __init__(self, data: RankingData | None, summary: Summary, loaded: str) -> None:
+        self.data, self.summary, self.loaded = data, summary, loaded
+        self._memory: dict[str, Any] = {}
+        self._lock = Lock()  # an evaluation that was given up may still be going on
+
+    def __reduce__(self):
+        return _Held, (self.data, self.summary, self.loaded)
 
     def __sizeof__(self):
         """Bytes of the arrays: Dask decides by them what may be moved."""
@@ -162,18 +168,11 @@ class _Loaded:
         arrays = (X,) if hasattr(X, "nbytes") else (X.data, X.indices, X.indptr)
         return sum(array.nbytes for array in (*arrays, self.data.rows, self.data.indptr))
 
-
-class _Crew:
-    """The partitions of one worker, as an actor there."""
-
-    def __init__(self, n_threads, *held):
-        self._held = held
-        self._memories: list[dict[str, Any]] = [{} for _ in held]
-        self._pool = ThreadPoolExecutor(n_threads)
-
-    def run(self, task, shares):
-        """The task's result for each of the partitions."""
-        return list(self._pool.map(partial(_run, task), self._held, shares, self._memories))
+    def run(self, task, share):
+        """The task's result, and which data it is of."""
+        with self._lock:
+            result = task(self.data, share, 1, self._memory)
+        return self.loaded, self.summary.fingerprint, result
 
 
 class _DaskParts:
@@ -181,187 +180,132 @@ class _DaskParts:
 
     def __init__(self, partitions, client, users, retries, patience):
         self.notes = []
-        self.client, self._partitions = client, partitions
+        self.client, self._partitions, self._users = client, partitions, users
         self._address = client.scheduler.address
-        self._which, self._retries, self._patience = users, retries, patience
-        self._crews = None  # see _call_up; partitions by their places in _used
-        self._places, self._answered = None, False
-        _check_packages(client)
-        self._held = [self._place(partition) for partition in partitions]
-        self.summaries = self._first_load()
+        self._retries, self._patience = retries, patience
+        self._answered, self._loaded = False, None
+        self._check_packages()
+        self._name = f"load-partition-{uuid4().hex[:8]}"
+        self._held = [self._place(p) for p in range(len(partitions))]
+        self.summaries = self._repeated(self._first_load)
         self._used = [p for p, each in enumerate(self.summaries) if each.n_used]
 
     def run(self, task, shares):
         """The task's result for each partition with users, in order."""
+        answers = self._repeated(partial(self._ask, task, shares))
+        self._answered = True
+        return self._checked(answers)
+
+    def _check_packages(self):
+        """Refuse workers that would compute with another version of this package, or without it."""
+        # a lambda goes over by value: a worker without the package could not load a function of it
+        ask = lambda: import_module("structsvm_papk._version").__version__  # noqa: E731
+        versions = self._patiently(self.client.run, ask, on_error="return")
+        for worker, version in versions.items():
+            if isinstance(version, str | ImportError) and version != __version__:
+                what = f"is {version}" if isinstance(version, str) else "cannot be imported"
+                raise InputError(
+                    f"structsvm-papk {what} on the worker {worker}; workers and scheduler need "
+                    f"version {__version__}, as in this process"
+                )
+
+    def _place(self, p):
+        """A future of a partition on some worker."""
+        partition = self._partitions[p]
+        if isinstance(partition, ArrayPartition):
+            return self.client.scatter(_hold(partition, *self._users), hash=False)
+        key = f"{self._name}-{p}"
+        return self.client.submit(_hold, partition, *self._users, key=key, pure=False)
+
+    def _first_load(self):
+        try:
+            futures = self.client.map(summary_of, self._held, pure=False)
+            return self._patiently(self.client.gather, futures)
+        except _lost():
+            raise
+        except (InputError, OSError) as error:
+            raise InputError(f"on a worker: {error}") from None
+        except RuntimeError as error:
+            if isinstance(error, OracleFailure):
+                raise
+            raise InputError(
+                "the scheduler needs the same packages as this process and the workers: "
+                f"{' '.join(str(error).split())}"
+            ) from None
+
+    def _repeated(self, call):
+        """The call's result; it is repeated where workers are lost."""
         for attempt in range(self._retries + 1):
             try:
-                answers = self._ask(task, shares)
+                return call()
             except _lost():
-                self._recover(attempt)
-            except (InputError, OSError) as error:
-                raise OracleFailure(f"a partition cannot be loaded again: {error}") from None
-            else:
-                self._answered = True
-                return self._checked(answers)
+                time.sleep(min(0.1 * 2**attempt, 5.0))
+                self._check_cluster()
+                for p, future in enumerate(self._held):
+                    if future.status in ("cancelled", "lost"):  # Dask cannot load it again
+                        self._held[p] = self._place(p)
         raise OracleFailure(
             f"workers were lost {self._retries + 1} times during one evaluation; they may be short "
             "of memory"
         )
 
     def _ask(self, task, shares):
-        """One message to every crew, and their answers in the order of the partitions."""
-        if self._crews is None:
-            self._crews = self._call_up()
-        pending = []
-        with self.client.as_current():
-            for crew, *_, mine in self._crews:
-                try:
-                    pending.append(crew.run(task, [shares[i] for i in mine]))
-                except (RuntimeError, ValueError) as error:  # the worker is known to be lost
-                    raise CancelledError from error
-        answers = [None] * len(self._used)
-        for future, (_, key, home, mine) in zip(pending, self._crews, strict=True):
-            found = self._patiently(partial(self._answer, future, key, home))
-            for i, answer in zip(mine, found, strict=True):
-                answers[i] = answer
-        return answers
+        """One message to every worker, and the answers in the order of the partitions."""
+        held = self._ready()
+        asked = [(future.key, share) for future, share in zip(held, shares, strict=True)]
+        answers = self._patiently(self.client.run, _evaluate, task, asked, on_error="return")
+        found: dict[str, Any] = {}
+        for worker, answer in answers.items():
+            if isinstance(answer, OSError):
+                continue  # the worker cannot be reached
+            results = answer if isinstance(answer, dict) else {"": answer}
+            _raise_first(results.values(), worker)
+            found |= results
+        if len(found) < len(held):
+            raise CancelledError
+        return [found[future.key] for future in held]
 
-    def _answer(self, future, key, home, seconds):
-        """What an actor answers that was made at `home`."""
-        try:
-            return future.result(seconds)
-        except TimeoutError:  # nobody answers for an actor that is lost or was made elsewhere
-            if self._homes([key], seconds=seconds) != [home]:
-                raise CancelledError from None
-            raise
-        except OSError as error:  # its worker cannot be reached
-            raise CancelledError from error
-
-    def _homes(self, keys, seconds):
-        """Where the scheduler knows each of these to be."""
-        where = self._scheduler("who_has", seconds, keys=keys)
-        return [where.get(key) for key in keys]
-
-    def _call_up(self):
-        """For each worker with partitions an actor, its key and place, and which partitions."""
+    def _ready(self):
+        """The futures of partitions with users, when all are loaded."""
         held = [self._held[p] for p in self._used]
-        self._wait(held)
-        crews: dict[str, list[int]] = {}
-        for i, workers in enumerate(self._patiently(self._homes, [one.key for one in held])):
-            if not workers:
-                raise CancelledError
-            crews.setdefault(min(workers), []).append(i)
-        threads = self._patiently(self._scheduler, "ncores")
-        actors = [
-            self.client.submit(
-                _Crew, threads.get(worker, 1), *(held[i] for i in mine),
-                actor=True, pure=False, workers=[worker], allow_other_workers=True,
-            )
-            for worker, mine in crews.items()
-        ]  # fmt: skip
-        made, keys = self._results(actors), [actor.key for actor in actors]
-        homes = self._patiently(self._homes, keys)
-        return list(zip(made, keys, homes, crews.values(), strict=True))
-
-    def _place(self, partition):
-        """A future of the partition on some worker."""
-        if isinstance(partition, ArrayPartition):
-            held = _hold(partition, *self._which)
-            return self.client.scatter(held, hash=False)
-        return self.client.submit(_hold, partition, *self._which, pure=False)
-
-    def _first_load(self):
-        for attempt in range(self._retries + 1):
-            try:
-                return self._results(self.client.map(_summary, self._held, pure=False))
-            except _lost():
-                self._recover(attempt)
-            except (InputError, OSError) as error:
-                raise InputError(f"on a worker: {error}") from None
-            except RuntimeError as error:
-                if isinstance(error, OracleFailure):
-                    raise
-                raise InputError(
-                    "the scheduler needs the same packages as this process and the workers: "
-                    f"{' '.join(str(error).split())}"
-                ) from None
-        raise OracleFailure("workers were lost again and again while they loaded their partitions")
-
-    def _results(self, futures):
-        """The results of some futures."""
-        self._wait(futures)
-
-        def gathered(seconds):
-            with self.client.as_current():
-                call = partial(self.client.gather, asynchronous=True)
-                return self.client.sync(call, futures, callback_timeout=seconds)
-
-        return self._patiently(gathered)
-
-    def _wait(self, futures):
-        from distributed import wait
-
-        def waited(seconds):
-            with self.client.as_current():
-                wait(futures, timeout=seconds)
-
-        self._patiently(waited)
+        if any(future.status != "finished" for future in held):
+            self._patiently(_finished, held)
+        for p, future in zip(self._used, held, strict=True):
+            if future.status == "error":
+                raise OracleFailure(f"partition {p} cannot be loaded again: {future.exception()}")
+        return held
 
     def _patiently(self, call, *args, **options):
-        """``call(.., seconds=..)`` until it does not time out.
+        """What the client answers to ``call(..)``.
 
         Refuses to wait for a cluster without workers, and longer than the solver may take. The
         first answer of all has some seconds in any case: without it there is no result.
         """
-        least = 0.0 if self._answered else _TIMEOUT
-        start = time.monotonic()
-        while True:
-            left = max(seconds_left(), least - (time.monotonic() - start))
-            if left <= 0.0:
-                raise OracleFailure(
-                    f"the time limit is over, and the cluster at {self._address} has not answered"
-                )
-            try:
-                return call(*args, **options, seconds=min(left, _POLL))
-            except TimeoutError:
+
+        async def answer():
+            with self.client.as_current():
+                return await call(*args, **options)
+
+        self._check_client()
+        start, least = time.monotonic(), 0.0 if self._answered else _TIMEOUT
+        pending = asyncio.run_coroutine_threadsafe(answer(), self.client.loop.asyncio_loop)
+        try:
+            while True:
+                left = max(seconds_left(), least - (time.monotonic() - start))
+                if left <= 0.0:
+                    raise OracleFailure(
+                        f"the time limit is over, and the cluster at {self._address} has not "
+                        "answered"
+                    )
+                if wait([pending], min(left, _POLL)).done:
+                    return pending.result()
                 self._check_cluster()
+        finally:
+            pending.cancel()
 
-    def _scheduler(self, method, seconds, **options):
-        """The scheduler's answer to a question."""
-        ask = getattr(self.client.scheduler, method)
-        return self.client.sync(ask, callback_timeout=seconds, **options)
-
-    def _checked(self, answers):
-        """Results of an evaluation; notes which partitions had to be loaded again."""
-        for _, _, result in answers:
-            if isinstance(result, InputError):
-                raise result
-        places = [place for place, _, _ in answers]
-        moved = [p for p, old, new in zip(self._used, self._places or places, places) if old != new]  # noqa: B905
-        self._places = places
-        for p, (_, fingerprint, _) in zip(self._used, answers, strict=True):
-            if fingerprint != self.summaries[p].fingerprint:
-                raise OracleFailure(
-                    f"partition {p} ({self._partitions[p]}) had to be loaded again and holds other "
-                    "data now"
-                )
-        if moved:
-            self.notes.append(
-                f"A worker was lost: {len(moved)} of {len(places)} partitions were loaded again, "
-                "with the same data."
-            )
-        return [result for _, _, result in answers]
-
-    def _recover(self, attempt):
-        """Make lost partitions anew, or give up."""
-        time.sleep(min(0.1 * 2**attempt, 5.0))
-        self._crews = None
-        self._check_cluster()
-        for p, future in enumerate(self._held):
-            if future.status == "error":
-                raise OracleFailure(f"partition {p} cannot be loaded again: {future.exception()}")
-            if future.status in ("cancelled", "lost"):
-                self._held[p] = self._place(self._partitions[p])
+    def _check_client(self):
+        if self.client.status in ("closing", "closed"):
+            raise OracleFailure(f"the client of the scheduler at {self._address} is closed")
 
     def _check_cluster(self):
         """Wait for a worker, where there is none; give up without one, or without scheduler."""
@@ -369,7 +313,9 @@ class _DaskParts:
         deadline = time.monotonic() + patience
         try:
             while self.client.status == "running":
-                if self._scheduler("ncores", seconds=min(_POLL, max(patience, 0.1))):
+                seconds = min(_POLL, max(patience, 0.1))
+                ask = self.client.scheduler.ncores
+                if self.client.sync(ask, callback_timeout=seconds):
                     return
                 if time.monotonic() > deadline:
                     raise OracleFailure(
@@ -380,41 +326,60 @@ class _DaskParts:
             return  # it may be busy: who asks it goes on to wait
         except OSError:
             pass
+        self._check_client()
         raise OracleFailure(f"the scheduler at {self._address} is gone")
 
-
-def _check_packages(client):
-    """Refuse workers that would compute with another version of this package, or without it."""
-    # a lambda goes over by value: a worker without the package could not load a function of it
-    versions = client.run(
-        lambda: import_module("structsvm_papk._version").__version__, on_error="return"
-    )
-    for worker, version in versions.items():
-        if isinstance(version, str | ImportError) and version != __version__:
-            what = f"is {version}" if isinstance(version, str) else "cannot be imported"
-            raise InputError(
-                f"structsvm-papk {what} on the worker {worker}; workers and scheduler need version "
-                f"{__version__}, as in this process"
+    def _checked(self, answers):
+        """Results of an evaluation; notes which partitions had to be loaded again."""
+        for p, (_, fingerprint, _) in zip(self._used, answers, strict=True):
+            if fingerprint != self.summaries[p].fingerprint:
+                raise OracleFailure(
+                    f"partition {p} ({self._partitions[p]}) had to be loaded again and holds other "
+                    "data now"
+                )
+        before, self._loaded = self._loaded, [loaded for loaded, _, _ in answers]
+        again = len(set(self._loaded).difference(before or self._loaded))
+        if again:
+            self.notes.append(
+                f"A worker was lost: {again} of {len(answers)} partitions were loaded again, with "
+                "the same data."
             )
+        return [result for _, _, result in answers]
 
 
 def _hold(partition, needed, setting, user_weight):
     """Load a partition; runs on a worker, or here for what is sent."""
-    data, summary = summarise(partition.load(), needed, setting, user_weight)
-    return _Loaded(data, summary, uuid4().hex)
+    return _Held(*summarise(partition.load(), needed, setting, user_weight), uuid4().hex)
 
 
-def _summary(held):
+def summary_of(held: _Held) -> Summary:
+    """What the risk has to know of a partition; a task of this name shows on Dask's dashboard."""
     return held.summary
 
 
-def _run(task, held, share, memory):
-    """The task's result; input that it refuses comes back too: what is raised is of the loading."""
-    try:
-        result = task(held.data, share, 1, memory)
-    except InputError as error:
-        result = error
-    return held.place, held.summary.fingerprint, result
+async def _evaluate(task, asked, dask_worker):
+    """The results for those of the partitions that this worker has, by key, on its threads."""
+    data, threads, loop = dask_worker.data, dask_worker.executor, asyncio.get_running_loop()
+    mine = [(key, data[key], share) for key, share in asked if key in data]
+    runs = [loop.run_in_executor(threads, held.run, task, share) for _, held, share in mine]
+    results = await asyncio.gather(*runs, return_exceptions=True)
+    return {key: result for (key, *_), result in zip(mine, results, strict=True)}
+
+
+def _raise_first(results, worker):
+    """Raise the first exception among the results of a worker."""
+    for result in results:
+        if isinstance(result, InputError):
+            raise result
+        if isinstance(result, Exception):
+            what = f"{type(result).__name__}: {result}"
+            raise OracleFailure(f"the worker {worker} cannot compute: {what}") from result
+
+
+async def _finished(futures):
+    from distributed import wait as wait_for
+
+    await wait_for(futures)
 
 
 def _lost():
@@ -423,4 +388,4 @@ def _lost():
     from distributed.client import ClosedClientError
     from distributed.comm import CommClosedError
 
-    return CancelledError, KilledWorker, ClosedClientError, CommClosedError
+    return CancelledError, asyncio.CancelledError, KilledWorker, ClosedClientError, CommClosedError

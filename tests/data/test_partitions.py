@@ -61,6 +61,24 @@ def test_partitions_hold_every_row_once_and_whole_users(source, rows):
         assert data.rows.size <= max(rows, data.sizes.max())
 
 
+def test_partitions_of_npy_files_do_not_parse_their_headers(tmp_path, monkeypatch):
+    """CPython's parser can fail where threads use it at once, and workers load in threads."""
+    partitions = file_partitions(npy_source(tmp_path, *lists()), 24 * 6)
+    for name in ("load", "memmap"):
+        monkeypatch.setattr(np, name, None)
+    monkeypatch.setattr("ast.literal_eval", None)
+    assert sum(partition.load().rows.size for partition in partitions) == sum(SIZES)
+
+
+@pytest.mark.parametrize("name", ["X", "y", "groups"])
+def test_npy_files_that_were_exchanged(tmp_path, name):
+    (partition,) = file_partitions(npy_source(tmp_path, *lists()), 1 << 20)
+    other = np.load(tmp_path / f"{name}.npy")
+    np.save(tmp_path / f"{name}.npy", other.astype(np.float32))
+    with pytest.raises(InputError, match=f"{name}.npy: the file is another one now"):
+        partition.load()
+
+
 def test_features_of_parquet_are_written_row_after_row(tmp_path):
     rng = np.random.default_rng(1)
     X, y, groups = rng.normal(size=(60, 19)), np.arange(60) % 2, np.arange(60) // 6
@@ -195,7 +213,7 @@ def test_a_file_that_is_truncated_after_it_was_opened(tmp_path):
     partition = file_partitions(source, 100)[-1]
     path = tmp_path / "X.npy"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InputError, match=r"X\.npy is not a complete .npy"):
+    with pytest.raises(InputError, match=r"X\.npy: it ends early: the file has been truncated"):
         partition.load()
 
 
