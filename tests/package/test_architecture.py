@@ -1,4 +1,4 @@
-"""The floors and rooms of the package, read from the table of the design page."""
+"""The layers of the package, read from the table of the design page."""
 
 import re
 import subprocess
@@ -11,11 +11,11 @@ pytestmark = pytest.mark.portable
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-rooms = pytest.importorskip("rooms")
+layers = pytest.importorskip("layers")
 
 
 def test_imports_run_downwards_only_and_in_no_circle():
-    assert rooms.faults(ROOT) == []
+    assert layers.faults(ROOT) == []
 
 
 def test_the_top_of_the_package_is_nearly_empty():
@@ -36,30 +36,36 @@ def test_kernels_are_compiled_by_one_decorator():
     assert users == ["_jit.py"]
 
 
-def test_every_room_says_what_lives_there():
+def test_every_subpackage_says_what_lives_there():
     for file in (ROOT / "structsvm_papk").rglob("__init__.py"):
         assert file.read_text().startswith('"""'), file
 
 
 def test_faults_are_seen(tmp_path):
-    """An import upwards, one sideways, a circle and an unknown room are all reported."""
+    """An import upwards, the core's parts, a circle and an unknown subpackage are all reported."""
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "design.md").write_text("| 1 | `upper/` | |\n| 0 | `lower/` | |\n")
+    table = "| upper | `upper/` | x |\n| core | `one/`, `two/` | x |\n"
+    (tmp_path / "docs" / "design.md").write_text(table)
     package = tmp_path / "structsvm_papk"
-    for room in ("upper", "lower", "other"):
-        (package / room).mkdir(parents=True)
-        (package / room / "__init__.py").write_text("")
+    for name in ("upper", "one", "two", "other"):
+        (package / name).mkdir(parents=True)
+        (package / name / "__init__.py").write_text("")
     (package / "__init__.py").write_text("")
-    (package / "upper" / "a.py").write_text("def f():\n    import structsvm_papk.lower.b\n")
-    (package / "lower" / "b.py").write_text("from structsvm_papk.upper import a\n")
-    faults = "\n".join(rooms.faults(tmp_path))
-    assert "structsvm_papk.lower.b:1 imports structsvm_papk.upper.a: not downwards" in faults
-    assert "circle: " in faults and "room 'other' is missing" in faults
+    (package / "upper" / "a.py").write_text("def f():\n    import structsvm_papk.one.b\n")
+    (package / "one" / "b.py").write_text(
+        "from typing import TYPE_CHECKING\nimport structsvm_papk.two\nif TYPE_CHECKING:\n"
+        "    from structsvm_papk.upper import a\n"
+    )
+    faults = "\n".join(layers.faults(tmp_path))
+    assert "structsvm_papk.one.b:4 imports structsvm_papk.upper.a: not downwards" in faults
+    assert "structsvm_papk.one.b:2 imports structsvm_papk.two: the core's parts" in faults
+    assert "circle: " in faults and "'other' is missing" in faults
+    assert "upper.a:2" not in faults
 
 
-def test_the_table_of_rooms_can_be_printed():
-    script = ROOT / "tools" / "rooms.py"
+def test_the_layers_can_be_printed():
+    script = ROOT / "tools" / "layers.py"
     done = subprocess.run(
         [sys.executable, str(script), str(ROOT)], capture_output=True, text=True, check=False
     )
-    assert "rooms," in done.stdout and done.returncode == 0, done.stdout
+    assert "estimators" in done.stdout and done.returncode == 0, done.stdout

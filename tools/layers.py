@@ -1,0 +1,119 @@
+"""Layers of the package and the imports between its subpackages.
+
+    python tools/layers.py [ROOT]
+
+The layers are read from the table in `docs/design.md`, so that the page and the check cannot differ.
+Imports inside functions and those for annotations count. Exit status 1 where a layer imports one
+above it, where two subpackages of the core import each other, where modules import each other in a
+circle when they run, or where a subpackage is missing in the table.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+PACKAGE = "structsvm_papk"
+PAGE = Path("docs", "design.md")
+CORE = "core"  # its subpackages know nothing of each other
+_GUARD = "TYPE_CHECKING"
+_ROW = re.compile(r"^\| (\w+) \|((?: `[\w/]+`,?)+) \|", re.MULTILINE)
+
+
+def layers(root: Path) -> dict[str, list[str]]:
+    """Subpackages and single modules of each layer, from the top down."""
+    rows = _ROW.findall((root / PAGE).read_text())
+    return {layer: re.findall(r"`(\w+)/?`", names) for layer, names in rows}
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """Dotted name and file of every module."""
+    files = sorted((root / PACKAGE).rglob("*.py"))
+    names = (".".join(f.relative_to(root).with_suffix("").parts) for f in files)
+    return {name.removesuffix(".__init__"): f for name, f in zip(names, files, strict=True)}
+
+
+def subpackage(module: str) -> str:
+    """``solvers`` of ``structsvm_papk.solvers.bundle.qp``; empty for the package itself."""
+    return module.partition(".")[2].partition(".")[0]
+
+
+def imports(root: Path) -> Iterator[tuple[str, str, int, bool]]:
+    """Every import of one module of the package by another, and whether it runs.
+
+    ``(importer, imported, line, runs)``; those for annotations do not run.
+    """
+    known = modules(root)
+    for name, file in known.items():
+        tree = ast.parse(file.read_text())
+        guarded = [
+            n for n in ast.walk(tree) if isinstance(n, ast.If) and _GUARD in ast.dump(n.test)
+        ]
+        annotations = {node for guard in guarded for node in ast.walk(guard)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                wanted = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Import):
+                wanted = [alias.name for alias in node.names]
+            else:
+                continue
+            for target in wanted:
+                imported = target if target in known else target.rpartition(".")[0]
+                if imported in known and imported != name:
+                    yield name, imported, node.lineno, node not in annotations
+
+
+def faults(root: Path) -> list[str]:
+    """What breaks the rules, one sentence each."""
+    table = layers(root)
+    height = {name: h for h, names in enumerate(reversed(table.values())) for name in names}
+    present = {subpackage(name) for name in modules(root)} - {""}
+    out = [f"{name!r} is missing in the table of {PAGE}" for name in sorted(present - {*height})]
+    out += [f"{PAGE} names {name!r}, which does not exist" for name in sorted({*height} - present)]
+    graph: dict[str, set[str]] = {}
+    for importer, imported, line, runs in imports(root):
+        upper, lower = subpackage(importer), subpackage(imported)
+        if not upper:
+            continue  # the package's own names
+        if runs:
+            graph.setdefault(importer, set()).add(imported)
+        place = f"{importer}:{line} imports {imported}"
+        if height.get(upper, 99) < height.get(lower, 99):
+            out.append(f"{place}: not downwards")
+        elif upper != lower and {upper, lower} <= {*table.get(CORE, ())}:
+            out.append(f"{place}: the core's parts do not know each other")
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        out.append("circle: " + " -> ".join(reversed(error.args[1])))
+    return list(dict.fromkeys(out))
+
+
+def main(root: Path) -> int:
+    """Print the layers from the top down with sizes and imports, and the faults."""
+    lines: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+    for name, file in modules(root).items():
+        lines[subpackage(name)] += file.read_text().count("\n")
+        files[subpackage(name)] += 1
+    below: dict[str, set[str]] = {}
+    for importer, imported, _, _ in imports(root):
+        below.setdefault(subpackage(importer), set()).add(subpackage(imported))
+    for layer, names in layers(root).items():
+        print(layer)
+        for name in names:
+            others = ", ".join(sorted(below.get(name, set()) - {name, ""}))
+            print(f"  {name:<14}{files[name]:>3} files {lines[name]:>6} lines  -> {others or '-'}")
+    print(f"{files.total()} files, {lines.total()} lines")
+    broken = faults(root)
+    print("\n".join(broken) or "all imports run downwards, no circles")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()))
