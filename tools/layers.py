@@ -2,7 +2,7 @@
 
     python tools/layers.py [ROOT]
 
-The layers are read from the table in `docs/design.md`, so that the page and the check cannot differ.
+The layers are read from the table in `docs/design.md`, so that page and check cannot differ.
 Imports inside functions and those for annotations count. Exit status 1 where a layer imports one
 above it, where two subpackages of the core import each other, where modules import each other in a
 circle when they run, or where a subpackage is missing in the table.

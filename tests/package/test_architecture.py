@@ -54,7 +54,7 @@ def test_faults_are_seen(tmp_path):
     (package / "upper" / "a.py").write_text("def f():\n    import structsvm_papk.one.b\n")
     (package / "one" / "b.py").write_text(
         "from typing import TYPE_CHECKING\nimport structsvm_papk.two\nif TYPE_CHECKING:\n"
-        "    from structsvm_papk.upper import a\n"
+        "    from structsvm_papk.upper import a\ndef f():\n    import structsvm_papk.upper.a\n"
     )
     faults = "\n".join(layers.faults(tmp_path))
     assert "structsvm_papk.one.b:4 imports structsvm_papk.upper.a: not downwards" in faults
