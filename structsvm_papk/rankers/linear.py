@@ -153,10 +153,11 @@ class LinearRanker(BaseEstimator):
     def _relevance(self, y: Array) -> Array:
         if self.relevance_threshold is not None:
             return validation.relevance(y, self.relevance_threshold)
-        unknown = ~np.isin(y, self.classes_)
+        relevant: Array = y == self.classes_[1]
+        unknown = ~relevant & (y != self.classes_[0])
         if unknown.any():
             raise InputError(f"label {y[unknown][0]} in y was not there in training")
-        return y == self.classes_[1]
+        return relevant
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

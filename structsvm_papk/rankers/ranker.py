@@ -18,6 +18,7 @@ from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.linear import MATRIX, LinearRanker
+from structsvm_papk.rankers.log import Lines
 from structsvm_papk.rankers.repair import warning_of_zero
 from structsvm_papk.rankers.settings import (
     ALPHA,
@@ -93,6 +94,9 @@ class PAPKRanker(LinearRanker):
     one_list : bool
         Whether rows that come without `groups` are one list. By default they are refused, as
         forgotten groups would give another problem and another score without a word.
+    verbose : int
+        1: print at most one line a second that says how far the fit is. The lines also go to the
+        log `structsvm_papk` of Python's logging, level INFO.
 
     Attributes
     ----------
@@ -156,6 +160,7 @@ class PAPKRanker(LinearRanker):
         callback: Callback | None = None,
         checkpoint: Any | None = None,
         one_list: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.k = k
         self.surrogate = surrogate
@@ -175,6 +180,7 @@ class PAPKRanker(LinearRanker):
         self.callback = callback
         self.checkpoint = checkpoint
         self.one_list = one_list
+        self.verbose = verbose
 
     def fit(
         self,
@@ -250,6 +256,7 @@ class PAPKRanker(LinearRanker):
 
     def _fit_lists(self, lists: RankingData) -> Any:
         check_number("n_threads", self.n_threads, least=1)
+        check_number("verbose", self.verbose, least=0)
         surrogate = self.make_surrogate()
         if lists.user_weight is None:
             lists = lists.weighted(self.user_weight)
@@ -332,12 +339,14 @@ class PAPKRanker(LinearRanker):
             raise InputError(
                 f"warm_start: the last fit had {last.w.size} features, X has {risk.n_features}"
             )
+        lines = Lines(self.verbose)
         result: SolverResult = (suited(solver, risk) if self.solver == "auto" else solver).solve(
             risk,
             w_init=None if last is None else last.w,
-            callback=self.callback,
+            callback=lines.watching(self.callback),
             checkpoint=as_checkpoint(self.checkpoint),
         )
+        lines.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
         return result
 
     def _solver_name(self) -> str:

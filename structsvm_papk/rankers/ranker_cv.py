@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from structsvm_papk._types import Callback
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_number, whole_number
 from structsvm_papk.files.checkpoint import as_checkpoint
@@ -18,7 +18,9 @@ from structsvm_papk.plots.depths import depth_figure
 from structsvm_papk.rankers.folds import make_folds, shown
 from structsvm_papk.rankers.grid import grid, users_without_use
 from structsvm_papk.rankers.kept import KeptFits
+from structsvm_papk.rankers.log import Lines
 from structsvm_papk.rankers.ranker import PAPKRanker
+from structsvm_papk.rankers.scoring import ByMetric, ByScorer
 from structsvm_papk.rankers.search import Fits, Search, Trial, order_of_depth
 from structsvm_papk.rankers.settings import Training, weighted
 
@@ -27,6 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["PAPKRankerCV", "Trial"]
 SELECTIONS = ("best", "1se")
+
+
+class _OnFold(PAPKRanker):
+    """A ranker with the weights of a fold, for scorers."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores, of zero weights without a warning."""
+        scores: Array = X @ self.coef_
+        return scores
 
 
 class PAPKRankerCV(PAPKRanker):
@@ -61,9 +72,12 @@ class PAPKRankerCV(PAPKRanker):
         split trains on the rows that it names for training, and a user may be held out by several.
         A splitter with a user on both sides is refused. One list is cut into folds of its rows,
         each with the same share of positives.
-    scoring : str, optional
+    scoring : str or callable, optional
         Metric of the package, see `metrics.evaluate`; by default pAp@k. Where all is one list, a
-        fold holds a part of its negatives, and by default the same part of k counts there.
+        fold holds a part of its negatives, and by default the same part of k counts there. A
+        callable is a scorer as scikit-learn has it, ``scorer(estimator, X, y)``, such as one of
+        `make_scorer`; it also gets ``groups=`` where it takes them. It gives one value a fold, so
+        that standard errors are over folds, and no setting is dropped early.
     selection : {'best', '1se'}
         The setting with the best mean, or, of those that saw all folds, the one with the largest
         alpha (then the smallest depth) that is behind it by at most one standard error of the
@@ -72,7 +86,7 @@ class PAPKRankerCV(PAPKRanker):
         Relative gap of the final fit.
     cv_tol : float
         Relative gap of the fits on folds.
-    max_iter, relevance_threshold, n_threads, solver_options, one_list
+    max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose
         As for `PAPKRanker`; they apply to every solve.
     time_limit : float, optional
         Seconds for search and fit together. The search stops at two thirds of it and the best so
@@ -116,7 +130,7 @@ class PAPKRankerCV(PAPKRanker):
         user_weights: Sequence[str] = ("equal", "positives"),
         alphas: str | ArrayLike = "auto",
         cv: Any = 5,
-        scoring: str | None = None,
+        scoring: Any = None,
         selection: str = "best",
         tol: float = 1e-4,
         cv_tol: float = 1e-3,
@@ -131,6 +145,7 @@ class PAPKRankerCV(PAPKRanker):
         callback: Callback | None = None,
         checkpoint: Any | None = None,
         one_list: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.k = k
         self.surrogates = surrogates
@@ -153,6 +168,7 @@ class PAPKRankerCV(PAPKRanker):
         self.callback = callback
         self.checkpoint = checkpoint
         self.one_list = one_list
+        self.verbose = verbose
 
     def _solver_name(self) -> str:
         return "auto"
@@ -179,14 +195,17 @@ class PAPKRankerCV(PAPKRanker):
         place = as_checkpoint(self.checkpoint)
         kept = None if place is None else KeptFits(place)
         fits = Fits(training, self.cv_tol, self.n_jobs, kept)
-        self.scoring_ = self.scoring or f"pap@{shown(k, folds, data)}"
-        search = Search(data, settings, folds, self.scoring_, fits, self.callback)
+        scoring = self._scoring(shown(k, folds, data))
+        lines = Lines(self.verbose)
+        search = Search(data, settings, folds, scoring, fits, lines, self.callback)
         search.run(None if limit is None else started + 2 / 3 * limit)
         best = search.choose(self.selection)
         self.cv_results_, self.n_splits_ = search.results(), len(folds)
+        self.scoring_ = scoring.name
         self._setting, start = settings[best], search.start(best)
         self.best_params_ = self._setting.as_dict()
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
+        lines.say(f"chosen: {self._setting}; training on all users")
         if limit is not None:
             limit = max(started + limit - time.perf_counter(), 1e-3)
         if place is not None and kept is not None:
@@ -210,10 +229,23 @@ class PAPKRankerCV(PAPKRanker):
         jobs = 1 if self.n_jobs is None else self.n_jobs
         if not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs == 0:
             raise InputError(f"n_jobs must be a whole number, -1 for all cores, got {jobs!r}")
-        if not isinstance(self.scoring, str | None):
-            raise InputError(
-                f"scoring must be the name of a metric such as 'ndcg@10', got {self.scoring!r}"
-            )
+        check_number("verbose", self.verbose, least=0)
+
+    def _scoring(self, k: int) -> ByMetric | ByScorer:
+        """How held-out lists are scored; by default by pAp@k."""
+        if self.scoring is None or isinstance(self.scoring, str):
+            return ByMetric(self.scoring or f"pap@{k}")
+        if callable(self.scoring):
+            return ByScorer(self.scoring, self._on_fold, self.classes_)
+        raise InputError(
+            "scoring must be the name of a metric such as 'ndcg@10', or a callable "
+            f"scorer(estimator, X, y), got {self.scoring!r}"
+        )
+
+    def _on_fold(self, coef: Array) -> PAPKRanker:
+        ranker = _OnFold(self.k, policy=self.policy, one_list=self.one_list)
+        ranker.classes_, ranker.coef_, ranker.n_features_in_ = self.classes_, coef, coef.size
+        return ranker
 
     def plot(self) -> Figure:
         """Draw the validated metric against the training depth, a line for each surrogate.

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
-from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.rankers.folds import Fold
 from structsvm_papk.rankers.held_out import HeldOut
 from structsvm_papk.rankers.kept import KeptFits
+from structsvm_papk.rankers.log import Lines
+from structsvm_papk.rankers.scoring import ByMetric, ByScorer
 from structsvm_papk.rankers.settings import Setting, Training
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES
@@ -69,13 +70,16 @@ class Search:
         data: RankingData,
         settings: Sequence[Setting],
         folds: Sequence[Fold],
-        scoring: str,
+        scoring: ByMetric | ByScorer,
         fits: Fits,
+        lines: Lines,
         callback: Callable[[Trial], object] | None = None,
     ) -> None:
         self.data, self.settings, self.folds = data, settings, folds
         self.scoring, self.fits, self.callback = scoring, fits, callback
-        self.scores = HeldOut(len(settings), [fold.whose for fold in folds])
+        whose = [fold.whose if scoring.by_user else [i] for i, fold in enumerate(folds)]
+        self.scores = HeldOut(len(settings), [np.asarray(users) for users in whose])
+        self.lines, self.started = lines, time.perf_counter()
         self.seconds = np.full((len(settings), len(folds)), np.nan)
         self.alive = np.ones(len(settings), dtype=bool)
         self.weights: dict[int, list[Array]] = {}  # solutions of each setting on the folds
@@ -101,7 +105,8 @@ class Search:
         Surrogates that are not convex come last and start from the optima of those that are.
         """
         stop, fold = False, self.folds[number]
-        test, lists = self.data.at_positions(fold.test), self._training_lists(fold)
+        scores = self.scoring.on(self.data.at_positions(fold.test))
+        lists = self._training_lists(fold)
         starts: dict[str, dict[float, Array]] = {}
         for convex in (True, False):
             chains = [
@@ -110,7 +115,7 @@ class Search:
             ]
             with closing(_solved(chains, self.fits.n_jobs)) as solved:
                 for setting, w, seconds in solved:
-                    stop |= self._note(setting, number, test, w, seconds)
+                    stop |= self._note(setting, number, scores(w), w, seconds)
                     if w.any():
                         starts.setdefault(setting.user_weight, {})[setting.alpha] = w
         return stop
@@ -128,25 +133,34 @@ class Search:
             out[weight].fingerprint()
         return out
 
-    def _note(
-        self, setting: Setting, number: int, test: RankingData, w: Array, seconds: float
-    ) -> bool:
+    def _note(self, setting: Setting, number: int, values: Array, w: Array, seconds: float) -> bool:
         i = self.settings.index(setting)
-        table = metrics.evaluate(self.scoring, test.scores(w), test.labels, indptr=test.indptr)
-        values = table[self.scoring]
         if np.isnan(values).all():
+            name = self.scoring.name
             raise InputError(
-                f"fold {number} has no user on which {self.scoring} is defined; use fewer folds"
+                f"fold {number} has no user on which {name} is defined; use fewer folds"
             )
         self.scores.note(i, number, values)
         self.seconds[i, number] = seconds
         self.weights.setdefault(i, []).append(w)
-        if self.callback is None:
-            return False
         done = int(np.isfinite(self.seconds).sum())
         planned = done + int(np.isnan(self.seconds[self.alive]).sum())
+        if self.lines.due() or done == planned:
+            self._say(done, planned)
+        if self.callback is None:
+            return False
         trial = Trial(setting, number, float(np.nanmean(values)), seconds, done, planned)
         return bool(self.callback(trial))
+
+    def _say(self, done: int, planned: int) -> None:
+        """A line: what is done, how long the rest will take, the best so far."""
+        spent = time.perf_counter() - self.started
+        best = self.choose("best")
+        self.lines.say(
+            f"{done} of {planned} fits, {spent:.0f} s, about {spent / done * (planned - done):.0f} "
+            f"s left; best so far: {self.settings[best]}, "
+            f"{self.scoring.name} {self.scores.means()[best]:.4f}"
+        )
 
     def _runs(self, convex: bool) -> Iterator[tuple[str, list[Setting]]]:
         """Settings that are alive, in runs that share warm starts: from deep and strong on."""

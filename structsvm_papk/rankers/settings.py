@@ -126,6 +126,11 @@ class Setting:
         """Name and value of each part."""
         return asdict(self)
 
+    def __str__(self) -> str:
+        depth = "k" if self.depth is None else self.depth
+        weight = "users count the same" if self.user_weight == "equal" else "users by positives"
+        return f"{self.surrogate}, depth {depth}, {weight}, alpha {self.alpha:.4g}"
+
 
 @dataclass(frozen=True)
 class Training:

@@ -5,15 +5,17 @@ import threading
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedKFold
 
 from structsvm_papk import PAPKRanker, PAPKRankerCV, RankingData, metrics
 from structsvm_papk.diagnosis.coordinates import spread_within_users
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.rankers import grid as grid_of_settings
-from structsvm_papk.rankers import held_out
+from structsvm_papk.rankers import held_out, log
 from structsvm_papk.rankers.held_out import HeldOut
 
 RNG = np.random.default_rng(0)
@@ -257,6 +259,91 @@ def test_an_error_of_the_callback_ends_every_thread(n_jobs):
     with pytest.raises(RuntimeError, match="enough"):
         PAPKRankerCV(k=2, n_jobs=n_jobs, cv=3, callback=fail).fit(X, Y, GROUPS)
     assert not [t for t in threading.enumerate() if "ThreadPool" in t.name]
+
+
+def mean_auc(estimator, X, y, groups):
+    scores = estimator.decision_function(X)
+    return metrics.evaluate("auc", scores, y, groups).mean("auc")
+
+
+def pooled_auc(estimator, X, y):
+    return roc_auc_score(y, estimator.decision_function(X))
+
+
+def test_a_scorer_gives_one_value_a_fold():
+    options = {"k": 2, "alphas": ALPHAS, "cv": GroupKFold(4), "cv_tol": 1e-7, **SMALL}
+    by_name = PAPKRankerCV(scoring="auc", **options).fit(X, Y, GROUPS)
+    own = PAPKRankerCV(scoring=mean_auc, **options).fit(X, Y, GROUPS)
+    for i in range(4):
+        name = f"split{i}_test_score"
+        np.testing.assert_allclose(own.cv_results_[name], by_name.cv_results_[name])
+    folds = np.stack([own.cv_results_[f"split{i}_test_score"] for i in range(4)])
+    np.testing.assert_allclose(own.cv_results_["mean_test_score"], folds.mean(axis=0))
+    np.testing.assert_allclose(own.cv_results_["se_test_score"], folds.std(axis=0, ddof=1) / 2)
+    assert own.scoring_ == "mean_auc"
+    labels = np.where(Y, "yes", "no") == "yes"
+    made = make_scorer(roc_auc_score, response_method="decision_function")
+    pooled = [
+        PAPKRankerCV(scoring=scoring, **options).fit(X, labels * 2 - 1, GROUPS).cv_results_
+        for scoring in (made, pooled_auc, get_scorer("roc_auc"))
+    ]
+    for results in pooled[1:]:
+        np.testing.assert_array_equal(pooled[0]["mean_test_score"], results["mean_test_score"])
+    with config_context(enable_metadata_routing=True):
+        routed = make_scorer(
+            metrics.mean_score, response_method="decision_function", metric="auc"
+        ).set_score_request(groups=True)
+        results = PAPKRankerCV(scoring=routed, **options).fit(X, Y, GROUPS).cv_results_
+    np.testing.assert_allclose(results["mean_test_score"], folds.mean(axis=0))
+
+
+def test_scorers_see_the_rows_as_they_came_and_zero_weights_without_a_warning():
+    """A list whose positives stand first would win ties."""
+    seen = []
+
+    def scorer(estimator, X, y, groups):
+        seen.append((X.copy(), y.copy(), np.array(groups)))
+        return float(estimator.predict(X).any())
+
+    options = {"k": 2, "cv": GroupKFold(3), **SMALL, "surrogates": ("avg",)}
+    noise = np.random.default_rng(5).random(480) < 0.3
+    ranker = PAPKRankerCV(scoring=scorer, alphas=(1e3,), **options)
+    with pytest.warns(DegenerateOptimumWarning, match="w = 0"):  # of the fit on all users, once
+        ranker.fit(X, noise, GROUPS)
+    assert ranker.best_score_ == 0.0
+    for (rows, y, users), (_, test) in zip(seen, GroupKFold(3).split(X, Y, GROUPS), strict=True):
+        np.testing.assert_array_equal(rows, X[test])
+        np.testing.assert_array_equal(y, noise[test])
+        np.testing.assert_array_equal(users, GROUPS[test])
+    with pytest.raises(InputError, match="scoring broken must give a number, got None"):
+
+        def broken(estimator, X, y):
+            return None
+
+        PAPKRankerCV(scoring=broken, alphas=(1.0,), **options).fit(X, Y, GROUPS)
+
+
+def test_verbose_and_the_log_say_how_far_a_fit_is(capsys, caplog, monkeypatch):
+    monkeypatch.setattr(log, "_INTERVAL", 0.0)
+    settings = {"k": 2, "alphas": ALPHAS, "cv": 3, **SMALL}
+    search = PAPKRankerCV(verbose=1, **settings).fit(X, Y, GROUPS)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    for number, line in enumerate(lines[:9], 1):
+        assert line.startswith(f"{number} of 9 fits, ") and "s left; best so far: ts, " in line
+    assert f"pap@2 {search.best_score_:.4f}" in lines[8]
+    assert lines[9].startswith("chosen: ts, depth k, users count the same, alpha ")
+    ranker = PAPKRanker(k=2, verbose=1).fit(X, Y, GROUPS)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == ranker.n_iter_ + 1 and ranker.result_.message in lines[-1]
+    assert lines[0].startswith("iteration 1, ") and ", gap " in lines[0]
+    PAPKRanker(k=2).fit(X, Y, GROUPS)
+    assert capsys.readouterr().out == ""
+    with caplog.at_level("INFO", "structsvm_papk"):
+        PAPKRanker(k=2).fit(X, Y, GROUPS)
+        PAPKRankerCV(**settings).fit(X, Y, GROUPS)
+    assert capsys.readouterr().out == "" and "9 of 9 fits" in caplog.text
+    assert "iteration 2, " in caplog.text
 
 
 def test_weights_of_rows_replace_the_weights_of_users():
