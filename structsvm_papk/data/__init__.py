@@ -1,8 +1,8 @@
 """The lists of all users (`RankingData`), what checks them, and what reads them from files.
 
-Every door checks ids, labels and scores with `validation`; the two products with the features are
-in `_products`; data larger than memory are sources, cut into partitions. May import `files`, and
-the contract of `solvers`; knows nothing of losses and metrics.
+Ids, labels and scores are checked by `validation`, features by `matrix`; the two products with the
+features are in `_products`; data larger than memory are sources, cut into partitions. May import
+`files`, and the contract of `solvers`; knows nothing of losses and metrics.
 """
 
 from structsvm_papk.data.partitions import file_partitions, open_source

@@ -63,4 +63,13 @@ def values_of(path: PathLike, frame: Any, name: str) -> Array:
     if column.null_count:
         row = np.flatnonzero(column.is_null().to_numpy())[0]
         raise InputError(f"{path}: column {name!r} is missing at row {row} (counted from 0)")
-    return column.to_numpy()
+    values = column.to_numpy()
+    if values.dtype.kind == "O" and isinstance(values[0], bytes):  # text of older writers
+        try:
+            values = np.array([value.decode() for value in values], dtype=object)
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{path}: column {name!r} has type {column.type} and is no UTF-8 text; write it as "
+                "text or whole numbers"
+            ) from None
+    return values

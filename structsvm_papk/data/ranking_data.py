@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import _products, validation
+from structsvm_papk.data.matrix import check_matrix
 from structsvm_papk.data.origins import Origins, Spread, column_text, refuse_unresolved, spread_of
 from structsvm_papk.errors import InputError, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
@@ -117,7 +118,7 @@ class RankingData:
         user_weight: str | ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
-        X = validation.check_matrix(X)
+        X = check_matrix(X)
         positive = validation.check_labels(y, X.shape[0], name="labels y")
         bounds = validation.check_indptr(indptr, X.shape[0])
         n_users = bounds.size - 1
@@ -159,7 +160,7 @@ class RankingData:
         InputError
             As for the class; also missing (None, NaN) group labels.
         """
-        X = validation.check_matrix(X)
+        X = check_matrix(X)
         positive = validation.check_labels(y, X.shape[0], name="labels y")
         users, user_of_row = _encode_groups(groups, X.shape[0])
         rows, indptr, n_pos = _laid_out(positive, user_of_row, users.size)

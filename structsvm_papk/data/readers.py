@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import PathLike
-from structsvm_papk.data import svmlight, tables, validation
+from structsvm_papk.data import matrix, svmlight, tables, validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 
@@ -179,7 +179,7 @@ def _checked(table, format):
     if bad.size:
         value = table.labels[bad[0]]
         raise InputError(f"{_place(table, bad[0], format)}: the label is {value}")
-    feature = validation.first_non_finite(table.X)
+    feature = matrix.first_non_finite(table.X)
     if feature is not None:
         row, column, value = feature
         name = (

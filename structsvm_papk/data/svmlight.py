@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.tables import is_a, listed
+from structsvm_papk.data.tables import listed
 from structsvm_papk.errors import InputError
 
 _LARGEST_INDEX = 2**31 - 2
@@ -28,7 +28,8 @@ def read_svmlight(
 
     try:
         with _open(path) as file:
-            X, labels, qid = load_svmlight_file(file, zero_based=True, query_id=True)
+            lines = _Lines(file)
+            X, labels, qid = load_svmlight_file(lines, zero_based=True, query_id=True)
     except (ValueError, OverflowError) as error:
         raise InputError(_first_bad_line(path) or f"{path}: {error}") from None
     if labels.size == 0:
@@ -43,6 +44,19 @@ def read_svmlight(
         f"{base}), label the first number, user {user}"
     )
     return X, labels, groups, base, used, remarks
+
+
+class _Lines:
+    """The lines of a file, without those in which Python reads `1_0` as 10."""
+
+    def __init__(self, file):
+        self.file, self.read = file, file.read
+
+    def __iter__(self):
+        for line in self.file:
+            if b"_" in line and b"_" in line.split(b"#", 1)[0]:
+                raise ValueError("an underscore")
+            yield line
 
 
 def _index_base(path, X, like, first_index):
@@ -164,19 +178,19 @@ def _first_bad_line(path):
 
 def _what_is_wrong(parts):
     """Why these parts are no svmlight row, or None."""
-    if not is_a(float, parts[0]):
+    if not _is(float, parts[0]):
         table = "; for a table with named columns give its format (csv or tsv)"
         separated = any(separator in parts[0] for separator in b",;")
         return f"the label {_shown(parts[0])} is not a number{table if separated else ''}"
     features = parts[1:]
     if features and features[0].startswith(b"qid:"):
-        if not is_a(np.int64, features[0][4:]):
+        if not _is(np.int64, features[0][4:]):
             return f"the query {_shown(features[0])} is not a whole number"
         features = features[1:]
     previous = -1
     for feature in features:
         index, colon, value = feature.partition(b":")
-        if not colon or not is_a(np.int64, index) or not is_a(float, value):
+        if not colon or not _is(np.int64, index) or not _is(float, value):
             return f"expected 'index:value', got {_shown(feature)}"
         if int(index) < 0:
             return f"negative feature index {int(index)}"
@@ -186,6 +200,15 @@ def _what_is_wrong(parts):
             return f"feature index {int(index)} is above the limit {_LARGEST_INDEX}"
         previous = int(index)
     return None
+
+
+def _is(kind, text):
+    """Whether a text is a number of some kind, without the underscores that Python allows."""
+    try:
+        kind(text)
+    except (ValueError, OverflowError):
+        return False
+    return b"_" not in text
 
 
 def _shown(text):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data import validation
+from structsvm_papk.data import matrix
 from structsvm_papk.data.parquet import index_columns, numbers, open_parquet, values_of
 from structsvm_papk.data.text import line_of, read_text, short_texts, text_names
 from structsvm_papk.errors import InputError
@@ -241,11 +241,9 @@ def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) ->
     X = np.empty((arrays[0].size, len(arrays)), np.float32 if narrow else np.float64)
     for c, (name, values) in enumerate(columns.items()):
         X[:, c] = values
-        row = validation.first_rounded(values, X[:, c])
+        row = matrix.first_rounded(values)
         if row is not None:
-            raise InputError(
-                f"{place(row)}: column {name!r} holds {values[row]}: {validation.ROUNDED}"
-            )
+            raise InputError(f"{place(row)}: column {name!r} holds {values[row]}: {matrix.ROUNDED}")
     return X
 
 
@@ -278,15 +276,6 @@ def place_of(path: PathLike, row: int, format: str) -> str:
     if format == "parquet":
         return f"{path}, row {row} (counted from 0)"
     return line_of(Path(path), format, row)
-
-
-def is_a(convert: Callable[[Any], object], text: str | bytes) -> bool:
-    """Whether a text is a number, or what else is made of it."""
-    try:
-        convert(text)
-    except (ValueError, OverflowError):
-        return False
-    return True
 
 
 def _parquet_columns(path, format, kinds):

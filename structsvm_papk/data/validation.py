@@ -1,7 +1,6 @@
-"""Features, scores, labels and ids: one rule each, for training, evaluation, files and hooks.
+"""Scores, labels and ids: one rule each, for training, evaluation, files and hooks.
 
 ====== =========================================================================================
-X      real and finite numbers, dense or sparse; float32 and float64 stay as they are
 scores numbers without NaN. Refused where rounding to double precision would make two differ no more
 labels booleans, 0/1 or -1/1, of which True or 1 is relevant. With a threshold, any finite numbers
 ids    of users and items: sortable, none missing. Two are the same when they are equal: numbers
@@ -18,20 +17,13 @@ from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from scipy import sparse
 
-from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 
 _SHOWN = 5
 FEWEST_RESAMPLED = 10
-_EXACT = 2**53  # up to here every whole number is a double
-ROUNDED = (
-    "such whole numbers lose digits in double precision; give them as float64 if that is meant, "
-    "or subtract an offset"
-)
-_AT_ONCE = 1 << 22  # values that are looked at before the next ones
+EXACT = 2**53  # up to here every whole number is a double
 
 
 def as_array(values: Any, name: str) -> Array:
@@ -113,7 +105,7 @@ def as_numbers(values: Array, name: str) -> Array:
     if values.dtype.kind == "O":
         gone = missing(values).reshape(values.shape)
         values = np.where(gone, np.nan, values) if gone.any() else values
-        other = next((t for t in set(map(type, values.flat)) if not _is_number(t)), None)
+        other = next((t for t in set(map(type, values.flat)) if not is_number(t)), None)
         shown = "text" if other in (str, bytes) else other and other.__name__
     else:
         shown = "text" if values.dtype.kind in "USTV" else str(values.dtype)
@@ -123,97 +115,6 @@ def as_numbers(values: Array, name: str) -> Array:
         return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be numbers or booleans: {error}") from None
-
-
-def first_rounded(values: Array, doubles: Array) -> int | None:
-    """Index (row by row) of a whole number that is not equal to its double; None if all are."""
-    if values.dtype.kind == "b" or (values.dtype.kind == "f" and values.dtype.itemsize <= 8):
-        return None
-    large = np.flatnonzero((np.abs(doubles) >= _EXACT) & np.isfinite(doubles))
-    whole = zip(large.tolist(), values.ravel()[large].tolist(), strict=True)
-    return next((i for i, value in whole if int(value) != int(float(value))), None)
-
-
-# --- features ---------------------------------------------------------------------------------
-
-
-def check_matrix(X: Any) -> Any:
-    """X as finite float64 or float32, dense or canonical CSR; not copied where it is."""
-    X = X if sparse.issparse(X) else as_array(X, "X")
-    if X.dtype.kind == "c":
-        raise InputError("X must be numeric and real, but it holds complex numbers")
-    if X.dtype not in (np.float64, np.float32):
-        try:
-            X = X.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"X must be numeric: {error}") from None
-    if X.ndim != 2:
-        raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
-    if 0 in X.shape:
-        raise InputError(f"X is empty: shape {X.shape}")
-    X = _canonical_csr(X) if sparse.issparse(X) else X
-    refuse_non_finite(X)
-    return X
-
-
-def _canonical_csr(X):
-    """CSR in which every entry is stored once and those of a row in order; X itself where it is.
-
-    Entries stored several times are added up in float64, and stay float64. Indices that lead out of
-    the arrays are refused: SciPy lets them be, our kernels follow them.
-    """
-    csr = X.tocsr()
-    try:
-        csr.check_format(full_check=True)
-    except ValueError as error:
-        raise InputError(f"X is not a valid CSR matrix: {error}") from None
-    if _rows_increase(csr.indices, csr.indptr):
-        return csr
-    csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
-    csr.sort_indices()
-    if _rows_increase(csr.indices, csr.indptr):
-        return csr
-    csr = csr.astype(np.float64)
-    csr.sum_duplicates()
-    return csr
-
-
-@kernel
-def _rows_increase(indices, indptr):
-    """Whether the indices of every row increase; SciPy's own flag may be older than the arrays."""
-    for row in range(indptr.size - 1):
-        for e in range(indptr[row] + 1, indptr[row + 1]):
-            if indices[e] <= indices[e - 1]:
-                return False
-    return True
-
-
-def refuse_non_finite(X: Any) -> None:
-    """Raise where a feature is NaN or infinite."""
-    place = first_non_finite(X)
-    if place is not None:
-        row, column, value = place
-        raise InputError(
-            f"X holds {value} at row {row}, column {column} (counted from 0); "
-            "remove or impute missing and infinite values first"
-        )
-
-
-def first_non_finite(X: Any) -> tuple[int, int, float] | None:
-    """Row, column and value of a feature that is NaN or infinite."""
-    if sparse.issparse(X):
-        bad = np.flatnonzero(~np.isfinite(X.data))[:1]
-        if not bad.size:
-            return None
-        row = np.searchsorted(X.indptr, bad[0], side="right") - 1
-        return int(row), int(X.indices[bad[0]]), X.data[bad[0]]
-    step = max(1, _AT_ONCE // X.shape[1])
-    for start in range(0, X.shape[0], step):
-        finite = np.isfinite(X[start : start + step])
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0].tolist()
-            return start + row, column, X[start + row, column]
-    return None
 
 
 # --- scores -----------------------------------------------------------------------------------
@@ -246,7 +147,7 @@ def _doubles(values, name):
 
 def _may_round(values):
     if values.dtype.kind in "iu":
-        return int(values.max()) > _EXACT or int(values.min()) < -_EXACT
+        return int(values.max()) > EXACT or int(values.min()) < -EXACT
     return values.dtype.kind == "O" or values.dtype.itemsize > 8
 
 
@@ -368,10 +269,10 @@ def _checked_objects(ids, name):
     if len(set(map(_family, types))) > 1:
         names = ", ".join(sorted(t.__name__ for t in types))
         raise InputError(f"{name} mix types that have no order: {names}; use one type")
-    if not any(map(_is_number, types)):
+    if not any(map(is_number, types)):
         return ids
     if any(issubclass(t, float | np.floating) for t in types):
-        large = (isinstance(v, float | np.floating) and abs(float(v)) >= _EXACT for v in ids)
+        large = (isinstance(v, float | np.floating) and abs(float(v)) >= EXACT for v in ids)
         _refuse_rounded(np.fromiter(large, bool, ids.size), name, "2**53")
     return _fewest_bytes(ids)
 
@@ -384,14 +285,15 @@ def _refuse_rounded(bad, name, limit):
         )
 
 
-def _is_number(kind):
+def is_number(kind: type) -> bool:
+    """Whether objects of this type are numbers or truth values."""
     return issubclass(kind, Number | np.bool_) and not issubclass(kind, np.timedelta64)
 
 
 def _family(kind):
     if issubclass(kind, str):
         return "text"
-    return "number" if _is_number(kind) else kind.__name__
+    return "number" if is_number(kind) else kind.__name__
 
 
 def same_kind(*columns: Array) -> bool:
@@ -423,7 +325,7 @@ def _exact_type(columns):
     high = max((int(column.max()) for column in whole), default=0)
     if kinds <= set("iu"):
         return np.int64 if high < 2**63 else np.uint64 if low >= 0 else object
-    small = max(abs(low), abs(high)) <= _EXACT and all(c.dtype.itemsize <= 8 for c in columns)
+    small = max(abs(low), abs(high)) <= EXACT and all(c.dtype.itemsize <= 8 for c in columns)
     return np.float64 if small and kinds <= set("iuf") else object
 
 
@@ -435,7 +337,7 @@ def _whole(ids):
     """Numbers as whole numbers where they are."""
     if ids.dtype == bool:
         return ids.astype(np.uint8)
-    if ids.dtype.kind == "f" and (np.abs(ids) < _EXACT).all() and (ids == np.floor(ids)).all():
+    if ids.dtype.kind == "f" and (np.abs(ids) < EXACT).all() and (ids == np.floor(ids)).all():
         return ids.astype(np.int64)
     return ids
 

@@ -42,6 +42,7 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
         raise InputError("to_onnx needs onnx: pip install 'structsvm-papk[onnx]'") from None
     if dtype not in _DTYPES:
         raise InputError(f"unknown dtype {dtype!r}; choose from {', '.join(_DTYPES)}")
+    coef = _as_type(model, dtype)
     kind = TensorProto.DOUBLE if dtype == "float64" else TensorProto.FLOAT
     about = weights_of(model)
     about["feature_names"] = list(about.pop("weights"))
@@ -50,7 +51,7 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
         "structsvm_papk",
         [helper.make_tensor_value_info("X", kind, ["rows", model.n_features])],
         [helper.make_tensor_value_info("scores", kind, ["rows"])],
-        [numpy_helper.from_array(np.asarray(model.coef, dtype), "coef")],
+        [numpy_helper.from_array(coef, "coef")],
     )
     opsets = [helper.make_opsetid("", _OPSET)]
     made = helper.make_model(
@@ -58,3 +59,18 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
     )
     helper.set_model_props(made, {"structsvm_papk": json.dumps(about)})
     write_atomically(path, made.SerializeToString())
+
+
+def _as_type(model, dtype):
+    """The weights in another precision, in which all of them have to be the same numbers."""
+    with np.errstate(over="ignore", under="ignore"):
+        coef = model.coef.astype(dtype)
+        bad = ~(np.abs(coef - model.coef) <= 1e-6 * np.abs(model.coef))
+    if bad.any():
+        j = int(np.argmax(bad))
+        raise InputError(
+            f"the weight of feature {list(weights_of(model)['weights'])[j]!r} is "
+            f"{model.coef[j]:g}, outside the range of {dtype}: use dtype='float64', or scale the "
+            "feature"
+        )
+    return coef

@@ -43,8 +43,12 @@ class TensorFile:
         types = {name: "i8" if a.dtype.kind in "iu" else "f8" for name, a in arrays.items()}
         kept = {name: np.asarray(a, types[name], order="C") for name, a in arrays.items()}
         metadata = {"format": self.format, "format_version": str(self.version), self.kind: text}
-        body = _split(save(kept))[1]  # the layout says in which order the arrays stand
-        return save(kept, {**metadata, "sha256": checksum(text, body)})
+        layout, body = _split(save(kept))
+        metadata["sha256"] = checksum(text, body)
+        # safetensors would write the metadata in an order that changes from file to file
+        header = json.dumps({"__metadata__": metadata, **json.loads(layout)}).encode()
+        header += b" " * (-len(header) % 8)
+        return struct.pack("<Q", len(header)) + header + body
 
     def read(self, path: PathLike) -> tuple[dict[str, Any], dict[str, Array]]:
         """The description, a dict, and the arrays of a file."""

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.matrix import refuse_non_finite
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_risk import connect
@@ -214,7 +215,7 @@ def _rows(b, X, y, groups):
     try:
         groups = _validation.check_ids(groups, groups.size)
         if X.dtype.kind == "f":
-            _validation.refuse_non_finite(X)
+            refuse_non_finite(X)
     except InputError as error:
         raise InputError(f"block {b}: {error}") from None
     return _Rows(X, y, groups)

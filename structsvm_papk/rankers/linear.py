@@ -15,6 +15,7 @@ from structsvm_papk import metrics
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.groups import ONE_LIST, required
+from structsvm_papk.data.matrix import refuse_misread
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, whole_number
 from structsvm_papk.files.export import weights_of, write_onnx
 from structsvm_papk.files.model import Model, certificate_of, save_model
@@ -58,6 +59,7 @@ class LinearRanker(BaseEstimator):
                 stacklevel=2,
             )
         validation.refuse_masked(X, "X")
+        refuse_misread(X)
         X = validate_data(self, X, reset=False, **(MATRIX | {"ensure_all_finite": True}))
         return X @ self.coef_
 

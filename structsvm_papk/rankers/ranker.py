@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from structsvm_papk._types import Callback
 from structsvm_papk.data import validation
+from structsvm_papk.data.matrix import refuse_misread
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
@@ -230,6 +231,7 @@ class PAPKRanker(LinearRanker):
             return self._fit_dask(X, y, groups)
         for values, name in ((X, "X"), (y, "y")):
             validation.refuse_masked(values, name)  # scikit-learn drops masks
+        refuse_misread(X)  # .. and takes dates for numbers
         X, y = validate_data(self, X, y, **MATRIX)
         y = validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)

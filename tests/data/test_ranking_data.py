@@ -127,7 +127,7 @@ def _with(value, row=4, column=1):
         ((sparse.csr_array(_with(-np.inf)), Y, GROUPS), "-inf at row 4, column 1"),
         ((X[:0], Y[:0], []), "empty"),
         ((X.ravel(), Y, GROUPS), "two dimensions"),
-        ((np.array([["a", "b"]] * 6), Y, GROUPS), "numeric"),
+        ((np.array([["a", "b"]] * 6), Y, GROUPS), "text is no number"),
         ((X, Y[:5], GROUPS), "6 rows"),
         ((X, [0, 1, 2, 3, 4, 0], GROUPS), "threshold"),
         ((X, [0, 1, np.nan, 1, 1, 0], GROUPS), "y are NaN or infinite in row 2"),

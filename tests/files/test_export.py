@@ -59,6 +59,17 @@ def test_onnx_scores_are_those_of_predict(named, lists, tmp_path, dtype, error):
     assert about["certificate"]["status"] == "converged"
 
 
+@pytest.mark.parametrize("size", [1e39, 1e-43])
+def test_weights_that_float32_does_not_hold_are_refused(tmp_path, size):
+    pytest.importorskip("onnx")
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    ranker = PAPKRanker(k=1).fit(X, X[:, 0] > 0, np.repeat([1, 2], 20))
+    ranker.coef_ = np.array([1.0, size])
+    with pytest.raises(InputError, match=r"'x1' is 1e(\+39|-43), outside the range of float32"):
+        ranker.to_onnx(tmp_path / "x.onnx", dtype="float32")
+    ranker.to_onnx(tmp_path / "x.onnx")
+
+
 def test_wrong_input(named, tmp_path):
     from sklearn.exceptions import NotFittedError
 

@@ -61,6 +61,12 @@ def resign(header, array, **changes):
     metadata["sha256"] = tensor_file.checksum(metadata["model"], array)
 
 
+def test_one_model_is_one_file(saved, tmp_path):
+    for n in range(10):
+        save_model(tmp_path / str(n), MODEL)
+        assert (tmp_path / str(n)).read_bytes() == saved.read_bytes()
+
+
 def test_round_trip_is_exact(saved):
     model = load_model(saved)
     assert model.coef.tobytes() == MODEL.coef.tobytes()

@@ -1,0 +1,161 @@
+"""The feature matrix: real and finite numbers, dense or CSR; float32 and float64 stay.
+
+Refused with row and column: NaN and infinite values, dates and durations, text, and whole numbers
+that double precision rounds.
+"""
+
+from __future__ import annotations
+
+from datetime import date, time, timedelta
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._jit import kernel
+from structsvm_papk._types import Array
+from structsvm_papk.data.validation import EXACT, as_array, is_number
+from structsvm_papk.errors import InputError
+
+ROUNDED = (
+    "such whole numbers lose digits in double precision; give them as float64 if that is meant, "
+    "or subtract an offset"
+)
+_UNIT = "dates and durations are numbers only in a unit: give days, for example"
+_TEXT = "text is no number: encode or drop it"
+_NO_FEATURES: dict[type, str] = {
+    **dict.fromkeys((date, time, timedelta, np.datetime64, np.timedelta64), _UNIT),
+    **dict.fromkeys((str, bytes), _TEXT),
+}
+_AT_ONCE = 1 << 22  # values that are looked at before the next ones
+
+
+def check_matrix(X: Any) -> Any:
+    """X as finite float64 or float32, dense or canonical CSR; not copied where it is."""
+    refuse_misread(X)
+    X = X if sparse.issparse(X) else as_array(X, "X")
+    if X.dtype.kind == "c":
+        raise InputError("X must be numeric and real, but it holds complex numbers")
+    if X.dtype not in (np.float64, np.float32):
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"X must be numeric: {error}") from None
+    if X.ndim != 2:
+        raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
+    if 0 in X.shape:
+        raise InputError(f"X is empty: shape {X.shape}")
+    X = _canonical_csr(X) if sparse.issparse(X) else X
+    refuse_non_finite(X)
+    return X
+
+
+def refuse_misread(X: Any) -> None:
+    """Raise where features are times or text, or whole numbers that double precision rounds.
+
+    Conversion to numbers would take them without a word. Frames are looked at column by column, as
+    their own conversion to an array may be such a one.
+    """
+    if sparse.issparse(X):
+        if X.dtype.kind in "iu":
+            X = X.tocoo()
+            _refuse_misread(X.data, lambda e: (X.row[e], X.col[e]))
+    elif hasattr(X, "to_numpy") and hasattr(X, "columns"):
+        for c, name in enumerate(X.columns):
+            column = X.iloc[:, c] if hasattr(X, "iloc") else X[:, c]
+            _refuse_misread(as_array(column, "X"), lambda row, name=name: (row, repr(name)))
+    else:
+        values = np.array(X, dtype=object) if isinstance(X, list) else as_array(X, "X")
+        _refuse_misread(values, lambda at: divmod(at, values.shape[-1] if values.ndim > 1 else 1))
+
+
+def _refuse_misread(values, place):
+    """`place` gives row and column of an index into all values, row by row."""
+    if values.dtype.kind in "bf" and values.dtype.itemsize <= 8:
+        return
+    types = set(map(type, values.flat)) if values.dtype.kind == "O" else {values.dtype.type}
+    at: int | None = None
+    reason = ROUNDED
+    wrong = tuple(t for t in types if issubclass(t, tuple(_NO_FEATURES)))
+    if wrong and values.size:
+        at = next(i for i, v in enumerate(values.flat) if isinstance(v, wrong))
+        reason = next(why for t, why in _NO_FEATURES.items() if isinstance(values.flat[at], t))
+    elif all(map(is_number, types)):
+        at = first_rounded(values)
+    if at is not None:
+        row, column = place(at)
+        value = values.flat[at]
+        shown = repr(str(value)) if isinstance(value, str | bytes) else value
+        raise InputError(
+            f"X holds {shown} at row {row}, column {column} (counted from 0): {reason}"
+        )
+
+
+def _canonical_csr(X):
+    """CSR in which every entry is stored once and those of a row in order; X itself where it is.
+
+    Entries stored several times are added up in float64, and stay float64. Indices that lead out of
+    the arrays are refused: SciPy lets them be, our kernels follow them.
+    """
+    csr = X.tocsr()
+    try:
+        csr.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"X is not a valid CSR matrix: {error}") from None
+    if _rows_increase(csr.indices, csr.indptr):
+        return csr
+    csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
+    csr.sort_indices()
+    if _rows_increase(csr.indices, csr.indptr):
+        return csr
+    csr = csr.astype(np.float64)
+    csr.sum_duplicates()
+    return csr
+
+
+@kernel
+def _rows_increase(indices, indptr):
+    """Whether the indices of every row increase; SciPy's own flag may be older than the arrays."""
+    for row in range(indptr.size - 1):
+        for e in range(indptr[row] + 1, indptr[row + 1]):
+            if indices[e] <= indices[e - 1]:
+                return False
+    return True
+
+
+def refuse_non_finite(X: Any) -> None:
+    """Raise where a feature is NaN or infinite."""
+    place = first_non_finite(X)
+    if place is not None:
+        row, column, value = place
+        raise InputError(
+            f"X holds {value} at row {row}, column {column} (counted from 0); "
+            "remove or impute missing and infinite values first"
+        )
+
+
+def first_non_finite(X: Any) -> tuple[int, int, float] | None:
+    """Row, column and value of a feature that is NaN or infinite."""
+    if sparse.issparse(X):
+        bad = np.flatnonzero(~np.isfinite(X.data))[:1]
+        if not bad.size:
+            return None
+        row = np.searchsorted(X.indptr, bad[0], side="right") - 1
+        return int(row), int(X.indices[bad[0]]), X.data[bad[0]]
+    step = max(1, _AT_ONCE // X.shape[1])
+    for start in range(0, X.shape[0], step):
+        finite = np.isfinite(X[start : start + step])
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0].tolist()
+            return start + row, column, X[start + row, column]
+    return None
+
+
+def first_rounded(values: Array) -> int | None:
+    """Index (row by row) of a whole number that is not equal to its double; None if all are."""
+    if values.dtype.kind not in "iufO" or (values.dtype.kind == "f" and values.dtype.itemsize <= 8):
+        return None
+    size = np.abs(values.astype(np.float64)).ravel()
+    large = np.flatnonzero((size >= EXACT) & np.isfinite(size))
+    whole = zip(large.tolist(), values.ravel()[large].tolist(), strict=True)
+    return next((i for i, value in whole if int(value) != int(float(value))), None)
