@@ -49,8 +49,7 @@ def brute_force(data, surrogate, w):
 
 
 @pytest.mark.parametrize("kind", ["normal", "tied", "repeated"])
-@pytest.mark.parametrize("n_pos", [6, 100])
-@pytest.mark.parametrize("name", ["ts", "max"])
+@pytest.mark.parametrize(("name", "n_pos"), [("ts", 6), ("max", 100)])
 def test_lists_are_those_of_all_scores(name, n_pos, kind):
     X, y, groups = lists(n_pos=n_pos, kind=kind)
     data, surrogate = RankingData.from_groups(X, y, groups), make_surrogate(name, 5)
@@ -75,9 +74,8 @@ FORMATS = {
 }
 
 
-@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("n_users", [1, 4])
-@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize(("name", "format"), list(zip(CONVEX, FORMATS, strict=True)))
 def test_cuts_are_those_of_a_full_pass(name, n_users, format):
     X, y, groups = lists(n_users=n_users, d=12, n_pos=90 if name == "max" else 6)
     plain, skipping = both(name, RankingData.from_groups(FORMATS[format](X), y, groups))

@@ -52,23 +52,25 @@ class Grouped(PAPKRankerCV):
 ONE = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",), "alphas": (0.1,)}
 
 
+def weights_of_users(estimator):
+    """Checks that weigh rows of one user differently, which is refused."""
+    names = ("s_not_overwritten", "_equivalence_on_dense_data", "_equivalence_on_sparse_data")
+    return {f"check_sample_weight{name}": "sample_weight weighs users" for name in names}
+
+
+@pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
+@parametrize_with_checks([PAPKRanker(one_list=True)], expected_failed_checks=weights_of_users)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
-    [
-        PAPKRanker(one_list=True),
-        PAPKRanker(one_list=True, surrogate="ts", solver="subgradient"),
-        Grouped(**ONE, cv=2),
-    ],
-    expected_failed_checks=lambda _: dict.fromkeys(
-        (
-            "check_sample_weights_not_overwritten",
-            "check_sample_weight_equivalence_on_dense_data",
-            "check_sample_weight_equivalence_on_sparse_data",
-        ),
-        "sample_weight weighs users: rows of one user with different weights are refused",
-    ),
+    [PAPKRanker(one_list=True, surrogate="ts", solver="subgradient"), Grouped(**ONE, cv=2)],
+    expected_failed_checks=weights_of_users,
 )
-def test_scikit_learn_contract(estimator, check):
+def test_scikit_learn_contract_of_a_descent_and_of_the_search(estimator, check):
     check(estimator)
 
 

@@ -1,6 +1,7 @@
 """Training depth: more negatives in the surrogate than the metric counts; and weights of users."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -33,15 +34,13 @@ def value(name, k, depth, scores, n_pos):
 
 
 @pytest.mark.parametrize("name", SURROGATES)
-@pytest.mark.parametrize("seed", range(12))
-def test_values_match_the_definition_at_every_depth(name, seed):
-    scores, n_pos = one_list(seed, n_pos=1 + seed % 3, n_neg=4)
-    p, q = scores[:n_pos].tolist(), scores[n_pos:].tolist()
-    for k in (1, 2, 3):
-        for depth in range(k, 6):
-            m = min(depth, 4)
-            expected = reference.SURROGATES[name](p, q, k, m)
-            assert value(name, k, depth, scores, n_pos)[0][0] == pytest.approx(expected, abs=1e-12)
+def test_values_match_the_definition_at_every_depth(name):
+    depths = [(k, depth) for k in (1, 2, 3) for depth in range(k, 6)]
+    for seed, (k, depth) in product(range(12), depths):
+        scores, n_pos = one_list(seed, n_pos=1 + seed % 3, n_neg=4)
+        p, q = scores[:n_pos].tolist(), scores[n_pos:].tolist()
+        expected = reference.SURROGATES[name](p, q, k, min(depth, 4))
+        assert value(name, k, depth, scores, n_pos)[0][0] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", SURROGATES)
