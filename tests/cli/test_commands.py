@@ -443,6 +443,7 @@ def test_an_output_that_cannot_be_written_is_an_error_without_a_traceback():
     assert done.stderr == "Error: cannot write the output: No space left on device\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_results_that_nobody_could_read_are_no_success(files, tmp_path, arguments):
     """With standard output closed the work is done, files are written, and the status says so."""
@@ -685,6 +686,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.recovery
 @pytest.mark.parametrize(
     "module",
     [

@@ -54,6 +54,7 @@ def test_a_budget_gives_the_certificate_of_the_fit_in_memory(place, tmp_path, ca
     np.testing.assert_allclose(coef, load_model(tmp_path / "memory").coef, rtol=0, atol=2e-3)
 
 
+@pytest.mark.scale
 def test_depth_and_weights_of_users_in_pieces_and_on_a_cluster(place, tmp_path, capsys, cluster):
     weighting = ["--depth", "0.9", "--user-weight", "positives", "--policy", "cap"]
     fit = ["fit", place / "part0.parquet", *FIT, *weighting]
@@ -80,6 +81,7 @@ def test_the_model_of_a_fit_in_pieces_knows_its_features(place, tmp_path, capsys
     assert "pap@4" in json.dumps(told)
 
 
+@pytest.mark.scale
 @pytest.mark.parametrize("data", ["", "part0.parquet", "rows.txt"])
 def test_a_cluster_gives_the_certificate_of_the_fit_in_memory(
     place, tmp_path, capsys, cluster, data
@@ -192,6 +194,7 @@ class _Watched:
         return self._solver.solve(risk, callback=both, checkpoint=checkpoint)
 
 
+@pytest.mark.recovery
 @POSIX
 def test_a_fit_goes_on_with_another_scheduler(
     place, tmp_path, capsys, watched, cluster, monkeypatch

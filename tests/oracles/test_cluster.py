@@ -54,6 +54,7 @@ def count_messages(client, monkeypatch):
     return asked
 
 
+@pytest.mark.scale
 @pytest.mark.parametrize("kind", ["arrays", "npy", "parquet"])
 def test_value_and_subgradient_are_those_of_the_risk_in_memory(client, tmp_path, kind):
     oracle, expected = risk(client, tmp_path, kind), in_memory()
@@ -68,6 +69,7 @@ def test_value_and_subgradient_are_those_of_the_risk_in_memory(client, tmp_path,
     np.testing.assert_allclose(slopes.sum(axis=0), slope, rtol=0, atol=1e-13)
 
 
+@pytest.mark.recovery
 @POSIX
 @pytest.mark.parametrize("kind", ["arrays", "npy"])
 def test_a_worker_that_is_killed_in_mid_fit_changes_nothing(client, tmp_path, kind):
@@ -90,6 +92,7 @@ def test_a_worker_that_is_killed_in_mid_fit_changes_nothing(client, tmp_path, ki
     assert "loaded again" in oracle.notes[0]
 
 
+@pytest.mark.recovery
 @pytest.mark.parametrize("kind", ["arrays", "npy"])
 def test_a_worker_that_is_retired_hands_its_partitions_on(tmp_path, kind):
     with connect(n_workers=2, threads_per_worker=1) as client:
@@ -101,6 +104,7 @@ def test_a_worker_that_is_retired_hands_its_partitions_on(tmp_path, kind):
         assert oracle.notes == ()
 
 
+@pytest.mark.recovery
 @pytest.mark.parametrize("kind", ["arrays", "npy"])
 def test_partitions_that_are_cancelled_as_by_a_restart(threads, tmp_path, kind):
     oracle = risk(threads, tmp_path, kind)
@@ -112,6 +116,7 @@ def test_partitions_that_are_cancelled_as_by_a_restart(threads, tmp_path, kind):
     assert note.startswith(f"A worker was lost: {n} of {n} partitions were loaded again")
 
 
+@pytest.mark.scale
 def test_a_client_that_is_closed_leaves_the_best_point(client, tmp_path):
     with connect(client.scheduler.address) as other:
         oracle = risk(other, tmp_path)
@@ -140,6 +145,7 @@ def test_many_fits_on_one_client_lose_nothing_and_leave_nothing(threads, tmp_pat
         time.sleep(0.01)
 
 
+@pytest.mark.recovery
 @POSIX
 def test_data_that_changed_when_it_has_to_be_loaded_again(client, tmp_path):
     oracle = risk(client, tmp_path)
@@ -150,6 +156,7 @@ def test_data_that_changed_when_it_has_to_be_loaded_again(client, tmp_path):
         oracle(W)
 
 
+@pytest.mark.recovery
 @POSIX
 def test_files_that_are_gone_when_they_have_to_be_loaded_again(client, tmp_path):
     oracle = risk(client, tmp_path)
@@ -167,6 +174,7 @@ def test_a_file_that_the_workers_do_not_have(threads, tmp_path):
         DaskRisk(make_surrogate("avg", 4), parts, threads)
 
 
+@pytest.mark.recovery
 def test_a_scheduler_that_goes_away_leaves_the_best_point(tmp_path):
     with other_scheduler() as (process, address), connect(address) as client:
         oracle = risk(client, tmp_path)
@@ -202,6 +210,7 @@ def time_flies_in_vain(clock, monkeypatch):
     return lambda: hanging.append(True)
 
 
+@pytest.mark.recovery
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_scheduler_that_hangs_is_noticed_by_the_time_limit(tmp_path, nested, time_flies_in_vain):
     with other_scheduler() as (process, address), connect(address) as client:
@@ -227,6 +236,7 @@ def test_a_scheduler_that_hangs_is_noticed_by_the_time_limit(tmp_path, nested, t
             CuttingPlane(1e-2, time_limit=60.0).solve(oracle.majorant(W) if nested else oracle)
 
 
+@pytest.mark.recovery
 def test_a_worker_that_hangs_is_noticed_by_the_time_limit(client, tmp_path, time_flies_in_vain):
     oracle = risk(client, tmp_path)
     oracle(W)
@@ -316,6 +326,7 @@ def test_partitions_count_with_their_size(threads, tmp_path):
     assert sum(sizes) > 3500 * N_FEATURES * 8
 
 
+@pytest.mark.scale
 @pytest.mark.parametrize(
     ("name", "depth", "weight"),
     [("avg", None, "positives"), ("max", 8, None), ("pauc", 0.02, "positives"), ("ts", None, None)],
@@ -335,6 +346,7 @@ def test_partitions_that_remember_scores_evaluate_the_same_risk(client, name, de
     assert 0 < oracle.row_visits < 0.5 * expected.row_visits
 
 
+@pytest.mark.scale
 def test_what_a_partition_remembers_belongs_to_one_risk(client):
     data = RankingData.from_groups(*tall_lists())
     parts = array_partitions(data, 3)
@@ -350,6 +362,7 @@ def test_what_a_partition_remembers_belongs_to_one_risk(client):
         assert oracle.with_blocks(5)(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)
 
 
+@pytest.mark.scale
 def test_one_message_an_evaluation(client, tmp_path, monkeypatch):
     oracle = risk(client, tmp_path)
     assert len(oracle.parts._used) > 2

@@ -69,6 +69,7 @@ def test_without_a_client_the_fit_runs_in_this_process(expected):
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=2e-3)
 
 
+@pytest.mark.scale
 @pytest.mark.parametrize(
     "kind",
     ["arrays", "shuffled", "frame", "other chunks", "unknown chunks", "one unknown", "sparse"],
@@ -90,6 +91,7 @@ def test_the_fit_is_that_of_arrays_in_memory(client, expected, kind):
     np.testing.assert_allclose(found.predict(test), rows @ found.coef_)
 
 
+@pytest.mark.scale
 def test_every_user_is_in_one_partition_and_little_moves(client):
     X, y, groups = arrays("arrays")
     futures = DaskLists(client, X, y, groups).partitions(1)
@@ -99,6 +101,7 @@ def test_every_user_is_in_one_partition_and_little_moves(client):
     assert all(np.ptp(part) < 20 for part in users)
 
 
+@pytest.mark.scale
 def test_many_rows_in_any_order_stay_balanced(client):
     X, y, groups = arrays("shuffled")
     futures = DaskLists(client, X, y, groups).partitions(1)
@@ -107,6 +110,7 @@ def test_many_rows_in_any_order_stay_balanced(client):
     assert max(sizes) < 40
 
 
+@pytest.mark.scale
 def test_grades_need_a_threshold(client, expected):
     X, y, groups = lists()
     X, grades = da.from_array(X, chunks=(900, -1)), 2 * y + (groups % 2 == 0)
@@ -116,6 +120,7 @@ def test_grades_need_a_threshold(client, expected):
         ranker().fit(X, grades, groups=groups)
 
 
+@pytest.mark.scale
 def test_users_in_several_blocks_where_nothing_may_move(client):
     X, y, groups = arrays("arrays")
     parts = DaskLists(client, X, y, groups)
@@ -160,6 +165,7 @@ def broken(name):
     return X, parts["y"], parts["groups"]
 
 
+@pytest.mark.scale
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -184,6 +190,7 @@ def test_collections_that_cannot_be_used(client, name, message):
         ranker().fit(X, y, groups=groups)
 
 
+@pytest.mark.scale
 def test_the_current_client_is_used(client):
     with current_client() as current:
         assert current is client

@@ -61,6 +61,7 @@ def test_a_package_that_cannot_be_written_keeps_its_code_in_the_users_cache(mini
         assert Path(folder).is_relative_to(tmp_path / "home")
 
 
+@pytest.mark.slow
 def test_without_any_folder_that_can_be_written_kernels_compile_in_every_process(mini):
     (mini / "__pycache__").touch()
     nowhere = str(mini / "low.py")  # a file
@@ -83,6 +84,7 @@ def test_a_full_disk_is_no_error(mini):
     assert not list(mini.glob("__pycache__/*.nbc"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 def test_files_that_were_cut_off_are_written_anew(mini, suffix):
     run(mini, CALL.format(1))
@@ -109,6 +111,7 @@ def test_what_no_machine_code_is_made_from_compiles_nothing_again(mini):
     assert run(mini, CALL.format(1))[:2] == ["2", "1"]
 
 
+@pytest.mark.slow
 def test_a_changed_constant_compiles_again(mini):
     with_constant = LOW.format("ONE").replace("\n\n\n@", "\n\nONE = {}\n\n\n@")
     for one, value in ((1, "2"), (10, "11")):
@@ -116,6 +119,7 @@ def test_a_changed_constant_compiles_again(mini):
         assert run(mini, CALL.format(1))[:2] == [value, "0"]
 
 
+@pytest.mark.slow
 def test_several_processes_may_compile_at_once(mini):
     calls = ["1", "1.5", "True", "2j", "1", "1.5"]
     for _ in range(2):
@@ -123,6 +127,7 @@ def test_several_processes_may_compile_at_once(mini):
         assert [finished(p)[0] for p in running] == ["2", "2.5", "2", "(1+2j)", "2", "2.5"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_compiling_leaves_nothing_behind(mini):
     code = """
 import signal

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import invoke
+from helpers.marks import slow
 from helpers.reference import avg, clipped_ramp, maximum, pauc, ramp, risk, ts, ts_alg2
 from structsvm_papk import propositions
 from structsvm_papk.data import RankingData
@@ -18,7 +19,7 @@ from structsvm_papk.propositions import optimising
 from structsvm_papk.propositions.depth import Data, _drawn
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
 from structsvm_papk.propositions.report import render
-from structsvm_papk.propositions.running import run_check
+from structsvm_papk.propositions.running import CLAIMS, run_check
 from structsvm_papk.propositions.search import Effort, Statement, minimise
 from structsvm_papk.surrogates import make_surrogate
 
@@ -43,14 +44,19 @@ FAILS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def checks():
-    return {c.id: c for c in propositions.verify(effort="quick", seed=1)}
+def test_every_claim_is_expected_to_hold_or_to_fail():
+    assert set(CLAIMS) == HOLDS | FAILS
+
+
+@pytest.fixture(scope="module", params=["scores", slow("optima")])
+def checks(request):
+    """Claims about scores, or about the optima of data, which takes the longer half."""
+    about = [c for c in HOLDS | FAILS if c.startswith("optimum") == (request.param == "optima")]
+    return {c.id: c for c in propositions.verify(sorted(about), effort="quick", seed=1)}
 
 
 def test_every_claim_has_the_verdict_of_the_mathematics(checks):
-    assert set(checks) == HOLDS | FAILS
-    assert {c for c, found in checks.items() if found.verdict == "holds"} == HOLDS
+    assert {c for c, found in checks.items() if found.verdict == "holds"} == HOLDS & set(checks)
     assert all(found.instances > 0 for found in checks.values())
 
 
@@ -59,7 +65,6 @@ def test_every_control_has_the_opposite_verdict(checks):
 
 
 def test_counterexamples_are_right_by_the_formulas(checks):
-    compared = 0
     for found in checks.values():
         example = found.counterexample
         if example is None or found.id.startswith(("convex", "margin", "optimum", "depth")):
@@ -68,16 +73,15 @@ def test_counterexamples_are_right_by_the_formulas(checks):
         for name, shown in example["values"].items():
             naive = NAIVE[name](one["positives"], one["negatives"], example["k"])
             assert shown == pytest.approx(naive, abs=1e-9), found.id
-            compared += 1
-    assert compared >= 20
 
 
 def test_counterexamples_are_small(checks):
-    for name in FAILS - {"depth-two-scorers"}:
+    for name in (FAILS - {"depth-two-scorers"}) & set(checks):
         sizes = [len(v) for one in checks[name].counterexample["lists"] for v in one.values()]
         assert max(sizes) <= 3 if name.startswith("optimum") else max(sizes) <= 2
-    known = checks["prop3-upper-bound"].counterexample
-    assert known["k"] == 2 and known["values"] == {"risk": 0.5, "avg": 0.0}
+    if "prop3-upper-bound" in checks:
+        known = checks["prop3-upper-bound"].counterexample
+        assert known["k"] == 2 and known["values"] == {"risk": 0.5, "avg": 0.0}
 
 
 ORDERS = {  # every pair "never above" that holds in general
@@ -104,7 +108,7 @@ def test_the_orders_that_hold_are_those_of_the_manual_and_no_others():
 
 
 def test_violations_of_claims_that_hold_are_rounding(checks):
-    for name in HOLDS:
+    for name in HOLDS & set(checks):
         assert checks[name].worst < 1e-6
 
 
@@ -179,7 +183,7 @@ def naive_gain(name, data, m, directions):
     return 1 - min(values)
 
 
-@pytest.mark.parametrize("name", ["avg", "max", "pauc", "ramp", "clipped_ramp", "ts"])
+@pytest.mark.parametrize("name", ["avg", "max", "pauc", "ramp", "clipped_ramp", slow("ts")])
 def test_no_direction_leaves_zero_that_the_checks_do_not_see(name):
     rng, angles = np.random.default_rng(5), np.linspace(0, 2 * np.pi, 97)[:-1]
     for _ in range(25 if name != "ts" else 6):
