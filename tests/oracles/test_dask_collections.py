@@ -99,6 +99,8 @@ def test_every_user_is_in_one_partition_and_little_moves(client):
     assert len(users) == 6
     assert sorted(user for part in users for user in part) == list(range(100))
     assert all(np.ptp(part) < 20 for part in users)
+    whole = DaskLists(client, da.from_array(lists()[0], chunks=(400, -1)), y, groups)
+    assert len(whole.partitions(1)) == 10
 
 
 @pytest.mark.scale
@@ -118,16 +120,6 @@ def test_grades_need_a_threshold(client, expected):
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=2e-3)
     with pytest.raises(InputError, match="4 values; for graded labels give relevance_threshold"):
         ranker().fit(X, grades, groups=groups)
-
-
-@pytest.mark.scale
-def test_users_in_several_blocks_where_nothing_may_move(client):
-    X, y, groups = arrays("arrays")
-    parts = DaskLists(client, X, y, groups)
-    with pytest.raises(InputError, match=r"user 19 are in several blocks .0 and 1, .*repartition"):
-        parts.partitions(1, repartition=False)
-    whole = DaskLists(client, da.from_array(lists()[0], chunks=(400, -1)), y, groups)
-    assert len(whole.partitions(1, repartition=False)) == 10
 
 
 def broken(name):
