@@ -20,7 +20,6 @@ from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
-from structsvm_papk.rankers.settings import refuse_deeper_than_all
 from structsvm_papk.rankers.solver_race import mean_pap_at_k, train_gain
 
 _SCALE = Panel("Data larger than memory")
@@ -167,9 +166,7 @@ class Scale:
             partitions = file_partitions(table, piece, ranker.relevance_threshold)
         else:
             table = job.reading.table(job.data)
-            lists = job.reading.lists(table)
-            refuse_deeper_than_all(ranker.make_surrogate(), lists)
-            partitions = array_partitions(lists, n)
+            partitions = array_partitions(job.reading.lists(table), n)
         risk = DaskRisk(
             ranker.make_surrogate(), partitions, client, ranker.policy,
             user_weight=ranker.user_weight,

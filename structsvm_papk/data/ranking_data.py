@@ -203,6 +203,11 @@ class RankingData:
         return np.diff(self.indptr) - self.n_pos
 
     @property
+    def most_negatives(self) -> int:
+        """Negatives of the user with the most of them."""
+        return int(self.n_neg.max())
+
+    @property
     def labels(self) -> Array:
         """Relevance at each list position, as booleans."""
         return np.arange(self.rows.size) < np.repeat(self.indptr[:-1] + self.n_pos, self.sizes)

@@ -96,6 +96,11 @@ class ListRisk(LineOracle):
         return self.data.n_users
 
     @property
+    def most_negatives(self) -> int:
+        """Of a user in the mean."""
+        return self.data.most_negatives
+
+    @property
     def layout(self) -> str:  # type: ignore[override]
         """SHA-256 that tells which users are in which block."""
         return fingerprint_of("users", self.user_bounds)

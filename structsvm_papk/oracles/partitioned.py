@@ -40,6 +40,7 @@ class Summary:
     """
 
     n_features: int
+    most_negatives: int
     exclusions: Exclusions
     first_excluded: str
     n_rows: int
@@ -64,16 +65,16 @@ def summarise(
     if user_weight is not None:
         data = data.weighted(user_weight)
     exclusions = data.exclusions(needed, setting)
-    first = data.name_first(exclusions)
+    of_all = data.n_features, data.most_negatives, exclusions, data.name_first(exclusions)
     if not exclusions.n_used:
         none = np.empty((2, 0), dtype=np.int64)
-        return None, Summary(data.n_features, exclusions, first, 0, none, "", None, 0.0)
+        return None, Summary(*of_all, 0, none, "", None, 0.0)
     used = data.usable(needed)
     weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
     n_pos, place = np.unique(used.n_pos, return_inverse=True)
     positives = np.stack([n_pos, np.bincount(place, weight)])
-    lists = used.rows.size, positives, used.fingerprint(), used.spread(), float(weight.sum())
-    return used, Summary(data.n_features, exclusions, first, *lists)
+    of_used = used.fingerprint(), used.spread(), float(weight.sum())
+    return used, Summary(*of_all, used.rows.size, positives, *of_used)
 
 
 class PartitionedRisk(BlockOracle, MajorisedOracle):
@@ -120,6 +121,11 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     def n_users(self) -> int:
         """Number of users in the mean."""
         return self.exclusions.n_used
+
+    @property
+    def most_negatives(self) -> int:
+        """Of a user, whether or not it is in the mean."""
+        return max(each.most_negatives for each in self.parts.summaries)
 
     @property
     def n_blocks(self) -> int:  # type: ignore[override]

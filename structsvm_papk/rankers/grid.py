@@ -66,7 +66,7 @@ def grid(
         surrogate = setting.make(k)
         make_solver("auto", surrogate, setting.alpha)
         data.weighted(setting.user_weight)
-        refuse_deeper_than_all(surrogate, data)
+        refuse_deeper_than_all(surrogate, data.most_negatives)
     return list(dict.fromkeys(settings))
 
 

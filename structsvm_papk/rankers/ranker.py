@@ -264,7 +264,7 @@ class PAPKRanker(LinearRanker):
             lists = lists.weighted(self.user_weight)
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
-        refuse_deeper_than_all(surrogate, lists)
+        refuse_deeper_than_all(surrogate, lists.most_negatives)
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
         return self._minimise(risk, lists)
 
@@ -288,6 +288,7 @@ class PAPKRanker(LinearRanker):
         """
         if risk.surrogate != self.make_surrogate():
             raise InputError(f"the risk has {risk.surrogate}, the settings {self.make_surrogate()}")
+        refuse_deeper_than_all(risk.surrogate, risk.most_negatives)
         self.n_features_in_, self.classes_ = risk.n_features, np.array([False, True])
         return self._minimise(risk)
 
@@ -307,6 +308,7 @@ class PAPKRanker(LinearRanker):
             risk = cluster.DaskRisk(
                 surrogate, partitions, client, self.policy, user_weight=self.user_weight
             )
+            refuse_deeper_than_all(surrogate, risk.most_negatives)
             return self._minimise(risk)
 
     def _minimise(self, risk: Any, everyone: RankingData | None = None) -> Any:

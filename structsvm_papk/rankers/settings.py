@@ -185,9 +185,8 @@ def weighted(setting: Setting, data: RankingData) -> RankingData:
     return data if data.user_weight is not None else data.weighted(setting.user_weight)
 
 
-def refuse_deeper_than_all(surrogate: Surrogate, data: RankingData) -> None:
-    """A number of negatives that no user has is a mistake, whatever is done about few of them."""
-    most = int(data.n_neg.max())
+def refuse_deeper_than_all(surrogate: Surrogate, most: int) -> None:
+    """A depth above the `most` negatives of any user is a mistake, whatever the policy."""
     if surrogate.depth is not None and surrogate.depth > most:
         raise InputError(
             f"depth={surrogate.depth} is above every list: the most negatives of a user are "

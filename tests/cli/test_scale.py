@@ -142,6 +142,13 @@ def test_wrong_input_is_one_line(place, tmp_path, capsys, data, options, message
     assert not (tmp_path / "model").exists()
 
 
+def test_a_depth_above_every_list(place, tmp_path, capsys):
+    options = ["--k", "4", "--depth", "41", "--policy", "cap", "-o", tmp_path / "model"]
+    for where in (["part0.parquet"], ["", *BUDGET]):
+        assert run("fit", place / where[0], *where[1:], *options) == 2
+        assert "depth=41 is above every list" in capsys.readouterr().err
+
+
 def test_no_scheduler_at_the_address(place, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("structsvm_papk.oracles.dask_risk._TIMEOUT", 0.3)
     shown = refused(capsys, "fit", place, "--k", "4", "--dask", NOWHERE, "-o", tmp_path / "m")

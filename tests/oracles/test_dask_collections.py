@@ -113,6 +113,14 @@ def test_many_rows_in_any_order_stay_balanced(client):
 
 
 @pytest.mark.scale
+@pytest.mark.parametrize("depth", [np.inf, 10**6, 41])
+def test_a_depth_above_every_list_is_refused_as_in_memory(client, depth):
+    for data in (lists(), arrays("shuffled")):
+        with pytest.raises(InputError, match=rf"depth={depth} is above every list.*at most 40"):
+            ranker(depth=depth, policy="cap").fit(*data[:2], groups=data[2])
+
+
+@pytest.mark.scale
 def test_grades_need_a_threshold(client, expected):
     X, y, groups = lists()
     X, grades = da.from_array(X, chunks=(900, -1)), 2 * y + (groups % 2 == 0)

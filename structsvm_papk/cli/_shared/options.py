@@ -143,7 +143,7 @@ class Weighting:
 
     def lists(self, lists: RankingData, surrogate: Surrogate) -> RankingData:
         """The lists with the weights of their users, where the surrogate's depth suits them."""
-        refuse_deeper_than_all(surrogate, lists)
+        refuse_deeper_than_all(surrogate, lists.most_negatives)
         return lists if self.user_weight == "equal" else lists.weighted(self.user_weight)
 
 
