@@ -186,33 +186,36 @@ def rerank(
             help="Folder or zip with train.tsv and test.tsv: user and item ids from 0, by tabs."
         ),
     ],
+    results: Annotated[
+        Path, typer.Option(help="Folder of lists and fits; a new run goes on from it.")
+    ],
     k: console.K = 20,
     candidates: Annotated[int, typer.Option(help="Items of a user that re-rankers see.")] = 200,
     train_users: Annotated[
         int, typer.Option(help="Users, drawn at random, on whose lists re-rankers are trained.")
-    ] = 5000,
-    test_users: Annotated[
-        int | None, typer.Option(help="Measure on so many users, drawn at random; by default all.")
-    ] = None,
+    ] = 2000,
+    draws: Annotated[int, typer.Option(help="How often they are drawn, with other seeds.")] = 10,
+    standardised: Annotated[
+        bool,
+        typer.Option(
+            "--standardised/--raw", help="Features with mean 0 and variance 1 within every user."
+        ),
+    ] = True,
     first_stage: Annotated[
         str, typer.Option(help="Recommenders: rectools, own, or auto (RecTools where installed).")
     ] = "auto",
     method: Annotated[
         Names, typer.Option(help="Only this re-ranker beside PAPKRankerCV; repeat.")
     ] = None,
-    seed: console.Seed = 0,
     plot: console.Plot = None,
-    checkpoint: console.Folder = None,
     as_json: console.Json = False,
 ):
     """NDCG, recall and pAp at k of recommenders, and of re-rankers over several ones' scores."""
     from benchmarks.studies.rerank import study
 
-    plan = study.Plan(k, candidates, train_users, test_users, first_stage, seed)
+    plan = study.Plan(k, candidates, train_users, draws, standardised, first_stage)
     with console.progress() as step:
-        answer = study.run(
-            folder, plan, tuple(method or ()), console.cells(checkpoint, "rerank"), step
-        )
+        answer = study.run(folder, results, plan, tuple(method or ()), step)
     for remark in answer["remarks"]:
         console.note(remark, "yellow")
     console.save_plot(plot, lambda: study.figure(answer))
@@ -223,7 +226,8 @@ def _show_rerank(answer, ours):
     """Best first; what is published stands among what was measured."""
     lines = []
     for row in sorted(answer["rows"] + answer["published"], key=lambda row: -row["ndcg"]):
-        numbers = [f"{row[name]:.4f}" if name in row else "-" for name in ("ndcg", "recall", "pap")]
+        names = ("ndcg", "spread", "recall", "pap")
+        numbers = ["-" if row.get(name) is None else f"{row[name]:.4f}" for name in names]
         ahead = "-"
         if row.get("lower") is not None:
             ahead = f"{row['ours_ahead']:+.4f} ({row['lower']:+.4f} to {row['upper']:+.4f})"
@@ -234,9 +238,9 @@ def _show_rerank(answer, ours):
         f"{answer['dataset'] or 'interactions'}: {answer['n_test_users']} users, "
         f"{answer['n_items']} items; {answer['candidates']} candidates hold "
         f"{answer['candidate_recall']:.0%} of the test items; recommenders: "
-        f"{answer['first_stage']}"
+        f"{answer['first_stage']}; {answer['draws']} draws of {answer['train_users']} users"
     )
-    columns = ("method", "", f">NDCG@{k}", f">recall@{k}", f">pAp@{k}")
+    columns = ("method", "", f">NDCG@{k}", ">± draws", f">recall@{k}", f">pAp@{k}")
     console.print_table(title, (*columns, f">{ours} ahead by (95%)", ">CPU s"), lines)
     if answer["published"]:
         console.note(f"published: {answer['published'][0]['source']}")

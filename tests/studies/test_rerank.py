@@ -2,13 +2,14 @@
 
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.model_selection import GroupKFold
 from typer.testing import CliRunner
 
-from benchmarks.cells import Cells
 from benchmarks.studies.__main__ import app
 from benchmarks.studies.rerank import data as rerank_data
 from benchmarks.studies.rerank import first_stage, lists, methods, study
@@ -283,11 +284,21 @@ def candidates_by_definition(models, data, users, n):
 
 
 def test_features_are_standardised_within_users(built):
-    made = built[2]
+    made = built[2].standardised()
     for a, b in zip(made.indptr[:-1], made.indptr[1:], strict=True):
         np.testing.assert_allclose(made.X[a:b].mean(axis=0), 0, atol=1e-5)
         spread = made.X[a:b].std(axis=0)
         assert (np.isclose(spread, 1, atol=1e-4) | (spread == 0)).all()
+
+
+def test_lists_are_kept_and_users_can_be_taken_in_any_order(built, tmp_path):
+    made = built[2]
+    made.save(tmp_path / "lists")
+    again = lists.Lists.load(tmp_path / "lists").subset(np.array([7, 2]))
+    rows = np.r_[made.indptr[7] : made.indptr[8], made.indptr[2] : made.indptr[3]]
+    np.testing.assert_array_equal(again.X, made.X[rows])
+    np.testing.assert_array_equal(again.labels, made.labels[rows])
+    assert again.users.tolist() == made.users[[7, 2]].tolist()
 
 
 def test_blocks_do_not_change_anything(data, built, monkeypatch):
@@ -308,25 +319,49 @@ def test_a_recommender_without_scores_for_a_user_is_refused(data, built):
         lists.build([*models, broken], data.train, data.test, users, 12, 5)
 
 
-def test_the_better_of_two_settings_is_taken(built):
-    """A baseline that is right with one setting and wrong with the other."""
-    made = built[2]
+def test_the_better_of_two_settings_is_taken_on_the_folds_of_all_methods(built):
+    """A baseline that is right with one setting and wrong with the other; ours sees its folds."""
+    made, seen, held_out = built[2].standardised(), [], []
+    made = made.subset(study._drawn(made, PLAN, 0))
 
-    class Fixed:
-        def __init__(self, sign):
-            self.sign = sign
+    class Folds(GroupKFold):
+        def split(self, X, y=None, groups=None):
+            splits = list(super().split(X, y, groups))
+            held_out.append([set(groups[held]) for _, held in splits])
+            return iter(splits)
 
-        def solve(self, data, k):
-            return SolverResult(self.sign * np.ones(data.n_features), 1.0, 0.0, Status.FINISHED, ())
+    def path(data, k):
+        seen.append(data.n_users)
+        for sign in (-1, 1, -2):
+            w = sign * np.ones(data.n_features)
+            yield {"sign": sign}, SolverResult(w, 1.0, 0.0, Status.FINISHED, ())
 
-    for settings in (({"sign": 1}, {"sign": -1}), ({"sign": -1}, {"sign": 1})):
-        assert methods.Tuned(Fixed, settings).fit(made, 5, seed=2).setting == {"sign": 1}
+    folds = Folds(3, shuffle=True, random_state=2)
+    assert methods.Tuned(path).fit(made, 5, folds, 0).setting == {"sign": 1}
+    assert sum(made.users.size - n for n in seen[:3]) == made.users.size == seen[3]
+    PAPKRankerCV(k=5, cv=folds, **SMALL).fit(made.X, made.labels, groups=made.groups)
+    assert held_out[0] == held_out[1]
 
 
 # ----------------------------------------------------------------- the run and the command
 
 
-PLAN = study.Plan(k=5, candidates=25, train_users=50, first_stage="own")
+def test_intervals_cover_new_users_and_new_draws():
+    """Differences u + d + e with known variances: 95% of the intervals hold the mean."""
+    rng, covered, of_users = np.random.default_rng(0), 0, 0
+    for _ in range(400):
+        users, draws = 0.1 * rng.standard_normal(300), 0.01 * rng.standard_normal((10, 1))
+        ahead = 0.02 + users + draws + 0.05 * rng.standard_normal((10, 300))
+        lower, upper = study.interval(ahead)
+        covered += lower <= 0.02 <= upper
+        one = ahead[0]  # what one fit says of itself
+        of_users += abs(one.mean() - 0.02) <= 1.96 * one.std(ddof=1) / np.sqrt(300)
+    assert 0.92 <= covered / 400 <= 0.98 and of_users / 400 < 0.85
+    assert study.interval(np.zeros((3, 4))) == (0.0, 0.0)
+
+
+SMALL = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",)}
+PLAN = study.Plan(k=5, candidates=25, train_users=50, draws=2, first_stage="own")
 
 
 @pytest.fixture(scope="module")
@@ -336,40 +371,32 @@ def folder(tmp_path_factory):
 
 def quick(monkeypatch):
     """Ours with a small grid: the search itself is tested elsewhere."""
-    small = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",), "cv": 2}
-    ours = methods.Ranker(lambda k, seed: PAPKRankerCV(k=k, **small, scoring=f"ndcg@{k}"))
+    ours = methods.Ranker(
+        lambda k, folds, seed: PAPKRankerCV(k=k, cv=folds, scoring=f"ndcg@{k}", **SMALL)
+    )
     monkeypatch.setitem(methods.METHODS, methods.OURS, ours)
 
 
 def test_a_run_is_resumed_without_any_work(folder, tmp_path, monkeypatch):
     quick(monkeypatch)
-    first = study.run(folder, PLAN, FAST[:2], Cells(tmp_path / "run", {}))
+    first = study.run(folder, tmp_path / "run", PLAN, FAST[:2])
 
     def never(*arguments, **more):
         raise AssertionError("computed again")
 
     monkeypatch.setattr(study, "build", never)
     monkeypatch.setattr(methods, "outcome", never)
-    again = study.run(folder, PLAN, FAST[:2], Cells(tmp_path / "run", {}))
+    again = study.run(folder, tmp_path / "run", PLAN, FAST[:2])
     assert json.loads(json.dumps(again)) == json.loads(json.dumps(first))
     rows = {row["name"]: row for row in first["rows"]}
-    assert rows[study.OURS]["lower"] is None
-    row = rows["popularity"]
+    ours, row = rows[study.OURS], rows["popularity"]
+    assert ours["lower"] is None and ours["spread"] > 0 and row["spread"] is None
     assert row["lower"] < row["ours_ahead"] < row["upper"]
-    assert row["ours_ahead"] == pytest.approx(rows[study.OURS]["ndcg"] - row["ndcg"])
-    assert rows[study.OURS]["certificate"]["lower_bound"] is not None
-    assert rows[study.OURS]["ndcg"] > rows["popularity"]["ndcg"]
-    (lists_file, *_) = (tmp_path / "run" / "cells").glob("*.npz")
-    lists_file.write_bytes(b"no archive")
-    with pytest.raises(InputError, match="damaged; delete it"):
-        study.run(folder, PLAN, FAST[:2], Cells(tmp_path / "run", {}))
-
-
-def test_fewer_users_can_be_drawn(folder, monkeypatch):
-    quick(monkeypatch)
-    plan = study.Plan(5, 25, train_users=40, test_users=20, first_stage="own")
-    answer = study.run(folder, plan, FAST[:1], Cells())
-    assert (answer["n_train_users"], answer["n_test_users"]) == (40, 20)
+    assert row["ours_ahead"] == pytest.approx(ours["ndcg"] - row["ndcg"])
+    assert len(ours["certificates"]) == 2 and ours["certificates"][0]["lower_bound"] is not None
+    assert ours["ndcg"] > row["ndcg"]
+    with pytest.raises(InputError, match="another run: candidates"):
+        study.run(folder, tmp_path / "run", replace(PLAN, candidates=9), FAST[:2])
 
 
 def test_published_numbers_are_found_by_the_numbers_of_the_data():
@@ -380,13 +407,12 @@ def test_published_numbers_are_found_by_the_numbers_of_the_data():
     assert name == "gowalla" and max(ndcg for ndcg, _ in models.values()) == 0.1729
 
 
-def test_data_of_known_numbers_are_shown_beside_what_is_published(folder, monkeypatch):
+def test_data_of_known_numbers_are_shown_beside_what_is_published(folder, tmp_path, monkeypatch):
     quick(monkeypatch)
     data = rerank_data.read(folder)
     known = {(data.n_users, data.n_items, *data.rows): ("a name", "a page", {"a net": (0.2, 0.3)})}
     monkeypatch.setattr(rerank_data, "PUBLISHED", known)
-    plan = study.Plan(20, 25, 50, first_stage="own")
-    answer = study.run(folder, plan, ["PAPKRanker"], Cells())
+    answer = study.run(folder, tmp_path / "run", replace(PLAN, k=20), ["PAPKRanker"])
     row = {"name": "a net", "ndcg": 0.2, "recall": 0.3, "source": "a page"}
     assert answer["dataset"] == "a name" and answer["published"] == [row]
 
@@ -398,7 +424,7 @@ def run(*arguments):
 def test_command(folder, tmp_path, monkeypatch):
     quick(monkeypatch)
     how = [folder, "--k", 5, "--candidates", 25, "--train-users", 50, "--first-stage", "own"]
-    how += ["--method", FAST[1], "--checkpoint", tmp_path / "run"]
+    how += ["--draws", 2, "--method", FAST[1], "--results", tmp_path / "run"]
     picture = tmp_path / "p.svg"
     shown = run(*how, "--plot", picture).stdout
     assert "EASE 300" in shown and "NDCG@5" in shown and "ahead by" in shown
@@ -411,6 +437,6 @@ def test_command(folder, tmp_path, monkeypatch):
         ([folder, "--k", 500], "has 40 items; k=500 has to be smaller"),
         ([folder, "--method", "oracle"], "unknown method 'oracle'"),
         ([folder, "--first-stage", "neural"], "unknown first stage 'neural'"),
-        ([folder, "--test-users", 0], "test_users must be at least 1"),
+        ([folder, "--draws", 1], "draws must be at least 2"),
     ):
-        assert text in str(run(*wrong).exception)
+        assert text in str(run(*wrong, "--results", tmp_path / "other").exception)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk import SolverResult, Status, metrics
+from structsvm_papk import SolverResult, Status
 from structsvm_papk.errors import InputError
 
 _QUIET = {"verbosity": -1, "num_threads": 1}
@@ -16,10 +16,12 @@ class LambdaRankResult(SolverResult):
     """Outcome of `LambdaRank`: trees instead of weights, so `w` is empty."""
 
     booster: Any = field(default=None, repr=False)
+    n_trees: int | None = None
 
     def scores(self, data):
-        """Scores at the list positions of `RankingData`."""
-        return self.booster.predict(data.X[data.rows], num_threads=1)
+        """Scores at the list positions of `RankingData`, by the first `n_trees` or all."""
+        X = data.X[data.rows]
+        return self.booster.predict(X, num_iteration=self.n_trees, num_threads=1)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class LambdaRank:
     objective: str = "lambdarank"
 
     def solve(self, data, k):
-        """Fit on `RankingData`; the objective of the result is its pAp@k risk in training."""
+        """Fit on `RankingData`; the result has no objective."""
         try:
             import lightgbm
         except ImportError:
@@ -50,9 +52,7 @@ class LambdaRank:
         X, labels, sizes = data.X[data.rows], data.labels, data.sizes
         rows = lightgbm.Dataset(X, labels.astype(int), group=sizes, params=_QUIET)
         booster = lightgbm.train(self._parameters(k), rows, self.n_trees)
-        name, scores = f"pap@{k}", booster.predict(X, num_threads=1)
-        gain = metrics.evaluate(name, scores, labels, indptr=data.indptr).mean(name)
-        return LambdaRankResult(np.empty(0), 1 - gain, -np.inf, Status.FINISHED, booster=booster)
+        return LambdaRankResult(np.empty(0), np.nan, -np.inf, Status.FINISHED, booster=booster)
 
     def _parameters(self, k):
         own = {"lambdarank_truncation_level": k} if self.objective == "lambdarank" else {}

@@ -1,11 +1,6 @@
-"""Candidates of users with the first-stage scores as features, and metrics over all unseen items.
+"""Candidate lists with first-stage scores as features, and how well any order of them does."""
 
-Users come in blocks, so that memory holds the scores of all items for a few of them only; of the
-rest the candidates are kept.
-"""
-
-import io
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -13,15 +8,14 @@ from structsvm_papk import RankingData, metrics
 from structsvm_papk.errors import InputError
 
 _BLOCK_BYTES = 1 << 28
-_FIELDS = ("users", "X", "labels", "indptr", "n_relevant", "n_unseen")
 
 
 @dataclass(frozen=True)
 class Lists:
     """Candidates of each user, none of which the user knows.
 
-    X holds first-stage scores, each with mean 0 and variance 1 among the candidates of a user (0
-    where all are equal); `n_relevant` and `n_unseen` count candidates or not.
+    X holds raw first-stage scores, a column for each recommender; `n_relevant` and `n_unseen` count
+    candidates or not.
     """
 
     users: np.ndarray
@@ -31,25 +25,56 @@ class Lists:
     n_relevant: np.ndarray
     n_unseen: np.ndarray
 
+    @property
+    def groups(self):
+        """Place in `users` of the user of each row."""
+        return np.repeat(np.arange(self.users.size), np.diff(self.indptr))
+
     def ranking_data(self):
         """The lists as `RankingData`."""
         return RankingData(self.X, self.labels, self.indptr)
 
-    def subset(self, keep):
-        """The users where a mask is true."""
-        sizes = np.diff(self.indptr)
-        rows = np.repeat(keep, sizes)
-        indptr = np.concatenate([[0], np.cumsum(sizes[keep])])
+    def subset(self, chosen):
+        """Users by their places."""
+        sizes = np.diff(self.indptr)[chosen]
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        rows = np.repeat(self.indptr[chosen] - indptr[:-1], sizes) + np.arange(indptr[-1])
         return Lists(
-            self.users[keep], self.X[rows], self.labels[rows], indptr,
-            self.n_relevant[keep], self.n_unseen[keep],
+            self.users[chosen], self.X[rows], self.labels[rows], indptr,
+            self.n_relevant[chosen], self.n_unseen[chosen],
         )  # fmt: skip
+
+    def standardised(self):
+        """With mean 0 and variance 1 of every column within every user; 0 where all are equal."""
+        sizes = np.diff(self.indptr)
+
+        def mean(values):
+            return np.add.reduceat(values, self.indptr[:-1]) / sizes[:, None]
+
+        X = self.X.astype(np.float64)
+        largest = np.sqrt(mean(X * X))
+        X -= np.repeat(mean(X), sizes, axis=0)
+        spread = np.sqrt(mean(X * X))
+        same = spread <= 1e-6 * np.maximum(largest, 1e-30)  # rounding of equal scores
+        X *= np.repeat(np.where(same, 0, 1 / np.where(same, 1, spread)), sizes, axis=0)
+        return replace(self, X=X.astype(np.float32))
+
+    def save(self, folder):
+        """Write each array into a file of its own."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for field in fields(self):
+            np.save(folder / f"{field.name}.npy", getattr(self, field.name))
+
+    @classmethod
+    def load(cls, folder):
+        """Read what `save` wrote."""
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: np.load(folder / f"{name}.npy") for name in names})
 
     def values(self, scores, k):
         """`metrics_of` over all unseen items: those that are no candidates tie at the end."""
         sizes = np.diff(self.indptr)
-        found = np.add.reduceat(self.labels, self.indptr[:-1]) * (sizes > 0)
-        lost = self.n_relevant - found
+        lost = self.n_relevant - np.add.reduceat(self.labels, self.indptr[:-1], dtype=int)
         others = np.minimum(self.n_unseen - sizes - lost, k)  # negatives that are no candidates
         owner = np.arange(self.users.size)
         user = [np.repeat(owner, n) for n in (sizes, lost, others)]
@@ -58,21 +83,6 @@ class Lists:
         return metrics_of(
             np.concatenate([scores, below]), np.concatenate(label), np.concatenate(user), k
         )
-
-    def packed(self):
-        """Bytes that `unpacked` reads."""
-        stream = io.BytesIO()
-        np.savez(stream, **{name: getattr(self, name) for name in _FIELDS})
-        return stream.getvalue()
-
-    @classmethod
-    def unpacked(cls, path):
-        """Lists of a file of `packed` bytes."""
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return cls(**{name: arrays[name] for name in _FIELDS})
-        except (OSError, ValueError, KeyError):
-            raise InputError(f"{path} is damaged; delete it and run again") from None
 
 
 def metrics_of(scores, labels, user, k):
@@ -88,8 +98,8 @@ def metrics_of(scores, labels, user, k):
 def build(models, history, relevant, users, n_candidates, k, callback=None):
     """Candidates of users with their features, and `metrics_of` every model by itself.
 
-    Every model puts its best unseen items forward; a user's candidates are the `n_candidates` with
-    the best place in any model (ties: the better mean score).
+    Every model puts its best unseen items forward; a user's candidates, at least one, are the
+    `n_candidates` with the best place in any model (ties: the better mean score).
     """
     parts, rows, done = [], [[] for _ in models], 0
     for block, scores, seen, target in _blocks(models, history, relevant, users):
@@ -117,7 +127,7 @@ def _part_of_lists(scores, seen, target, n_candidates):
     features = np.stack([np.take_along_axis(s, chosen, 1) for s in scores], axis=2)
     valid = ~np.take_along_axis(seen, chosen, 1)
     return (
-        _standardised(features, valid)[valid],
+        features[valid],
         np.take_along_axis(target, chosen, 1)[valid],
         valid.sum(axis=1),
         target.sum(axis=1),
@@ -169,17 +179,3 @@ def _candidates(scores, seen, n):
     place -= total / (len(scores) + 1)  # below 1: the mean score decides between equal places
     place[seen] = np.inf
     return np.argpartition(place, n - 1, axis=1)[:, :n]
-
-
-def _standardised(features, valid):
-    """Mean 0 and variance 1 within users."""
-    count = np.maximum(valid.sum(axis=1), 1)[:, None]
-    weight = valid[:, :, None]
-    mean = (features * weight).sum(axis=1, dtype=np.float64) / count
-    centred = features - mean[:, None]
-    spread = np.sqrt((np.square(centred) * weight).sum(axis=1) / count)
-    size = np.abs(features).max(axis=1, initial=0)
-    same = spread <= 1e-6 * np.maximum(size, 1e-30)  # rounding of equal scores
-    return np.where(same[:, None], 0, centred / np.where(same, 1, spread)[:, None]).astype(
-        np.float32
-    )

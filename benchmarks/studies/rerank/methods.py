@@ -1,26 +1,24 @@
-"""The re-rankers of the study, each tuned on the same users of the inner split."""
+"""The re-rankers of the study, whose settings are chosen on the same folds of the same users."""
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import product
-from typing import Any
 
 import numpy as np
+from sklearn.model_selection import GroupKFold
 
 from benchmarks.paper.baselines import LambdaRank, Logistic, PairwiseLogistic, scores_of
-from benchmarks.studies.rerank.lists import Lists
-from structsvm_papk import PAPKRanker, PAPKRankerCV
+from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
 
 OURS = "PAPKRankerCV"
 _ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2)
-_VALIDATION = 5  # one user in so many validates the settings of a rival
+_LEAVES, _TREES = (7, 31), (25, 50, 100, 200)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A re-ranker that scores the list positions of `RankingData`, its setting and certificate."""
+    """A re-ranker that scores the rows of lists, its setting and certificate."""
 
     scores: Callable
     setting: dict
@@ -29,89 +27,98 @@ class Fit:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A baseline with the setting that is best for a fifth of the users, trained on all."""
+    """A baseline at the setting with the best mean NDCG@k over held-out users of all folds.
 
-    make: Callable
-    settings: tuple
+    ``path(data, k)`` yields (setting, result) for each setting in turn.
+    """
 
-    def fit(self, lists: Lists, k: int, seed: int) -> Fit:
-        """Choose by NDCG@k on the users left out."""
-        held = np.random.default_rng(seed).permutation(lists.users.size) % _VALIDATION == 0
-        train, validation = lists.subset(~held).ranking_data(), lists.subset(held)
-        data = validation.ranking_data()
-        gains = []
-        for setting in self.settings:
-            scores = in_rows(data, scores_of(self.make(**setting).solve(train, k), data))
-            gains.append(np.mean(validation.values(scores, k)[f"ndcg@{k}"]))
-        best = self.settings[int(np.argmax(gains))]
-        result = self.make(**best).solve(lists.ranking_data(), k)
-        return Fit(lambda data: scores_of(result, data), best)
+    path: Callable
+
+    def fit(self, lists, k, folds, seed):
+        """Choose on the folds, then train on all users."""
+        gains = {}
+        for train, held in folds.split(lists.X, lists.labels, lists.groups):
+            train, held = (lists.subset(np.unique(lists.groups[rows])) for rows in (train, held))
+            for setting, result in self.path(train.ranking_data(), k):
+                scores = in_rows(held, result)
+                table = metrics.evaluate(f"ndcg@{k}", scores, held.labels, held.groups)
+                gains.setdefault(str(setting), []).append(table[f"ndcg@{k}"])
+        means = {name: np.concatenate(values).mean() for name, values in gains.items()}
+        best = max(means, key=means.get)
+        results = self.path(lists.ranking_data(), k)
+        setting, result = next(each for each in results if str(each[0]) == best)
+        return Fit(lambda test: in_rows(test, result), setting)
 
 
 @dataclass(frozen=True)
 class Ranker:
-    """One of ours: `make` gives a `PAPKRanker` from k and a seed."""
+    """One of ours: `make` gives a ranker from k, folds and a seed."""
 
     make: Callable
 
-    def fit(self, lists: Lists, k: int, seed: int) -> Fit:
+    def fit(self, lists, k, folds, seed):
         """Train on all users; a ranker that chooses its settings does so by itself."""
-        users = np.repeat(np.arange(lists.users.size), np.diff(lists.indptr))
-        ranker = self.make(k, seed).fit(lists.X, lists.labels, groups=users)
+        ranker = self.make(k, folds, seed).fit(lists.X, lists.labels, groups=lists.groups)
         model = ranker.to_model()
         setting = {name: getattr(model, name) for name in ("surrogate", "depth", "user_weight")}
         setting["alpha"] = float(model.alpha)
-        return Fit(lambda data: data.scores(ranker.coef_), setting, model.certificate)
+        return Fit(lambda test: test.X @ ranker.coef_, setting, model.certificate)
 
 
-def _grid(**values: Any) -> tuple:
-    return tuple(dict(zip(values, row, strict=True)) for row in product(*values.values()))
+def in_rows(lists, result):
+    """Scores of a baseline in the order of the rows."""
+    data = lists.ranking_data()
+    out = np.empty(data.rows.size)
+    out[data.rows] = scores_of(result, data)
+    return out
 
 
-def _trees(objective: str) -> Tuned:
-    return Tuned(
-        lambda **setting: LambdaRank(100, objective=objective, **setting),
-        _grid(learning_rate=(0.05, 0.1), n_leaves=(7, 31)),
-    )
+def _ridge(make):
+    return Tuned(lambda data, k: (({"alpha": a}, make(a).solve(data, k)) for a in _ALPHAS))
 
 
-METHODS: dict[str, Tuned | Ranker] = {
-    "logistic regression": Tuned(lambda alpha: Logistic(alpha), _grid(alpha=_ALPHAS)),
-    "logistic regression on pairs": Tuned(
-        lambda alpha: PairwiseLogistic(alpha), _grid(alpha=_ALPHAS)
-    ),
+def _trees(objective):
+    def path(data, k):
+        """All numbers of trees from one fit."""
+        for n_leaves in _LEAVES:
+            largest = LambdaRank(max(_TREES), n_leaves, 0.05, objective=objective).solve(data, k)
+            for n_trees in _TREES:
+                yield {"n_leaves": n_leaves, "n_trees": n_trees}, replace(largest, n_trees=n_trees)
+
+    return Tuned(path)
+
+
+METHODS = {
+    "logistic regression": _ridge(Logistic),
+    "logistic regression on pairs": _ridge(PairwiseLogistic),
     "trees, log-loss": _trees("binary"),
     "trees, lambdarank": _trees("lambdarank"),
     "trees, xendcg": _trees("rank_xendcg"),
-    "PAPKRanker": Ranker(lambda k, seed: PAPKRanker(k=k)),
-    OURS: Ranker(lambda k, seed: PAPKRankerCV(k=k, scoring=f"ndcg@{k}", random_state=seed)),
+    "PAPKRanker": Ranker(lambda k, folds, seed: PAPKRanker(k=k)),
+    OURS: Ranker(
+        lambda k, folds, seed: PAPKRankerCV(k=k, cv=folds, scoring=f"ndcg@{k}", random_state=seed)
+    ),
 }
 
 
-def available() -> tuple[str, ...]:
+def available():
     """Names of the methods that can run here: trees need LightGBM."""
     here = find_spec("lightgbm") is not None
     return tuple(name for name in METHODS if here or not name.startswith("trees"))
 
 
-def in_rows(data, at_positions):
-    """Scores at list positions, brought into the order of the rows."""
-    out = np.empty(at_positions.size)
-    out[data.rows] = at_positions
-    return out
-
-
-def outcome(name: str, train: Lists, test: Lists, k: int, seed: int) -> dict[str, Any]:
-    """Fit on the inner lists and measure on the test lists; seconds are of the processor."""
+def outcome(name, train, test, k, seed):
+    """Fit on lists of the inner split, measure on those of the test; seconds of the processor."""
+    folds = GroupKFold(5, shuffle=True, random_state=seed)
     began = time.process_time()
-    fit = METHODS[name].fit(train, k, seed)
-    fitted = time.process_time()
-    data = test.ranking_data()
-    values = test.values(in_rows(data, fit.scores(data)), k)
+    fit = METHODS[name].fit(train, k, folds, seed)
+    seconds = time.process_time() - began
+    values = test.values(fit.scores(test), k)
     return {
-        "values": values,
-        "fit_seconds": fitted - began,
-        "score_seconds": time.process_time() - fitted,
+        "ndcg": values[f"ndcg@{k}"],
+        "recall": float(np.mean(values[f"recall@{k}"])),
+        "pap": float(np.mean(values[f"pap@{k}"])),
+        "seconds": seconds,
         "setting": fit.setting,
         "certificate": fit.certificate,
     }

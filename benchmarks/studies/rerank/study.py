@@ -4,47 +4,56 @@ First-stage recommenders are fitted on a part of the training interactions; of t
 re-rankers learn to weigh their scores. Then the recommenders are fitted on all training
 interactions, and every method orders the items that a user does not know; the test interactions
 say how well.
+
+The recommenders and the candidate lists of all users are made once. Training is repeated over
+`draws` of the training users, each with folds and seeds of its own, since which of two methods is
+ahead by a few thousandths depends on them.
 """
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
-from benchmarks.cells import write
+from benchmarks.cells import Cells
 from benchmarks.studies.rerank import first_stage, methods
 from benchmarks.studies.rerank.data import inner_split, read
 from benchmarks.studies.rerank.lists import Lists, build
 from benchmarks.studies.rerank.methods import OURS
+from structsvm_papk import __version__
 from structsvm_papk.errors import InputError
+
+LEVEL = 0.95
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a run computes: re-rankers see `candidates` items of a user, who is shown k of them.
 
-    They are trained on `train_users` random users (recommenders on all), measured on `test_users`
-    or all.
+    They are trained on `train_users` random users, `draws` times; `standardised` says whether
+    columns are brought to mean 0 and variance 1 within every user first.
     """
 
     k: int = 20
     candidates: int = 200
-    train_users: int = 5000
-    test_users: int | None = None
+    train_users: int = 2000
+    draws: int = 10
+    standardised: bool = True
     first_stage: str = "auto"
-    seed: int = 0
 
     def __post_init__(self):
-        for name in ("k", "candidates", "train_users"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.test_users is not None and self.test_users < 1:
-            raise InputError(f"test_users must be at least 1, got {self.test_users}")
+        for name, least in (("k", 1), ("candidates", 1), ("train_users", 5), ("draws", 2)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} must be at least {least}, got {getattr(self, name)}")
         object.__setattr__(self, "first_stage", first_stage.resolve(self.first_stage))
 
 
-def run(source, plan, names=(), cells=None, callback=None):
-    """The whole table: our re-rankers and those in `names`, by default all that can run here."""
+def run(source, results, plan, names=(), callback=None):
+    """The whole table: our re-ranker and those in `names`, by default all that can run here.
+
+    `results` is a folder that keeps lists and fits: a run goes on from it.
+    """
     unknown = [name for name in names if name not in methods.METHODS]
     if unknown:
         raise InputError(f"unknown method {unknown[0]!r}; choose from {', '.join(methods.METHODS)}")
@@ -53,116 +62,84 @@ def run(source, plan, names=(), cells=None, callback=None):
     data = read(source)
     if data.n_items <= plan.k:
         raise InputError(f"{source} has {data.n_items} items; k={plan.k} has to be smaller")
-    stage = _Stages(data, plan, cells, say)
-    found = {}
-    for name in dict.fromkeys((*(names or methods.available()), OURS)):
-        say(name)
-        found[name] = cells.get(
-            stage.key(name),
-            lambda name=name: methods.outcome(name, stage.train(), stage.test(), plan.k, plan.seed),
-        )
-    return _answer(data, plan, stage, found)
-
-
-class _Stages:
-    """The lists of a run: computed once, kept in the folder, and read when they are needed."""
-
-    def __init__(self, data, plan, cells, say):
-        self.data, self.plan, self.cells, self.say = data, plan, cells, say
-        self._lists = {}
-
-    def key(self, part):
-        """Key of a part of the run in its folder."""
-        return [self.data.digest, asdict(self.plan), part]
-
-    def train(self):
-        """Lists of the inner split."""
-        return self._get("inner")[0]
-
-    def test(self):
-        """Lists of the test split."""
-        return self._get("test")[0]
-
-    def recommenders(self):
-        """Values of each recommender on the test split, and counts and seconds of both stages."""
-        return self._get("inner")[1], self._get("test")[1]
-
-    def _get(self, part):
-        if part not in self._lists:
-            key = self.key(part)
-            known = self.cells.load(key)
+    of_lists = {"k": plan.k, "candidates": plan.candidates, "first_stage": plan.first_stage}
+    cells = Cells(results, {"version": __version__, "data": data.digest, **of_lists})
+    history, held_back = inner_split(data.train)
+    inner, train = _lists("inner", history, held_back, plan, cells, say)
+    of_test, test = _lists("test", data.train, data.test, plan, cells, say)
+    if plan.standardised:
+        train, test = train.standardised(), test.standardised()
+    names = tuple(dict.fromkeys((*(names or methods.available()), OURS)))
+    fits = {name: [] for name in names}
+    for draw in range(plan.draws):
+        chosen = _drawn(train, plan, draw)
+        for name in names:
+            say(f"draw {draw + 1} of {plan.draws}: {name}")
+            key = [name, draw, plan.train_users, plan.standardised]
+            known = cells.load(key)
             if known is None:
-                lists, known = self._compute(part)
-                if self.cells.folder is not None:
-                    write(self._file(key), lists.packed())
-                self.cells.save(key, known)
-            else:
-                lists = Lists.unpacked(self._file(key))
-            self._lists[part] = lists, known
-        return self._lists[part]
-
-    def _file(self, key):
-        return self.cells.path(key).with_suffix(".npz")
-
-    def _compute(self, part):
-        plan, train = self.plan, self.data.train
-        if part == "inner":
-            history, relevant = inner_split(train, seed=plan.seed)
-            wanted = plan.train_users
-        else:
-            history, relevant, wanted = train, self.data.test, plan.test_users
-        able = np.flatnonzero(np.diff(relevant.indptr))
-        if not able.size:
-            raise InputError("no user has two training interactions: there is nothing to learn")
-        users = np.sort(np.random.default_rng(plan.seed).permutation(able)[:wanted])
-        began = time.process_time()
-        seconds = {}
-
-        def fitted(name):
-            seconds[name] = time.process_time() - began - sum(seconds.values())
-            self.say(f"{part} split: {name} fitted")
-
-        models = first_stage.fit_all(history, plan.first_stage, fitted)
-        done = 0
-
-        def scored(n):
-            nonlocal done
-            done += n
-            self.say(f"{part} split: candidates of {done} of {users.size} users")
-
-        lists, values = build(models, history, relevant, users, plan.candidates, plan.k, scored)
-        relevant_candidates = int(lists.labels.sum())
-        return lists, {
-            "values": values,
-            "seconds": seconds,
-            "candidate_seconds": time.process_time() - began - sum(seconds.values()),
-            "n_users": users.size,
-            "n_rows": lists.labels.size,
-            "candidate_recall": relevant_candidates / int(lists.n_relevant.sum()),
-        }
+                known = methods.outcome(name, train.subset(chosen), test, plan.k, draw)
+                cells.save(key, known)
+            fits[name].append(known)
+    return _answer(data, plan, (inner, of_test), test, fits)
 
 
-def _answer(data, plan, stage, found):
+def _lists(part, history, relevant, plan, cells, say):
+    """What is known of the recommenders of one split, and the lists of all users with labels."""
+    folder = cells.folder.parent / part
+    known = cells.load(part)
+    if known is not None:
+        return known, Lists.load(folder)
+    users = np.flatnonzero(np.diff(relevant.indptr))
+    if not users.size:
+        raise InputError("no user has two training interactions: there is nothing to learn")
+    began, seconds = time.process_time(), {}
+
+    def fitted(name):
+        seconds[name] = time.process_time() - began - sum(seconds.values())
+        say(f"{part} split: {name} fitted")
+
+    models = first_stage.fit_all(history, plan.first_stage, fitted)
+    candidates = plan.candidates, plan.k
+    lists, values = build(
+        models, history, relevant, users, *candidates, lambda n: say(f"{part} split: candidates")
+    )
+    known = {
+        "values": values,
+        "seconds": seconds,
+        "candidate_seconds": time.process_time() - began - sum(seconds.values()),
+        "candidate_recall": float(lists.labels.sum() / lists.n_relevant.sum()),
+    }
+    lists.save(folder)
+    cells.save(part, known)
+    return known, lists
+
+
+def _drawn(lists, plan, draw):
+    """Places of random users who have a relevant candidate and another one."""
+    n_pos = np.add.reduceat(lists.labels, lists.indptr[:-1], dtype=int)
+    able = np.flatnonzero((n_pos > 0) & (n_pos < np.diff(lists.indptr)))
+    return np.sort(np.random.default_rng(draw).permutation(able)[: plan.train_users])
+
+
+def _answer(data, plan, stages, test, fits):
     """The table and what it was made from, of what JSON can say."""
-    inner, test = stage.recommenders()
-    ours = found[OURS]["values"]
-    rows = [
-        {
-            **_row(name, "recommender", values, ours, plan),
-            "seconds": inner["seconds"][name] + test["seconds"][name],
-        }
-        for name, values in test["values"].items()
-    ]
-    rows += [
-        {
-            **_row(name, "re-ranker", part["values"], ours, plan),
-            "seconds": part["fit_seconds"],
-            "score_seconds": part["score_seconds"],
-            "setting": part["setting"],
-            "certificate": part["certificate"],
-        }
-        for name, part in found.items()
-    ]
+    inner, of_test = stages
+    k = plan.k
+    ours = np.array([fit["ndcg"] for fit in fits[OURS]])
+    rows = []
+    for name, values in of_test["values"].items():
+        means = {metric: float(np.mean(values[f"{metric}@{k}"])) for metric in ("recall", "pap")}
+        seconds = inner["seconds"][name] + of_test["seconds"][name]
+        row = {"name": name, "kind": "recommender", **means, "seconds": seconds}
+        rows.append(row | compared(np.array([values[f"ndcg@{k}"]]), ours))
+    for name, own in fits.items():
+        names = ("recall", "pap", "seconds")
+        means = {metric: float(np.mean([fit[metric] for fit in own])) for metric in names}
+        row = {"name": name, "kind": "re-ranker", **means}
+        row["settings"] = [fit["setting"] for fit in own]
+        row["certificates"] = [fit["certificate"] for fit in own]
+        rows.append(row | compared(np.array([fit["ndcg"] for fit in own]), ours))
     name, source, published = data.published
     return {
         "dataset": name,
@@ -171,40 +148,49 @@ def _answer(data, plan, stage, found):
         "n_train": int(data.train.nnz),
         "n_test": int(data.test.nnz),
         "remarks": data.remarks,
-        **asdict(plan),
-        "n_train_users": inner["n_users"],
-        "n_test_users": test["n_users"],
-        "candidate_recall": test["candidate_recall"],
-        "candidate_seconds": inner["candidate_seconds"] + test["candidate_seconds"],
+        **vars(plan),
+        "n_test_users": test.users.size,
+        "candidate_recall": of_test["candidate_recall"],
+        "candidate_seconds": inner["candidate_seconds"] + of_test["candidate_seconds"],
         "rows": rows,
         "published": [
             {"name": label, "ndcg": ndcg, "recall": recall, "source": source}
-            for label, (ndcg, recall) in (published.items() if plan.k == 20 else ())
+            for label, (ndcg, recall) in (published.items() if k == 20 else ())
         ],
     }
 
 
-def _row(name, kind, values, ours, plan):
-    """Means of one method, and by how much ours is ahead in NDCG, with a paired interval."""
-    ndcg, recall, pap = (np.array(values[f"{m}@{plan.k}"]) for m in ("ndcg", "recall", "pap"))
-    ahead = np.array(ours[f"ndcg@{plan.k}"]) - ndcg
-    lower = upper = None
-    if name != OURS and ahead.size > 1:
-        half = 1.96 * ahead.std(ddof=1) / np.sqrt(ahead.size)
-        lower, upper = float(ahead.mean() - half), float(ahead.mean() + half)
-    means = {"ndcg": ndcg.mean(), "recall": recall.mean(), "pap": pap.mean()}
-    return {
-        "name": name,
-        "kind": kind,
-        **{label: float(mean) for label, mean in means.items()},
-        "ours_ahead": float(ahead.mean()),
-        "lower": lower,
-        "upper": upper,
-    }
+def compared(ndcg, ours):
+    """Mean NDCG, its spread over draws, and how far ours is ahead, with an interval.
+
+    Both of shape (draws, users), or (1, users) for what is fitted once.
+    """
+    row = {"ndcg": float(ndcg.mean())}
+    row["spread"] = float(ndcg.mean(axis=1).std(ddof=1)) if len(ndcg) > 1 else None
+    lower, upper = interval(ours - ndcg)
+    if np.array_equal(ndcg, ours):
+        lower = upper = None
+    return row | {"ours_ahead": float((ours - ndcg).mean()), "lower": lower, "upper": upper}
+
+
+def interval(ahead):
+    """Interval for the mean of differences, shape (draws, users), over new users and new draws.
+
+    ``Var = Var_users / n_users + Var_draws / n_draws``, with Student's t at Satterthwaite's degrees
+    of freedom.
+    """
+    parts, freedom = [], 0.0
+    for means in (ahead.mean(axis=0), ahead.mean(axis=1)):
+        parts.append(means.var(ddof=1) / means.size)
+        freedom += parts[-1] ** 2 / (means.size - 1)
+    error = np.sqrt(sum(parts))
+    quantile = stats.t.ppf((1 + LEVEL) / 2, sum(parts) ** 2 / freedom) if error else 0.0
+    mean, half = ahead.mean(), quantile * error
+    return float(mean - half), float(mean + half)
 
 
 def figure(answer):
-    """NDCG@k of every method, best last; bars: paired intervals against ours; lines: published."""
+    """NDCG@k of every method, best last; bars: intervals against ours; lines: published."""
     from matplotlib.figure import Figure
 
     rows = sorted(answer["rows"], key=lambda row: row["ndcg"])
