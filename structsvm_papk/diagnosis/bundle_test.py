@@ -46,9 +46,6 @@ class _Slope(BlockOracle):
         self.scale = float(np.linalg.norm(self.first)) or 1.0
         self.offsets = np.full(self.n_blocks, 1.0 / self.n_blocks)
 
-    def with_blocks(self, n_blocks: int) -> BlockOracle:
-        return self
-
     def blocks(self, w: Array) -> tuple[Array, Array]:
         slopes = (self.slopes(w) if w.any() else self.at_zero) / self.scale
         return slopes @ w + self.offsets, slopes

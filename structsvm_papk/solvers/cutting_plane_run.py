@@ -316,10 +316,13 @@ class CuttingPlaneRun(Run[SolverResult]):
     def _error(self, cuts):
         """How far rounding may have put the objective of an evaluation off."""
         rounding, w = self._rounding(), cuts.point[: self.oracle.n_features]
-        if rounding is None or cuts.errors is None:
-            return 0.0
-        square = (w.size + 2) * _EPS * self.config.alpha / 2 * (w @ w)
-        return float(cuts.errors.sum() + rounding.value(w) + square)
+        error = (w.size + 2) * _EPS * self.config.alpha / 2 * (w @ w)
+        if cuts.errors is None:  # what the sum over the blocks may have lost
+            values = cuts.slopes @ cuts.point + cuts.intercepts
+            error += (values.size + 2) * _EPS * np.abs(values).sum()
+        elif rounding is not None:
+            error += cuts.errors.sum() + rounding.value(w)
+        return float(error)
 
     def _lost_to_rounding(self):
         """What rounding in each feature may amount to, as a share of the objective."""

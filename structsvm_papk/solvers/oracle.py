@@ -177,6 +177,10 @@ class BlockOracle(Oracle):
         values, subgradients = self.blocks(w)
         return float(values.sum()), subgradients.sum(axis=0)
 
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
+        """The same risk with about `n_blocks` cuts an evaluation; by default its own blocks."""
+        return self
+
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block."""
         values, slopes = self.blocks(w)

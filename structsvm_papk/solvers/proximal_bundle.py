@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from structsvm_papk.solvers.one_slack import OneSlack
+from structsvm_papk.solvers.result import RISK_SCALE
 from structsvm_papk.solvers.sampled_steps import SampledSteps
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class ProximalBundle(OneSlack):
         """
         run, alpha = self.run, self.run.config.alpha
         gradient = cuts.slopes.sum(axis=0)[: run.best_w.size] + alpha * run.best_w
-        self.prox = max(10 * alpha, gradient @ gradient / max(run.best, 1e-300))
+        self.prox = max(10 * alpha, gradient @ gradient / max(abs(run.best), RISK_SCALE))
         if self.sampled is not None:
             self.prox = _SMALLEST_PROX * alpha
 

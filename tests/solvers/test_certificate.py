@@ -26,9 +26,6 @@ class Pieces(BlockOracle):
         self.lines = np.array(slopes), np.array(heights)
         self.n_features, self.n_blocks = 1, len(slopes)
 
-    def with_blocks(self, n_blocks):
-        return self
-
     def blocks(self, w):
         slopes, heights = self.lines
         values = [

@@ -5,13 +5,15 @@ subtracted first: the difference of two numbers of one magnitude is exact, and w
 column with an offset of 1e12 is its spread. After that `numpy.longdouble` has 64 bits.
 """
 
+import math
+
 import numpy as np
 
 Wide = np.longdouble
 
 
 class ExactRisk:
-    """``R(w)``, the mean of a surrogate over the users with a positive and k negatives.
+    """``R(w)``, the mean of a surrogate over the users with a positive and enough negatives.
 
     Parameters
     ----------
@@ -20,28 +22,39 @@ class ExactRisk:
     positive : ndarray of bool, shape (n_rows,)
     user : ndarray of int, shape (n_rows,)
     k : int
+    depth : int, float or None
+        Negatives that count, or a share of them; None for k.
+    weight : ndarray, optional
+        Of each user, by its number.
     """
 
-    def __init__(self, X, positive, user, k):
+    def __init__(self, X, positive, user, k, depth=None, weight=None):
         self.k, self.n_features = k, X.shape[1]
-        self.lists = []
+        self.lists, self.counted, self.users = [], [], []
+        needed = depth if isinstance(depth, int) else k
         X = X.astype(Wide)
         for u in np.unique(user):
             rows = X[user == u]
             own = positive[user == u]
-            if own.any() and (~own).sum() >= k:
+            n_neg = int((~own).sum())
+            if own.any() and n_neg >= needed:
                 rows = rows - rows[0]
                 self.lists.append((rows[own], rows[~own]))
+                share = isinstance(depth, float)
+                self.counted.append(max(math.ceil(depth * n_neg), k) if share else needed)
+                self.users.append(u)
+        weight = np.ones(user.max() + 1) if weight is None else weight
+        self.weight = weight[self.users].astype(Wide)
 
     def values(self, name, W):
         """Risks at the columns of W; shape (n_points,), longdouble."""
         W = np.asarray(W).astype(Wide)
         total = np.zeros(W.shape[1], dtype=Wide)
-        for P, Q in self.lists:
+        for (P, Q), m, weight in zip(self.lists, self.counted, self.weight, strict=True):
             p = -np.sort(-_scores(P, W), axis=0)
-            q = -np.sort(-_scores(Q, W), axis=0)[: self.k]
-            total += SURROGATES[name](p, q, self.k)
-        return total / len(self.lists)
+            q = -np.sort(-_scores(Q, W), axis=0)[:m]
+            total += weight * SURROGATES[name](p, q, self.k)
+        return total / self.weight.sum()
 
     def sizes(self, W):
         """``max over rows of sum_f |x_f w_f|`` at each column: what rounding is relative to."""
@@ -98,13 +111,13 @@ def clipped_ramp(p, q, k):
 
 
 def ts(p, q, k):
-    """``1/(beta k) sum_i sum_j (q_(j) - t~_i)_+``, t~ the non-increasing regression of t."""
+    """``1/(beta m) sum_i sum_j (q_(j) - t~_i)_+``, t~ the non-increasing regression of t."""
     beta = min(len(p), k)
     t = p.copy()
     t[:beta] -= 1
     for point in range(t.shape[1]):
         t[:, point] = _non_increasing(t[:, point])
-    return np.maximum(q[None, :] - t[:, None], 0).sum(axis=(0, 1)) / (beta * k)
+    return np.maximum(q[None, :] - t[:, None], 0).sum(axis=(0, 1)) / (beta * len(q))
 
 
 def _non_increasing(t):

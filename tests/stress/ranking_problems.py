@@ -33,6 +33,8 @@ class Problem:
     y : ndarray of bool
     user : ndarray of int
     k : int
+    depth : int, float or None
+    weight : ndarray of shape (n_users,)
     surrogate : str
     alpha : float
     dense : ndarray
@@ -48,6 +50,8 @@ class Problem:
     y: np.ndarray
     user: np.ndarray
     k: int
+    depth: int | float | None
+    weight: np.ndarray
     surrogate: str
     alpha: float
     dense: np.ndarray
@@ -57,18 +61,21 @@ class Problem:
 
     def data(self):
         """As `RankingData`."""
-        return RankingData.from_groups(self.X, self.y, self.user)
+        return RankingData.from_groups(self.X, self.y, self.user, self.weight)
+
+    def loss(self, name=None):
+        """The surrogate, or another one of the same k and depth."""
+        return make_surrogate(name or self.surrogate, self.k, depth=self.depth)
 
     def risk(self, name=None, **options):
         """As `EmpiricalRisk`, of this or another surrogate."""
-        surrogate = make_surrogate(name or self.surrogate, self.k)
-        return EmpiricalRisk(surrogate, self.data(), **options)
+        return EmpiricalRisk(self.loss(name), self.data(), **options)
 
     def twin(self):
         """The same problem without offsets, dense, float64: it has the same objective."""
         X, y, user = self.exact.centred()
-        data = RankingData.from_groups(X, y, user)
-        return EmpiricalRisk(make_surrogate(self.surrogate, self.k), data)
+        weight = self.weight[self.exact.users]
+        return EmpiricalRisk(self.loss(), RankingData.from_groups(X, y, user, weight))
 
 
 def draw(rng):
@@ -78,6 +85,11 @@ def draw(rng):
     X = _values(rng, user.size, d)
     y = _relevance(rng, X, user)
     X, offset, scale = _columns(rng, X)
+    surrogate = str(rng.choice(RAMPS if rng.random() < 0.15 else CONVEX))
+    outliers = bool(rng.random() < (0.4 if surrogate in RAMPS else 0.08))
+    if outliers:
+        few = rng.random(X.shape) < 0.02
+        X = np.where(few, X * 10.0 ** rng.uniform(3, 15, X.shape), X)
     storage = str(rng.choice(STORAGE))
     if shape == "long_lists" and rng.random() < 0.3:
         storage = "csr_duplicates"
@@ -90,20 +102,22 @@ def draw(rng):
     k = _cut_off(rng, y, user)
     if shape == "long_lists":  # few enough to pay for leaving rows out
         k = min(k, int(rng.integers(1, 4)))
-    surrogate = str(rng.choice(RAMPS if rng.random() < 0.15 else CONVEX))
+    depth = _depth(rng, y, user, k)
+    weight = _weights(rng, y, user)
     alpha = float(10.0 ** rng.uniform(-6, 0))
     limit = 1e2 if single else 1e3
     words = (
         f"{shape} {user[-1] + 1}x{user.size // (user[-1] + 1)}x{d} {storage} {X.dtype} "
-        f"offset {offset:.0e} scale {scale[0]:.0e}..{scale[1]:.0e} k={k} {surrogate} "
-        f"alpha={alpha:.1e}"
+        f"offset {offset:.0e} scale {scale[0]:.0e}..{scale[1]:.0e} k={k} depth={depth} "
+        f"weights {weight.min():.0e}..{weight.max():.0e} {surrogate} alpha={alpha:.1e}"
+        f"{' outliers' if outliers else ''}"
     )
     order = rng.permutation(user.size) if rng.random() < 0.3 else np.arange(user.size)
     X, y, user = X[order], y[order], user[order]
     return Problem(
-        _stored(rng, X, storage), y, user, k, surrogate, alpha, X,
-        ExactRisk(X, y, user, k),
-        offset <= limit and scale[0] >= 1e-4 and scale[1] <= 1e4, words,
+        _stored(rng, X, storage), y, user, k, depth, weight, surrogate, alpha, X,
+        ExactRisk(X, y, user, k, depth, weight),
+        not outliers and offset <= limit and scale[0] >= 1e-4 and scale[1] <= 1e4, words,
     )  # fmt: skip
 
 
@@ -150,6 +164,27 @@ def _cut_off(rng, y, user):
     n_neg = min((~y[user == u]).sum() for u in np.unique(user) if y[user == u].any())
     n_neg = max(int(n_neg), 1 if n_neg else int((~y[user == 0]).sum()))
     return int(rng.integers(1, min(n_neg, 8 if rng.random() < 0.8 else n_neg) + 1))
+
+
+def _depth(rng, y, user, k):
+    """None, a share, or a number up to the most negatives that a user has."""
+    kind = rng.choice(["paper", "share", "number"], p=[0.5, 0.3, 0.2])
+    if kind == "paper":
+        return None
+    if kind == "share":
+        return float(rng.uniform(0.05, 0.99))
+    usable = [u for u in np.unique(user) if y[user == u].any()]
+    return int(rng.integers(k, max((~y[user == u]).sum() for u in usable) + 1))
+
+
+def _weights(rng, y, user):
+    """Equal, by positives, or over six orders of magnitude."""
+    kind = rng.choice(["equal", "positives", "many"], p=[0.5, 0.25, 0.25])
+    if kind == "equal":
+        return np.ones(user.max() + 1)
+    if kind == "positives":
+        return np.maximum(np.bincount(user, y), 1.0)
+    return 10.0 ** rng.uniform(-3, 3, user.max() + 1)
 
 
 def _columns(rng, X):

@@ -9,7 +9,11 @@ computed again in extended precision, from the definitions (`exact_risk`), and
 * a reported objective has to be the objective at the reported point;
 * "converged" has to be within its tolerance of the best point of all;
 * what is no `InputError` is an error of the program, and so is a refusal of harmless data;
-* "w = 0 is optimal" must not meet a point below the objective at zero.
+* "w = 0 is optimal" must not meet a point below the objective at zero;
+* values of every surrogate at scores with outliers are those of the definitions.
+
+Every fourth problem is an oracle that no list stands behind, with slopes over twelve orders of
+magnitude that cancel, exact in every entry, whose optimum is known as a fraction (`own_oracles`).
 
 The best point usually comes from a twin of the problem: the same rows with each user's first one
 subtracted, which changes no objective and leaves nothing to cancel.
@@ -22,7 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from exact_risk import Wide
+import own_oracles
+from exact_risk import SURROGATES, Wide
 from ranking_problems import CONVEX, draw
 from searching import main
 
@@ -68,8 +73,12 @@ def answer(method, result, tol=_TOL):
 def check(seed, report):
     """One problem: solve it in several ways, then judge all answers together."""
     rng = np.random.default_rng(seed)
+    if seed % 4 == 3:
+        own_oracles.check(rng, report)
+        return
     problem = draw(rng)
     report.describe(problem.words)
+    _values_at_scores(problem, rng, report)
     ways = dict(CONVEX_WAYS if problem.surrogate in CONVEX else RAMP_WAYS)
     first = [name for name in ways if name in ("bundle", "cccp")]
     others = [name for name in ways if name not in first]
@@ -79,6 +88,28 @@ def check(seed, report):
         answers += _guarded(name, ways[name], problem, rng, report)
     if answers:
         _Judge(problem, answers, report).judge()
+
+
+def _values_at_scores(problem, rng, report):
+    """Every surrogate at random scores, some far away, against its definition."""
+    n_pos, n_neg = (int(n) for n in rng.integers(1, (200, 300)[rng.integers(2)], 2))
+    scores = rng.normal(size=n_pos + n_neg) * 10.0 ** rng.uniform(-3, 3)
+    far = rng.random(scores.size) < rng.choice([0.0, 0.1, 0.5])
+    scores[far] *= 10.0 ** rng.uniform(0, 17, far.sum())
+    k = int(rng.integers(1, n_neg + 1))
+    depth = rng.choice([None, float(rng.uniform(0.01, 0.99)), int(rng.integers(k, n_neg + 1))])
+    wide = -np.sort(-scores[:n_pos].astype(Wide)), -np.sort(-scores[n_pos:].astype(Wide))
+    for name, definition in SURROGATES.items():
+        surrogate = make_surrogate(name, k, depth=depth)
+        m = surrogate.depth_of_list(n_neg)
+        value = surrogate.value_and_subgradient(
+            scores, np.array([0, scores.size]), np.array([n_pos])
+        )[0][0]
+        right = float(definition(wide[0][:, None], wide[1][:m, None], k)[0])
+        size = 1.0 if name == "clipped_ramp" else 1.0 + np.abs(scores).max() * scores.size
+        report.count("values at scores")
+        if not abs(value - right) <= 1e-13 * size:
+            report.add("wrong value", name, f"{value:.17g} where {right:.17g} is right")
 
 
 def _guarded(name, way, problem, rng, report):
@@ -211,7 +242,9 @@ def resumed(problem, rng, report):
 
 
 def estimator(problem, rng, report):
-    fitted = _estimator(problem).fit(problem.X, problem.y, groups=problem.user)
+    weight = problem.weight[problem.user]
+    estimator, X, y = _estimator(problem), problem.X, problem.y
+    fitted = estimator.fit(X, y, groups=problem.user, sample_weight=weight)
     return [answer("estimator", fitted.result_)]
 
 
@@ -221,7 +254,7 @@ def _estimator(problem):
     return PAPKRanker(
         problem.k,
         problem.surrogate,
-        depth=None,
+        depth=problem.depth,
         alpha=problem.alpha,
         tol=_TOL,
         solver_options=options,
@@ -268,7 +301,7 @@ def _any_solver(problem):
 def _streamed(problem, source):
     for budget in _BUDGETS:
         try:
-            return StreamedRisk(make_surrogate(problem.surrogate, problem.k), source, budget)
+            return StreamedRisk(problem.loss(), source, budget, user_weight=problem.weight)
         except InputError as error:
             if "too small" not in str(error):
                 raise

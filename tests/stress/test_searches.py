@@ -17,6 +17,7 @@ import fuzz_readers
 import interrupts
 import kill_resume
 import numpy as np
+import own_oracles
 import pytest
 import ranking_problems
 import search_certificates
@@ -92,6 +93,18 @@ def test_the_referee_sees_what_is_wrong(kind, wrong):
     bad = replace(right, **{name: base + amount})
     search_certificates._Judge(problem, [right, bad], report).judge()
     assert kind in {violation.kind for violation in report.violations}
+
+
+def test_a_bound_above_the_fraction_is_seen():
+    oracle, alpha, _ = own_oracles.draw(np.random.default_rng(0))
+    result = search_certificates.CuttingPlane(alpha, max_iter=5).solve(oracle)
+    optimum, report = oracle.optimum(alpha), searching.Report()
+    assert oracle.objective(alpha, result.w) >= optimum
+    own_oracles._judge(oracle, alpha, result, optimum, "bundle", report)
+    assert report.violations == []
+    bad = replace(result, lower_bound=np.nextafter(float(optimum), np.inf))
+    own_oracles._judge(oracle, alpha, bad, optimum, "bundle", report)
+    assert [violation.kind for violation in report.violations] == ["false bound"]
 
 
 def test_a_merged_user_and_a_wrong_value_are_seen():
