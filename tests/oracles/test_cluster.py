@@ -131,6 +131,7 @@ def test_a_client_that_is_closed_leaves_the_best_point(client, tmp_path):
     assert result.objective == pytest.approx(in_memory()(result.w)[0] + 5e-3 * result.w @ result.w)
 
 
+@pytest.mark.scale
 def test_many_fits_on_one_client_lose_nothing_and_leave_nothing(threads, tmp_path, monkeypatch):
     asked = count_messages(threads, monkeypatch)
     parts, results = partitions("npy", tmp_path), []
