@@ -97,7 +97,7 @@ def check(name, family, seed, alpha, n_steps):
     }
     solved["ascent"] = DualAscent(alpha, tol=1e-9, max_iter=_EPOCHS, seed=seed).solve(oracle)
     parts = partitioned(oracle.surrogate, data, 2)
-    solved["parts"] = DualAscent(alpha, tol=1e-9, max_iter=_EPOCHS, seed=seed).solve(parts)
+    solved["parts"] = CuttingPlane(alpha, tol=METHODS["bundle"]).solve(parts)
     risk = ExactRisk(name, k, oracle.data)
     _, optimum, _ = minimise(risk, alpha, solved["bundle"].w)
     found = {method: result.objective for method, result in solved.items()}

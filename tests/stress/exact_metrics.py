@@ -120,9 +120,6 @@ def _arrangements(block):
 
 
 def _ranked(kind, k, rows, rules, length):
-    if kind == "auc" and rules["ties"] not in ("loss", "win"):
-        ends = [_of_order(kind, k, next(_orders(rows, t)), rules, length) for t in ("loss", "win")]
-        return sum(ends) / 2
     values = [_of_order(kind, k, o, rules, length) for o in _orders(rows, rules["ties"])]
     return sum(values) / len(values)
 
