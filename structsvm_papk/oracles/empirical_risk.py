@@ -9,8 +9,8 @@ from structsvm_papk._types import Array
 from structsvm_papk.oracles.boxes import Boxes
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.majorants import Majorant
-from structsvm_papk.oracles.starts import NAMES, warm_starts
-from structsvm_papk.oracles.ties import tied_majorants
+from structsvm_papk.oracles.starts import sampled_users, sampling_step, warm_starts
+from structsvm_papk.oracles.ties import Ties, ways_to_break
 from structsvm_papk.solvers.oracle import BoxedOracle
 
 
@@ -75,7 +75,9 @@ class EmpiricalRisk(ListRisk, BoxedOracle):
 
     def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[Majorant]:
         """Majorants at w with ties broken otherwise, as an iterator; see `oracles.ties`."""
-        return tied_majorants(self, w, alpha, limit)
+        ties = Ties(self, w)
+        for v in ways_to_break(ties.look, w, alpha, limit):
+            yield Majorant(ties.majorant(v), self)
 
     def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """Bounds over boxes, see `Boxes.bounds`."""
@@ -87,4 +89,5 @@ class EmpiricalRisk(ListRisk, BoxedOracle):
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Starting points by name for solvers of non-convex risks; see `starts.warm_starts`."""
-        return warm_starts(self, alpha, NAMES if names is None else names)
+        data = sampled_users(self.data, sampling_step(self.data.rows.size, self.n_features))
+        return warm_starts(self.surrogate, data, alpha, names, self.n_threads)

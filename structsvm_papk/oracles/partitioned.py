@@ -10,12 +10,13 @@ depend on who was faster.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.origins import EPS, Spread, rounding_bound
@@ -24,10 +25,10 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Tangents
-from structsvm_papk.oracles.starts import optimum_nearby
+from structsvm_papk.oracles.starts import sampled_users, sampling_step, warm_starts
+from structsvm_papk.oracles.ties import TieLook, Ties, ways_to_break
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Rounding
 from structsvm_papk.surrogates import Surrogate
-from structsvm_papk.surrogates.convex import Avg
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     the next, or None where nothing does. Blocks are of consecutive users; every partition has a
     share of them in proportion to its rows. `exclusions` numbers the users through the partitions.
     """
+
+    _most_sampled: float = np.inf  # rows that starts may be made of
 
     def __init__(
         self, surrogate: Surrogate, parts: Any, policy: str = "exclude", n_blocks: int = 1
@@ -208,20 +211,31 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """
         return _PartitionedMajorant(self, self._checked(w), kind)
 
+    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[PartitionedRisk]:
+        """Majorants at w with ties broken otherwise, as an iterator; see `oracles.ties`."""
+        w = self._checked(w)
+        for v in ways_to_break(partial(self._look_at_ties, w), w, alpha, limit):
+            yield _PartitionedMajorant(self, w, "latent", v)
+
+    def _look_at_ties(self, w, directions):
+        task = partial(_tie_look, surrogate=self.surrogate, w=w, directions=directions)
+        looks = list(self.parts.run(task, self._shares))
+        weights = [each.weight / self._total for each in self._used]
+        return TieLook(
+            sum(look.counts for look in looks),
+            sum(weight * look.slopes for weight, look in zip(weights, looks, strict=True)),
+            [b"".join(keys) for keys in zip(*(look.keys for look in looks), strict=True)],
+        )
+
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
-        """Starting points by name for non-convex risks: zero, and Avg's optimum to 1%."""
-        makers = {
-            "zero": lambda: np.zeros(self.n_features),
-            "avg": lambda: self._convex_optimum(alpha),
-        }
-        names = tuple(makers) if names is None else names
-        unknown = [name for name in names if name not in makers]
-        if unknown:
-            raise InputError(
-                f"start {unknown[0]!r} is not available for data in partitions; choose from zero, "
-                "avg"
-            )
-        return {name: makers[name]() for name in names}
+        """Starting points by name, from the rows of some users; see `starts.warm_starts`."""
+        n_rows, n_users = ([getattr(each, name) for each in self._used]
+                           for name in ("n_rows", "n_used"))  # fmt: skip
+        step = sampling_step(sum(n_rows), self.n_features)
+        step = max(step, -(-sum(n_rows) // self._most_sampled))
+        first = np.cumsum([0, *n_users[:-1]]).tolist()
+        some = list(self.parts.run(partial(_some_users, step=step), first))
+        return warm_starts(self.surrogate, _stacked(some), alpha, names)
 
     def gain(self, w: Array) -> float:
         """Mean pAp@k gain over the users, ties counting as errors."""
@@ -245,11 +259,6 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     def _task(self, w):
         return partial(_blocks, surrogate=self.surrogate, w=w)
 
-    def _convex_optimum(self, alpha):
-        avg = copy.copy(self)
-        avg.surrogate, avg.convex = Avg(self.surrogate.k, depth=self.surrogate.depth), True
-        return optimum_nearby(avg, alpha)
-
     def _checked(self, w):
         w = np.ascontiguousarray(w, dtype=np.float64)
         if w.shape != (self.n_features,):
@@ -260,22 +269,21 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 class _PartitionedMajorant(PartitionedRisk):
     """A convex risk that is nowhere below another one and tight at one point."""
 
-    def __init__(self, risk, at, kind):
+    def __init__(self, risk, at, kind, along=None):
         risk.surrogate.check_majorant(kind)
         super().__init__(risk.surrogate, risk.parts, n_blocks=risk.n_blocks)
         self._shares, self._block_of = risk._shares, risk._block_of
         self.convex = True
-        self._at, self._kind = at, kind
+        self._frozen = {"at": at, "kind": kind, "along": along}
         n_pos = np.concatenate([each.positives[0] for each in self._used])
         self.exact = risk.surrogate.is_its_majorant(n_pos)
 
     def fingerprint(self):
         """SHA-256 that tells this majorant from those at other points, and from the risk."""
-        return fingerprint_of(super().fingerprint(), self._kind, self._at)
+        return fingerprint_of(super().fingerprint(), *_key_of(**self._frozen))
 
     def _task(self, w):
-        frozen = {"at": self._at, "kind": self._kind}
-        return partial(_majorant_blocks, surrogate=self.surrogate, w=w, **frozen)
+        return partial(_majorant_blocks, surrogate=self.surrogate, w=w, **self._frozen)
 
     def _steepness(self, n_pos):
         """Of two sums of hinges and of two linear terms."""
@@ -296,16 +304,45 @@ def _blocks(data, n_blocks, n_threads, memory, *, surrogate, w):
     return _evaluated(_remembered(memory, key, oracle), w)
 
 
-def _majorant_blocks(data, n_blocks, n_threads, memory, *, surrogate, w, at, kind):
-    """The same for the majorant at a point."""
+def _majorant_blocks(data, n_blocks, n_threads, memory, *, surrogate, w, at, kind, along):
+    """The same for the majorant at a point, its ties broken along a direction, if one is given."""
 
     def oracle():
-        scores = ListRisk(surrogate, data, "cap", 1, n_threads).scores(at)
-        frozen = surrogate.majorant(scores, data.indptr, data.n_pos, kind)
+        risk = ListRisk(surrogate, data, "cap", 1, n_threads)
+        if along is None:
+            frozen = surrogate.majorant(risk.scores(at), data.indptr, data.n_pos, kind)
+        else:
+            frozen = Ties(risk, at).majorant(along)
         return ListRisk(frozen, data, "cap", n_blocks, n_threads)
 
-    key = fingerprint_of("majorant", str(n_blocks), kind, at, *surrogate.settings())
+    key = fingerprint_of(str(n_blocks), *surrogate.settings(), *_key_of(at, kind, along))
     return _evaluated(_remembered(memory, key, oracle), w)
+
+
+def _key_of(at, kind, along):
+    return "majorant", kind, at, *(() if along is None else (along,))
+
+
+def _tie_look(data, n_blocks, n_threads, memory, *, surrogate, w, directions):
+    return Ties(ListRisk(surrogate, data, "cap", 1, n_threads), w).look(directions)
+
+
+def _some_users(data, first, n_threads, memory, *, step):
+    """Every n-th user, with rows of its own."""
+    some = sampled_users(data, step, first)
+    return some.X[some.rows], some.indptr, some.n_pos, some.user_weight
+
+
+def _stacked(parts):
+    """The lists of all parts together; users are numbered."""
+    X, indptr, n_pos, weight = zip(*parts, strict=True)
+    sizes = np.concatenate([np.diff(each) for each in indptr])
+    stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
+    return RankingData.from_parts(
+        stack(X), np.arange(sizes.sum()), np.concatenate([[0], np.cumsum(sizes)]),
+        np.concatenate(n_pos), np.arange(sizes.size),
+        None if weight[0] is None else np.concatenate(weight),
+    )  # fmt: skip
 
 
 def _evaluated(oracle, w):

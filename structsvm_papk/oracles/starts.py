@@ -12,8 +12,8 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.convex import Avg
 from structsvm_papk.surrogates.logistic import logistic_loss
 
@@ -25,39 +25,49 @@ _ROWS = 1 << 14  # a start needs no more, and no more than as many a feature as 
 _ROWS_PER_FEATURE = 300
 
 
-def warm_starts(risk: ListRisk, alpha: float, names: Sequence[str] = NAMES) -> dict[str, Array]:
-    """Starting points by name.
+def warm_starts(
+    surrogate: Surrogate,
+    data: RankingData,
+    alpha: float,
+    names: Sequence[str] | None = None,
+    n_threads: int = 1,
+) -> dict[str, Array]:
+    """Starting points by name, by default all, for a surrogate of data with `sampled_users`.
 
     ``zero``; ``avg``: the optimum of the convex Avg surrogate, to a gap of 1%; ``deep_avg``: the
     same with nine tenths of each user's negatives counted, which is seldom zero; ``logistic`` and
-    ``centred_logistic``: see `logistic_regression`. Of large data every n-th user does.
+    ``centred_logistic``: see `logistic_regression`.
     """
-    data = _sample(risk.data)
 
     def optimum_of_avg(depth: float | None) -> Array:
-        avg = Avg(risk.surrogate.k, depth=depth)
-        return optimum_nearby(ListRisk(avg, data, "cap", n_threads=risk.n_threads), alpha)
+        avg = Avg(surrogate.k, depth=depth)
+        return _optimum_nearby(ListRisk(avg, data, "cap", n_threads=n_threads), alpha)
 
     makers = {
-        "zero": lambda: np.zeros(risk.n_features),
-        "avg": lambda: optimum_of_avg(risk.surrogate.depth),
+        "zero": lambda: np.zeros(data.n_features),
+        "avg": lambda: optimum_of_avg(surrogate.depth),
         "deep_avg": lambda: optimum_of_avg(_DEEP),
         "logistic": lambda: logistic_regression(data),
         "centred_logistic": lambda: logistic_regression(data, centred=True),
     }
+    names = NAMES if names is None else names
     unknown = [name for name in names if name not in makers]
     if unknown:
         raise InputError(f"unknown start {unknown[0]!r}; choose from {', '.join(makers)}")
     return {name: makers[name]() for name in names}
 
 
-def _sample(data):
-    """Every n-th user, with as many rows as a start needs."""
-    step = data.rows.size // max(_ROWS, _ROWS_PER_FEATURE * data.n_features)
-    return data if step < 2 else data.subset(np.arange(data.n_users) % step == 0)
+def sampling_step(n_rows: int, n_features: int) -> int:
+    """Which n-th users have as many rows as starts need."""
+    return max(1, n_rows // max(_ROWS, _ROWS_PER_FEATURE * n_features))
 
 
-def optimum_nearby(risk: Oracle, alpha: float) -> Array:
+def sampled_users(data: RankingData, step: int, first: int = 0) -> RankingData:
+    """Every n-th user, where `first` others are counted before these."""
+    return data if step == 1 else data.subset((first + np.arange(data.n_users)) % step == 0)
+
+
+def _optimum_nearby(risk, alpha):
     """The optimum of a convex risk, to a gap of 1%.
 
     Interrupted, it is no start: a run resumed later would begin elsewhere.

@@ -95,6 +95,7 @@ class StreamedRisk(PartitionedRisk):
         )
         most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
         self._most_blocks = max(1, int(most))
+        self._most_sampled = max(1, int(_CUT_SHARE * memory_budget / source.row_bytes))
         super().__init__(surrogate, parts, policy)
 
     @property

@@ -17,13 +17,14 @@ brings them: those do not tie at w, which has one latent majorant.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.oracles.majorants import Majorant
+from structsvm_papk.surrogates.majorants import MajorantSurrogate
 
 _NEAR = 1e-3  # scores that differ by less tie, as w is not exact either; a margin is 1
 _FEW = 20  # ties that are tried whether or not they are more than chance brings
@@ -31,35 +32,50 @@ _DIRECTIONS = 16  # looked at, and their opposites; more if more majorants may b
 _IN_THE_PLANE = 4  # times as many with two features, whose directions can be covered
 
 
-def tied_majorants(risk: ListRisk, w: Array, alpha: float, limit: int) -> Iterator[Majorant]:
-    """Majorants at w with ties broken along other directions, each once, the steepest first.
+@dataclass(frozen=True)
+class TieLook:
+    """What users show of the ties at a point.
 
-    They are of kind 'latent', at most `limit`; at w each exceeds the risk by what was taken for a
-    tie, at most. "Steepest" is said of ``alpha/2 ||w||^2 + R(w)``. Choosing them costs 16 products
-    ``X @ v`` (64 in the plane), and one where nothing ties but by chance.
+    `counts` are the gaps between scores, one of them a positive's, below two widths; `slopes` are
+    ``R'(w; v)`` along v_1, -v_1, v_2, -v_2, ...; and `keys` tell what the majorant there keeps.
     """
-    ties = _Ties(risk, w)
-    if ties.by_chance():
-        return
+
+    counts: Array
+    slopes: Array
+    keys: list[bytes]
+
+
+def ways_to_break(
+    look: Callable[[Array], TieLook], w: Array, alpha: float, limit: int
+) -> Iterator[Array]:
+    """Directions along which ties at w break differently, the steepest first, at most `limit`.
+
+    ``look(directions)`` returns a `TieLook`. "Steepest" is said of ``alpha/2 ||w||^2 + R(w)``.
+    Choosing them costs 16 products ``X @ v`` (64 in the plane), and one where nothing ties but by
+    chance. At w the majorant of kind 'latent' with ties broken so exceeds the risk by what was
+    taken for a tie, at most.
+    """
     directions = _directions(w.size, limit)
-    if ties.kept(ties.majorant(directions[0])) == ties.kept(ties.majorant(-directions[0])):
+    if _by_chance(*look(directions[:0]).counts):
+        return
+    ahead, behind = look(directions[:1]).keys
+    if ahead == behind:
         return  # what ties differently along a direction does so the other way round against it
-    signed = [(sign, v) for v in directions for sign in (1.0, -1.0)]
-    slopes = [
-        alpha * sign * (v @ w) + slope
-        for v in directions
-        for sign, slope in zip((1.0, -1.0), ties.slopes(v), strict=True)
-    ]
-    yielded = set()
-    for place in np.argsort(slopes, kind="stable"):
-        sign, v = signed[place]
-        majorant = ties.majorant(sign * v)
-        kept = ties.kept(majorant)
-        if kept not in yielded:
-            yielded.add(kept)
-            yield majorant
-        if len(yielded) == limit:
-            return
+    seen = look(directions)
+    signed = np.stack([directions, -directions], axis=1).reshape(-1, w.size)
+    tried: set[bytes] = set()
+    for place in np.argsort(alpha * signed @ w + seen.slopes, kind="stable"):
+        if len(tried) < limit and seen.keys[place] not in tried:
+            tried.add(seen.keys[place])
+            yield signed[place]
+
+
+def _by_chance(near, around):
+    """Whether no more scores come near those of positives than by chance.
+
+    Those of real numbers come ten times as near to each other a tenth as often.
+    """
+    return near == 0 or (near > _FEW and around > 5 * near)
 
 
 def _directions(n_features, limit):
@@ -75,10 +91,10 @@ def _directions(n_features, limit):
     return vectors / np.linalg.norm(vectors, axis=1)[:, None]
 
 
-class _Ties:
+class Ties:
     """The scores at a point, those that nearly tie made equal, and how directions break them."""
 
-    def __init__(self, risk, w):
+    def __init__(self, risk: ListRisk, w: Array) -> None:
         self.risk, data = risk, risk.data
         scores = risk.scores(w)
         order = np.lexsort((scores, data.user_of_position))
@@ -86,40 +102,35 @@ class _Ties:
         gaps[data.indptr[:-1]] = np.inf
         ahead = gaps > _NEAR
         first = np.flatnonzero(ahead)
-        self._cluster = np.empty(scores.size, dtype=np.int64)
-        self._cluster[order] = np.cumsum(ahead) - 1
-        self.scores = scores[order][first][self._cluster]
-        self._near = np.flatnonzero(np.bincount(self._cluster)[self._cluster] > 1)
+        cluster = np.empty(scores.size, dtype=np.int64)
+        cluster[order] = np.cumsum(ahead) - 1
+        self._scores = scores[order][first][cluster]
+        self._near = np.flatnonzero(np.bincount(cluster)[cluster] > 1)
         positive = data.labels[order]
         positive[1:] |= positive[:-1]
-        self._gaps = gaps[positive]
+        self._counts = np.array([(gaps[positive] <= x).sum() for x in (_NEAR, 10.0 * _NEAR)])
 
-    def by_chance(self):
-        """Whether no more scores come near those of positives than by chance.
+    def look(self, directions: Array) -> TieLook:
+        """What these users show along each direction and against it."""
+        slopes, keys = [], []
+        for v in directions:
+            for sign in (1.0, -1.0):
+                rise = sign * self.risk.scores(v)
+                _, coef = self.risk.user_values(self._ahead(rise))
+                slopes.append(self.risk.mean_slope(coef, rise))
+                kept = self._frozen(rise).selection()[:, self._near]
+                keys.append(hashlib.blake2b(kept.tobytes()).digest())
+        return TieLook(self._counts, np.array(slopes), keys)
 
-        Those of real numbers come ten times as near to each other a tenth as often.
-        """
-        near, around = (int((self._gaps <= width).sum()) for width in (_NEAR, 10.0 * _NEAR))
-        return near == 0 or (near > _FEW and around > 5 * near)
+    def majorant(self, v: Array) -> MajorantSurrogate:
+        """The surrogate's majorant that breaks ties along v."""
+        return self._frozen(self.risk.scores(v))
+
+    def _frozen(self, rise):
+        data = self.risk.data
+        return self.risk.surrogate.majorant(self._ahead(rise), data.indptr, data.n_pos)
 
     def _ahead(self, rise):
         """The scores a little way along a direction: those that differ keep their order."""
         largest = np.abs(rise).max()
-        return self.scores + rise * (0.25 * _NEAR / max(largest, 1e-300))
-
-    def slopes(self, v):
-        """``R'(w; v)`` and ``R'(w; -v)``."""
-        rise = self.risk.scores(v)
-        return [self._slope(rise), self._slope(-rise)]
-
-    def _slope(self, rise):
-        return self.risk.mean_slope(self.risk.user_values(self._ahead(rise))[1], rise)
-
-    def kept(self, majorant):
-        """What a majorant freezes where scores tie, as a key."""
-        return hashlib.blake2b(majorant.surrogate.selection()[:, self._near].tobytes()).digest()
-
-    def majorant(self, v):
-        """The majorant that breaks ties along v."""
-        data, ahead = self.risk.data, self._ahead(self.risk.scores(v))
-        return Majorant(self.risk.surrogate.majorant(ahead, data.indptr, data.n_pos), self.risk)
+        return self._scores + rise * (0.25 * _NEAR / max(largest, 1e-300))

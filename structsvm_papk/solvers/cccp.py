@@ -359,5 +359,5 @@ class Search(Run[CCCPResult]):
         if status is Status.CRITICAL and not best.w.any():
             yield (
                 "The point is w = 0, from which no start led away: this risk may say nothing about "
-                "this data, which 'diagnose' tells. Try other starts, or surrogate 'clipped_ramp'."
+                "this data, which 'diagnose' tells. Try other starts, or another surrogate."
             )

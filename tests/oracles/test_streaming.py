@@ -116,8 +116,8 @@ def test_cccp_on_files_descends_to_a_critical_point(tmp_path):
     starts = oracle.starts(1e-2)
     reached = min(oracle(w)[0] + 5e-3 * (w @ w) for w in starts.values())
     assert result.objective <= reached + 1e-12
-    with pytest.raises(InputError, match="'logistic' is not available"):
-        oracle.starts(1e-2, names=["logistic"])
+    with pytest.raises(InputError, match="unknown start 'random'"):
+        oracle.starts(1e-2, names=["random"])
     with pytest.raises(InputError, match="has no majorant"):
         streamed(tmp_path, "avg").majorant(np.zeros(N_FEATURES))
 

@@ -13,8 +13,8 @@ from structsvm_papk.datasets import engagement_lists, linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.oracles import starts
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.oracles.starts import logistic_regression, warm_starts
-from structsvm_papk.oracles.ties import _Ties, tied_majorants
+from structsvm_papk.oracles.starts import logistic_regression
+from structsvm_papk.oracles.ties import Ties
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -274,8 +274,8 @@ def test_starts_of_large_data_are_made_of_every_nth_user(monkeypatch):
     monkeypatch.setattr(starts, "_ROWS_PER_FEATURE", 10)
     risk = small_risk("clipped_ramp")
     part = risk.data.subset(np.arange(40) % 4 == 0)  # 1200 rows
-    sampled = warm_starts(risk, 1e-2, ("logistic", "deep_avg"))
-    expected = warm_starts(EmpiricalRisk(risk.surrogate, part), 1e-2, ("logistic", "deep_avg"))
+    sampled = risk.starts(1e-2, ("logistic", "deep_avg"))
+    expected = EmpiricalRisk(risk.surrogate, part).starts(1e-2, ("logistic", "deep_avg"))
     for name, w in expected.items():
         np.testing.assert_array_equal(sampled[name], w)
     np.testing.assert_array_equal(sampled["logistic"], logistic_regression(part))
@@ -544,26 +544,28 @@ def test_slopes_at_ties_are_those_of_the_risk():
         d = 1 + trial % 3
         risk = lattice_risk(rng, SURROGATES[trial % 2], d)
         w = rng.integers(-1, 2, d) / 2.0
-        for bound in tied_majorants(risk, w, 0.1, 4):
+        for bound in risk.tied_majorants(w, 0.1, 4):
             assert bound(w)[0] == pytest.approx(risk(w)[0], abs=1e-12)
             for v in rng.normal(size=(5, d)):
                 assert bound(w + v)[0] >= risk(w + v)[0] - 1e-12
-        ties = _Ties(risk, w)
+        ties = Ties(risk, w)
         for v in rng.normal(size=(5, d)):
             slope = (risk(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
-            assert ties.slopes(v)[0] == ties.slopes(-v)[1] == pytest.approx(slope, abs=1e-8)
-            of_majorant = (ties.majorant(v)(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
+            there, back = (ties.look(np.array([u])).slopes for u in (v, -v))
+            assert there[0] == back[1] == pytest.approx(slope, abs=1e-8)
+            majorant = EmpiricalRisk(ties.majorant(v), risk.data, "cap")
+            of_majorant = (majorant(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
             assert of_majorant == pytest.approx(slope, abs=1e-8)
 
 
 def test_ties_cost_nothing_where_there_are_none_and_no_more_than_was_allowed():
     risk = score_risk("ramp", 2, 4, 5)
     scores = np.array([5.0, 4.0, 3.0, 2.0, 1.5, 1.2, 0.8, 0.5, 0.2])
-    assert list(tied_majorants(risk, scores, 0.1, 8)) == []
+    assert list(risk.tied_majorants(scores, 0.1, 8)) == []
     tied = np.array([5.0, 3.0, 3.0, 3.0, 1.5, 1.2, 0.8, 0.5, 0.2])
-    kept = {bytes(each.surrogate.rows) for each in tied_majorants(risk, tied, 0.1, 8)}
+    kept = {bytes(each.surrogate.rows) for each in risk.tied_majorants(tied, 0.1, 8)}
     assert len(kept) == 3  # each of the three tied positives may be the second best
-    assert len(list(tied_majorants(risk, tied, 0.1, 2))) == 2
+    assert len(list(risk.tied_majorants(tied, 0.1, 2))) == 2
 
 
 def test_ties_that_chance_brings_are_left_alone_and_others_are_not():
@@ -576,7 +578,7 @@ def test_ties_that_chance_brings_are_left_alone_and_others_are_not():
         risk = EmpiricalRisk(make_surrogate("clipped_ramp", 3), data)
         scores = risk.scores(w)
         assert (np.abs(np.diff(np.sort(scores[:60]))) < 0.1).any()
-        tried.append(len(list(tied_majorants(risk, w, 0.1, 4))))
+        tried.append(len(list(risk.tied_majorants(w, 0.1, 4))))
     assert tried == [0, 4, 0]
     step = 1e-7 * rng.normal(size=3)  # no kink: they do not tie at w
     risk = EmpiricalRisk(
@@ -620,6 +622,6 @@ def test_bad_input():
     with pytest.raises(InputError, match="continuation"):
         CCCP(1e-2, continuation=(10.0, 100.0))
     with pytest.raises(InputError, match="unknown start 'random'"):
-        warm_starts(risk, 1e-2, names=("random",))
+        risk.starts(1e-2, names=("random",))
     with pytest.raises(InputError, match="alpha"):
         CCCP(-1.0)

@@ -1,0 +1,108 @@
+"""Ramps of data in partitions: the starts, ties and optima of the same data in memory."""
+
+import numpy as np
+import pytest
+
+from helpers.problems import partitioned
+from helpers.sources import npy_source
+from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.data.partitions import array_partitions
+from structsvm_papk.datasets import linear_lists
+from structsvm_papk.oracles import DaskRisk, StreamedRisk
+from structsvm_papk.solvers.cccp import CCCP
+
+ALPHA = 1e-2
+SETS = [  # users, items, features, noise
+    (40, 20, 4, 2.5),
+    (40, 20, 4, 0.5),
+    (120, 30, 8, 1.0),
+    (300, 12, 3, 4.0),
+    (10, 60, 6, 1.5),
+]
+
+
+def some_lists(number):
+    n_users, n_items, n_features, noise = SETS[number]
+    made = linear_lists(n_users, n_items, n_features, noise=noise, seed=number + 1)
+    return made.X, made.y, made.groups
+
+
+def assert_same_optimum(found, expected):
+    assert found.status == expected.status
+    assert [start.name for start in found.starts] == [start.name for start in expected.starts]
+    assert found.objective == pytest.approx(expected.objective, abs=1e-6)
+
+
+@pytest.mark.parametrize("number", range(len(SETS)))
+def test_the_optimum_on_files_is_that_in_memory(number, tmp_path):
+    surrogate, lists = make_surrogate("clipped_ramp", 3), some_lists(number)
+    expected = CCCP(ALPHA).solve(EmpiricalRisk(surrogate, RankingData.from_groups(*lists)))
+    found = CCCP(ALPHA).solve(StreamedRisk(surrogate, npy_source(tmp_path, *lists), 1 << 20))
+    assert found.objective < 1.0
+    assert_same_optimum(found, expected)
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+def test_the_optimum_on_workers_is_that_in_memory(name, client):
+    surrogate, data = make_surrogate(name, 3), RankingData.from_groups(*some_lists(2))
+    found = CCCP(ALPHA).solve(DaskRisk(surrogate, array_partitions(data, 3), client))
+    assert_same_optimum(found, CCCP(ALPHA).solve(EmpiricalRisk(surrogate, data)))
+
+
+@pytest.mark.parametrize("weight", [None, "positives"])
+def test_starts_are_made_of_the_same_users(monkeypatch, weight):
+    monkeypatch.setattr("structsvm_papk.oracles.starts._ROWS", 300)
+    monkeypatch.setattr("structsvm_papk.oracles.starts._ROWS_PER_FEATURE", 10)
+    data = RankingData.from_groups(*some_lists(2), user_weight=weight)  # 3600 rows
+    surrogate = make_surrogate("clipped_ramp", 3, 8)
+    expected = EmpiricalRisk(surrogate, data).starts(ALPHA)
+    found = partitioned(surrogate, data, 7).starts(ALPHA)
+    assert list(found) == list(expected)
+    for name, w in expected.items():
+        np.testing.assert_allclose(found[name], w, rtol=0, atol=1e-9)
+
+
+def test_starts_of_sparse_features_and_of_little_memory(tmp_path):
+    from scipy import sparse
+
+    X, y, groups = some_lists(1)
+    surrogate = make_surrogate("ramp", 3)
+    dense, csr = (RankingData.from_groups(each, y, groups) for each in (X, sparse.csr_array(X)))
+    expected = EmpiricalRisk(surrogate, dense).starts(ALPHA, ["logistic"])["logistic"]
+    found = partitioned(surrogate, csr, 3).starts(ALPHA, ["logistic"])["logistic"]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+    little = StreamedRisk(surrogate, npy_source(tmp_path, X, y, groups), 12_000)
+    some = EmpiricalRisk(surrogate, dense.subset(np.arange(40) % 15 == 0))  # 12 kB, of which 15%
+    expected = some.starts(ALPHA, ["logistic"])["logistic"]
+    found = little.starts(ALPHA, ["logistic"])["logistic"]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_ties_are_broken_in_the_same_ways(name, d):
+    rng, surrogate, n_tied = np.random.default_rng(d), make_surrogate(name, 2), 0
+    for _ in range(8):
+        X = rng.integers(-2, 3, (32, d)).astype(float)
+        data = RankingData(X, np.arange(32) % 8 < 3, np.arange(0, 33, 8))
+        in_memory, in_parts = EmpiricalRisk(surrogate, data), partitioned(surrogate, data, 4)
+        w = rng.integers(-1, 2, d) / 2.0
+        pairs = [list(risk.tied_majorants(w, 0.1, 4)) for risk in (in_memory, in_parts)]
+        for expected, found in zip(*pairs, strict=True):
+            n_tied += 1
+            for v in rng.normal(size=(3, d)):
+                assert found(w + v)[0] == pytest.approx(expected(w + v)[0], abs=1e-12)
+        prints = {found.fingerprint() for found in pairs[1]} | {in_parts.majorant(w).fingerprint()}
+        assert len(prints) == len(pairs[1]) + 1
+    assert n_tied > 8
+
+
+def test_a_run_that_stays_at_zero_does_not_advise_itself():
+    data = RankingData.from_groups(*some_lists(0))
+    risk = partitioned(make_surrogate("clipped_ramp", 3), data, 2)
+    result = CCCP(ALPHA, starts=("zero",), quasi_newton=0, max_ties=0).solve(risk)
+    assert not result.w.any()
+    (note,) = result.notes
+    assert "from which no start led away" in note
+    assert "clipped_ramp" not in note
