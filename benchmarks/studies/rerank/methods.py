@@ -13,7 +13,7 @@ from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
 
 OURS = "PAPKRankerCV"
 _ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2)
-_LEAVES, _TREES = (7, 31), (25, 50, 100, 200)
+_LEAVES, _TREES = (7, 31), (25, 50, 100)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _trees(objective):
     def path(data, k):
         """All numbers of trees from one fit."""
         for n_leaves in _LEAVES:
-            largest = LambdaRank(max(_TREES), n_leaves, 0.05, objective=objective).solve(data, k)
+            largest = LambdaRank(max(_TREES), n_leaves, 0.1, objective=objective).solve(data, k)
             for n_trees in _TREES:
                 yield {"n_leaves": n_leaves, "n_trees": n_trees}, replace(largest, n_trees=n_trees)
 
