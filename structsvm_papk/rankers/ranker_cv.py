@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -173,7 +173,7 @@ class PAPKRankerCV(PAPKRanker):
     def _solver_name(self) -> str:
         return "auto"
 
-    def fit_risk(self, risk: Any) -> Any:
+    def fit_risk(self, risk: Any) -> NoReturn:
         """Refused: the search needs the lists of a risk, not the risk."""
         raise InputError("PAPKRankerCV chooses the risk: give the lists to fit or fit_lists")
 
