@@ -19,6 +19,7 @@ from structsvm_papk.rankers import PAPKRankerCV
 from structsvm_papk.rankers.ranker_cv import Trial
 
 _CHOICE = Panel("How to choose")
+_SHOWN = 10  # settings
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,9 @@ class Choice:
         None, "Metric on held-out users, as in evaluate; by default pap@k.", "METRIC"
     )
     selection: str = _CHOICE(
-        "best",
-        "best (mean), or 1se: the largest alpha, then smallest depth, behind the best by at most "
-        "one standard error of the difference.",
+        "1se",
+        "best: the largest mean; 1se: of those behind it by at most one standard error of the "
+        "difference, a certified one, the nearest to the default.",
     )
     seed: int = _CHOICE(0, "Seed of the folds.")
     jobs: int = _CHOICE(1, "Threads; 0: one for each core.")
@@ -101,6 +102,9 @@ def tune(
     ] = None,
     plot: options.Plot = None,
     policy: options.Policy = "cap",
+    show_all: Annotated[
+        bool, option(OUTPUT, f"Print every setting, not the {_SHOWN} best alone.", "--all")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Choose surrogate, depth and alpha on held-out users, and train with them.
@@ -141,7 +145,7 @@ def tune(
         console.note(f"model written to {model_file}")
     options.save_plot(plot, ranker.plot)
     content = _content(ranker, data, model_file, reading, policy)
-    console.answer(as_json, content, _show, content)
+    console.answer(as_json, content, _show, content, None if show_all else _SHOWN)
     if not ranker.result_.converged:
         raise typer.Exit(1)
 
@@ -168,12 +172,16 @@ def _content(
         results["params"][i] | {name: results[key][i] for name, key in columns.items()}
         for i in np.argsort(results["rank_test_score"], kind="stable")
     ]
-    best = ranker.best_params_
+    best, choice = ranker.best_params_, ranker.choice_
     return {
-        "scoring": ranker.scoring or f"pap@{ranker.k}",
+        "scoring": choice.scoring,
         "n_splits": ranker.n_splits_,
         "settings": rows,
         "chosen": best | {"mean": ranker.best_score_},
+        "default": choice.default.as_dict(),
+        "ahead_of_default": {"mean": choice.lead, "error": choice.error},
+        "certified": choice.certified,
+        "choice": str(choice),
         **certificate_of(ranker.result_),
         "message": ranker.result_.message,
         "command": _command(ranker, data, reading, policy),
@@ -198,17 +206,14 @@ def _command(ranker: Any, data: Path, reading: options.Reading, policy: str) -> 
     return f"structsvm-papk fit {shlex.quote(str(data))} {' '.join(words)}"
 
 
-def _show(content: dict[str, Any]) -> None:
+def _show(content: dict[str, Any], n_shown: int | None) -> None:
     title = f"Mean {content['scoring']} over held-out users, {content['n_splits']} folds"
     columns = ("surrogate", ">depth", "users' weight", ">alpha", ">mean", ">± error", ">folds")
-    console.print_table(title, columns, _rows(content))
-    chosen = content["chosen"]
-    gap = "" if content["gap"] is None else f", gap {content['gap']:.1e}"
-    print(
-        f"chosen: {chosen['surrogate']}, depth {chosen['depth'] or 'k'}, users' weight "
-        f"{chosen['user_weight']}, alpha {chosen['alpha']:.4g}; trained on all users "
-        f"({content['status']}{gap})\nrepeat: {content['command']}\nPython: {content['python']}"
-    )
+    rows = _rows(content)
+    console.print_table(title, columns, rows[:n_shown])
+    if n_shown is not None and len(rows) > n_shown:
+        console.note(f"{len(rows) - n_shown} further settings: --all")
+    print(f"{content['choice']}\nrepeat: {content['command']}\nPython: {content['python']}")
 
 
 def _rows(content: dict[str, Any]) -> Sequence[Sequence[str]]:

@@ -12,23 +12,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError, check_number, whole_number
+from structsvm_papk.errors import InputError, check_choice, check_number, whole_number
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.plots.depths import depth_figure
+from structsvm_papk.rankers.choice import SELECTIONS, Choice, choose
 from structsvm_papk.rankers.folds import make_folds, shown
 from structsvm_papk.rankers.grid import grid, users_without_use
 from structsvm_papk.rankers.kept import KeptFits
 from structsvm_papk.rankers.log import Lines
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.scoring import ByMetric, ByScorer
-from structsvm_papk.rankers.search import Fits, Search, Trial, order_of_depth
-from structsvm_papk.rankers.settings import Training, weighted
+from structsvm_papk.rankers.search import Fits, Search, Trial
+from structsvm_papk.rankers.settings import Training, order_of_depth, weighted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["PAPKRankerCV", "Trial"]
-SELECTIONS = ("best", "1se")
 
 
 class _OnFold(PAPKRanker):
@@ -78,10 +78,11 @@ class PAPKRankerCV(PAPKRanker):
         callable is a scorer as scikit-learn has it, ``scorer(estimator, X, y)``, such as one of
         `make_scorer`; it also gets ``groups=`` where it takes them. It gives one value a fold, so
         that standard errors are over folds, and no setting is dropped early.
-    selection : {'best', '1se'}
-        The setting with the best mean, or, of those that saw all folds, the one with the largest
-        alpha (then the smallest depth) that is behind it by at most one standard error of the
-        paired difference.
+    selection : {'1se', 'best'}
+        'best' takes the largest mean. '1se' takes, of the settings that are behind it by at most
+        one standard error of the paired difference, one with a certificate, and of these the one
+        that differs from `PAPKRanker`'s default in the fewest parts. Settings that were dropped
+        early do not come back.
     tol : float
         Relative gap of the final fit.
     cv_tol : float
@@ -109,8 +110,9 @@ class PAPKRankerCV(PAPKRanker):
         surrogate, depth, user_weight and alpha.
     best_score_ : float
         Their mean score over held-out users.
-    scoring_ : str
-        The metric.
+    choice_ : Choice
+        The chosen setting, by how much it is ahead of the default with the standard error of that,
+        and whether it is certified; ``print(ranker.choice_)`` says it in a line.
     cv_results_ : dict of str to ndarray
         As scikit-learn's searches have it: 'params', 'param_surrogate', .., 'split0_test_score',
         .., 'mean_test_score' over the held-out users of all splits, 'std_test_score' over splits,
@@ -131,7 +133,7 @@ class PAPKRankerCV(PAPKRanker):
         alphas: str | ArrayLike = "auto",
         cv: Any = 5,
         scoring: Any = None,
-        selection: str = "best",
+        selection: str = "1se",
         tol: float = 1e-4,
         cv_tol: float = 1e-3,
         max_iter: int | None = None,
@@ -199,13 +201,11 @@ class PAPKRankerCV(PAPKRanker):
         lines = Lines(self.verbose)
         search = Search(data, settings, folds, scoring, fits, lines, self.callback)
         search.run(None if limit is None else started + 2 / 3 * limit)
-        best = search.choose(self.selection)
+        best = choose(self.selection, settings, search.scores, search.finished())
         self.cv_results_, self.n_splits_ = search.results(), len(folds)
-        self.scoring_ = scoring.name
         self._setting, start = settings[best], search.start(best)
         self.best_params_ = self._setting.as_dict()
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
-        lines.say(f"chosen: {self._setting}; training on all users")
         if limit is not None:
             limit = max(started + limit - time.perf_counter(), 1e-3)
         if place is not None and kept is not None:
@@ -214,14 +214,17 @@ class PAPKRankerCV(PAPKRanker):
         self.result_ = training.solve(
             self._setting, weighted(self._setting, data), self.tol, start, limit, checkpoint=place
         )
+        default, (lead, error) = search.default, search.scores.lead(best, search.default)
+        self.choice_ = Choice(
+            self._setting, settings[default], scoring.name, self.best_score_, lead, error,
+            self.result_.gap,
+        )  # fmt: skip
+        lines.say(str(self.choice_))
         self._finish(exclusions)
         return self
 
     def _check_settings(self) -> None:
-        if self.selection not in SELECTIONS:
-            raise InputError(
-                f"unknown selection={self.selection!r}; choose from {', '.join(SELECTIONS)}"
-            )
+        check_choice("selection", self.selection, SELECTIONS)
         check_number("tol", self.tol, above=0)
         check_number("cv_tol", self.cv_tol, above=0)
         check_number("time_limit", self.time_limit, above=0, optional=True)
@@ -273,4 +276,4 @@ class PAPKRankerCV(PAPKRanker):
             for key, i in sorted(best.items(), key=lambda item: order_of_depth(item[0][1]))
         }
         chosen = self.best_params_["surrogate"], self.best_params_["depth"]
-        return depth_figure(points, chosen, self.scoring_)
+        return depth_figure(points, chosen, self.choice_.scoring)

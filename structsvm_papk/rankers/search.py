@@ -17,12 +17,13 @@ from joblib import effective_n_jobs
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
+from structsvm_papk.rankers.choice import choose, nearest_default
 from structsvm_papk.rankers.folds import Fold
 from structsvm_papk.rankers.held_out import HeldOut
 from structsvm_papk.rankers.kept import KeptFits
 from structsvm_papk.rankers.log import Lines
 from structsvm_papk.rankers.scoring import ByMetric, ByScorer
-from structsvm_papk.rankers.settings import Setting, Training
+from structsvm_papk.rankers.settings import Setting, Training, order_of_depth
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES
 
@@ -79,6 +80,7 @@ class Search:
         self.scoring, self.fits, self.callback = scoring, fits, callback
         whose = [fold.whose if scoring.by_user else [i] for i, fold in enumerate(folds)]
         self.scores = HeldOut(len(settings), [np.asarray(users) for users in whose])
+        self.default = nearest_default(settings)
         self.lines, self.started = lines, time.perf_counter()
         self.seconds = np.full((len(settings), len(folds)), np.nan)
         self.alive = np.ones(len(settings), dtype=bool)
@@ -93,6 +95,7 @@ class Search:
             if stop or late or number == last:
                 break
             self.alive &= ~self.scores.beaten(self.alive, last)
+            self.alive[self.default] = True  # the chosen setting is compared with it
 
     def start(self, i: int) -> Array:
         """The mean of a setting's solutions on the folds."""
@@ -155,7 +158,7 @@ class Search:
     def _say(self, done: int, planned: int) -> None:
         """A line: what is done, how long the rest will take, the best so far."""
         spent = time.perf_counter() - self.started
-        best = self.choose("best")
+        best = choose("best", self.settings, self.scores, self.finished())
         self.lines.say(
             f"{done} of {planned} fits, {spent:.0f} s, about {spent / done * (planned - done):.0f} "
             f"s left; best so far: {self.settings[best]}, "
@@ -201,20 +204,10 @@ class Search:
         seen: Array = np.isfinite(self.seconds).sum(axis=1)
         return seen
 
-    def choose(self, selection: str) -> int:
-        """Index of the chosen setting among those that saw most folds."""
+    def finished(self) -> list[int]:
+        """Indices of the settings that saw most folds."""
         seen = self.n_seen()
-        full = np.flatnonzero(seen == seen.max()).tolist()
-        best = max(full, key=lambda i: self.scores.means()[i])
-        if selection == "best":
-            return best
-        leads = {i: self.scores.lead(best, i) for i in full}
-        within = [i for i, (lead, error) in leads.items() if i == best or lead <= error]
-
-        def simplicity(i: int) -> tuple[float, tuple[float, float]]:
-            return -self.settings[i].alpha, order_of_depth(self.settings[i].depth)
-
-        return min(within, key=simplicity)
+        return np.flatnonzero(seen == seen.max()).tolist()
 
 
 # --- solves that start where others ended -------------------------------------------------------
@@ -318,11 +311,6 @@ def _not_deeper(setting: Setting, other: Setting) -> bool:
     if shallow is None or deep is None:
         return shallow is None
     return (shallow < 1) == (deep < 1) and shallow <= deep
-
-
-def order_of_depth(depth: int | float | None) -> tuple[float, float]:
-    """From shallow to deep: k, numbers, shares."""
-    return (0, 0) if depth is None else (2 if depth < 1 else 1, depth)
 
 
 def _path_key(setting: Setting) -> tuple[str, str, float, float, float]:

@@ -132,6 +132,14 @@ class Setting:
         return f"{self.surrogate}, depth {depth}, {weight}, alpha {self.alpha:.4g}"
 
 
+def order_of_depth(depth: int | float | None) -> tuple[float, float]:
+    """From shallow to deep: k, numbers, shares."""
+    return (0, 0) if depth is None else (2 if depth < 1 else 1, depth)
+
+
+DEFAULT = Setting(SURROGATE, as_depth(DEPTH), "equal", ALPHA)
+
+
 @dataclass(frozen=True)
 class Training:
     """How a setting is trained: k, what to do with users of few negatives, and the solver's limits.

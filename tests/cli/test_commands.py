@@ -603,7 +603,9 @@ def test_tune_prints_the_settings_and_the_call_that_repeats_the_model(noisy, tmp
     assert run(*tune, "--plot", plot) == 0
     shown = capsys.readouterr()
     assert plot.read_bytes()[1:4] == b"PNG" and f"plot written to {plot}" in shown.err
-    assert "Mean pap@3 over held-out users, 3 folds" in shown.out and "chosen: " in shown.out
+    assert "Mean pap@3 over held-out users, 3 folds" in shown.out
+    (line,) = re.findall("^chosen: .*$", shown.out, re.MULTILINE)
+    assert "on held-out users, " in line and "the default" in line and "; certified, gap" in line
     assert "model written to" in shown.err and "user 'user_id', item 'item_id'" in shown.err
     call = re.search(r"^repeat: structsvm-papk (.*) --output MODEL$", shown.out, re.MULTILINE)[1]
     assert run(*shlex.split(call), "--output", tmp_path / "again") == 0
@@ -618,7 +620,26 @@ def test_tune_takes_a_surrogate_that_has_no_certificate(noisy, capsys):
     one = ["--k", "3", "--cv", "2", "--alpha", "0.1", "--depth", "k", "--user-weight", "equal"]
     assert run("tune", noisy, *one, "--surrogate", "clipped_ramp") == 0
     shown = capsys.readouterr().out
-    assert "chosen: clipped_ramp, depth k" in shown and "trained on all users (critical)" in shown
+    assert "chosen: clipped_ramp, depth k" in shown and "not certified: a critical point" in shown
+
+
+def test_tune_shows_ten_settings_or_all_and_the_lead_over_the_default(noisy, capsys):
+    more = [part for alpha in (1, 0.1, 1e-3, 1e-4) for part in ("--alpha", str(alpha))]
+    assert run("tune", noisy, *TUNE, *more) == 0
+    shown = capsys.readouterr()
+    assert "10 further settings: --all" in shown.err
+    assert len(re.findall(r"\b(avg|ts) ", shown.out.split("chosen")[0])) == 10
+    assert run("tune", noisy, *TUNE, *more, "--all") == 0
+    assert len(re.findall(r"\b(avg|ts) ", capsys.readouterr().out.split("chosen")[0])) == 20
+    _, told = run_json(capsys, "tune", noisy, *TUNE, *more, "--selection", "best")
+    means = {tuple(row[n] for n in told["default"]): row["mean"] for row in told["settings"]}
+    own = {name: told["chosen"][name] for name in told["default"]}
+    lead = means[tuple(own.values())] - means[tuple(told["default"].values())]
+    assert told["ahead_of_default"]["mean"] == pytest.approx(lead, abs=1e-12)
+    assert told["default"] == {
+        "surrogate": "avg", "depth": 0.9, "user_weight": "equal", "alpha": 0.01
+    }  # fmt: skip
+    assert told["certified"] and told["ahead_of_default"]["error"] >= 0
 
 
 def test_tune_goes_on_from_its_checkpoint(noisy, tmp_path, capsys):
@@ -661,7 +682,7 @@ def test_a_stopped_search_says_that_it_goes_on(noisy, tmp_path, monkeypatch, cap
         (["--depth", "40"], "depth=40 is above every list"),
         (["--surrogate", "tts"], "did you mean 'ts'"),
         (["--cv", "40"], "must be between 2 and the number of users"),
-        (["--selection", "worst"], "unknown selection='worst'"),
+        (["--selection", "worst"], "selection='worst' is not known; choose one of 1se, best"),
         (["--scoring", "map"], "did you mean 'ap'"),
         (["--jobs", "-2"], "--jobs -2: a number of threads"),
         (["--group", "who"], "no column 'who' for the user"),

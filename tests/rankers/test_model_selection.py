@@ -16,7 +16,9 @@ from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.rankers import grid as grid_of_settings
 from structsvm_papk.rankers import held_out, log
+from structsvm_papk.rankers.choice import choose
 from structsvm_papk.rankers.held_out import HeldOut
+from structsvm_papk.rankers.settings import DEFAULT, Setting
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(24), 20)
@@ -168,16 +170,63 @@ def test_a_losing_setting_is_dropped():
     assert ranker.cv_results_["mean_test_score"][0] == 0.0
 
 
-def test_one_standard_error_of_the_difference_takes_the_strongest_alpha():
-    options = {"k": 2, "alphas": ALPHAS, "cv": 24, "cv_tol": 1e-8, **SMALL}
-    best = PAPKRankerCV(**options).fit(X, Y, GROUPS)
-    rule = PAPKRankerCV(selection="1se", **options).fit(X, Y, GROUPS)
-    results = best.cv_results_
-    users = np.stack([results[f"split{i}_test_score"] for i in range(24)])  # one user a fold
-    behind = users[:, np.argmax(results["mean_test_score"])][:, None] - users
-    errors = behind.std(axis=0, ddof=1) / np.sqrt(24)
-    within = results["param_alpha"][behind.mean(axis=0) <= errors]
-    assert rule.best_params_["alpha"] == max(within)
+def scored(behind, errors):
+    """Scores of settings that are so far behind the first, with these errors of the difference."""
+    noise = np.tile([1.0, -1.0], 50) * np.sqrt(99) / np.sqrt(100) * 10
+    scores = HeldOut(len(behind), [np.arange(100)])
+    for i, (mean, error) in enumerate(zip(behind, errors, strict=True)):
+        scores.note(i, 0, -mean + error * noise)
+    return scores
+
+
+def test_of_settings_that_are_tied_the_certified_one_nearest_the_default_is_chosen():
+    """1se: at most one standard error of the paired difference behind the best."""
+    default = DEFAULT.as_dict()
+    settings = [
+        Setting(**(default | changed))
+        for changed in (
+            {"surrogate": "clipped_ramp"},
+            {"surrogate": "ts", "alpha": 1.0},
+            {"alpha": 1.0},
+            {"surrogate": "ts"},
+            {},
+        )
+    ]
+    everyone = list(range(5))
+    for behind, errors, best, rule in (
+        ([0.0, 0.1, 0.2, 0.3, 0.4], [0, 0.2, 0.3, 0.4, 0.5], 0, 4),  # all are tied
+        ([0.0, 0.1, 0.2, 0.3, 0.4], [0, 0.2, 0.3, 0.4, 0.3], 0, 2),  # one part differs; the better
+        ([0.0, 0.1, 0.2, 0.3, 0.4], [0, 0.2, 0.1, 0.1, 0.1], 0, 1),  # certified before near
+        ([0.0, 0.1, 0.2, 0.3, 0.4], [0, 0.0, 0.1, 0.1, 0.1], 0, 0),  # none is tied
+        ([0.1, 0.0, 0.1, 0.1, 0.1], [0, 0.0, 0.0, 0.0, 0.0], 1, 1),
+    ):
+        scores = scored(behind, errors)
+        assert choose("best", settings, scores, everyone) == best
+        assert choose("1se", settings, scores, everyone) == rule
+    assert choose("1se", settings, scored([0] * 5, [0] * 5), [0, 1]) == 1
+    assert choose("1se", settings, scored([0] * 5, [0] * 5), [0]) == 0
+
+
+def test_the_choice_says_by_how_much_it_is_ahead_of_the_default():
+    options = {"k": 2, "depths": (None, 0.9), "alphas": (0.1, 0.01), "cv": GroupKFold(24)}
+    noise = np.random.default_rng(3).normal(size=480)
+    for selection in ("best", "1se"):
+        search = PAPKRankerCV(selection=selection, **options).fit(X, X[:, 0] + noise > 0.8, GROUPS)
+        choice, results = search.choice_, search.cv_results_
+        users = np.stack([results[f"split{i}_test_score"] for i in range(24)])  # one user a fold
+        places = [
+            results["params"].index(setting.as_dict())
+            for setting in (choice.setting, choice.default)
+        ]
+        lead = users[:, places[0]] - users[:, places[1]]
+        assert choice.default == DEFAULT and choice.setting.as_dict() == search.best_params_
+        assert choice.lead == pytest.approx(np.nanmean(lead))
+        n = np.isfinite(lead).sum()
+        assert choice.error == pytest.approx(np.nanstd(lead, ddof=1) / np.sqrt(n))
+        assert choice.certified == (choice.setting.surrogate != "clipped_ramp")
+        text = str(choice)
+        assert text.startswith(f"chosen: {choice.setting}: pap@2 {search.best_score_:.4f}")
+        assert choice.setting == DEFAULT or f"{abs(choice.lead):.4f} ± {choice.error:.4f}" in text
     with pytest.raises(InputError, match="selection"):
         PAPKRankerCV(selection="worst", **options).fit(X, Y, GROUPS)
 
@@ -209,7 +258,7 @@ class RowsInHalf:
 def test_one_list_is_cut_into_folds_of_its_rows(cv):
     options = {"k": 8, "cv": cv, "alphas": ALPHAS, "cv_tol": 1e-7, **SMALL, "depths": (0.9,)}
     ranker = PAPKRankerCV(**options).fit(X, Y, groups="one_list")
-    assert ranker.scoring_ == "pap@2"  # of 8, on a quarter of the rows
+    assert ranker.choice_.scoring == "pap@2"  # of 8, on a quarter of the rows
     results = ranker.cv_results_
     assert ranker.n_splits_ == 4 and np.isfinite(results["se_test_score"]).all()
     folds = np.stack([results[f"split{i}_test_score"] for i in range(4)])
@@ -280,7 +329,7 @@ def test_a_scorer_gives_one_value_a_fold():
     folds = np.stack([own.cv_results_[f"split{i}_test_score"] for i in range(4)])
     np.testing.assert_allclose(own.cv_results_["mean_test_score"], folds.mean(axis=0))
     np.testing.assert_allclose(own.cv_results_["se_test_score"], folds.std(axis=0, ddof=1) / 2)
-    assert own.scoring_ == "mean_auc"
+    assert own.choice_.scoring == "mean_auc"
     labels = np.where(Y, "yes", "no") == "yes"
     made = make_scorer(roc_auc_score, response_method="decision_function")
     pooled = [
