@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import _products, validation
+from structsvm_papk.data.deviations import scale_of, within_user_deviation
 from structsvm_papk.data.matrix import check_matrix
 from structsvm_papk.data.origins import Origins, Spread, column_text, refuse_unresolved, spread_of
 from structsvm_papk.errors import InputError, whole_number
@@ -91,6 +92,10 @@ class RankingData:
     user_weight : ndarray of float64, shape (n_users,), or None
         None where all users count the same.
     feature_names : sequence of str, or None
+    column_scale : ndarray of shape (n_features,), or None
+        What the columns of `X` are divided by wherever they are multiplied, see `standardized`:
+        scores of weights and sums of rows are those of ``X / column_scale``, of which there is no
+        copy.
 
     Raises
     ------
@@ -105,6 +110,7 @@ class RankingData:
     users: Array
     user_weight: Array | None
     feature_names: Sequence[str] | None
+    column_scale: Array | None
     _spread: Spread | None
     _origins: Origins | None
     _fingerprint: str | None
@@ -179,11 +185,13 @@ class RankingData:
         feature_names: Sequence[str] | None = None,
         spread: Spread | None = None,
         origins: Origins | None = None,
+        column_scale: Array | None = None,
     ) -> RankingData:
         """Build from the attributes of checked data; nothing is checked again."""
         data = cls.__new__(cls)
         data.X, data.rows, data.indptr, data.n_pos = X, rows, indptr, n_pos
         data.users, data.user_weight, data.feature_names = users, user_weight, feature_names
+        data.column_scale = column_scale
         data._spread, data._origins, data._fingerprint = spread, origins, None  # computed once
         return data
 
@@ -228,8 +236,8 @@ class RankingData:
         It is computed once: `X` must not be changed in place.
         """
         if self._fingerprint is None:
-            weight = () if self.user_weight is None else (self.user_weight,)
-            self._fingerprint = fingerprint_of(self.X, self.rows, self.indptr, self.n_pos, *weight)
+            more = (x for x in (self.user_weight, self.column_scale) if x is not None)
+            self._fingerprint = fingerprint_of(self.X, self.rows, self.indptr, self.n_pos, *more)
         return self._fingerprint
 
     def spread(self) -> Spread:
@@ -260,24 +268,48 @@ class RankingData:
         """A column with its mean and spread, for messages."""
         return column_text(self.X, self.rows, f, self.spread(), self.feature_names)
 
+    def deviation(self) -> Array:
+        """The pooled within-user standard deviation of each column; 0 for a constant one."""
+        spread = self._spread or spread_of(self.X, self.rows, self.indptr)
+        return within_user_deviation(self.X, self.rows, self.indptr, spread)
+
+    def standardized(self) -> RankingData:
+        """These lists in units of the columns' deviations within users; constant columns keep 1.
+
+        Whoever divides the columns by `column_scale` beforehand has the same problem.
+        """
+        self.spread()  # which `deviation` needs, and whoever minimises a risk of these lists
+        return self.scaled_by(scale_of(self.deviation()))
+
+    def scaled_by(self, column_scale: Array | None) -> RankingData:
+        """These lists with their columns divided by other numbers than now; nothing is copied."""
+        return RankingData.from_parts(
+            self.X, self.rows, self.indptr, self.n_pos, self.users, self.user_weight,
+            self.feature_names, self._spread, self._origins, column_scale,
+        )  # fmt: skip
+
+    def divided(self, values: Array) -> Array:
+        """Weights in the units of `X`, or sums of rows of `X` in those of the scaled columns."""
+        return values if self.column_scale is None else values / self.column_scale
+
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions, shape (n_positions,), float64."""
-        out = np.empty(self.rows.size)
-        _products.scores(self.X, self.rows, self._checked_weights(w), 0, out.size, out)
+        out, w = np.empty(self.rows.size), self.divided(self._checked_weights(w))
+        _products.scores(self.X, self.rows, w, 0, out.size, out)
         return out
 
     def pullback(self, coef: Array) -> Array:
         """``X.T @ coef`` for coefficients at the list positions, shape (n_features,)."""
         out = np.zeros((1, self.n_features))
         _products.add_weighted_rows(self.X, self.rows, coef, self.indptr[[0, -1]], out)
-        return out[0]
+        return self.divided(out[0])
 
     def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
         """The same lists with other weights of users; everything else is shared."""
         weight = _checked_weight(user_weight, self.users, self.n_pos)
         return RankingData.from_parts(
             self.X, self.rows, self.indptr, self.n_pos, self.users, weight,
-            self.feature_names, self._spread, self._origins,
+            self.feature_names, self._spread, self._origins, self.column_scale,
         )  # fmt: skip
 
     def exclusions(self, needed: int, setting: str = "k") -> Exclusions:
@@ -351,6 +383,7 @@ class RankingData:
             self.users[users],
             None if self.user_weight is None else self.user_weight[users],
             self.feature_names,
+            column_scale=self.column_scale,
         )
 
     def _why_nothing_is_left(self, excluded):

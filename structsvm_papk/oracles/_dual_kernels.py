@@ -5,9 +5,11 @@ and twice None. A *block* is
 one user, with weight v in the risk; its dual variables ``theta >= 0`` weigh *atoms* ``(c, b)``,
 lower bounds ``c . s + b`` of the user's loss in its scores s. `step` is v / alpha, and
 
-    w = -sum over users step sum over atoms theta X' c
+    w = -sum over users step sum over atoms theta M X' c
 
-is kept in step with theta. The rows of a block's atoms are its *active* rows.
+is kept in step with theta. M, the `metric`, is a diagonal, or None for the identity: of columns
+that are divided by a scale it is the scale's inverse square, and w is in the units of X. The rows
+of a block's atoms are its *active* rows.
 """
 
 from typing import NamedTuple
@@ -72,15 +74,22 @@ def row_dot(data, indices, indptr, row, w):
 
 
 @kernel(fastmath=_SUMS)
-def add_row(data, indices, indptr, row, factor, out):
-    """Add ``factor * x`` to `out` for a row x of the matrix."""
+def add_row(data, indices, indptr, metric, row, factor, out):
+    """Add ``factor * M x`` to `out` for a row x of the matrix."""
     if indices is None:
         start = row * out.size
         for f in range(out.size):
-            out[f] += factor * data[start + f]
+            out[f] += factor * _times(metric, f, data[start + f])
     else:
         for e in range(indptr[row], indptr[row + 1]):
-            out[indices[e]] += factor * data[e]
+            out[indices[e]] += factor * _times(metric, indices[e], data[e])
+
+
+@kernel
+def _times(metric, f, value):
+    if metric is None:
+        return value
+    return metric[f] * value
 
 
 @kernel
@@ -113,17 +122,17 @@ def scores(data, indices, indptr, rows, w, out):
 
 
 @kernel
-def move(data, indices, indptr, rows, factors, w):
-    """Add the rows times their factors to w."""
+def move(data, indices, indptr, metric, rows, factors, w):
+    """Add M times the rows, times their factors, to w."""
     for i in range(rows.size):
         if factors[i] != 0.0:
-            add_row(data, indices, indptr, rows[i], factors[i], w)
+            add_row(data, indices, indptr, metric, rows[i], factors[i], w)
 
 
 @kernel
-def products(data, indices, indptr, rows, coef, work, out):
-    """Write ``X X' coef`` for the matrix X of these rows; `work` is n_features zeros."""
-    move(data, indices, indptr, rows, coef, work)
+def products(data, indices, indptr, metric, rows, coef, work, out):
+    """Write ``X M X' coef`` for the matrix X of these rows; `work` is n_features zeros."""
+    move(data, indices, indptr, metric, rows, coef, work)
     scores(data, indices, indptr, rows, work, out)
     for row in rows:
         clear_row(indices, indptr, row, work)
@@ -197,8 +206,9 @@ def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
 
 @kernel
 def average_sweep(
-    data, indices, indptr, lists, active, atoms, order, full, more, share, work, gaps, gains, w
-):
+    data, indices, indptr, metric, lists, active, atoms, order, full, more, share, work, gaps,
+    gains, w,
+):  # fmt: skip
     """Visit users of Avg in this order: solve each block exactly on its active rows.
 
     The atoms are single negatives j, ``c = e_j - mean of the positives``, ``b = 1``, with weights
@@ -242,7 +252,9 @@ def average_sweep(
                 n = drop_idle(own, theta, heights, gram, n, active.slot)
                 active.wanted[u] = max(0, n + best.size - room)
                 best = best[: room - n]
-            extend_gram(data, indices, indptr, rows, first, middle, own, n, best, gram, work)
+            extend_gram(
+                data, indices, indptr, metric, rows, first, middle, own, n, best, gram, work
+            )
             for p in best:
                 own[n], theta[n], heights[n], active.slot[p] = p, 0.0, scores[p - middle], n
                 n += 1
@@ -255,11 +267,11 @@ def average_sweep(
         for i in range(n):
             change = theta[i] - before[i]
             if change != 0.0:
-                add_row(data, indices, indptr, rows[own[i]], -step * change, w)
+                add_row(data, indices, indptr, metric, rows[own[i]], -step * change, w)
                 moved += change
         if moved != 0.0:
             for p in range(first, middle):
-                add_row(data, indices, indptr, rows[p], step * moved / (middle - first), w)
+                add_row(data, indices, indptr, metric, rows[p], step * moved / (middle - first), w)
     return visited
 
 
@@ -281,15 +293,15 @@ def drop_idle(own, theta, heights, gram, n, slot):
 
 
 @kernel
-def extend_gram(data, indices, indptr, rows, first, middle, own, n, new, gram, work):
+def extend_gram(data, indices, indptr, metric, rows, first, middle, own, n, new, gram, work):
     """Inner products of rows less the mean of the positives: of n negatives and of new ones."""
     if new.size == 0:
         return
     share = 1.0 / (middle - first)
     for p in range(first, middle):
-        add_row(data, indices, indptr, rows[p], -share, work)
+        add_row(data, indices, indptr, metric, rows[p], -share, work)
     for j in range(new.size):
-        add_row(data, indices, indptr, rows[new[j]], 1.0, work)
+        add_row(data, indices, indptr, metric, rows[new[j]], 1.0, work)
         mean = 0.0
         for p in range(first, middle):
             mean += share * row_dot(data, indices, indptr, rows[p], work)
@@ -297,7 +309,7 @@ def extend_gram(data, indices, indptr, rows, first, middle, own, n, new, gram, w
             p = own[i] if i < n else new[i - n]
             gram[i, n + j] = row_dot(data, indices, indptr, rows[p], work) - mean
             gram[n + j, i] = gram[i, n + j]
-        add_row(data, indices, indptr, rows[new[j]], -1.0, work)
+        add_row(data, indices, indptr, metric, rows[new[j]], -1.0, work)
     for p in range(first, middle):
         clear_row(indices, indptr, rows[p], work)
     for p in new:
@@ -314,7 +326,7 @@ def move_blocks(old, old_at, old_width, new, new_at, new_width, n_rows, n_column
 
 
 @kernel
-def load_average(data, indices, indptr, lists, active, atoms, negative, coef, counts, work):
+def load_average(data, indices, indptr, metric, lists, active, atoms, negative, coef, counts, work):
     """Give the `negative` positions, `counts` of each user, the weights that `coef` has there."""
     at = 0
     for u in range(counts.size):
@@ -323,7 +335,9 @@ def load_average(data, indices, indptr, lists, active, atoms, negative, coef, co
         gram = atoms.gram[atoms.square[u] : atoms.square[u] + room * room].reshape(room, room)
         own = active.positions[active.at[u] : active.at[u] + room]
         middle = first + lists.n_pos[u]
-        extend_gram(data, indices, indptr, lists.rows, first, middle, own, 0, new, gram, work)
+        extend_gram(
+            data, indices, indptr, metric, lists.rows, first, middle, own, 0, new, gram, work
+        )
         own[:n] = new
         for i in range(n):
             active.slot[new[i]] = i

@@ -60,7 +60,8 @@ class Boxes:
         X = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64, order="C")
         sums = np.add.reduceat(X, risk.data.indptr[:-1], axis=0)
         X -= np.repeat(sums / risk.data.sizes[:, None], risk.data.sizes, axis=0)
-        self._X, self._largest = X, np.abs(X).max(axis=0)
+        self._X = X = risk.data.divided(X)
+        self._largest = np.abs(X).max(axis=0)
 
     @property
     def work(self) -> int:

@@ -148,12 +148,12 @@ class CutBlocks(UserBlocks):
             user.add(coef, duals.intercepts[u], duals.errors[u], products)
             user.theta[0] = 1.0
             self._users.append(user)
-        self.w[:] = -self._pulled(duals.coef) / self.alpha
+        self._move_to(-self._pulled(duals.coef) / self.alpha)
 
     def _products(self, user, coef):
         out = np.empty(coef.size)
         rows = self.lists.rows[user.positions]
-        kernels.products(*self.matrix, rows, coef, self._work, out)
+        kernels.products(*self.matrix, self.metric, rows, coef, self._work, out)
         return out
 
     def _visit(self, order: Array, full: bool) -> int:
@@ -234,7 +234,7 @@ class CutBlocks(UserBlocks):
             )
             gain += rise
             change = -step * ((user.theta - before) @ user.coef)
-            kernels.move(*self.matrix, rows, change, self.w)
+            kernels.move(*self.matrix, self.metric, rows, change, self.w)
             kernels.scores(*self.matrix, rows, self.w, scores)
             visited += scores.size
             if rise <= 0.0:

@@ -101,6 +101,11 @@ class ListRisk(LineOracle):
         return self.data.most_negatives
 
     @property
+    def column_scale(self) -> Array | None:
+        """What the columns are divided by, see `RankingData.standardized`."""
+        return self.data.column_scale
+
+    @property
     def layout(self) -> str:  # type: ignore[override]
         """SHA-256 that tells which users are in which block."""
         return fingerprint_of("users", self.user_bounds)
@@ -184,7 +189,7 @@ class ListRisk(LineOracle):
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
         data, origins = self.data, self.origins()
-        w = np.ascontiguousarray(w, dtype=np.float64)
+        w = data.divided(np.ascontiguousarray(w, dtype=np.float64))
         out = np.empty(data.rows.size)
         self.row_visits += out.size
         self._map_ranges(
@@ -257,7 +262,7 @@ class ListRisk(LineOracle):
                 self.origins() is not None,
                 self.mean_over_users(self.surrogate.steepness(data.n_pos)),
                 int(min(active.max(), longest) + chunks),
-            )
+            ).scaled(data.column_scale)
         return self._rounding
 
     def _block_sums(self, values):
@@ -273,7 +278,7 @@ class ListRisk(LineOracle):
             ),
             np.arange(edges.size),
         )
-        return np.add.reduceat(partial, self._block_starts, axis=0) / self._total
+        return data.divided(np.add.reduceat(partial, self._block_starts, axis=0)) / self._total
 
     @property
     def _total(self):

@@ -109,7 +109,8 @@ class OneListCuts(BlockOracle):
         data = self.data
         steepness = self.surrogate.steepness(data.n_pos).mean()
         shifted = self.risk.origins() is not None
-        return rounding_bound(data.spread(), shifted, steepness, self._longest)
+        bound = rounding_bound(data.spread(), shifted, steepness, self._longest)
+        return bound.scaled(data.column_scale)
 
     def column_text(self, f: int) -> str:
         """A column with its mean and spread, for messages."""
@@ -137,7 +138,7 @@ class _Coefficients(NamedTuple):
         rows = _products.shifted_rows(data.X, data.rows[partners], at)
         slopes = np.asarray(shared @ rows, dtype=np.float64)
         _products.add_weighted_rows(data.X, data.rows, own, bounds, slopes, origins)
-        return slopes
+        return data.divided(slopes)
 
     def intercepts(self, scores, bounds, values):
         """``values - coef . scores`` of each block; the absolute terms, margins of 1 included.

@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.deviations import pooled, scale_of
 from structsvm_papk.data.origins import EPS, Spread, rounding_bound
 from structsvm_papk.data.ranking_data import Exclusions, RankingData, check_policy, refusal
 from structsvm_papk.errors import InputError
@@ -37,7 +38,8 @@ class Summary:
 
     `first_excluded` says what is wrong with the first user that is left out; `positives` holds the
     numbers of positives that occur among the others, and what the users with as many weigh; rows,
-    fingerprint, spread and weight are of those users too.
+    fingerprint, spread and weight are of those users too. `n_given` rows and the columns'
+    `deviation` are of all users.
     """
 
     n_features: int
@@ -49,6 +51,8 @@ class Summary:
     fingerprint: str
     spread: Spread | None
     weight: float
+    n_given: int
+    deviation: Array
 
     @property
     def n_used(self) -> int:
@@ -67,15 +71,16 @@ def summarise(
         data = data.weighted(user_weight)
     exclusions = data.exclusions(needed, setting)
     of_all = data.n_features, data.most_negatives, exclusions, data.name_first(exclusions)
+    every = data.rows.size, data.deviation()
     if not exclusions.n_used:
         none = np.empty((2, 0), dtype=np.int64)
-        return None, Summary(*of_all, 0, none, "", None, 0.0)
+        return None, Summary(*of_all, 0, none, "", None, 0.0, *every)
     used = data.usable(needed)
     weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
     n_pos, place = np.unique(used.n_pos, return_inverse=True)
     positives = np.stack([n_pos, np.bincount(place, weight)])
     of_used = used.fingerprint(), used.spread(), float(weight.sum())
-    return used, Summary(*of_all, used.rows.size, positives, *of_used)
+    return used, Summary(*of_all, used.rows.size, positives, *of_used, *every)
 
 
 class PartitionedRisk(BlockOracle, MajorisedOracle):
@@ -109,6 +114,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         self.n_features = widths.pop()
         self._used = [each for each in parts.summaries if each.n_used]
         self._total = sum(each.weight for each in self._used)
+        self.column_scale: Array | None = None
         self._rounding: Rounding | None = None
         self._split(n_blocks)
 
@@ -145,6 +151,17 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """What went wrong on the way and was put right, for the solver's result."""
         return tuple(self.parts.notes)
 
+    def standardized(self) -> PartitionedRisk:
+        """The same risk in units of the columns' deviations, see `RankingData.standardized`.
+
+        They are known since the data were first read: nothing is read again.
+        """
+        other, every = copy.copy(self), self.parts.summaries
+        deviation = pooled([each.deviation for each in every], [each.n_given for each in every])
+        other.column_scale, other._rounding = scale_of(deviation), None
+        other.__dict__.pop("sample", None)  # of a risk on file, made for the other scale
+        return other
+
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return the same risk as an oracle of about `n_blocks` cuts an evaluation."""
         other = copy.copy(self)
@@ -154,7 +171,8 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     def fingerprint(self) -> str:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
         parts = (each.fingerprint for each in self._used)
-        return fingerprint_of(*self.surrogate.settings(), *parts)
+        scale = () if self.column_scale is None else (self.column_scale,)
+        return fingerprint_of(*self.surrogate.settings(), *parts, *scale)
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
         """Value and a subgradient of each block's share of the risk."""
@@ -181,14 +199,14 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
             bound = rounding_bound(each.spread, shifted, steepness, chain)
             scores += bound.scores
             slopes += bound.slopes
-        return Rounding(scores, slopes)
+        return Rounding(scores, slopes).scaled(self.column_scale)
 
     def _steepness(self, n_pos):
         return self.surrogate.steepness(n_pos)
 
     def _tangents(self, w):
         """As `EmpiricalRisk.tangents`, over all partitions."""
-        w = self._checked(w)
+        w = self._own_units(w)
         values, intercepts, errors = np.zeros((3, self.n_blocks))
         sums = values, np.zeros((self.n_blocks, w.size)), intercepts, errors
         results = self.parts.run(self._task(w), self._shares)
@@ -201,6 +219,8 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
                 total[blocks] += weight * part
             done, steeper = done + parts[0].size, max(steeper, steep)
         errors += len(self._used) * EPS * (np.abs(values) + np.abs(intercepts))
+        if self.column_scale is not None:
+            sums[1] /= self.column_scale
         return Tangents(*sums, steeper)
 
     def majorant(self, w: Array, kind: str = "latent") -> PartitionedRisk:
@@ -209,15 +229,16 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         Where nothing stays with the partitions, what is frozen at w is found anew in each of them
         at every evaluation, at the price of a second product ``X @ w``.
         """
-        return _PartitionedMajorant(self, self._checked(w), kind)
+        return _PartitionedMajorant(self, self._own_units(w), kind)
 
     def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[PartitionedRisk]:
         """Majorants at w with ties broken otherwise, as an iterator; see `oracles.ties`."""
-        w = self._checked(w)
-        for v in ways_to_break(partial(self._look_at_ties, w), w, alpha, limit):
-            yield _PartitionedMajorant(self, w, "latent", v)
+        own = self._own_units(w)
+        for v in ways_to_break(partial(self._look_at_ties, own), w, alpha, limit):
+            yield _PartitionedMajorant(self, own, "latent", self._own_units(v))
 
     def _look_at_ties(self, w, directions):
+        directions = [self._own_units(v) for v in directions]
         task = partial(_tie_look, surrogate=self.surrogate, w=w, directions=directions)
         looks = list(self.parts.run(task, self._shares))
         weights = [each.weight / self._total for each in self._used]
@@ -235,11 +256,12 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         step = max(step, -(-sum(n_rows) // self._most_sampled))
         first = np.cumsum([0, *n_users[:-1]]).tolist()
         some = list(self.parts.run(partial(_some_users, step=step), first))
-        return warm_starts(self.surrogate, _stacked(some), alpha, names)
+        lists = _stacked(some).scaled_by(self.column_scale)
+        return warm_starts(self.surrogate, lists, alpha, names)
 
     def gain(self, w: Array) -> float:
         """Mean pAp@k gain over the users, ties counting as errors."""
-        task = partial(_gain, k=self.surrogate.k, w=self._checked(w))
+        task = partial(_gain, k=self.surrogate.k, w=self._own_units(w))
         return sum(self.parts.run(task, self._shares)) / self.n_users
 
     def _split(self, n_blocks):
@@ -259,11 +281,12 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     def _task(self, w):
         return partial(_blocks, surrogate=self.surrogate, w=w)
 
-    def _checked(self, w):
+    def _own_units(self, w):
+        """Checked weights in the units of X."""
         w = np.ascontiguousarray(w, dtype=np.float64)
         if w.shape != (self.n_features,):
             raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
-        return w
+        return w if self.column_scale is None else w / self.column_scale
 
 
 class _PartitionedMajorant(PartitionedRisk):
@@ -273,6 +296,7 @@ class _PartitionedMajorant(PartitionedRisk):
         risk.surrogate.check_majorant(kind)
         super().__init__(risk.surrogate, risk.parts, n_blocks=risk.n_blocks)
         self._shares, self._block_of = risk._shares, risk._block_of
+        self.column_scale = risk.column_scale
         self.convex = True
         self._frozen = {"at": at, "kind": kind, "along": along}
         n_pos = np.concatenate([each.positives[0] for each in self._used])

@@ -90,7 +90,7 @@ class ShortLists:
         X = full.X.kept if isinstance(full.X, FileRows) else full.X
         self.data = RankingData.from_parts(
             X, rows, indptr, n_pos, full.users, full.user_weight,
-            full.feature_names, full.spread(), origins,
+            full.feature_names, full.spread(), origins, full.column_scale,
         )  # fmt: skip
 
     def _start_at_the_origin(self):
@@ -116,7 +116,7 @@ class ShortLists:
 
     def at(self, w: Array) -> Array:
         """Find the short lists at w; return their scores."""
-        w = np.ascontiguousarray(w, dtype=np.float64)
+        w = self._full.divided(np.ascontiguousarray(w, dtype=np.float64))
         if not w.any():
             self.positions[:] = self._first
             self._take_rows()
@@ -185,8 +185,8 @@ class _Bounds:
         noise = 8.0 * _EPS * (w.size + 8)
         radius = np.linalg.norm(rest * self._scale, axis=1)
         radius += noise * (radius + np.linalg.norm(target) + np.abs(factor) * np.sqrt(squares))
-        size = np.linalg.norm(w) + np.abs(factor) * np.linalg.norm(points, axis=1)
-        slack = noise * np.linalg.norm(self._centre) * size
+        centre = np.abs(self._centre)
+        slack = noise * (centre @ np.abs(w) + np.abs(factor) * (np.abs(points) @ centre))
         return np.column_stack([factor, rest @ self._centre, radius, slack])
 
     def extremes(self, side, guess):

@@ -108,7 +108,8 @@ class StreamedRisk(PartitionedRisk):
         """As `ListRisk.sample`, where rows are skipped and the budget has room for it."""
         if not (self.convex and self.parts.skips_rows(self.surrogate)) or self.parts.sample is None:
             return None
-        return ListRisk(self.surrogate, self.parts.sample, "cap", 1, self.parts.n_threads)
+        sample = self.parts.sample.scaled_by(self.column_scale)
+        return ListRisk(self.surrogate, sample, "cap", 1, self.parts.n_threads)
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return the same risk as an oracle of `n_blocks` cuts, or of as many as the budget allows.
@@ -117,7 +118,8 @@ class StreamedRisk(PartitionedRisk):
         are not read; in memory is then what such an oracle needs, instead of whole partitions.
         """
         n_blocks = min(n_blocks, self._most_blocks)
-        short = self.parts.short_lists(self.surrogate) if self.convex else None
+        scale = self.column_scale
+        short = self.parts.short_lists(self.surrogate, scale) if self.convex else None
         return super().with_blocks(n_blocks) if short is None else _OnFile(self, short, n_blocks)
 
 
@@ -178,12 +180,13 @@ class _StreamedParts:
         kept = sum(len(data.X) for data in self._kept.values())
         return (kept if self._rows is None else len(self._rows.kept)) / self._lists.positive.size
 
-    def short_lists(self, surrogate):
+    def short_lists(self, surrogate, column_scale):
         """Short lists of all users with their rows on file, where they pay and have room."""
         if not self.skips_rows(surrogate):
             return None
         users = np.concatenate(self._users)
         data = self._laid_out(users, self._rows, np.zeros_like(users), self._spread())
+        data = data.scaled_by(column_scale)
         return ShortLists(data, surrogate, lambda task, args: [task(*each) for each in args])
 
     def skips_rows(self, surrogate):

@@ -85,6 +85,7 @@ class UserBlocks(DualBlocks):
         self.share = self.share / self.share.sum()
         counted = risk.surrogate.negatives_counted(data.n_neg)
         self.matrix, rows = matrix_of(risk)
+        self.metric = None if data.column_scale is None else data.column_scale**-2
         self.lists = kernels.Lists(rows, data.indptr, data.n_pos, counted, self.share / alpha)
         self.gaps = np.full(n, np.inf)
         self._gaps, self._gains = np.full(n, np.inf), np.zeros(n)
@@ -108,7 +109,8 @@ class UserBlocks(DualBlocks):
     def certificate(self) -> DualPoint:  # noqa: D102
         duals = self.duals
         slope = self._pulled(duals.coef)
-        w = self.w[:] = -slope / self.alpha
+        w = -slope / self.alpha
+        self._move_to(w)
         square = float(np.sum(slope * slope)) / (2.0 * self.alpha)
         off = self._slope_errors(duals)
         worse = float(np.sum(off * (np.abs(slope) + 0.5 * off))) / self.alpha
@@ -120,7 +122,7 @@ class UserBlocks(DualBlocks):
         held = np.add.reduceat(duals.coef * scores, self.risk.data.indptr[:-1])
         self._gaps[:] = np.maximum(values - held - duals.intercepts, 0.0)
         self.gaps = self.share * self._gaps
-        return DualPoint(w.copy(), objective, error, bound)
+        return DualPoint(w, objective, error, bound)
 
     def point(self, w: Array) -> DualPoint:  # noqa: D102
         _, _, objective, error = self._evaluated(w, -np.inf)
@@ -143,7 +145,12 @@ class UserBlocks(DualBlocks):
         sizes, counts = np.zeros(d), np.zeros(d, dtype=np.int64)
         weights = duals.coef * np.repeat(self.share, risk.data.sizes)
         kernels.column_sizes(*self.matrix, self.lists.rows, weights, sizes, counts)
-        return (counts + risk.edges.size + duals.roundings + FEW_ROUNDINGS) * EPS * sizes
+        terms = counts + risk.edges.size + duals.roundings + FEW_ROUNDINGS
+        return terms * EPS * risk.data.divided(sizes)
+
+    def _move_to(self, w):
+        """Let w be the point; kernels have it in the units of X."""
+        self.w[:] = self.risk.data.divided(w)
 
     def _pulled(self, coef):
         """``sum_u v_u X_u' c_u``."""
@@ -275,10 +282,10 @@ class AverageBlocks(UserBlocks):
         counts = np.bincount(user, minlength=data.n_users)
         self._make_room(np.minimum(np.maximum(self.active.room, 2 * counts), data.n_neg))
         kernels.load_average(
-            *self.matrix, self.lists, self.active, self.atoms, negative, duals.coef, counts,
-            self._work,
+            *self.matrix, self.metric, self.lists, self.active, self.atoms, negative, duals.coef,
+            counts, self._work,
         )  # fmt: skip
-        self.w[:] = -self._pulled(self.duals.coef) / self.alpha
+        self._move_to(-self._pulled(self.duals.coef) / self.alpha)
 
     def _visit(self, order, full):
         active = self.active
@@ -289,8 +296,8 @@ class AverageBlocks(UserBlocks):
             active.wanted[:] = 0
             self._make_room(room)
         return kernels.average_sweep(
-            *self.matrix, self.lists, self.active, self.atoms, order, full, MORE, SHARE,
-            self._work, self._gaps, self._gains, self.w,
+            *self.matrix, self.metric, self.lists, self.active, self.atoms, order, full, MORE,
+            SHARE, self._work, self._gaps, self._gains, self.w,
         )  # fmt: skip
 
     @property
@@ -321,7 +328,7 @@ def score_error(risk: ListRisk, w: Array, allowed: float) -> float:
     if error <= allowed:
         return error
     matrix, rows = matrix_of(risk)
-    largest = kernels.score_sizes(*matrix, rows, risk.data.indptr, w)
+    largest = kernels.score_sizes(*matrix, rows, risk.data.indptr, risk.data.divided(w))
     steep = risk.surrogate.steepness(risk.data.n_pos)
     terms = risk.data.spread().row_terms + FEW_ROUNDINGS
     return terms * EPS * risk.mean_over_users(steep * largest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,13 +36,16 @@ from structsvm_papk.solvers.dual_ascent import suited
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 
+STANDARDIZED = "The columns are divided by their standard deviations within users."
+
 
 class PAPKRanker(LinearRanker):
     """Linear ranker trained for pAp@k, with a certificate of how close to the optimum it is.
 
     Minimises ``alpha/2 ||w||^2 + sum_u v_u S(X_u w) / sum_u v_u`` over w, where S is the surrogate
     of the pAp@k risk of one user's list and v the users' weights. There is no intercept: ranking
-    ignores it.
+    ignores it. The columns of X are first divided by their standard deviations within users, so
+    that their units do not decide how much each is regularised (`standardize`).
 
     Parameters
     ----------
@@ -60,6 +64,12 @@ class PAPKRanker(LinearRanker):
         give `fit` a sample_weight.
     alpha : float
         Regularisation strength, > 0.
+    standardize : bool
+        Whether the penalty is on weights of columns in units of their pooled standard deviation
+        within users, over the rows that `fit` is given: ``sqrt(sum_u sum_i (x_if - mean_uf)^2 /
+        n_rows)``, constant columns staying as they are (no column is centred; differences between
+        users do not count). `coef_` is in the columns' own units all the same; objective, bound and
+        gap are of the problem that was solved. False is the paper's problem.
     solver : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}
         'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
         subgradient descent for 'ts_alg2'.
@@ -102,8 +112,12 @@ class PAPKRanker(LinearRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,)
+        For the columns as they are.
+    scale_ : ndarray of shape (n_features_in_,) or None
+        What the columns were divided by; None without `standardize`.
     result_ : SolverResult
-        objective, lower_bound, gap, status, n_iter, converged, history.
+        objective, lower_bound, gap, status, n_iter, converged, history of the problem that was
+        solved, that of the divided columns: ``result_.w`` is ``scale_ * coef_``.
     exclusions_ : Exclusions
         Users that were left out, and why.
     classes_ : ndarray of shape (2,)
@@ -148,6 +162,7 @@ class PAPKRanker(LinearRanker):
         depth: int | float | str | None = DEPTH,
         user_weight: str = "equal",
         alpha: float = ALPHA,
+        standardize: bool = True,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -168,6 +183,7 @@ class PAPKRanker(LinearRanker):
         self.depth = depth
         self.user_weight = user_weight
         self.alpha = alpha
+        self.standardize = standardize
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -265,6 +281,7 @@ class PAPKRanker(LinearRanker):
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
         refuse_deeper_than_all(surrogate, lists.most_negatives)
+        lists = lists.standardized() if self.standardize else lists
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
         return self._minimise(risk, lists)
 
@@ -277,15 +294,17 @@ class PAPKRanker(LinearRanker):
         self._make_solver(self.make_surrogate())
 
     def fit_risk(self, risk: Any) -> Self:
-        """Train on a risk of `make_surrogate`: a `StreamedRisk`, `DaskRisk` or `EmpiricalRisk`.
+        """Train on a `StreamedRisk` or `DaskRisk` of `make_surrogate`.
 
         Policy, users' weights and threads are the risk's own.
 
         Raises
         ------
         InputError
-            The risk is of another surrogate, k or depth.
+            The risk is of another surrogate, k or depth, or of lists in memory.
         """
+        if isinstance(risk, EmpiricalRisk):
+            raise InputError("a risk of lists in memory: give the lists to fit_lists")
         if risk.surrogate != self.make_surrogate():
             raise InputError(f"the risk has {risk.surrogate}, the settings {self.make_surrogate()}")
         refuse_deeper_than_all(risk.surrogate, risk.most_negatives)
@@ -313,7 +332,10 @@ class PAPKRanker(LinearRanker):
 
     def _minimise(self, risk: Any, everyone: RankingData | None = None) -> Any:
         """Solve and take over the result."""
+        if self.standardize and risk.column_scale is None:
+            risk = risk.standardized()
         self._setting = self._given_setting()
+        self.scale_ = risk.column_scale
         self.result_ = self._solve(self._make_solver(risk.surrogate), risk)
         return self._finish(risk.exclusions, risk, everyone)
 
@@ -321,7 +343,11 @@ class PAPKRanker(LinearRanker):
         self, exclusions: Exclusions, risk: Any = None, everyone: RankingData | None = None
     ) -> Any:
         """Take over the result; `everyone` are the lists in memory that the risk was made of."""
-        self.coef_ = self.result_.w
+        if self.scale_ is None:
+            self.coef_ = self.result_.w
+        else:
+            self.coef_ = self.result_.w / self.scale_
+            self.result_ = replace(self.result_, notes=(*self.result_.notes, STANDARDIZED))
         self.n_iter_ = self.result_.n_iter
         self.exclusions_ = exclusions
         result = self.result_
@@ -329,7 +355,7 @@ class PAPKRanker(LinearRanker):
             surrogate = self._setting.make(self.k)
             warning: Any = warning_of_zero(surrogate, result.alpha, risk, everyone)
             warnings.warn(warning, stacklevel=4)
-        elif not result.converged and result.status != Status.FINISHED:
+        elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
             warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
         return self
 
@@ -338,15 +364,17 @@ class PAPKRanker(LinearRanker):
 
     def _solve(self, solver: Any, risk: Any) -> SolverResult:
         """Solve; with `warm_start`, from the last result."""
-        last = getattr(self, "result_", None) if self.warm_start else None
-        if last is not None and last.w.size != risk.n_features:
+        start = getattr(self, "coef_", None) if self.warm_start else None
+        if start is not None and start.size != risk.n_features:
             raise InputError(
-                f"warm_start: the last fit had {last.w.size} features, X has {risk.n_features}"
+                f"warm_start: the last fit had {start.size} features, X has {risk.n_features}"
             )
+        if start is not None and self.scale_ is not None:
+            start = start * self.scale_
         lines = Lines(self.verbose)
         result: SolverResult = (suited(solver, risk) if self.solver == "auto" else solver).solve(
             risk,
-            w_init=None if last is None else last.w,
+            w_init=start,
             callback=lines.watching(self.callback),
             checkpoint=as_checkpoint(self.checkpoint),
         )

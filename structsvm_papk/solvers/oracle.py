@@ -70,6 +70,10 @@ class Rounding:
     scores: np.ndarray
     slopes: np.ndarray
 
+    def scaled(self, scale: np.ndarray | None) -> Rounding:
+        """The bounds for features that are divided by a scale."""
+        return self if scale is None else Rounding(self.scores / scale, self.slopes / scale)
+
     def value(self, w: np.ndarray) -> float:
         """The bound of what rounding of the scores does to the risk at w."""
         return float(self.scores @ np.abs(w))
