@@ -9,7 +9,7 @@ import typer
 
 from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER, option
-from structsvm_papk.cli._shared.runs import explain, print_runs, problem_text
+from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.settings import solver_name
 from structsvm_papk.rankers.solver_race import ETAS
@@ -76,9 +76,8 @@ def compare(
             options.say_columns(used)
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
-    depth, weight = weighting.negatives, weighting.user_weight
-    title = f"{data.name}: {problem_text(k, depth, weight, alpha)}"
-    finish(runs, title, plot, as_json, depth, weight)
+    title = options.problem_text(*weighting.content.values(), k=k, alpha=alpha)
+    finish(runs, f"{data.name}: {title}", weighting.content, plot, as_json)
 
 
 def convex_names(names: Sequence[str], k: int) -> list[str]:
@@ -92,19 +91,14 @@ def convex_names(names: Sequence[str], k: int) -> list[str]:
 
 
 def finish(
-    runs: Sequence[Any],
-    title: str,
-    plot: Path | None,
-    as_json: bool,
-    depth: int | float | None = None,
-    user_weight: str = "equal",
+    runs: Sequence[Any], title: str, content: dict[str, Any], plot: Path | None, as_json: bool
 ) -> None:
     """Print and draw the runs; exit status 1 where a certificate was not reached."""
     console.note(f"training: {runs[0].exclusions}")
     for run in runs:
         explain(run)
     options.save_plot(plot, lambda: plots.convergence_figure(runs, title))
-    content = {"depth": depth, "user_weight": user_weight, "runs": [run.as_dict() for run in runs]}
+    content = {**content, "runs": [run.as_dict() for run in runs]}
     console.answer(as_json, content, print_runs, runs, title)
     if not all(run.result.converged or run.result.status == Status.FINISHED for run in runs):
         raise typer.Exit(1)

@@ -4,11 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 from sklearn.datasets import load_breast_cancer
-from sklearn.preprocessing import StandardScaler
 
 from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.cli._shared.runs import problem_text
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.solver_race import ETAS
@@ -45,11 +43,11 @@ def demo(
     picture = plot if wanted else None
     options.check_plot(picture)
     X, benign = load_breast_cancer(return_X_y=True)
-    data = RankingData.from_groups(StandardScaler().fit_transform(X), benign == 0)
+    data = RankingData.from_groups(X, benign == 0).standardized()
     with progress.live() as watch:
         runs = run_all(data, CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
     if picture is None:
         console.note("no plot: matplotlib is missing; pip install matplotlib (the extra 'plot')")
-    compare.finish(
-        runs, f"breast cancer: {problem_text(K, None, 'equal', alpha)}", picture, as_json
-    )
+    weighting = options.Weighting(depth="k")
+    title = options.problem_text(*weighting.content.values(), k=K, alpha=alpha)
+    compare.finish(runs, f"breast cancer: {title}", weighting.content, picture, as_json)

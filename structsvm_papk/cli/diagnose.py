@@ -79,9 +79,8 @@ def diagnose(
         one.as_dict() | {"critical_depth": depth.as_dict()}
         for one, depth in zip(answers, depths, strict=True)
     ]
-    given = {"depth": weighting.negatives, "user_weight": weighting.user_weight}
-    title = f"Is w = 0 optimal at depth {weighting.depth}, users' weight {weighting.user_weight}?"
-    console.answer(as_json, given | {"diagnoses": parts}, _show, title, answers, depths)
+    title = f"Is w = 0 optimal? ({options.problem_text(*weighting.content.values())})"
+    console.answer(as_json, weighting.content | {"diagnoses": parts}, _show, title, answers, depths)
 
 
 def _critical_depth(one: Diagnosis, lists: RankingData) -> CriticalDepth:

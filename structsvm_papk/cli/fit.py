@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, option
-from structsvm_papk.cli._shared.runs import explain, print_runs, problem_text
+from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.files.model import save_model
 from structsvm_papk.rankers import PAPKRanker
@@ -61,6 +61,7 @@ def fit(
         solver.solver, **stopping.limits(), policy=policy, n_threads=stopping.threads,
         relevance_threshold=reading.relevance_threshold, checkpoint=saving.checkpoint,
         solver_options=None if solver.eta is None else {"eta": solver.eta},
+        standardize=weighting.standardize,
     )  # fmt: skip
     ranker.check_settings()
     options.check_outputs(output)
@@ -86,11 +87,9 @@ def fit(
             console.warn(_said(warning.message))
     if run.result.status is not Status.DEGENERATE:
         explain(run)
-    content = run.as_dict() | {"depth": model.depth, "user_weight": model.user_weight}
-    title = problem_text(model.k, model.depth, model.user_weight, model.alpha)
-    console.answer(
-        as_json, content | {"model": str(output)}, print_runs, [run], f"{data.name}: {title}"
-    )
+    content = run.as_dict() | weighting.content | {"model": str(output)}
+    title = options.problem_text(*weighting.content.values(), k=model.k, alpha=model.alpha)
+    console.answer(as_json, content, print_runs, [run], f"{data.name}: {title}")
     console.note(f"model written to {output}")
     if run.result.status == Status.FAILED:
         console.warn(_how_to_go_on(saving.checkpoint))

@@ -42,6 +42,7 @@ class Grid:
     alpha: list[float] | None = PROBLEM(
         None, "Try this strength; repeat. By default three that suit the features."
     )
+    standardize: bool = PROBLEM(True, options.STANDARDIZE)
 
     def settings(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
@@ -49,7 +50,8 @@ class Grid:
             "surrogates": self.surrogate, "user_weights": self.user_weight, "alphas": self.alpha,
             "depths": [options.parse_depth(text) for text in self.depth or ()],
         }  # fmt: skip
-        return {"k": self.k} | {name: values for name, values in lists.items() if values}
+        given = {"k": self.k, "standardize": self.standardize}
+        return given | {name: values for name, values in lists.items() if values}
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,8 @@ def _content(
         "command": _command(ranker, data, reading, policy),
         "python": f"PAPKRanker(k={ranker.k}, "
         + "".join(f"{name}={value!r}, " for name, value in best.items())
-        + f"policy={policy!r}, tol={ranker.tol!r})",
+        + f"policy={policy!r}, tol={ranker.tol!r}, standardize={ranker.standardize!r})",
+        "standardized": ranker.standardize,
         "model": None if model_file is None else str(model_file),
     }
 
@@ -203,6 +206,7 @@ def _command(ranker: Any, data: Path, reading: options.Reading, policy: str) -> 
     words = [
         f"--{name.replace('_', '-')} {value}" for name, value in given.items() if value is not None
     ]
+    words += [] if ranker.standardize else ["--no-standardize"]
     return f"structsvm-papk fit {shlex.quote(str(data))} {' '.join(words)}"
 
 

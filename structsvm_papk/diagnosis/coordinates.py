@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.deviations import scale_of
 from structsvm_papk.data.ranking_data import RankingData
 
 _FEW_FEATURES = 500  # up to which directions are scaled, not features only
@@ -25,8 +26,8 @@ class Coordinates:
     """
 
     def __init__(self, data: RankingData) -> None:
-        rows, spread = _sample(data), spread_within_users(data)
-        self.scale = scale = np.where(spread > 0.0, spread, 1.0)
+        rows, self.scale = _sample(data), scale_of(data.divided(data.deviation()))
+        scale = self.scale
         self.T = sparse.diags_array(1.0 / scale)
         if scale.size <= _FEW_FEATURES:
             correlation = (rows / scale).T @ (rows / scale) / max(1, rows.shape[0])
@@ -49,30 +50,11 @@ class Coordinates:
         return noise
 
 
-def spread_within_users(data: RankingData) -> Array:
-    """Root mean square of each feature less its mean within users; 0 for a constant one."""
-    step = max(1, _SAMPLE_ENTRIES // data.n_features)
-    pieces = [np.arange(a, b, step) for a, b in zip(data.indptr, data.indptr[1:], strict=False)]
-    bounds = np.unique(np.concatenate([*pieces, data.indptr]))  # users, long ones in pieces
-    total, first = np.zeros(data.n_features), 0
-    while first < bounds.size - 1:
-        last = np.searchsorted(bounds, bounds[first] + step, side="right") - 1
-        part = bounds[first : max(last, first + 1) + 1]
-        rows, starts = _dense(data, np.arange(part[0], part[-1])), part[:-1] - part[0]
-        sizes = np.diff(part)
-        rows -= np.repeat(rows[starts], sizes, axis=0)  # exactly 0 where a feature is constant
-        rows -= np.repeat(np.add.reduceat(rows, starts) / sizes[:, None], sizes, axis=0)
-        total += np.square(rows).sum(axis=0)
-        first = max(last, first + 1)
-    spread: Array = np.sqrt(total / data.rows.size)
-    return spread
-
-
 def _dense(data: RankingData, positions: Array) -> Array:
     """Rows at list positions, as a dense array of doubles."""
     rows = data.X[data.rows[positions]]
-    dense: Array = (rows.toarray() if sparse.issparse(rows) else rows).astype(np.float64)
-    return dense
+    dense = rows.toarray() if sparse.issparse(rows) else rows
+    return data.divided(dense.astype(np.float64))
 
 
 def _sample(data: RankingData) -> Array:

@@ -227,7 +227,9 @@ def _one_user(risk: EmpiricalRisk, u: int) -> EmpiricalRisk:
     data = risk.data
     rows = data.rows[data.indptr[u] : data.indptr[u + 1]]
     indptr, users = np.array([0, rows.size]), data.users[u : u + 1]
-    part = RankingData.from_parts(data.X, rows, indptr, data.n_pos[u : u + 1], users)
+    part = RankingData.from_parts(
+        data.X, rows, indptr, data.n_pos[u : u + 1], users, column_scale=data.column_scale
+    )
     return EmpiricalRisk(risk.surrogate, part, "cap")
 
 
@@ -368,7 +370,7 @@ def _rounding(risk: ListRisk) -> Array:
     """Bound of the rounding error of each entry of a slope: sums of multiples of rows of X."""
     data = risk.data
     heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
-    bound: Array = _SUM_ROUNDING * 2 * heaviest * data.spread().largest
+    bound: Array = _SUM_ROUNDING * 2 * heaviest * data.divided(data.spread().largest)
     return bound
 
 
@@ -417,7 +419,10 @@ def _positives_outside(risk: EmpiricalRisk, tol: float) -> list[Array]:
     for i in range(n_pos):
         rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
         indptr = np.array([0, rows.size])
-        alone = RankingData.from_parts(data.X, rows, indptr, np.array([1]), data.users)
+        one = np.array([1])
+        alone = RankingData.from_parts(
+            data.X, rows, indptr, one, data.users, column_scale=data.column_scale
+        )
         slopes = _Slopes(EmpiricalRisk(avg, alone, "cap"))
         test = _convex_test(slopes, tol)
         if test.verdict != Verdict.DEGENERATE:

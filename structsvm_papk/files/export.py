@@ -25,6 +25,7 @@ def weights_of(model: Model) -> dict[str, Any]:
         "surrogate": model.surrogate,
         "depth": model.depth,
         "user_weight": model.user_weight,
+        "standardized": model.standardized,
         "alpha": float(model.alpha),
         "certificate": model.certificate,
     }

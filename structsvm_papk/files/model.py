@@ -40,6 +40,9 @@ class Model:
         Training depth, see `Surrogate`.
     user_weight : str
         'equal' or 'positives'.
+    standardized : bool
+        Whether alpha and the certificate are of the problem with columns divided by their standard
+        deviations within users; `coef` is in the columns' own units in any case.
     package_version : str
         The version that wrote the file.
     """
@@ -55,6 +58,7 @@ class Model:
     relevance_threshold: float | None = None
     depth: int | float | None = None
     user_weight: str = "equal"
+    standardized: bool = False
     package_version: str = ""
 
     @property
@@ -114,6 +118,7 @@ def _description(model):
         "relevance_threshold": model.relevance_threshold,
         "depth": model.depth,
         "user_weight": model.user_weight,
+        "standardized": model.standardized,
         "package_version": model.package_version or package_version(),
     }
 
@@ -141,6 +146,7 @@ def _model_from(path, description, coef):
             relevance_threshold=_optional(_number, description["relevance_threshold"]),
             depth=_optional(_depth, description.get("depth")),
             user_weight=_a(str, description.get("user_weight", "equal")),
+            standardized=_a(bool, description.get("standardized", False)),
             package_version=_a(str, description["package_version"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:

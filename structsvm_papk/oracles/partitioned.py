@@ -208,7 +208,8 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """As `EmpiricalRisk.tangents`, over all partitions."""
         w = self._own_units(w)
         values, intercepts, errors = np.zeros((3, self.n_blocks))
-        sums = values, np.zeros((self.n_blocks, w.size)), intercepts, errors
+        slopes = np.zeros((self.n_blocks, w.size))
+        sums = values, slopes, intercepts, errors
         results = self.parts.run(self._task(w), self._shares)
         done, steeper = 0, 1.0
         for summary, (visits, *parts, steep) in zip(self._used, results, strict=True):
@@ -220,7 +221,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
             done, steeper = done + parts[0].size, max(steeper, steep)
         errors += len(self._used) * EPS * (np.abs(values) + np.abs(intercepts))
         if self.column_scale is not None:
-            sums[1] /= self.column_scale
+            slopes /= self.column_scale
         return Tangents(*sums, steeper)
 
     def majorant(self, w: Array, kind: str = "latent") -> PartitionedRisk:

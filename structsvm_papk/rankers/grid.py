@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.diagnosis.coordinates import spread_within_users
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.rankers.settings import (
@@ -101,12 +100,13 @@ def _depths(k: int, depths: Any, data: RankingData) -> tuple[Any, Any]:
 def _alphas(alphas: Any, data: RankingData) -> tuple[Any, Any]:
     """Strengths for the convex surrogates, and for the others, from the strongest on.
 
-    'auto': in proportion to the mean variance of a feature within users, constant ones left out.
+    'auto': in proportion to the mean variance of a feature within users, constant ones left out;
+    of standardized columns that is 1.
     """
     if not _is_auto(alphas):
         alphas = np.unique(np.asarray(alphas, float))[::-1]
         return alphas, alphas
-    spread = spread_within_users(data)
+    spread = data.deviation() if data.column_scale is None else np.ones(1)
     unit = float(np.mean(np.square(spread[spread > 0.0]))) if (spread > 0.0).any() else 1.0
     alphas = np.array([float(f"{alpha * unit:.3g}") for alpha in ALPHAS])
     return alphas, alphas[1:2] if data.rows.size >= _MANY_ROWS else alphas

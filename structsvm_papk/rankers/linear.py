@@ -39,6 +39,7 @@ class LinearRanker(BaseEstimator):
     relevance_threshold: float | None
     one_list: bool
     coef_: Array
+    scale_: Array | None
     result_: SolverResult
     classes_: Array
     _setting: Setting
@@ -110,6 +111,7 @@ class LinearRanker(BaseEstimator):
             else solver_name(self._solver_name(), self._setting.make(self.k)),
             depth=self._setting.make(self.k).depth,
             user_weight=self._setting.user_weight,
+            standardized=self.scale_ is not None,
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
             relevance_threshold=self.relevance_threshold,

@@ -64,12 +64,6 @@ class PAPKRanker(LinearRanker):
         give `fit` a sample_weight.
     alpha : float
         Regularisation strength, > 0.
-    standardize : bool
-        Whether the penalty is on weights of columns in units of their pooled standard deviation
-        within users, over the rows that `fit` is given: ``sqrt(sum_u sum_i (x_if - mean_uf)^2 /
-        n_rows)``, constant columns staying as they are (no column is centred; differences between
-        users do not count). `coef_` is in the columns' own units all the same; objective, bound and
-        gap are of the problem that was solved. False is the paper's problem.
     solver : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}
         'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
         subgradient descent for 'ts_alg2'.
@@ -108,6 +102,12 @@ class PAPKRanker(LinearRanker):
     verbose : int
         1: print at most one line a second that says how far the fit is. The lines also go to the
         log `structsvm_papk` of Python's logging, level INFO.
+    standardize : bool
+        Whether the penalty is on weights of columns in units of their pooled standard deviation
+        within users, over the rows that `fit` is given: ``sqrt(sum_u sum_i (x_if - mean_uf)^2 /
+        n_rows)``, constant columns staying as they are (no column is centred; differences between
+        users do not count). `coef_` is in the columns' own units all the same; objective, bound and
+        gap are of the problem that was solved. False is the paper's problem.
 
     Attributes
     ----------
@@ -162,7 +162,6 @@ class PAPKRanker(LinearRanker):
         depth: int | float | str | None = DEPTH,
         user_weight: str = "equal",
         alpha: float = ALPHA,
-        standardize: bool = True,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -177,13 +176,13 @@ class PAPKRanker(LinearRanker):
         checkpoint: Any | None = None,
         one_list: bool = False,
         verbose: int = 0,
+        standardize: bool = True,
     ) -> None:
         self.k = k
         self.surrogate = surrogate
         self.depth = depth
         self.user_weight = user_weight
         self.alpha = alpha
-        self.standardize = standardize
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -198,6 +197,7 @@ class PAPKRanker(LinearRanker):
         self.checkpoint = checkpoint
         self.one_list = one_list
         self.verbose = verbose
+        self.standardize = standardize
 
     def fit(
         self,

@@ -87,8 +87,10 @@ class PAPKRankerCV(PAPKRanker):
         Relative gap of the final fit.
     cv_tol : float
         Relative gap of the fits on folds.
-    max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose
-        As for `PAPKRanker`; they apply to every solve.
+    max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose,
+    standardize
+        As for `PAPKRanker`; they apply to every solve. Columns have the scale of all rows in every
+        fold.
     time_limit : float, optional
         Seconds for search and fit together. The search stops at two thirds of it and the best so
         far is taken.
@@ -148,6 +150,7 @@ class PAPKRankerCV(PAPKRanker):
         checkpoint: Any | None = None,
         one_list: bool = False,
         verbose: int = 0,
+        standardize: bool = True,
     ) -> None:
         self.k = k
         self.surrogates = surrogates
@@ -171,6 +174,7 @@ class PAPKRankerCV(PAPKRanker):
         self.checkpoint = checkpoint
         self.one_list = one_list
         self.verbose = verbose
+        self.standardize = standardize
 
     def _solver_name(self) -> str:
         return "auto"
@@ -189,6 +193,8 @@ class PAPKRankerCV(PAPKRanker):
         """Choose, then train on all users."""
         started = time.perf_counter()
         self._check_settings()
+        data = data.standardized() if self.standardize else data
+        self.scale_ = data.column_scale
         k, limit = whole_number("k", self.k), self.time_limit
         training = Training(k, self.policy, self.max_iter, self.n_threads, self._extra_settings())
         settings = grid(k, self.surrogates, self.depths, self.user_weights, self.alphas, data)

@@ -132,7 +132,7 @@ def solve(
     result = solver.solve(risk, callback=callback, checkpoint=checkpoint)
     gains = {"train": train_gain(risk, result.w)}
     if test is not None:
-        gains["test"] = mean_pap_at_k(result.w, test, surrogate.k)
+        gains["test"] = mean_pap_at_k(risk.data.divided(result.w), test, surrogate.k)
     return Run(name, surrogate.name, surrogate.k, alpha, result, risk.exclusions, settings, gains)
 
 
@@ -156,7 +156,8 @@ def compare(
     Parameters
     ----------
     data : RankingData
-        Users without a positive or with fewer than k negatives are left out.
+        Users without a positive or with fewer than k negatives are left out. The problem is that of
+        the columns as they are; `PAPKRanker` solves the one of ``data.standardized()``.
     surrogates : sequence of str
         Convex ones.
     k : int

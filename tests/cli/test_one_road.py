@@ -105,7 +105,7 @@ def test_the_advice_at_zero(tmp_path, capsys):
 def test_tables_say_what_was_minimised(tmp_path, capsys):
     X, y, users = lists()
     write_csv(tmp_path / "rows.csv", X.toarray(), y, users)
-    title = "k = 2, depth 0.9, users' weight equal, alpha = 0.01"
+    title = "k = 2, alpha = 0.01, depth 0.9, users' weight equal, standardized columns"
     run("fit", tmp_path / "rows.csv", "--k", "2", "-o", tmp_path / "m")
     assert title in capsys.readouterr().out
     run("compare", tmp_path / "rows.csv", "--k", "2", "--surrogate", "avg")
@@ -116,4 +116,4 @@ def test_tables_say_what_was_minimised(tmp_path, capsys):
     _, told = run_json(capsys, "fit", tmp_path / "rows.csv", "--k", "2", "-o", tmp_path / "m")
     assert compared["runs"][0]["objective"] == pytest.approx(told["objective"], rel=1e-5)
     run("diagnose", tmp_path / "rows.csv", "--k", "2", "--surrogate", "avg", "--no-users")
-    assert "at depth auto, users' weight equal" in capsys.readouterr().out
+    assert "depth 0.9, users' weight equal, standardized" in capsys.readouterr().out

@@ -45,6 +45,10 @@ DEPTH = (
     "Negatives of a user that count: a number of at least k, a share (0.9), auto (0.9), or k, as "
     "in the paper. More keep w = 0 from being the optimum."
 )
+STANDARDIZE = (
+    "Regularise columns in units of their standard deviation within users, so that their own units "
+    "do not matter; without, as they are, which is the paper's problem."
+)
 _POLICY = (
     "Users without a positive or with too few negatives: exclude or raise; cap, in training: few "
     "negatives count as they are."
@@ -118,6 +122,15 @@ def parse_depth(text: str) -> int | float | None:
     return int(value) if value >= 1 and value == int(value) else value
 
 
+def problem_text(
+    depth: int | float | None, user_weight: str, standardized: bool, **more: float
+) -> str:
+    """What was minimised, for the title of a table."""
+    columns = "standardized columns" if standardized else "columns as they are"
+    texts = [f"{name} = {value:g}" for name, value in more.items()]
+    return ", ".join([*texts, f"depth {depth or 'k'}", f"users' weight {user_weight}", columns])
+
+
 @dataclass(frozen=True)
 class Weighting:
     """What counts in training, and how much: negatives and users."""
@@ -127,10 +140,21 @@ class Weighting:
         "equal", "What users count: equal, or positives (as many as they have).", "NAME"
     )
 
+    standardize: bool = PROBLEM(True, STANDARDIZE)
+
     def __post_init__(self) -> None:
         parse_depth(self.depth)
         if self.user_weight not in ("equal", "positives"):
             raise InputError(f"--user-weight {self.user_weight!r} must be equal or positives")
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The choices as JSON says them."""
+        return {
+            "depth": self.negatives,
+            "user_weight": self.user_weight,
+            "standardized": self.standardize,
+        }
 
     @property
     def negatives(self) -> int | float | None:
@@ -144,6 +168,7 @@ class Weighting:
     def lists(self, lists: RankingData, surrogate: Surrogate) -> RankingData:
         """The lists with the weights of their users, where the surrogate's depth suits them."""
         refuse_deeper_than_all(surrogate, lists.most_negatives)
+        lists = lists.standardized() if self.standardize else lists
         return lists if self.user_weight == "equal" else lists.weighted(self.user_weight)
 
 

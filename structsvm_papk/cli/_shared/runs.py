@@ -11,11 +11,6 @@ from structsvm_papk.cli._shared import console
 from structsvm_papk.solvers.result import Status
 
 
-def problem_text(k: int, depth: int | float | None, user_weight: str, alpha: float) -> str:
-    """What was minimised, for the title of a table."""
-    return f"k = {k}, depth {depth or 'k'}, users' weight {user_weight}, alpha = {alpha:g}"
-
-
 def print_runs(runs: Sequence[Any], title: str) -> None:
     """Print the table of runs, in its compact form where the terminal is narrow."""
     table, screen = table_of_runs(runs, title), Console()
