@@ -11,7 +11,6 @@ from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedKFold
 
 from structsvm_papk import PAPKRanker, PAPKRankerCV, RankingData, metrics
-from structsvm_papk.diagnosis.coordinates import spread_within_users
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.rankers import grid as grid_of_settings
@@ -494,11 +493,11 @@ def test_automatic_alphas_do_not_see_offsets():
     assert alphas[0] == pytest.approx([1e-4 * within, 1e-3 * within, 1e-2 * within], rel=1e-2)
 
 
-def test_spread_within_users_by_definition():
+def test_deviation_within_users_by_definition():
     for data in (X, X + 1e9, sparse.csr_array(X)):
         lists = RankingData.from_groups(data, Y, GROUPS)
         expected = np.sqrt(np.mean([X[u == GROUPS].var(axis=0) for u in range(24)], axis=0))
-        np.testing.assert_allclose(spread_within_users(lists), expected, rtol=1e-5)
+        np.testing.assert_allclose(lists.deviation(), expected, rtol=1e-5)
 
 
 def test_large_data_get_one_clipped_setting_a_weight(monkeypatch):
