@@ -1,8 +1,8 @@
 """Training depth: speed beside scikit-learn and LightGBM, and quality on prepared lists.
 
-    python benchmarks/depth.py speed
-    python benchmarks/depth.py table LISTS.npz .. [--k 20] [--folds 3] [--train-users 1000]
-    python benchmarks/depth.py diagnose
+    python -m benchmarks.depth speed
+    python -m benchmarks.depth table LISTS.npz .. [--k 20] [--folds 3] [--train-users 1000]
+    python -m benchmarks.depth diagnose
 
 `speed` and `diagnose` make their data themselves. A file of lists holds features `f` (users, items,
 features) and labels `y` of the users to learn from, and `f2` and `y2` of those to be measured on;
@@ -41,7 +41,7 @@ from structsvm_papk import (
     make_surrogate,
     metrics,
 )
-from structsvm_papk.datasets.digits import digit_queries
+from structsvm_papk.datasets import digit_queries
 from structsvm_papk.diagnosis import critical_depth, diagnose
 
 SHAPE = (1974, 200, 9)  # users, items of each, features

@@ -155,7 +155,7 @@ def long_frame(options):
     import pandas as pd
 
     from structsvm_papk import metrics
-    from structsvm_papk.metrics.frames import evaluate_frame
+    from structsvm_papk.metrics import evaluate_frame
 
     scores, labels = data(options.users)
     users = np.repeat(np.arange(options.users), 100)
@@ -176,7 +176,7 @@ def recos(options):
     """pAp@10 of 50 recommendations a user against RecTools, from frames."""
     import pandas as pd
 
-    from structsvm_papk.metrics.frames import evaluate_recommendations
+    from structsvm_papk.metrics import evaluate_recommendations
 
     rng = np.random.default_rng(2)
     users, catalogue = options.users, 2000

@@ -18,10 +18,10 @@ import numpy as np
 
 from structsvm_papk import CCCP, EmpiricalRisk, GlobalRamp, RankingData, make_surrogate
 from structsvm_papk.datasets import two_gaussians
-from structsvm_papk.surrogates.base import KINDS
 
 N_POS, N_NEG, N_FEATURES, SEPARATION, K, ALPHA = 30, 200, 5, 1.0, 10, 1e-2
 N_RANDOM = 4
+KINDS = ("latent", "mixed", "linearised")  # of majorants
 FOUND = 1e-3
 
 

@@ -138,7 +138,7 @@ def child(how, directory, budget):
 
 
 def solver():
-    from structsvm_papk.solvers.cutting_plane import CuttingPlane
+    from structsvm_papk import CuttingPlane
 
     return CuttingPlane(ALPHA, tol=TOL)
 
@@ -152,8 +152,8 @@ def warm_up(how):
 
 def make_risk(how, directory, budget):
     from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-    from structsvm_papk.data.partitions import open_source
-    from structsvm_papk.oracles.streamed import StreamedRisk
+    from structsvm_papk.data import open_source
+    from structsvm_papk.oracles import StreamedRisk
 
     surrogate = make_surrogate("ts", K)
     if how == "memory":

@@ -1,6 +1,6 @@
 """Ramp and ClippedRamp by CCCP: seconds and objectives beside those of an earlier version.
 
-    python benchmarks/ramps.py [LISTS.npz ..] [--before FILE.json] [--repeats 2] [--json FILE.json]
+    python -m benchmarks.ramps [LISTS.npz ..] [--before FILE.json] [--repeats 2] [--json FILE.json]
 
 Lists like those of a re-ranker (`depth.py`), lists of handwritten digits, 600 users x 70 items x 90
 features, and files of prepared lists as `depth.py` takes them. One thread, processor seconds, the
@@ -15,12 +15,11 @@ from pathlib import Path
 from time import process_time as clock
 
 import numpy as np
-from depth import as_data, re_ranking_lists
 from threadpoolctl import threadpool_limits
 
+from benchmarks.depth import as_data, re_ranking_lists
 from structsvm_papk import CCCP, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.datasets import linear_lists
-from structsvm_papk.datasets.digits import digit_queries
+from structsvm_papk.datasets import digit_queries, linear_lists
 
 SURROGATES = ("clipped_ramp", "ramp")
 ALPHA, TOL = 1e-3, 1e-4
