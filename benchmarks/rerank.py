@@ -22,7 +22,6 @@ def main():
     for name, _, file in (text.partition("=") for text in sys.argv[1:]):
         kept[name] = json.loads(Path(file).read_text())
         kept[name].pop("run")  # folders of this machine
-        kept[name]["name"] = name
     FILE.write_text(json.dumps(kept, indent=1) + "\n")
     fill(PAGE.with_name("rerank.md"), {name: ("rerank.json", page_of(name)) for name in kept})
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.cells import Cells
+from benchmarks.paper.baselines.common import mean_pap_at_k
 from benchmarks.workers import in_processes
 from structsvm_papk import (
     CCCP,
@@ -22,7 +23,6 @@ from structsvm_papk import (
     Status,
     SubgradientDescent,
     make_surrogate,
-    metrics,
 )
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
@@ -328,12 +328,6 @@ def _evaluate(regime, method, seed, train, test, sizes):
     setting, w = next(pair for pair in found if chosen in (None, pair[0]))
     gain = mean_pap_at_k(w, test, sizes.k)
     return Outcome(regime, method, seed, float(gain), setting, not w.any())
-
-
-def mean_pap_at_k(w, data, k):
-    """Mean pAp@k gain of a linear scorer over the users that have k negatives and a positive."""
-    name = f"pap@{k}"
-    return metrics.evaluate(name, data.scores(w), data.labels, indptr=data.indptr).mean(name)
 
 
 def _cross_validate(path, data, sizes, seed):
