@@ -62,7 +62,8 @@ class Columns(Reading):
 
     def roles(self, path: Path, present: list[str]) -> dict[str, str | None]:
         """Which column has which role, all of them there."""
-        names: dict[str, str | None] = {"user": None, "label": self.label}
+        names: dict[str, str | None] = {"user": None}
+        names["label"] = tables.label_column(self.label, present)
         names |= {"score": self.score} if self.rank is None else {"rank": self.rank}
         if not self.one_list:
             names["user"] = self.group or tables.usual_column(USER_COLUMNS, present)
@@ -207,7 +208,7 @@ def _of_scores(path: Path, columns: Columns) -> Rows:
     names = columns.roles(path, present)
     kinds: dict[Any, Kind] = dict.fromkeys(columns.splits, Kind.TEXT)
     kinds |= dict.fromkeys((names["user"], names.get("item")), Kind.ID)
-    kinds |= {columns.rank or columns.score: Kind.NUMBER, columns.label: Kind.NUMBER}
+    kinds |= {columns.rank or columns.score: Kind.NUMBER, names["label"]: Kind.NUMBER}
     kinds.pop(None, None)
     frame = tables.read_columns(path, format, kinds)
     left = [name for name in present if name not in kinds]

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from structsvm_papk.errors import InputError
 
 USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id")
 ITEM_COLUMNS = ("item_id", "item")
+LABEL_COLUMNS = ("label", "relevant", "target", "y")
 FORMATS = ("csv", "tsv", "parquet")
 _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 _ID_NAME = re.compile(  # the last two: what pandas calls an index
@@ -94,6 +95,13 @@ def usual_column(usual: Sequence[str], names: Collection[str]) -> str | None:
     return next((spelled[n] for u in usual for n in (u, _plain(u)) if n in spelled), None)
 
 
+def label_column(label: str, names: Collection[str]) -> str:
+    """The column of labels: the one asked for, or a usual name of it."""
+    if label != LABEL_COLUMNS[0] or label in names:
+        return label
+    return usual_column(LABEL_COLUMNS, names) or label
+
+
 def _plain(name):
     return name.replace("_", "").replace("-", "").lower()
 
@@ -117,6 +125,7 @@ def choose_columns(
     Every step is linear in the number of columns.
     """
     places = _places(path, names)
+    roles = replace(roles, label=label_column(roles.label, names))
     if "" in places:
         raise InputError(
             f"{path}: column {places[''] + 1} has no name (pandas writes its index so: "

@@ -214,7 +214,7 @@ class Saving:
 class Columns:
     """How a file of features is read."""
 
-    label: str = READING("label", "Label column.", "COLUMN")
+    label: str = READING("label", "Label column; else relevant, target or y.", "COLUMN")
     group: str | None = READING(None, _USERS, "COLUMN")
     ignore: list[str] | None = READING(None, _NO_FEATURE, "COLUMN")
     format: str | None = READING(
