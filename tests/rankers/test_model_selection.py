@@ -383,7 +383,7 @@ def test_verbose_and_the_log_say_how_far_a_fit_is(capsys, caplog, monkeypatch):
     assert lines[9].startswith("chosen: ts, depth k, users count the same, alpha ")
     ranker = PAPKRanker(k=2, verbose=1).fit(X, Y, GROUPS)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == ranker.n_iter_ + 1 and ranker.result_.message in lines[-1]
+    assert len(lines) == ranker.n_iter_ + 1 and ranker.result_.status.sentence in lines[-1]
     assert lines[0].startswith("iteration 1, ") and ", gap " in lines[0]
     PAPKRanker(k=2).fit(X, Y, GROUPS)
     assert capsys.readouterr().out == ""
