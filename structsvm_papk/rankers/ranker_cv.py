@@ -89,8 +89,8 @@ class PAPKRankerCV(PAPKRanker):
         Relative gap of the fits on folds.
     max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose,
     standardize
-        As for `PAPKRanker`; they apply to every solve. Columns have the scale of all rows in every
-        fold.
+        As for `PAPKRanker`; they apply to every solve. On a fold columns have the scale of its
+        training rows.
     time_limit : float, optional
         Seconds for search and fit together. The search stops at two thirds of it and the best so
         far is taken.
@@ -193,16 +193,16 @@ class PAPKRankerCV(PAPKRanker):
         """Choose, then train on all users."""
         started = time.perf_counter()
         self._check_settings()
-        data = data.standardized() if self.standardize else data
-        self.scale_ = data.column_scale
+        everyone = data.standardized() if self.standardize else data
+        self.scale_ = everyone.column_scale
         k, limit = whole_number("k", self.k), self.time_limit
         training = Training(k, self.policy, self.max_iter, self.n_threads, self._extra_settings())
-        settings = grid(k, self.surrogates, self.depths, self.user_weights, self.alphas, data)
+        settings = grid(k, self.surrogates, self.depths, self.user_weights, self.alphas, everyone)
         exclusions = users_without_use(settings, k, self.policy, data)
         folds = make_folds(self.cv, data, exclusions, self.random_state)
         place = as_checkpoint(self.checkpoint)
         kept = None if place is None else KeptFits(place)
-        fits = Fits(training, self.cv_tol, self.n_jobs, kept)
+        fits = Fits(training, self.cv_tol, self.standardize, self.n_jobs, kept)
         scoring = self._scoring(shown(k, folds, data))
         lines = Lines(self.verbose)
         search = Search(data, settings, folds, scoring, fits, lines, self.callback)
@@ -210,15 +210,21 @@ class PAPKRankerCV(PAPKRanker):
         best = choose(self.selection, settings, search.scores, search.finished())
         self.cv_results_, self.n_splits_ = search.results(), len(folds)
         self._setting, start = settings[best], search.start(best)
+        start = start if self.scale_ is None else start * self.scale_
         self.best_params_ = self._setting.as_dict()
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
         if limit is not None:
             limit = max(started + limit - time.perf_counter(), 1e-3)
         if place is not None and kept is not None:
-            key = kept.key(training.identity(), self._setting, data.fingerprint(), start)
+            key = kept.key(training.identity(), self._setting, everyone.fingerprint(), start)
             place = place.part(f"all-users-{key}")
         self.result_ = training.solve(
-            self._setting, weighted(self._setting, data), self.tol, start, limit, checkpoint=place
+            self._setting,
+            weighted(self._setting, everyone),
+            self.tol,
+            start,
+            limit,
+            checkpoint=place,
         )
         default, (lead, error) = search.default, search.scores.lead(best, search.default)
         self.choice_ = Choice(

@@ -69,7 +69,7 @@ class ByScorer:
         more = {"groups": users} if _takes_groups(self.scorer) else {}
 
         def scores(w: Array) -> Array:
-            value = self.scorer(self.ranker(test.divided(w)), X, y, **more)
+            value = self.scorer(self.ranker(w), X, y, **more)
             if not isinstance(value, Real):
                 raise InputError(f"scoring {self.name} must give a number, got {value!r}")
             return np.array([float(value)])

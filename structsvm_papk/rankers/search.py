@@ -55,10 +55,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Fits:
-    """How settings are trained on folds: to which gap, on how many threads, where they are kept."""
+    """How settings are trained on folds: to which gap, in which units, where they are kept."""
 
     training: Training
     tol: float
+    standardize: bool = False
     n_jobs: int | None = None
     kept: KeptFits | None = None
 
@@ -98,7 +99,7 @@ class Search:
             self.alive[self.default] = True  # the chosen setting is compared with it
 
     def start(self, i: int) -> Array:
-        """The mean of a setting's solutions on the folds."""
+        """The mean of a setting's solutions on the folds, for the columns as they are."""
         mean: Array = np.mean(self.weights[i], axis=0)
         return mean
 
@@ -118,7 +119,8 @@ class Search:
             ]
             with closing(_solved(chains, self.fits.n_jobs)) as solved:
                 for setting, w, seconds in solved:
-                    stop |= self._note(setting, number, scores(w), w, seconds)
+                    coef = lists[setting.user_weight].divided(w)
+                    stop |= self._note(setting, number, scores(coef), coef, seconds)
                     if w.any():
                         starts.setdefault(setting.user_weight, {})[setting.alpha] = w
         return stop
@@ -131,12 +133,15 @@ class Search:
         """The lists of a fold with each weighting; what solvers ask about them is computed once."""
         train, out = self.data.at_positions(fold.train), {}
         train.spread()
+        train = train.standardized() if self.fits.standardize else train
         for weight in {setting.user_weight for setting in self.settings}:
             out[weight] = train if train.user_weight is not None else train.weighted(weight)
             out[weight].fingerprint()
         return out
 
-    def _note(self, setting: Setting, number: int, values: Array, w: Array, seconds: float) -> bool:
+    def _note(
+        self, setting: Setting, number: int, values: Array, coef: Array, seconds: float
+    ) -> bool:
         i = self.settings.index(setting)
         if np.isnan(values).all():
             name = self.scoring.name
@@ -145,7 +150,7 @@ class Search:
             )
         self.scores.note(i, number, values)
         self.seconds[i, number] = seconds
-        self.weights.setdefault(i, []).append(w)
+        self.weights.setdefault(i, []).append(coef)
         done = int(np.isfinite(self.seconds).sum())
         planned = done + int(np.isnan(self.seconds[self.alive]).sum())
         if self.lines.due() or done == planned:
@@ -234,7 +239,8 @@ class _Chain:
             yield from self._fresh()
             return
         starts = (part for start in self.starts.items() for part in start)
-        how = self.fits.training.identity(), self.fits.tol, *self.settings
+        fits = self.fits
+        how = fits.training.identity(), fits.tol, fits.standardize, *self.settings
         key = kept.key(*how, *self.of_data, *starts)
         old = kept.read(key, (len(self.settings), self.lists.n_features))
         if old is not None:

@@ -73,10 +73,19 @@ def test_settings_of_several_kinds_share_a_search():
     assert ranker.score(X, Y, GROUPS) > 0.8
 
 
+def trained(train, alpha):
+    """A model of the rows `train`."""
+    rest = PAPKRanker(k=2, surrogate="ts", depth=0.9, alpha=alpha, tol=1e-8, policy="cap")
+    return rest.fit(X[train], Y[train], GROUPS[train])
+
+
+def first_weight(estimator, X, y):
+    return estimator.coef_[0]
+
+
 def scores_of_fold(train, test, alpha):
     """PAp@2 of each user of the rows `test`, of a model that is trained on the rows `train`."""
-    rest = PAPKRanker(k=2, surrogate="ts", depth=0.9, alpha=alpha, tol=1e-8, policy="cap")
-    rest.fit(X[train], Y[train], GROUPS[train])
+    rest = trained(train, alpha)
     return metrics.evaluate("pap@2", X[test] @ rest.coef_, Y[test], GROUPS[test])["pap@2"]
 
 
@@ -95,7 +104,13 @@ class Drawn:
     "splitter", [Drawn(), GroupShuffleSplit(5, test_size=7, train_size=9, random_state=0)]
 )
 def test_a_splitter_decides_who_trains_and_every_split_of_a_user_counts(splitter):
-    own = {**SMALL, "depths": (0.9,), "alphas": (0.02,), "cv_tol": 1e-8}
+    """Scales of columns are those of the training rows, too."""
+    own = {**SMALL, "depths": (0.9,), "alphas": (0.02,), "cv_tol": 1e-8, "scoring": first_weight}
+    weights = PAPKRankerCV(k=2, cv=splitter, **own).fit(X, Y, GROUPS).cv_results_
+    for fold, (train, _) in enumerate(splitter.split(X, Y, GROUPS)):
+        want = trained(train, 0.02).coef_[0]
+        assert weights[f"split{fold}_test_score"][0] == pytest.approx(want, rel=1e-3)
+    own["scoring"] = None
     results = PAPKRankerCV(k=2, cv=splitter, **own).fit(X, Y, GROUPS).cv_results_
     by_user, folds = {}, list(splitter.split(X, Y, GROUPS))
     for fold, (train, test) in enumerate(folds):
