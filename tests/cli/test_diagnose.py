@@ -21,6 +21,7 @@ def balanced_file(tmp_path_factory):
 def test_command_diagnose(balanced_file, tmp_path, capsys):
     plot = tmp_path / "shares.png"
     arguments = ["diagnose", str(balanced_file), "--k", "2", "--k", "3", "--surrogate", "avg"]
+    arguments += ["--depth", "k"]
     assert cli.main([*arguments, "--plot", str(plot)]) == 0
     shown = capsys.readouterr()
     assert shown.out.count("optimal") >= 3

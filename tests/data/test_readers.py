@@ -385,7 +385,7 @@ def test_parquet_keeps_single_precision_and_names_nulls(tmp_path):
         ("label,group,x\n\n\n", "no data rows"),
         ("label,group,x,x\n1,1,1,1\n", "column 'x' appears more than once"),
         (",label,group,x\n0,1,1,1\n", "column 1 has no name (pandas writes its index so"),
-        ("y,group,x\n1,1,1\n", "no column 'label' for the label"),
+        ("z,group,x\n1,1,1\n", "no column 'label' for the label"),
         ("label,group\n1,1\n", "no feature column"),
         ("label,group,x\n1,1,1\n\n1,1,abc\n", "line 4: column 'x' holds 'abc'"),
         ("label,group,x\n1,1,1\n1,1,\n", "line 3: column 'x' holds ''"),
