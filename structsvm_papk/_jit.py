@@ -64,7 +64,8 @@ class _Cache(FunctionCache):
         line = f"-{function.__code__.co_firstlineno}."
         base = self._impl.filename_base.replace(line, ".", 1)  # a kernel may move within its file
         self._cache_file = IndexDataCacheFile(self._cache_path, base, None)
-        self._options = repr(sorted(options.items()))
+        plain = {k: sorted(v) if isinstance(v, set) else v for k, v in options.items()}
+        self._options = repr(sorted(plain.items()))  # a set has another order in every process
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         if self._cache_file._source_stamp is None:  # not sooner: callees may stand below
