@@ -40,11 +40,11 @@ print(f"{megabytes:.0f} MB as CSR, {8e-6 * np.prod(X.shape):,.0f} MB dense\n")
 # Solver, certificate, scores and model files are those of dense data.
 
 for name, columns in (("tags", N_TAGS), ("tags and group x tag", X.shape[1])):
-    for alpha in (1, 0.1):
-        ranker = PAPKRanker(k=5, surrogate="ts", depth=None, alpha=alpha, tol=1e-8)
+    for alpha in (300, 30):
+        ranker = PAPKRanker(k=5, surrogate="ts", depth=None, alpha=alpha, tol=1e-6)
         ranker.fit(X[:, :columns], y, groups=users)
         print(
-            f"{name:<21} alpha = {alpha:<3} gap below 1e-8: {ranker.result_.gap <= 1e-8}, pAp@5 "
+            f"{name:<21} alpha = {alpha:<3} gap below 1e-6: {ranker.result_.gap <= 1e-6}, pAp@5 "
             f"{ranker.score(X[:, :columns], y, groups=users):.3f}, new users "
             f"{ranker.score(X_new[:, :columns], y_new, groups=users_new):.3f}"
         )
