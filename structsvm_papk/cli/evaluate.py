@@ -34,8 +34,8 @@ class Rules:
 
     names: str = _RULES(
         "pap@10,auc,ap,ndcg@10,precision@10",
-        "Comma-separated: pap@k, pauc@k, auc, precision@k, recall@k, hit@k, ap, ndcg@k, ndcg, rr, "
-        "auc@k.",
+        "Comma-separated: pap@k, pauc@k, auc (or auroc), precision@k, recall@k, hit@k, ap (or "
+        "auprc), ndcg@k, ndcg, rr, auc@k.",
         "NAMES",
         flags="--metrics -m",
     )

@@ -14,12 +14,15 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.pages import check_templates
 from structsvm_papk.propositions.optimising import regimes
-from structsvm_papk.propositions.running import ALL_IDS
+from structsvm_papk.propositions.running import ALL_IDS, expanded
 
 
 def verify(
     check: Annotated[
-        list[str] | None, typer.Option("--check", metavar="ID", help="Only this one; repeat.")
+        list[str] | None,
+        typer.Option(
+            "--check", metavar="ID", help="Only this one, or all of ndcg, depth ..; repeat."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     effort: Annotated[
@@ -43,7 +46,7 @@ def verify(
         check_templates()
     if jobs < 0:
         raise InputError(f"jobs = {jobs}: a number of processes, or 0 for one each core")
-    ids = list(check or ALL_IDS)
+    ids = expanded(check or ALL_IDS)
     start = time.perf_counter()
     with progress.bar("searching", total=len(ids)) as update:
         checks = propositions.verify(

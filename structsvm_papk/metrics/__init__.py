@@ -3,11 +3,13 @@
 `evaluate` makes the table users x metrics in one pass; `per_user` gives one column of it. Every
 value is a gain (larger is better, 1 is perfect); `gain=False` gives the risk, 1 - gain.
 Frames: `evaluate_frame`, `evaluate_recommendations`. How sure a mean or a difference is:
-`interval`, `compare`. May import `bounds`, `data` and below; knows nothing of training.
+`interval`, `compare`. What NDCG tends to: `ndcg_limit`. May import `bounds`, `data` and below;
+knows nothing of training.
 """
 
 from structsvm_papk.metrics.conventions import PRESETS, Conventions
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
+from structsvm_papk.metrics.limits import ndcg_limit
 from structsvm_papk.metrics.named import (
     auc,
     auc_at_k,
@@ -38,6 +40,7 @@ __all__ = [
     "interval",
     "mean_score",
     "ndcg_at_k",
+    "ndcg_limit",
     "pap_at_k",
     "pauc_at_k",
     "per_user",

@@ -14,16 +14,18 @@ _KINDS = {
     "pap": (_kernels.PAP, _NEEDED),
     "pauc": (_kernels.PAUC, _NEEDED),
     "auc": (_kernels.AUC, _OPTIONAL),
+    "auroc": (_kernels.AUC, _OPTIONAL),
     "precision": (_kernels.PRECISION, _NEEDED),
     "recall": (_kernels.RECALL, _NEEDED),
     "ap": (_kernels.AP, _NEVER),
+    "auprc": (_kernels.AP, _NEVER),
     "ndcg": (_kernels.NDCG, _OPTIONAL),
     "rr": (_kernels.RR, _NEVER),
     "hit": (_kernels.HIT, _NEEDED),
 }
 KNOWN = (
     "pap@k", "pauc@k", "auc", "precision@k", "recall@k", "hit@k", "ap", "ndcg@k", "ndcg", "rr",
-    "auc@k",
+    "auc@k", "auroc (auc)", "auprc (ap)",
 )  # fmt: skip
 _SYNONYMS = {
     "prec": "precision", "p": "precision", "map": "ap", "mrr": "rr", "r": "recall",

@@ -252,7 +252,8 @@ def evaluate(
     ----------
     metrics : str or sequence of str
         `pap@k, pauc@k, auc, precision@k, recall@k, hit@k, ap, ndcg@k, ndcg, rr, auc@k`; hit@k is
-        1 where a positive is among the first k places.
+        1 where a positive is among the first k places; auroc and auprc are other names of auc and
+        ap.
     scores, labels, groups, indptr
         Rows. Infinite scores order as usual, NaN is refused; labels are 0/1, -1/1, bool, or graded;
         groups, of any dtype and order, are the users of the rows; indptr says instead where each

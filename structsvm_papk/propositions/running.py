@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,10 +13,11 @@ import numpy as np
 
 from structsvm_papk._workers import workers
 from structsvm_papk.errors import InputError
-from structsvm_papk.propositions import claims, depth, optimising
+from structsvm_papk.propositions import claims, depth, ndcg, optimising
 from structsvm_papk.propositions.search import Effort, Found
 
-CLAIMS = {claim.id: claim for claim in (*claims.CLAIMS, *depth.CLAIMS, *optimising.CLAIMS)}
+_GROUPS = claims.CLAIMS, depth.CLAIMS, ndcg.CLAIMS, optimising.CLAIMS
+CLAIMS = {claim.id: claim for group in _GROUPS for claim in group}
 ALL_IDS = tuple(CLAIMS)
 EFFORTS = {
     "quick": Effort(n_random=40, n_steps=8, n_climbers=8, largest=4, n_data=(1, 25)),
@@ -86,7 +87,7 @@ def verify(
     Parameters
     ----------
     ids : iterable of str, optional
-        All when not given.
+        All when not given; `ndcg`, `depth`, `prop5` and so on stand for all that begin so.
     seed : int
         Each check has its own stream, from the seed and its id: the result depends neither on the
         order nor on `n_jobs`.
@@ -106,10 +107,7 @@ def verify(
     InputError
         Unknown ids or effort.
     """
-    ids = list(ALL_IDS if ids is None else ids)
-    unknown = [name for name in ids if name not in ALL_IDS]
-    if unknown:
-        raise InputError(f"unknown check {unknown[0]!r}; there are: {', '.join(ALL_IDS)}")
+    ids = ALL_IDS if ids is None else expanded(ids)
     if effort not in EFFORTS:
         raise InputError(f"effort {effort!r} is not one of {', '.join(EFFORTS)}")
     done = {}
@@ -120,7 +118,18 @@ def verify(
     return [done[name] for name in ids]
 
 
-def _results(ids: list[str], seed: int, effort: str, n_jobs: int) -> Iterator[Check]:
+def expanded(names: Iterable[str]) -> list[str]:
+    """The ids of checks and of groups of them, each once."""
+    ids: dict[str, None] = {}
+    for name in names:
+        meant = [i for i in ALL_IDS if i == name or i.startswith(f"{name}-")]
+        if not meant:
+            raise InputError(f"unknown check {name!r}; there are: {', '.join(ALL_IDS)}")
+        ids |= dict.fromkeys([name] if name in ALL_IDS else meant)
+    return list(ids)
+
+
+def _results(ids: Sequence[str], seed: int, effort: str, n_jobs: int) -> Iterator[Check]:
     if n_jobs == 1 or len(ids) < 2:
         yield from (run_check(name, seed, effort) for name in ids)
         return

@@ -1,0 +1,306 @@
+"""Claims about NDCG on a list that grows (Wang et al., COLT 2013), tested by drawing long lists.
+
+An item is drawn as s, the share of all items that the scorer puts below it, uniform in [0, 1], and
+its relevance with Pr[Y = 1 | s] = low + (high - low) s^power. NDCG's limits depend on no more.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy  # its parts load when they are first used
+
+from structsvm_papk import metrics
+from structsvm_papk._types import Array
+from structsvm_papk.metrics import discounts
+from structsvm_papk.propositions.search import Claim, Effort, Found
+
+_SOURCE = "Wang et al., COLT 2013"
+_ITEMS = 5_000  # of a list, times the number of large data sets of the effort
+_LISTS = 16  # drawn for each scorer
+_STANDARD_ERRORS = 5.0  # that a mean over lists may be off
+_SETTLED = 0.01  # standard deviation of NDCG over lists that have the same one
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """What the order of a scorer says about relevance."""
+
+    low: float
+    high: float
+    power: float
+
+    def relevance(self, s: Array) -> Array:
+        """Pr[Y = 1 | s]."""
+        return self.low + (self.high - self.low) * np.asarray(s) ** self.power
+
+    @property
+    def rate(self) -> float:
+        """Pr[Y = 1]."""
+        return self.low + (self.high - self.low) / (1 + self.power)
+
+    @property
+    def slowness(self) -> float:
+        """The K of ``NDCG = 1 - K / ln n + ..`` under 1 / log(1 + r): 1 - ln p - a with
+        ``p a = -int Pr[Y = 1 | 1 - x] ln x dx``.
+        """
+        harmonic = np.euler_gamma + scipy.special.digamma(self.power + 2)
+        gain = self.low + (self.high - self.low) * harmonic / (1 + self.power)
+        return 1 - np.log(self.rate) - float(gain) / self.rate
+
+
+def _any(rng: np.random.Generator) -> Scorer:
+    """A good or bad scorer whose relevance at the top is not certain."""
+    low, high = rng.uniform(0.1, 0.9, 2)
+    return Scorer(low, high, float(rng.choice([0.5, 1.0, 2.0, 4.0])))
+
+
+def _or_certain(rng: np.random.Generator) -> Scorer:
+    """The same, or a scorer whose items at the very top are relevant."""
+    return _any(rng) if rng.random() < 0.5 else Scorer(rng.uniform(0.1, 0.9), 1.0, 0.5)
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Lists of one scorer: NDCG of each, and by how much their mean may be off by chance."""
+
+    scorer: Scorer
+    rng: np.random.Generator
+    n: int
+
+    def ndcg(self, discount: str, k: int | None = None) -> Array:
+        """NDCG of freshly drawn lists."""
+        s = self.rng.random(_LISTS * self.n)
+        labels = self.rng.random(s.size) < self.scorer.relevance(s)
+        return _ndcg(s, labels, np.arange(0, s.size + 1, self.n), discount, k)
+
+    def noise(self, discount: str, k: int | None = None) -> float:
+        """Several standard errors of the mean, at most: of the labels that count, and of the
+        number of positives.
+        """
+        weights, counted = discounts.values(discount, k or self.n), self.scorer.rate * self.n
+        best = weights[: max(1, int(counted))].sum()
+        error = 0.5 * np.sqrt((weights**2).sum()) / best + 0.5 * np.sqrt(self.n) / counted
+        return float(_STANDARD_ERRORS * error / np.sqrt(_LISTS))
+
+    def limit(self, discount: str, cutoff: float | str | None = None) -> float:
+        """What the package says that NDCG tends to."""
+        return metrics.ndcg_limit(discount, cutoff, self.scorer.relevance)
+
+
+def _ndcg(scores: Array, labels: Array, indptr: Array, discount: str, k: int | None) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", discounts.NoLimitWarning)
+        return metrics.ndcg_at_k(scores, labels, k, indptr=indptr, discount=discount)
+
+
+@dataclass
+class ListsOutcome(Found):
+    """What came out of drawing scorers, and the one that violates a claim most."""
+
+    n: int = 0
+
+    def drawn_words(self) -> str:
+        """How the lists were drawn."""
+        return f"{self.instances} scorers, {_LISTS} lists of {self.n:,} items each"
+
+    def described(self, _: Sequence[str]) -> dict[str, Any] | None:
+        """The scorer; the lists are too long to show."""
+        if self.example is None:
+            return None
+        values = {f"scorer: {name}": value for name, value in vars(self.example).items()}
+        return {"k": "none", "lists": [], "values": values | {"violation": self.worst}}
+
+
+@dataclass(frozen=True)
+class OnLongLists:
+    """A claim about long lists: `violation` is positive where it fails."""
+
+    violation: Callable[[Lists], float]
+    scorer: Callable[[np.random.Generator], Scorer] = _any
+
+    def search(self, seed: int, effort: Effort) -> ListsOutcome:
+        """Draw scorers and their lists, and keep the worst."""
+        rng, outcome = np.random.default_rng(seed), ListsOutcome(n=_ITEMS * effort.n_data[0])
+        for _ in range(12):
+            scorer = self.scorer(rng)
+            value = self.violation(Lists(scorer, rng, outcome.n))
+            outcome.instances += 1
+            if value > max(0.0, outcome.worst):
+                outcome.example = scorer
+            outcome.worst = max(outcome.worst, value)
+        return outcome
+
+
+def _tends_to_one(discount: str) -> Callable[[Lists], float]:
+    """Violation of ``1 - NDCG <= (K + 4 / ln n) / ln n``."""
+
+    def violation(lists: Lists) -> float:
+        log_n = np.log(lists.n)
+        below = 1 - lists.ndcg(discount).mean() - lists.noise(discount)
+        return float(below - (lists.scorer.slowness + 4 / log_n) / log_n)
+
+    return violation
+
+
+def _power_limit(lists: Lists, limit_of: Lists | None = None) -> float:
+    """Violation of ``|NDCG - limit| <= (p n)^-(1 - b)`` for r^-b."""
+    worst = -np.inf
+    for b in (0.25, 0.5):
+        discount = f"r^-{b}"
+        off = lists.ndcg(discount).mean() - (limit_of or lists).limit(discount)
+        allowed = lists.noise(discount) + (lists.scorer.rate * lists.n) ** -(1 - b)
+        worst = max(worst, float(abs(off) - allowed))
+    return worst
+
+
+def _upside_down(lists: Lists) -> float:
+    """The same with the limit of the scorer that has the order reversed."""
+    reversed_order = Scorer(lists.scorer.high, lists.scorer.low, lists.scorer.power)
+    return _power_limit(lists, replace(lists, scorer=reversed_order))
+
+
+def _share_limit(with_cutoff: bool) -> Callable[[Lists], float]:
+    """Violation of ``|NDCG@cn - limit| <= 1/2 / ln n``, and for r^-1/2 of (min(p, c) n)^-1/2."""
+
+    def violation(lists: Lists) -> float:
+        worst, n, share = -np.inf, lists.n, float(lists.rng.choice([0.1, 0.3, 0.6]))
+        k, counted = round(share * n), min(lists.scorer.rate, share) * n
+        for discount, bias in (("log", 0.5 / np.log(n)), ("r^-0.5", counted**-0.5)):
+            limit = lists.limit(discount, share if with_cutoff else None)
+            off = abs(lists.ndcg(discount, k).mean() - limit)
+            worst = max(worst, float(off - bias - lists.noise(discount, k)))
+        return worst
+
+    return violation
+
+
+def _top_limit(grows: bool) -> Callable[[Lists], float]:
+    """Violation of: every list's NDCG at sqrt(n) places is near the relevance at the top."""
+
+    def violation(lists: Lists) -> float:
+        k = round(lists.n**0.5)
+        off = np.abs(lists.ndcg("log", k if grows else 5) - lists.limit("log", "slow"))
+        return float(off.max() - lists.noise("log", k) * np.sqrt(_LISTS) - 4 * k / lists.n)
+
+    return violation
+
+
+def _moves(lists: Lists) -> float:
+    """Violation of: NDCG differs between long lists, under 2^-r and at five places."""
+    return float(_SETTLED - min(lists.ndcg("exp").std(), lists.ndcg("log", 5).std()))
+
+
+def _ahead(discount: str) -> Callable[[Lists], float]:
+    """Violation of: on the first n items, n from some N on, the better of two scorers is ahead.
+
+    The other one scores four of five items at random.
+    """
+
+    def violation(lists: Lists) -> float:
+        longest = _LISTS * lists.n
+        s, other = lists.rng.random((2, longest))
+        labels = lists.rng.random(longest) < lists.scorer.relevance(s)
+        other = np.where(lists.rng.random(longest) < 0.8, other, s)
+        sizes = np.geomspace(longest / 2, longest, 8).astype(int)
+        lead = [
+            _ndcg(s[:n], labels[:n], np.array([0, n]), discount, None)[0]
+            - _ndcg(other[:n], labels[:n], np.array([0, n]), discount, None)[0]
+            for n in sizes
+        ]
+        return float(-min(lead))
+
+    return violation
+
+
+def _good(rng: np.random.Generator) -> Scorer:
+    return Scorer(rng.uniform(0.02, 0.1), rng.uniform(0.5, 0.9), float(rng.choice([1.0, 2.0])))
+
+
+def _claims() -> Iterator[Claim]:
+    yield Claim(
+        id="ndcg-log",
+        title="NDCG's limit under the usual discount",
+        claim="With the discount 1 / log(1 + r) NDCG of a growing list tends to 1 for every "
+        "scorer, as slowly as 1 / ln n.",
+        formula="1 - NDCG ~ K / ln n -> 0",
+        source=f"{_SOURCE}, Theorem 1; the rate: this package",
+        statement=OnLongLists(_tends_to_one("log")),
+        control=OnLongLists(_tends_to_one("r^-0.5")),
+        control_words="the discount r^-1/2",
+    )
+    yield Claim(
+        id="ndcg-power",
+        title="NDCG's limit under r^-b",
+        claim="With the discount r^-b, 0 < b < 1, the limit depends on the scorer.",
+        formula="NDCG -> (1-b) int Pr[Y=1|s] (1-s)^-b ds / Pr[Y=1]^(1-b)",
+        source=f"{_SOURCE}, Theorem 3",
+        statement=OnLongLists(_power_limit),
+        control=OnLongLists(_upside_down),
+        control_words="the limit of the scorer upside down",
+    )
+    yield Claim(
+        id="ndcg-share",
+        title="NDCG's limit at a share of the list",
+        claim="At k = c n places the limit depends on the scorer, for the usual discount too.",
+        formula="NDCG@cn -> int_{1-c}^1 Pr[Y=1|s] ds / min(c, Pr[Y=1]) (log)",
+        source=f"{_SOURCE}, Theorems 8 and 9",
+        statement=OnLongLists(_share_limit(with_cutoff=True)),
+        control=OnLongLists(_share_limit(with_cutoff=False)),
+        control_words="the limit without a cut-off",
+    )
+    yield Claim(
+        id="ndcg-top",
+        title="NDCG's limit at slowly growing cut-offs",
+        claim="At places that grow without bound, but more slowly than the list, the relevance at "
+        "the top is the limit.",
+        formula="k -> inf, k/n -> 0 => NDCG@k -> Pr[Y=1|s=1]",
+        source=f"{_SOURCE}, Theorem 7",
+        hypothesis="k = sqrt(n)",
+        statement=OnLongLists(_top_limit(grows=True)),
+        control=OnLongLists(_top_limit(grows=False)),
+        control_words="k = 5 whatever n",
+    )
+    fixed = OnLongLists(_moves)
+    either = OnLongLists(_moves, _or_certain)
+    words = "With discounts whose sum is finite, or at a fixed cut-off, NDCG has no limit"
+    yield Claim(
+        id="ndcg-no-limit",
+        title="NDCG without a limit",
+        claim=f"{words}.",
+        formula="sum D(r) < inf => NDCG does not converge",
+        source=f"{_SOURCE}, Theorem 6 as printed",
+        statement=either,
+        control=fixed,
+        control_words="relevance at the top not certain",
+    )
+    yield Claim(
+        id="ndcg-no-limit-corrected",
+        title="NDCG without a limit, corrected",
+        claim=f"{words}, unless the relevance of the items at the very top is certain.",
+        formula="sum D(r) < inf, 0 < Pr[Y=1|s=1] < 1 => NDCG does not converge",
+        source="corrected here",
+        hypothesis="Pr[Y=1|s=1] is neither 0 nor 1",
+        statement=fixed,
+        control=either,
+        control_words="relevance at the top may be certain",
+    )
+    for name, discount, theorem in (("log", "log", 2), ("power", "r^-0.5", 4)):
+        yield Claim(
+            id=f"ndcg-ahead-{name}",
+            title=f"The better scorer stays ahead under {discount}",
+            claim=f"With the discount {discount} the better of two scorers is ahead for all lists "
+            "from some length on, though under log both tend to 1.",
+            formula="NDCG_n(f) > NDCG_n(f') for all n >= N",
+            source=f"{_SOURCE}, Theorem {theorem} (consistent distinguishability)",
+            statement=OnLongLists(_ahead(discount), _good),
+            control=OnLongLists(_ahead("exp"), _good),
+            control_words="the discount 2^-r",
+        )
+
+
+CLAIMS = tuple(_claims())

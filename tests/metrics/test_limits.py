@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import ndcg_limit
+
+GRADED = {3: lambda s: 0.05 + 0.3 * s**2, 1: lambda s: 0.25}
+
+
+def linear(s):
+    return 0.1 + 0.5 * s
+
+
+@pytest.mark.parametrize(
+    ("discount", "cutoff", "relevance", "expected"),
+    [
+        ("log", None, linear, 1.0),
+        ("log", None, GRADED, 1.0),
+        ("r^-0.5", None, linear, 0.7325),
+        ("zipf", None, linear, 0.6),
+        ("zipf", 0.2, linear, 0.6),
+        ("log", "slow", linear, 0.6),
+        ("log", 0.2, linear, 0.55),
+        ("log", 0.6, linear, 0.7714),
+        ("r^-0.5", 0.2, linear, 0.5667),
+        ("r^-0.5", 0.6, linear, 0.6547),
+        ("r^-0.5", 1.0, GRADED, 0.6254),
+        ("log", "slow", GRADED, 0.4333),
+        *(("log", c, GRADED, limit) for c, limit in ((0.1, 0.4043), (0.3, 0.5285), (0.7, 0.8170))),
+        *(
+            ("r^-0.5", c, GRADED, limit)
+            for c, limit in ((0.1, 0.4139), (0.3, 0.4706), (0.7, 0.5757))
+        ),
+        ("r^-0", None, linear, 1.0),
+        ("exp", None, lambda s: s, 1.0),
+        ("log", 10, lambda s: 1 - s, 0.0),
+        ("r^-2", "slow", {2: lambda s: 0 * s, 1: lambda s: s}, 1.0),
+    ],
+)
+def test_limits(discount, cutoff, relevance, expected):
+    assert ndcg_limit(discount, cutoff, relevance) == pytest.approx(expected, abs=6e-5)
+
+
+@pytest.mark.parametrize("discount", ["log", "r^-0.5", "zipf"])
+@pytest.mark.parametrize("cutoff", [None, 0.3, 50])
+@pytest.mark.parametrize("relevance", [linear, GRADED], ids=["binary", "graded"])
+def test_what_finite_lists_have_on_average(discount, cutoff, relevance):
+    rng, n, n_lists = np.random.default_rng(0), 1000, 1500
+    s = rng.random(n * n_lists)
+    u, y = rng.random(s.size), np.zeros(s.size)
+    for level, chance in sorted(
+        (relevance if isinstance(relevance, dict) else {1: relevance}).items()
+    ):
+        y[(u >= 0) & (u < chance(s))] = level
+        u -= chance(s)
+    k = cutoff if cutoff is None or cutoff >= 1 else round(cutoff * n)
+    values = metrics.ndcg_at_k(s, y, k, indptr=np.arange(0, s.size + 1, n), discount=discount)
+    expected = ndcg_limit(discount, cutoff, relevance, n_items=n)
+    assert values.mean() == pytest.approx(expected, abs=5 * values.std() / n_lists**0.5 + 2e-3)
+
+
+def test_expected_values_tend_to_the_limit_at_the_rate_of_the_discount():
+    for discount, cutoff, rate in (
+        ("r^-0.5", None, 0.5),
+        ("r^-0.5", 0.3, 0.5),
+        ("r^-0.25", 0.3, 0.75),
+    ):
+        off = [
+            ndcg_limit(discount, cutoff, linear, n) - ndcg_limit(discount, cutoff, linear)
+            for n in (10**4, 10**6)
+        ]
+        assert np.log10(off[0] / off[1]) / 2 == pytest.approx(rate, abs=0.03)
+    assert ndcg_limit("log", None, linear, 4 * 10**6) == pytest.approx(0.95051, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("exp", None, linear), "no limit here: .* unless the relevance"),
+        (("r^-1.5", 0.2, linear), "no limit here"),
+        (("log", 10, linear), "no limit here"),
+        (("log", 10, {2: lambda s: s / 2, 1: lambda s: s / 2}), "no limit here"),
+        (([1.0, 0.5], None, linear), "limits are known for the discounts"),
+        (("log", 0.0, linear), "cutoff=0.0 must be a share"),
+        (("log", True, linear), "cutoff=True must be"),
+        (("log", "fast", linear), "cutoff='fast' must be"),
+        (("log", None, 0.5), "must be a function"),
+        (("log", None, {0: linear}), "level of relevance must be a number above 0"),
+        (("log", None, {1: linear, 2: linear}), "in sum at most 1"),
+        (("log", None, lambda s: s - 0.5), "must be probabilities"),
+        (("log", None, lambda s: 0 * s), "not all 0"),
+        (("log", None, lambda s: np.nan * s), "must be probabilities"),
+        (("log", "slow", linear, 100), "how many of n_items places"),
+        (("log", None, linear, 0), "n_items must be a whole number"),
+    ],
+)
+def test_what_has_no_limit_and_what_is_no_relevance(arguments, words):
+    with pytest.raises(InputError, match=words):
+        ndcg_limit(*arguments)
+
+
+def test_other_names_of_the_areas():
+    scores, labels = np.round(np.random.default_rng(0).random(60), 1), np.tile([1, 0, 0], 20)
+    table = metrics.evaluate(["auroc", "auc", "AUPRC", "ap", "auroc@5", "auc@5"], scores, labels)
+    np.testing.assert_array_equal(table.values[0, ::2], table.values[0, 1::2])
+    with pytest.raises(InputError, match="did you mean 'auprc'"):
+        metrics.evaluate("auprs", scores, labels)
