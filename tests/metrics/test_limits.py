@@ -46,7 +46,7 @@ def test_limits(discount, cutoff, relevance, expected):
 @pytest.mark.parametrize("cutoff", [None, 0.3, 50])
 @pytest.mark.parametrize("relevance", [linear, GRADED], ids=["binary", "graded"])
 def test_what_finite_lists_have_on_average(discount, cutoff, relevance):
-    rng, n, n_lists = np.random.default_rng(0), 1000, 1500
+    rng, n, n_lists = np.random.default_rng(0), 1000, 300
     s = rng.random(n * n_lists)
     u, y = rng.random(s.size), np.zeros(s.size)
     for level, chance in sorted(
