@@ -27,6 +27,24 @@ KNOWN = (
     "pap@k", "pauc@k", "auc", "precision@k", "recall@k", "hit@k", "ap", "ndcg@k", "ndcg", "rr",
     "auc@k", "auroc (auc)", "auprc (ap)",
 )  # fmt: skip
+_MEANINGS = {
+    _kernels.PAP: "Share of pairs in the right order, of a user's best min(k, relevant) items and "
+    "the k best others. Partial AUC for users with few relevant items, and close to precision@k "
+    "for users with many.",
+    _kernels.PAUC: "Share of pairs in the right order, of all relevant and the k best other items.",
+    _kernels.AUC: "Share of pairs of a relevant and another item in the right order; 0.5 for a "
+    "random ranking, whatever the share of relevant items.",
+    _kernels.AUC_AT_K: "AUC inside of the first k places.",
+    _kernels.PRECISION: "Relevant items among the first k places, divided by k; notices only what "
+    "crosses place k.",
+    _kernels.RECALL: "Relevant items among the first k places, divided by all of the user's.",
+    _kernels.AP: "Mean, over the relevant items, of the precision at their place (AUPRC); a random "
+    "ranking has the share of relevant items.",
+    _kernels.NDCG: "Gain of the list, discounted by place, over that of the best list; notices the "
+    "order within the first k places and nothing below.",
+    _kernels.RR: "1 / place of the first relevant item.",
+    _kernels.HIT: "1 where a relevant item is among the first k places, else 0.",
+}
 _SYNONYMS = {
     "prec": "precision", "p": "precision", "map": "ap", "mrr": "rr", "r": "recall",
     "hitrate": "hit", "hits": "hit", "hr": "hit",
@@ -50,6 +68,11 @@ class Metric:
     def needs_negatives(self) -> bool:
         """Whether fewer than k negatives leave the value to a convention."""
         return self.code in (_kernels.PAP, _kernels.PAUC)
+
+    @property
+    def meaning(self) -> str:
+        """What the value says, in a sentence."""
+        return _MEANINGS[self.code]
 
     @property
     def is_auc(self) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from structsvm_papk.plots.convergence import literal
 
 if TYPE_CHECKING:
@@ -30,17 +28,16 @@ def degeneracy_figure(diagnoses: Sequence[Diagnosis]) -> Figure:
     axes = figure.subplots()
     names = list(dict.fromkeys(one.surrogate for one in diagnoses))
     ks = sorted({one.k for one in diagnoses})
-    room = 0.08 * min(np.diff(ks), default=1)  # lines that coincide stay visible side by side
     for place, name in enumerate(names):
         own = [one for one in diagnoses if one.surrogate == name]
-        color, shift = COLORS[place % len(COLORS)], room * (place - (len(names) - 1) / 2)
-        x = [one.k + shift for one in own]
+        shift = 0.08 * (place - (len(names) - 1) / 2)  # lines that coincide stay visible
+        color, x = COLORS[place % len(COLORS)], [ks.index(one.k) + shift for one in own]
         axes.plot(x, [one.share() for one in own], "-", color=color, label=literal(name))
         for at, one in zip(x, own, strict=True):
             marker, fill = _MARKERS[one.joint.verdict]
             face = color if fill else "white"
             axes.plot(at, one.share(), marker, color=color, mfc=face, ms=7, zorder=3)
-    axes.set_xticks(ks)
+    axes.set_xticks(range(len(ks)), [str(k) for k in ks])
     axes.set(
         xlabel="k",
         ylabel="share of users for whom\nw = 0 is optimal",

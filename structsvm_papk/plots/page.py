@@ -19,6 +19,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.pages import filled
 from structsvm_papk.metrics import ranked_lists as lists
+from structsvm_papk.metrics.parsing import parse
 from structsvm_papk.metrics.ranked_lists import RankedLists
 from structsvm_papk.metrics.significance import Comparison, ends_text, no_interval, paired_values
 from structsvm_papk.metrics.table import MetricTable, check_options
@@ -68,6 +69,7 @@ def page(
         "data": f"{rows.scores.size} rows, {rows.n_users} users",
         "conventions": str(table.conventions),
         "summary": _summary(table, intervals),
+        "meanings": [[name, parse(name).meaning] for name in table.metrics],
         "segments": _segments(table, intervals),
         "comparison": _comparison(comparisons),
         "distribution": _distribution(by_k, f"pap@{k}"),

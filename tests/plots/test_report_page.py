@@ -166,8 +166,6 @@ def test_bad_k_is_refused():
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     webdriver = pytest.importorskip("selenium.webdriver")
-    from selenium.webdriver.support.ui import WebDriverWait
-
     driver = shutil.which("chromedriver")
     binary = shutil.which("chromium") or shutil.which("chromium-browser")
     if not (driver and binary):
@@ -182,11 +180,17 @@ def browser(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "out.html"
     report_page.write_page(path, SCORES, LABELS, GROUPS, k=5, largest_k=15)
     running.get(path.as_uri())
-    WebDriverWait(running, 60).until(
-        lambda it: it.find_element("tag name", "body").get_attribute("data-ready") == "yes"
-    )
+    wait_until_ready(running)
     yield running
     running.quit()
+
+
+def wait_until_ready(browser):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 60).until(
+        lambda it: it.find_element("tag name", "body").get_attribute("data-ready") == "yes"
+    )
 
 
 def read(browser, name):
@@ -218,6 +222,19 @@ class TestInBrowser:
         outside = [url for url in urls if not url.startswith(("file:", "data:", "blob:"))]
         assert outside == []
         assert len(browser.find_elements("css selector", ".plot .main-svg")) >= 7
+
+    def test_every_metric_links_to_its_meaning_and_nothing_is_wider_than_a_phone(self, browser):
+        links = browser.find_elements("css selector", "#summary a")
+        targets = [link.get_attribute("href").partition("#")[2] for link in links]
+        assert [read(browser, target) for target in targets] == [link.text for link in links]
+        assert len(links) == 5
+        for width in (390, 1280):
+            size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            browser.refresh()
+            wait_until_ready(browser)
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     def test_threshold_slider_moves_the_confusion_matrix(self, browser):
         from selenium.webdriver.common.keys import Keys
