@@ -366,6 +366,10 @@ class RankingData:
         """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
         return self._part(np.repeat(keep, self.sizes), keep, self.sizes, self.n_pos)
 
+    def every_nth(self, n: int, first: int = 0) -> RankingData:
+        """Every n-th user, where `first` others are counted before these."""
+        return self if n == 1 else self.subset((first + np.arange(self.n_users)) % n == 0)
+
     def at_positions(self, keep: Array) -> RankingData:
         """Restrict to the list positions where `keep` is true, and to users who have any there."""
         before = np.concatenate([[0], np.cumsum(keep)])

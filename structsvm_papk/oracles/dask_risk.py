@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, wait
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from structsvm_papk._version import __version__
 from structsvm_papk.data.partitions import ArrayPartition
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.oracles.list_risk import users_needed
+from structsvm_papk.oracles.list_risk import ListRisk, sampled, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, Summary, summarise
 from structsvm_papk.solvers.run import seconds_left
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 10.0  # seconds for a scheduler to answer
 _SCHEMES = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
+_SAMPLE_BYTES = 1 << 28
 _POLL = 5.0  # seconds between looks at the cluster while waiting
 
 
@@ -88,6 +89,18 @@ class DaskRisk(PartitionedRisk):
         users = (*needed, user_weight)
         parts = _DaskParts(list(partitions), client, users, retries, patience)
         super().__init__(surrogate, parts, policy)
+
+    @cached_property
+    def sample(self) -> ListRisk | None:  # type: ignore[override]
+        """As `ListRisk.sample`, in this process, for which many workers do not wait for long."""
+        n_bytes, parts = 8 * self.n_features * self._n_rows, self.parts
+        step = max(20, 10 * parts.n_threads, n_bytes // _SAMPLE_BYTES)
+        step = sampled(self.n_users, self._n_rows, self.n_features, step)
+        if not self.convex or step is None or n_bytes // step > 4 * _SAMPLE_BYTES:
+            return None
+        if parts.sample is None:
+            parts.sample = self._every_nth(step)
+        return ListRisk(self.surrogate, parts.sample.scaled_by(self.column_scale), "cap")
 
 
 def connect(address: str | None = None, **options: Any) -> Client:
@@ -183,8 +196,9 @@ class _DaskParts:
         self.client, self._partitions, self._users = client, partitions, users
         self._address = client.scheduler.address
         self._retries, self._patience = retries, patience
-        self._answered, self._loaded = False, None
+        self._answered, self._loaded, self.sample = False, None, None
         self._check_packages()
+        self.n_threads = sum(self._patiently(client.nthreads).values())
         self._name = f"load-partition-{uuid4().hex[:8]}"
         self._held = [self._place(p) for p in range(len(partitions))]
         self.summaries = self._repeated(self._first_load)

@@ -9,7 +9,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.oracles.boxes import Boxes
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.majorants import Majorant
-from structsvm_papk.oracles.starts import sampled_users, sampling_step, warm_starts
+from structsvm_papk.oracles.starts import enough_for_starts, warm_starts
 from structsvm_papk.oracles.ties import Ties, ways_to_break
 from structsvm_papk.solvers.oracle import BoxedOracle
 
@@ -89,5 +89,5 @@ class EmpiricalRisk(ListRisk, BoxedOracle):
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Starting points by name for solvers of non-convex risks; see `starts.warm_starts`."""
-        data = sampled_users(self.data, sampling_step(self.data.rows.size, self.n_features))
+        data = self.data.every_nth(enough_for_starts(self.data.rows.size, self.n_features))
         return warm_starts(self.surrogate, data, alpha, names, self.n_threads)

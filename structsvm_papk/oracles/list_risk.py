@@ -134,10 +134,10 @@ class ListRisk(LineOracle):
         They are enough for the curvature, of which a feature needs some users to be known by.
         """
         data = self.data
-        some = sampled(data.n_users, data.rows.size, data.n_features)
-        if some is None:
+        step = sampled(data.n_users, data.rows.size, data.n_features)
+        if step is None:
             return None
-        return ListRisk(self.surrogate, data.subset(some), "cap", 1, self.n_threads)
+        return ListRisk(self.surrogate, data.every_nth(step), "cap", 1, self.n_threads)
 
     def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
         """Users as blocks of the dual, for `DualAscent`; see `structsvm_papk.oracles.user_blocks`.
@@ -344,11 +344,13 @@ class _OnShortLists(ListRisk):
         return self._on_short.tangents(scores)
 
 
-def sampled(n_users: int, n_rows: int, n_features: int) -> Array | None:
-    """Which users are in `ListRisk.sample`, or None."""
-    if n_rows < _MANY_ROWS or n_users // _SAMPLED < _USERS_PER_FEATURE * n_features:
-        return None
-    return np.arange(n_users) % _SAMPLED == 0
+def sampled(n_users: int, n_rows: int, n_features: int, step: float = _SAMPLED) -> int | None:
+    """Every how many users one is in `ListRisk.sample`, or None.
+
+    `step`, or less where features would be left with too few users.
+    """
+    most = n_users // (_USERS_PER_FEATURE * n_features)
+    return None if n_rows < _MANY_ROWS or most < _SAMPLED else int(min(step, most))
 
 
 def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:

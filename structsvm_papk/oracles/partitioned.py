@@ -26,7 +26,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Tangents
-from structsvm_papk.oracles.starts import sampled_users, sampling_step, warm_starts
+from structsvm_papk.oracles.starts import enough_for_starts, warm_starts
 from structsvm_papk.oracles.ties import TieLook, Ties, ways_to_break
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Rounding
 from structsvm_papk.surrogates import Surrogate
@@ -251,14 +251,19 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Starting points by name, from the rows of some users; see `starts.warm_starts`."""
-        n_rows, n_users = ([getattr(each, name) for each in self._used]
-                           for name in ("n_rows", "n_used"))  # fmt: skip
-        step = sampling_step(sum(n_rows), self.n_features)
-        step = max(step, -(-sum(n_rows) // self._most_sampled))
-        first = np.cumsum([0, *n_users[:-1]]).tolist()
-        some = list(self.parts.run(partial(_some_users, step=step), first))
-        lists = _stacked(some).scaled_by(self.column_scale)
+        n_rows = self._n_rows
+        n = max(enough_for_starts(n_rows, self.n_features), -(-n_rows // self._most_sampled))
+        lists = self._every_nth(n).scaled_by(self.column_scale)
         return warm_starts(self.surrogate, lists, alpha, names)
+
+    @property
+    def _n_rows(self):
+        return sum(each.n_rows for each in self._used)
+
+    def _every_nth(self, n):
+        """The lists of every n-th user, in this process."""
+        first = np.cumsum([0, *(each.n_used for each in self._used[:-1])]).tolist()
+        return _stacked(list(self.parts.run(partial(_every_nth, n=n), first)))
 
     def gain(self, w: Array) -> float:
         """Mean pAp@k gain over the users, ties counting as errors."""
@@ -352,9 +357,9 @@ def _tie_look(data, n_blocks, n_threads, memory, *, surrogate, w, directions):
     return Ties(ListRisk(surrogate, data, "cap", 1, n_threads), w).look(directions)
 
 
-def _some_users(data, first, n_threads, memory, *, step):
+def _every_nth(data, first, n_threads, memory, *, n):
     """Every n-th user, with rows of its own."""
-    some = sampled_users(data, step, first)
+    some = data.every_nth(n, first)
     return some.X[some.rows], some.indptr, some.n_pos, some.user_weight
 
 

@@ -32,7 +32,7 @@ def warm_starts(
     names: Sequence[str] | None = None,
     n_threads: int = 1,
 ) -> dict[str, Array]:
-    """Starting points by name, by default all, for a surrogate of data with `sampled_users`.
+    """Starting points by name, by default all, from lists that are `enough_for_starts`.
 
     ``zero``; ``avg``: the optimum of the convex Avg surrogate, to a gap of 1%; ``deep_avg``: the
     same with nine tenths of each user's negatives counted, which is seldom zero; ``logistic`` and
@@ -57,14 +57,9 @@ def warm_starts(
     return {name: makers[name]() for name in names}
 
 
-def sampling_step(n_rows: int, n_features: int) -> int:
-    """Which n-th users have as many rows as starts need."""
+def enough_for_starts(n_rows: int, n_features: int) -> int:
+    """The n for which every n-th user is enough."""
     return max(1, n_rows // max(_ROWS, _ROWS_PER_FEATURE * n_features))
-
-
-def sampled_users(data: RankingData, step: int, first: int = 0) -> RankingData:
-    """Every n-th user, where `first` others are counted before these."""
-    return data if step == 1 else data.subset((first + np.arange(data.n_users)) % step == 0)
 
 
 def _optimum_nearby(risk, alpha):

@@ -215,12 +215,12 @@ class _StreamedParts:
         self._kept.clear()
         self._buffers.clear()
         sizes = np.diff(self._lists.indptr)[users]
-        some = sampled(users.size, sizes.sum(), self._file.npy.shape[1])
-        if some is not None:
-            cost = sizes[some].sum() * (row_bytes + _ROW_BYTES)
+        step = sampled(users.size, sizes.sum(), self._file.npy.shape[1])
+        if step is not None:
+            cost = sizes[::step].sum() * (row_bytes + _ROW_BYTES)
             if self._file.room(free - cost) >= wanted:
                 free -= cost
-                self.sample = self._copied(users[some])
+                self.sample = self._copied(users[::step])
         self._rows = self._file.rows(self._file.room(free))
 
     def _copied(self, users):

@@ -10,11 +10,12 @@ import pytest
 
 from helpers.clusters import kill_a_worker, other_scheduler
 from helpers.marks import POSIX
-from helpers.problems import walk
+from helpers.problems import ranking_data, walk
 from helpers.sources import N_FEATURES, in_memory, lists, npy_source, parquet_source, tall_lists
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions, file_partitions
 from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.oracles import list_risk
 from structsvm_papk.oracles.dask_risk import DaskRisk, _DaskParts, connect
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -372,3 +373,37 @@ def test_one_message_an_evaluation(client, tmp_path, monkeypatch):
         monkeypatch.setattr(client, method, None)
     oracle(W)
     assert len(asked) == 1
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize("name", ["ts", "avg"])
+def test_first_steps_from_a_sample_of_the_users(threads, monkeypatch, name):
+    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
+    data = ranking_data(n_users=400, n_items=12, n_features=3)
+    surrogate, solver = make_surrogate(name, 3), CuttingPlane(1e-3, tol=1e-8)
+    in_memory = EmpiricalRisk(surrogate, data.standardized())
+    risk = DaskRisk(surrogate, array_partitions(data, 7), threads).standardized()
+    expected = in_memory.sample  # two threads: as many users as one has
+    assert risk.sample.n_users == expected.n_users == 20
+    w = np.array([1.0, -2.0, 0.5])
+    assert risk.sample(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
+    asked = count_messages(threads, monkeypatch)
+    result = solver.solve(risk)
+    assert len(asked) == result.data_passes  # the sample came before, and once
+    assert result.converged
+    assert result.objective == pytest.approx(solver.solve(in_memory).objective, rel=1e-8)
+    monkeypatch.setattr(DaskRisk, "sample", None)
+    plain = DaskRisk(surrogate, array_partitions(data, 7), threads).standardized()
+    assert result.data_passes < solver.solve(plain).data_passes
+
+
+@pytest.mark.scale
+def test_a_sample_that_is_too_large_for_one_process(threads, monkeypatch):
+    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
+    parts = array_partitions(ranking_data(n_users=400, n_items=12, n_features=3), 2)
+    users = {}
+    for n_bytes in (4800, 2400, 1200, 600):
+        monkeypatch.setattr("structsvm_papk.oracles.dask_risk._SAMPLE_BYTES", n_bytes)
+        sample = DaskRisk(make_surrogate("ts", 3), parts, threads).sample
+        users[n_bytes] = None if sample is None else sample.n_users
+    assert users == {4800: 17, 2400: 16, 1200: 16, 600: None}
