@@ -404,7 +404,7 @@ def _freeze_and_test(risk: EmpiricalRisk, w: Array, tol: float) -> ZeroTest:
     """
     best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
     for _ in range(_ROUNDS):
-        test = _convex_test(_Slopes(risk.majorant(w, "mixed")), tol)
+        test = _convex_test(_Slopes(risk.majorant(w)), tol)
         if test.direction is None or test.lower_bound <= best.lower_bound * (1 + 1e-9):
             return best
         best, w = test, test.direction

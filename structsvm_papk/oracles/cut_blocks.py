@@ -8,7 +8,7 @@ weights add up to at most 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,32 +17,11 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.user_blocks import MORE, SHARE, Duals, UserBlocks
-from structsvm_papk.surrogates import Surrogate
-from structsvm_papk.surrogates.convex import PAUC, TS, Avg, Max
-from structsvm_papk.surrogates.majorants import FrozenHinges, FrozenPairs
 
 _ROUNDS = 4  # cuts of a visit, at most
 _FEWEST, _MOST = 32, 256  # cuts of a user: where they have to be merged, progress is slow
 _BYTES = 1 << 29  # for all users' cuts and their inner products, about
 _IDLE = 64  # active rows beyond 16 for each negative that counts, before idle ones are dropped
-
-
-def restricted(surrogate: Surrogate, u: int, positions: Array, m: int) -> Surrogate | None:
-    """The surrogate of one user's list of these positions; None where it is not known.
-
-    A subclass may evaluate something else than its parent, and is not taken for it.
-    """
-    depth, kind = max(m, surrogate.k), type(surrogate)
-    held: dict[str, Any] = {}
-    if kind is FrozenHinges:
-        held = {name: getattr(surrogate, name)[positions] for name in ("rows", "linear")}
-        held["constants"] = surrogate.constants[u : u + 1]  # type: ignore[attr-defined]
-    elif kind is FrozenPairs:
-        names = ("order", "rank", "n_free")
-        held = {name: getattr(surrogate, name)[positions] for name in names}
-    elif kind not in (Avg, Max, PAUC, TS):
-        return None
-    return replace(surrogate, depth=depth, **held)
 
 
 @dataclass
@@ -109,8 +88,6 @@ class CutBlocks(UserBlocks):
         self._values, self._terms = np.empty(data.n_users), risk.score_terms()
         self._roundings = 0
         self._most = int(np.clip(np.sqrt(_BYTES / (16 * data.n_users)), _FEWEST, _MOST))
-        linear = getattr(risk.surrogate, "linear", None)
-        self._linear = np.zeros(data.rows.size, dtype=bool) if linear is None else linear != 0.0
         nothing = np.zeros((2, data.n_users))
         zero = Duals(risk, np.zeros(data.rows.size), nothing[0], nothing[1], 0)
         self._begin_with(zero if start is None else self._started(start))
@@ -121,9 +98,9 @@ class CutBlocks(UserBlocks):
         return sum(user.theta.size for user in self._users)
 
     def _begin_with(self, duals: Duals) -> None:
-        """One cut of weight 1 each. Rows of a linear term stay active: no cut is without them."""
+        """One cut of weight 1 each."""
         data, self._roundings = self.risk.data, duals.roundings
-        held = (duals.coef != 0.0) | self._linear
+        held = duals.coef != 0.0
         self._users = []
         for u in range(self.n_blocks):
             first, last = data.indptr[u : u + 2]
@@ -136,7 +113,7 @@ class CutBlocks(UserBlocks):
             empty = np.zeros(0)
             user = _User(
                 positions,
-                restricted(self.risk.surrogate, u, positions, m),
+                self.risk.surrogate.restricted(positions, m),
                 np.zeros((0, positions.size)),
                 empty,
                 empty,
@@ -199,14 +176,14 @@ class CutBlocks(UserBlocks):
             self._drop_idle(u, user)
         user.positions = np.concatenate([user.positions, new])
         user.coef = np.pad(user.coef, ((0, 0), (0, new.size)))
-        user.loss = restricted(self.risk.surrogate, u, user.positions, m)
+        user.loss = self.risk.surrogate.restricted(user.positions, m)
 
     def _drop_idle(self, u, user):
         """Drop cuts without weight, then the negatives that no cut has, but for m of them."""
         n_pos, m = self.risk.data.n_pos[u], self.lists.counted[u]
         if np.count_nonzero(user.theta):
             user.take(np.flatnonzero(user.theta))
-        keep = (user.coef != 0.0).any(axis=0) | self._linear[user.positions]
+        keep = (user.coef != 0.0).any(axis=0)
         keep[:n_pos] = True
         missing = int(m - (np.count_nonzero(keep) - n_pos))
         keep[np.flatnonzero(~keep)[: max(missing, 0)]] = True

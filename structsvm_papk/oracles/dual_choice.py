@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk.oracles.cut_blocks import CutBlocks, restricted
+from structsvm_papk.oracles.cut_blocks import CutBlocks
 from structsvm_papk.oracles.user_blocks import AverageBlocks, UserBlocks, gram_bytes
-from structsvm_papk.surrogates.convex import Avg
+from structsvm_papk.surrogates.list_terms import MeanThreshold
 
 if TYPE_CHECKING:
     from structsvm_papk.oracles.list_risk import ListRisk
@@ -19,12 +19,11 @@ _GRAM_BYTES = 1 << 29  # of Avg: where its matrices may need more, cuts take les
 
 
 def blocks_of(risk: ListRisk, alpha: float, start: Any = None) -> UserBlocks | None:
-    """The users of a risk as blocks of its dual; None where the surrogate is not one of ours."""
-    if type(risk.surrogate) is Avg and gram_bytes(risk) <= _GRAM_BYTES:
+    """The users of a risk as blocks of its dual; None where its surrogate knows no short lists."""
+    is_avg = isinstance(risk.surrogate.list_terms(1, 1), MeanThreshold)
+    if is_avg and gram_bytes(risk) <= _GRAM_BYTES:
         return AverageBlocks(risk, alpha, start)
-    if restricted(risk.surrogate, 0, np.arange(risk.data.sizes[0]), 1) is None:
-        return None
-    return CutBlocks(risk, alpha, start)
+    return CutBlocks(risk, alpha, start) if _restricts(risk) else None
 
 
 def ascent_pays(risk: ListRisk, alpha: float) -> bool:
@@ -36,4 +35,8 @@ def ascent_pays(risk: ListRisk, alpha: float) -> bool:
     data = risk.data
     if not sparse.issparse(data.X) or data.n_features < _FEATURES or data.n_users < _USERS:
         return False
-    return restricted(risk.surrogate, 0, np.arange(data.sizes[0]), 1) is not None
+    return _restricts(risk)
+
+
+def _restricts(risk):
+    return risk.surrogate.restricted(np.arange(risk.data.sizes[0]), 1) is not None

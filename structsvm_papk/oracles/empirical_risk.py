@@ -8,7 +8,7 @@ from functools import cached_property
 from structsvm_papk._types import Array
 from structsvm_papk.oracles.boxes import Boxes
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.oracles.majorants import Majorant
+from structsvm_papk.oracles.majorants import MajorantRisk
 from structsvm_papk.oracles.starts import enough_for_starts, warm_starts
 from structsvm_papk.oracles.ties import Ties, ways_to_break
 from structsvm_papk.solvers.oracle import BoxedOracle
@@ -61,23 +61,22 @@ class EmpiricalRisk(ListRisk, BoxedOracle):
         No user can be used, or some cannot and the policy is 'raise'.
     """
 
-    def majorant(self, w: Array, kind: str = "latent") -> Majorant:
+    def majorant(self, w: Array) -> MajorantRisk:
         """A convex risk that is nowhere below this one, and tight at w.
 
         Raises
         ------
         InputError
-            A surrogate without majorants, or an unknown kind.
+            A surrogate without majorants.
         """
-        self.surrogate.check_majorant(kind)
-        data, scores = self.data, self.scores(w)
-        return Majorant(self.surrogate.majorant(scores, data.indptr, data.n_pos, kind), self)
+        data = self.data
+        return MajorantRisk(self.surrogate.majorant(self.scores(w), data.indptr, data.n_pos), self)
 
-    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[Majorant]:
+    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[MajorantRisk]:
         """Majorants at w with ties broken otherwise, as an iterator; see `oracles.ties`."""
         ties = Ties(self, w)
         for v in ways_to_break(ties.look, w, alpha, limit):
-            yield Majorant(ties.majorant(v), self)
+            yield MajorantRisk(ties.majorant(v), self)
 
     def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """Bounds over boxes, see `Boxes.bounds`."""

@@ -28,7 +28,7 @@ from structsvm_papk.metrics import evaluate
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Tangents
 from structsvm_papk.oracles.starts import enough_for_starts, warm_starts
 from structsvm_papk.oracles.ties import TieLook, Ties, ways_to_break
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Rounding
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle, Rounding
 from structsvm_papk.surrogates import Surrogate
 
 
@@ -193,16 +193,13 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         scores, slopes = np.zeros((2, self.n_features))
         for each in self._used:
             n_pos, counts = each.positives
-            steepness = self._steepness(n_pos) @ counts / self._total
+            steepness = self.surrogate.steepness(n_pos) @ counts / self._total
             chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(self._used)
             shifted = self.surrogate.shift_invariant and each.spread.from_origins
             bound = rounding_bound(each.spread, shifted, steepness, chain)
             scores += bound.scores
             slopes += bound.slopes
         return Rounding(scores, slopes).scaled(self.column_scale)
-
-    def _steepness(self, n_pos):
-        return self.surrogate.steepness(n_pos)
 
     def _tangents(self, w):
         """As `EmpiricalRisk.tangents`, over all partitions."""
@@ -224,19 +221,19 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
             slopes /= self.column_scale
         return Tangents(*sums, steeper)
 
-    def majorant(self, w: Array, kind: str = "latent") -> PartitionedRisk:
+    def majorant(self, w: Array) -> PartitionedRisk:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
 
         Where nothing stays with the partitions, what is frozen at w is found anew in each of them
         at every evaluation, at the price of a second product ``X @ w``.
         """
-        return _PartitionedMajorant(self, self._own_units(w), kind)
+        return _PartitionedMajorant(self, self._own_units(w))
 
     def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[PartitionedRisk]:
         """Majorants at w with ties broken otherwise, as an iterator; see `oracles.ties`."""
         own = self._own_units(w)
         for v in ways_to_break(partial(self._look_at_ties, own), w, alpha, limit):
-            yield _PartitionedMajorant(self, own, "latent", self._own_units(v))
+            yield _PartitionedMajorant(self, own, self._own_units(v))
 
     def _look_at_ties(self, w, directions):
         directions = [self._own_units(v) for v in directions]
@@ -295,16 +292,17 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         return w if self.column_scale is None else w / self.column_scale
 
 
-class _PartitionedMajorant(PartitionedRisk):
+class _PartitionedMajorant(PartitionedRisk, Majorant):
     """A convex risk that is nowhere below another one and tight at one point."""
 
-    def __init__(self, risk, at, kind, along=None):
-        risk.surrogate.check_majorant(kind)
+    def __init__(self, risk, at, along=None):
+        none = np.empty(0, dtype=np.int64)
+        risk.surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), none)  # or refuse
         super().__init__(risk.surrogate, risk.parts, n_blocks=risk.n_blocks)
         self._shares, self._block_of = risk._shares, risk._block_of
         self.column_scale = risk.column_scale
         self.convex = True
-        self._frozen = {"at": at, "kind": kind, "along": along}
+        self._frozen = {"at": at, "along": along}
         n_pos = np.concatenate([each.positives[0] for each in self._used])
         self.exact = risk.surrogate.is_its_majorant(n_pos)
 
@@ -314,10 +312,6 @@ class _PartitionedMajorant(PartitionedRisk):
 
     def _task(self, w):
         return partial(_majorant_blocks, surrogate=self.surrogate, w=w, **self._frozen)
-
-    def _steepness(self, n_pos):
-        """Of two sums of hinges and of two linear terms."""
-        return 8.0 * n_pos / np.minimum(n_pos, self.surrogate.k)
 
 
 def _blocks(data, n_blocks, n_threads, memory, *, surrogate, w):
@@ -334,23 +328,23 @@ def _blocks(data, n_blocks, n_threads, memory, *, surrogate, w):
     return _evaluated(_remembered(memory, key, oracle), w)
 
 
-def _majorant_blocks(data, n_blocks, n_threads, memory, *, surrogate, w, at, kind, along):
+def _majorant_blocks(data, n_blocks, n_threads, memory, *, surrogate, w, at, along):
     """The same for the majorant at a point, its ties broken along a direction, if one is given."""
 
     def oracle():
         risk = ListRisk(surrogate, data, "cap", 1, n_threads)
         if along is None:
-            frozen = surrogate.majorant(risk.scores(at), data.indptr, data.n_pos, kind)
+            frozen = surrogate.majorant(risk.scores(at), data.indptr, data.n_pos)
         else:
             frozen = Ties(risk, at).majorant(along)
         return ListRisk(frozen, data, "cap", n_blocks, n_threads)
 
-    key = fingerprint_of(str(n_blocks), *surrogate.settings(), *_key_of(at, kind, along))
+    key = fingerprint_of(str(n_blocks), *surrogate.settings(), *_key_of(at, along))
     return _evaluated(_remembered(memory, key, oracle), w)
 
 
-def _key_of(at, kind, along):
-    return "majorant", kind, at, *(() if along is None else (along,))
+def _key_of(at, along):
+    return "majorant", at, *(() if along is None else (along,))
 
 
 def _tie_look(data, n_blocks, n_threads, memory, *, surrogate, w, directions):

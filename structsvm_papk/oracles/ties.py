@@ -2,7 +2,7 @@
 
 A majorant freezes the beta best positives and the clipped pairs (`surrogates.majorants`).
 Where scores tie there is a choice, and along a direction v the right one is that of the scores just
-ahead: ties are broken by ``x . v``. With M_v the latent majorant that breaks them so, and R' the
+ahead: ties are broken by ``x . v``. With M_v the majorant that breaks them so, and R' the
 derivative of the risk along a direction,
 
     R'(w; v) = M_v'(w; v),     R'(w; u) <= M_v'(w; u)  for every u,
@@ -11,7 +11,7 @@ so w is stationary if and only if it minimises ``alpha/2 ||.||^2 + M_v`` for eve
 many majorants as ways in which a direction can break the ties: finitely many, but too many to
 try them all. Those of a fixed number of directions are tried, the steepest first: in one dimension
 that is all, in two nearly so. None is tried where scores come only as near each other as chance
-brings them: those do not tie at w, which has one latent majorant.
+brings them: those do not tie at w, which has one majorant.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def ways_to_break(
 
     ``look(directions)`` returns a `TieLook`. "Steepest" is said of ``alpha/2 ||w||^2 + R(w)``.
     Choosing them costs 16 products ``X @ v`` (64 in the plane), and one where nothing ties but by
-    chance. At w the majorant of kind 'latent' with ties broken so exceeds the risk by what was
+    chance. At w the majorant with ties broken so exceeds the risk by what was
     taken for a tie, at most.
     """
     directions = _directions(w.size, limit)
@@ -118,7 +118,7 @@ class Ties:
                 rise = sign * self.risk.scores(v)
                 _, coef = self.risk.user_values(self._ahead(rise))
                 slopes.append(self.risk.mean_slope(coef, rise))
-                kept = self._frozen(rise).selection()[:, self._near]
+                kept = self._frozen(rise).frozen()[:, self._near]
                 keys.append(hashlib.blake2b(kept.tobytes()).digest())
         return TieLook(self._counts, np.array(slopes), keys)
 

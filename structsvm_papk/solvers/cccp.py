@@ -8,7 +8,7 @@ with ``M_t`` convex, ``M_t >= R`` everywhere and ``M_t(w_t) = R(w_t)``. Then
     F(w_{t+1}) <= alpha/2 ||w_{t+1}||^2 + M_t(w_{t+1}) <= F(w_t)
 
 for every point that is no worse than w_t on the majorant: the inner problem need not be solved
-exactly. The oracle answers ``majorant(w, kind)``; the solver knows nothing else of it.
+exactly. The oracle answers ``majorant(w)``; the solver knows nothing else of it.
 """
 
 from dataclasses import dataclass, replace
@@ -71,8 +71,6 @@ class CCCP:
         Stop when `CCCPResult.criticality` is at most this.
     max_iter : int
         Limit on majorants, for each start and each step of the continuation.
-    majorant : str
-        Kind of majorant, as the oracle names them.
     starts : sequence of str, optional
         Names of the oracle's starts to use; by default all of them. With quasi-Newton steps over 16
         blocks or more they race: each goes down by such steps as long as these promise to come
@@ -113,7 +111,6 @@ class CCCP:
     alpha: float
     tol: float = 1e-6
     max_iter: int = 200
-    majorant: str = "latent"
     starts: tuple[str, ...] | None = None
     continuation: tuple[float, ...] | None = None
     rescale: bool = True
@@ -148,8 +145,8 @@ class CCCP:
         Parameters
         ----------
         oracle : MajorisedOracle
-            A majorant is an oracle for `CuttingPlane`. It may carry over the cuts of an earlier one
-            (`Oracle.reuse`), and be `exact`, the risk itself.
+            A majorant is an oracle for `CuttingPlane`. A `Majorant` may carry over the cuts of an
+            earlier one, and be `exact`, the risk itself.
         w_init : ndarray of shape (n_features,) or dict of str to ndarray, optional
             The start, or several by name, instead of the oracle's own.
         callback : callable, optional

@@ -16,7 +16,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle.cut_model import check_cuts
 from structsvm_papk.solvers.dual_ascent import suited
 from structsvm_papk.solvers.keeping import numbers, vector
-from structsvm_papk.solvers.oracle import LineOracle, as_oracle
+from structsvm_papk.solvers.oracle import LineOracle, Majorant, as_oracle
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class Descent:
         return Status.STALLED if self.objective >= before else None
 
     def _majorant(self, w):
-        return as_oracle(self.oracle.majorant(w, self.config.majorant))
+        return as_oracle(self.oracle.majorant(w))
 
     def _measure(self, tol):
         """The criticality of a point that no step started from."""
@@ -313,9 +313,10 @@ class Descent:
     def _certify(self, majorant, inner):
         """Take the criticality of w, and a bound where the majorant is the risk; whether it is."""
         self.criticality = relative_gap(self.objective, inner.lower_bound)
-        if majorant.exact and self.alpha == self.config.alpha:
+        exact = isinstance(majorant, Majorant) and majorant.exact
+        if exact and self.alpha == self.config.alpha:
             self.lower_bound = max(self.lower_bound, inner.lower_bound)
-        return majorant.exact
+        return exact
 
     def _move(self, w, objective):
         """Go to a lower point; the criticality was that of the old one.
@@ -360,9 +361,9 @@ class Descent:
         return result
 
     def _warm(self, majorant):
-        if self.inner is None:
+        if self.inner is None or not isinstance(majorant, Majorant):
             return None
-        cuts = majorant.reuse(self.previous, self.inner.cuts)
+        cuts = majorant.transfer_cuts(self.previous, self.inner.cuts)
         if cuts is None or not cuts[2].size:
             return None
         # `problem` would tell the last majorant from this one

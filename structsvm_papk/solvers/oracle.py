@@ -94,8 +94,6 @@ class Oracle(ABC):
         Cuts that one evaluation gives.
     convex : bool
         Whether R is convex. The cuts of a risk that is not are not lower bounds.
-    exact : bool
-        Of a majorant: whether it is the majorised risk itself.
     notes : tuple of str
         What went wrong on the way and was put right, for the solver's result.
     row_visits : int
@@ -107,7 +105,6 @@ class Oracle(ABC):
     n_features: int
     n_blocks: int = 1
     convex: bool = True
-    exact: bool = False
     notes: tuple[str, ...] = ()
     row_visits: int = 0
     sample: Oracle | None = None
@@ -151,12 +148,6 @@ class Oracle(ABC):
     def suits_dual_ascent(self, alpha: float) -> bool:
         """Whether ascent on the dual blocks is likely to be faster than cutting planes."""
         return False
-
-    def reuse(
-        self, previous: Any, cuts: tuple[Array, Array, Array]
-    ) -> tuple[Array, Array, Array] | None:
-        """Of a majorant: the cuts of an earlier one that hold for this one; None for none."""
-        return None
 
 
 class BlockOracle(Oracle):
@@ -207,12 +198,30 @@ class LineOracle(BlockOracle):
         """`cuts` at w, where the scores are known."""
 
 
+class Majorant(BlockOracle):
+    """A convex majorant that knows more of the risk it belongs to, or of others of it.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether it is the majorised risk itself.
+    """
+
+    exact: bool = False
+
+    def transfer_cuts(
+        self, previous: Oracle, cuts: tuple[Array, Array, Array]
+    ) -> tuple[Array, Array, Array] | None:
+        """The cuts of an earlier majorant that hold for this one; None for none."""
+        return None
+
+
 class MajorisedOracle(Oracle):
     """A risk with convex majorants, for the convex-concave procedure."""
 
     @abstractmethod
-    def majorant(self, w: Array, kind: str) -> Oracle:
-        """A convex risk that is nowhere below this one and tight at w."""
+    def majorant(self, w: Array) -> Oracle:
+        """A convex risk that is nowhere below this one and tight at w; it may be a `Majorant`."""
 
     def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[Oracle]:
         """Majorants at w with ties broken otherwise, at most `limit`; by default none."""
@@ -247,7 +256,7 @@ class _OneBlock(BlockOracle):
 
     def __init__(self, oracle: Oracle) -> None:
         self._oracle, self.n_features = oracle, oracle.n_features
-        self.convex, self.exact = oracle.convex, oracle.exact
+        self.convex = oracle.convex
 
     def __str__(self) -> str:
         return str(self._oracle)

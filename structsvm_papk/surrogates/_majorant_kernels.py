@@ -18,26 +18,19 @@ from structsvm_papk.surrogates._kernels import (
 
 
 @kernel
-def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
-    """Write what is frozen at these scores.
+def freeze(scores, indptr, n_pos, k, order, rank, n_free):
+    """Write what is frozen at these scores, see `structsvm_papk.surrogates.majorants.Frozen`.
 
-    ``chosen`` marks the beta best positives and the m best negatives of each user. ``order`` lists
-    each user's positives by decreasing score (offsets within the user); ``rank`` is its inverse,
-    at most k. ``n_free`` counts for each negative the chosen positives that score at least as much:
-    its pairs that are not clipped, the first ones in `order`.
+    The pairs of a negative that are not clipped are the first ones in `order`.
     """
-    chosen[:] = False
     for u in range(n_pos.size):
         start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
         ranked = increasing_order(-scores[start:middle])
         for r in range(ranked.size):  # an assignment of slices compiles for seconds
             order[start + r] = ranked[r]
             rank[start + ranked[r]] = min(r, k)
-            chosen[start + ranked[r]] = r < k
-        m = counted_negatives(depth, k, stop - middle)
-        for j in top_k(scores[middle:stop], m):
-            chosen[middle + j] = True
         for j in range(middle, stop):
+            rank[j] = k
             low, high = 0, min(ranked.size, k)
             while low < high:  # the first of the best positives that scores less
                 half = (low + high) >> 1
@@ -49,76 +42,21 @@ def freeze(scores, indptr, n_pos, k, depth, chosen, order, rank, n_free):
 
 
 @kernel
-def subtract_hinge_slopes(scores, indptr, n_pos, k, chosen, margin, rest, linear, constants):
-    """Subtract a linear minorant of a sum of hinges, tight at these scores.
-
-    The sum is ``sum_i sum_{j<=m} (margin - p_i + q_(j))_+ / (beta m)`` over the positives that are
-    not chosen (`rest`) or over the chosen ones. A pair at the kink counts as inactive.
-    """
-    for u in range(n_pos.size):
-        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
-        rows = start + np.flatnonzero(chosen[start:middle] != rest)
-        best = middle + np.flatnonzero(chosen[middle:stop])
-        scale = -1.0 / (best.size * min(n_pos[u], k))
-        rows = rows[increasing_order(scores[rows])]
-        best = best[increasing_order(scores[best])]
-        below, above = strictly_below(scores[rows] - margin, scores[best])
-        linear[rows] -= scale * above
-        linear[best] += scale * below
-        constants[u] += scale * margin * below.sum()
-
-
-@kernel
-def strictly_below(thresholds, values):
-    """Pairs ``threshold < value`` of increasing arrays: counts for each value and threshold."""
-    below = np.empty(values.size, dtype=np.int64)
-    above = np.zeros(thresholds.size, dtype=np.int64)
-    n = 0
-    for j in range(values.size):
-        while n < thresholds.size and thresholds[n] < values[j]:
-            above[n] = values.size - j
-            n += 1
-        below[j] = n
-    return below, above
-
-
-@kernel
-def frozen_hinges(
-    k, depth, rows, rest_at_zero, linear, constants,
-    scores, indptr, n_pos, first, last, values, coef,
-):  # fmt: skip
-    """Hinges of the positives marked in `rows` against the top-m negatives, plus linear terms.
-
-    ``1/(beta m) sum_{i in rows} sum_{j<=m} (1 - p_i + q_(j))_+ + linear . scores + constant``, and
-    with `rest_at_zero` also ``1/(beta m) sum_{i>beta} sum_{j<=m} (q_(j) - p_(i))_+`` over the
-    positives in their current order.
-    """
+def frozen_positives(k, depth, chosen, scores, indptr, n_pos, first, last, values, coef):
+    """``1/(beta m) sum_i sum_{j<=m} (1 - p_i + q_(j))_+`` over the chosen positives i."""
     for u in range(first, last):
         start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
         m = counted_negatives(depth, k, stop - middle)
+        scale = 1.0 / (m * min(n_pos[u], k))
         best = top_k(scores[middle:stop], m)
-        negatives = scores[middle:stop][best]
-        columns = np.empty(m, dtype=np.int64)
-        beta = min(n_pos[u], k)
-        scale = 1.0 / (beta * m)
-        ranked = increasing_order(-scores[start:middle])
-        kept = ranked[rows[start:middle][ranked]]
-        counts = np.empty(kept.size, dtype=np.int64)
-        values[u] = constants[u]
-        for row in range(start, stop):
-            coef[row] = linear[row]
-            values[u] += linear[row] * scores[row]
-        values[u] += scale * hinge_sweep(
-            scores[start:middle][kept] - 1.0, negatives, counts, columns
-        )
-        add_counts(coef, start, kept, counts, -scale)
+        kept = np.flatnonzero(chosen[start:middle])
+        kept = kept[increasing_order(-scores[start:middle][kept])]
+        rows, columns = np.empty(kept.size, dtype=np.int64), np.empty(m, dtype=np.int64)
+        thresholds, negatives = taken_less(scores, start, kept, 1.0), scores[middle:stop][best]
+        values[u] = scale * hinge_sweep(thresholds, negatives, rows, columns)
+        coef[start:stop] = 0.0
+        add_counts(coef, start, kept, rows, -scale)
         add_counts(coef, middle, best, columns, scale)
-        if rest_at_zero:
-            low = ranked[beta:]
-            counts = np.empty(low.size, dtype=np.int64)
-            values[u] += scale * hinge_sweep(scores[start:middle][low], negatives, counts, columns)
-            add_counts(coef, start, low, counts, -scale)
-            add_counts(coef, middle, best, columns, scale)
 
 
 @kernel

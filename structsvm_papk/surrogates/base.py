@@ -25,7 +25,6 @@ from structsvm_papk.surrogates.list_terms import ListTerms
 if TYPE_CHECKING:
     from structsvm_papk.surrogates.majorants import MajorantSurrogate
 
-KINDS = ("latent", "mixed", "linearised")  # of majorants
 _ALL = np.inf  # depth of lists of which every negative counts
 
 
@@ -162,41 +161,41 @@ class Surrogate(ABC):
         return 2.0 * n_pos / np.minimum(n_pos, self.k)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms | None:
-        """A single list's loss as a mean of its largest terms; by default none are known.
-
-        A subclass that evaluates something else than its parent has to say this anew.
-        """
+        """A single list's loss as a mean of its largest terms; by default none are known."""
         return None
 
-    def check_majorant(self, kind: str) -> None:
-        """Refuse an unknown kind of majorant, and a surrogate without majorants."""
-        if kind not in KINDS:
-            raise InputError(f"unknown majorant {kind!r}; choose from {', '.join(KINDS)}")
-        if not self.majorised:
-            raise InputError(
-                f"surrogate {self.name!r} has no majorant here; CCCP is for 'ramp' and "
-                "'clipped_ramp'" + (", CuttingPlane for convex ones" if self.convex else "")
-            )
+    def __init_subclass__(cls) -> None:
+        """A class that evaluates anew has the terms of its parent no more."""
+        super().__init_subclass__()
+        if "evaluate" in vars(cls) and "list_terms" not in vars(cls):
+            cls.list_terms = Surrogate.list_terms  # type: ignore[method-assign]
 
-    def majorant(
-        self, scores: Array, indptr: Array, n_pos: Array, kind: str = "latent"
-    ) -> MajorantSurrogate:
+    def restricted(self, positions: Array, m: int) -> Surrogate | None:
+        """This loss of a user's list with all its positives and some of its negatives.
+
+        `positions` are those of the rows that are left, m negatives or more; m of them count. A
+        loss that is a mean of terms is nowhere larger on fewer negatives, so that its cuts are cuts
+        of the loss of the whole list. None where that is not known.
+        """
+        return None if self.list_terms(1, 1) is None else replace(self, depth=max(m, self.k))
+
+    def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> MajorantSurrogate:
         """A convex surrogate that is nowhere below this one, and tight at these scores.
 
         Parameters
         ----------
         scores, indptr, n_pos
             As for `value_and_subgradient`.
-        kind : {'latent', 'mixed', 'linearised'}
-            See `structsvm_papk.surrogates.majorants`.
 
         Raises
         ------
         InputError
-            Unknown kind, or a surrogate without majorants.
+            A surrogate without majorants.
         """
-        self.check_majorant(kind)
-        raise NotImplementedError(f"surrogate {self.name!r} is majorised, and has no majorant")
+        raise InputError(
+            f"surrogate {self.name!r} has no majorant here; CCCP is for 'ramp' and "
+            "'clipped_ramp'" + (", CuttingPlane for convex ones" if self.convex else "")
+        )
 
     def is_its_majorant(self, n_pos: Array) -> bool:
         """Whether the majorants of lists with so many positives are the surrogate itself."""

@@ -9,7 +9,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.surrogates import _kernels
 from structsvm_papk.surrogates.base import PairMean, Segments, Surrogate
-from structsvm_papk.surrogates.majorants import Freeze, MajorantSurrogate
+from structsvm_papk.surrogates.majorants import Frozen, FrozenPairs, FrozenPositives
 
 
 class TSAlg2(Segments):
@@ -43,13 +43,10 @@ class Ramp(Segments):
     majorised = boxed = True
     parts = np.array([(_kernels.TOP, 1)])
 
-    def majorant(
-        self, scores: Array, indptr: Array, n_pos: Array, kind: str = "latent"
-    ) -> MajorantSurrogate:
+    def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPositives:
         """A convex surrogate that is nowhere below this one, and tight at these scores."""
-        self.check_majorant(kind)
-        frozen = Freeze(self, scores, indptr, n_pos)
-        return frozen.linearised(False) if kind == "linearised" else frozen.mixed(False)
+        rank = Frozen.at(self, scores, indptr, n_pos).rank
+        return FrozenPositives(self.k, depth=self.depth, chosen=rank < self.k)
 
     def is_its_majorant(self, n_pos: Array) -> bool:
         """Where every user has ``n_pos <= k``: there Ramp is convex."""
@@ -70,12 +67,7 @@ class ClippedRamp(PairMean):
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
         _kernels.clipped_pairs(self.k, self.counted, *lists)
 
-    def majorant(
-        self, scores: Array, indptr: Array, n_pos: Array, kind: str = "latent"
-    ) -> MajorantSurrogate:
+    def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPairs:
         """A convex surrogate that is nowhere below this one, and tight at these scores."""
-        self.check_majorant(kind)
-        frozen = Freeze(self, scores, indptr, n_pos)
-        if kind == "latent":
-            return frozen.pairs()
-        return frozen.linearised(True) if kind == "linearised" else frozen.mixed(True)
+        frozen = Frozen.at(self, scores, indptr, n_pos)
+        return FrozenPairs(self.k, depth=self.depth, **frozen._asdict())

@@ -377,8 +377,8 @@ class Failing(MajorisedOracle, BlockOracle):
         self._count()
         return self.risk.cuts(w)
 
-    def majorant(self, w, kind):
-        return self.risk.majorant(w, kind)
+    def majorant(self, w):
+        return self.risk.majorant(w)
 
 
 @pytest.mark.recovery

@@ -101,17 +101,3 @@ def test_left_out_users_are_reported_and_do_not_count():
         EmpiricalRisk(make_surrogate("avg", 2), data, policy="raise")
     with pytest.raises(InputError, match="at least 1"):
         EmpiricalRisk(make_surrogate("avg", 2), data, n_blocks=0)
-
-
-def test_in_blocks_a_majorant_still_counts_the_rounding_of_cuts_that_were_carried_over():
-    data = RankingData.from_groups(
-        np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3 == 0, np.arange(60) // 15
-    )
-    risk = EmpiricalRisk(make_surrogate("clipped_ramp", 2), data, n_blocks=2)
-    old, new = (risk.majorant(w, "linearised") for w in np.eye(3)[:2])
-    values, slopes = old.blocks(np.ones(3))
-    before = new.with_blocks(2).rounding()
-    assert new.reuse(old, (slopes, values - slopes @ np.ones(3), np.arange(2))) is not None
-    after = new.with_blocks(2).rounding()
-    np.testing.assert_allclose(after.slopes, 2 * before.slopes)
-    assert new.reuse(risk.majorant(np.eye(3)[2], "latent"), (slopes, values, np.arange(2))) is None

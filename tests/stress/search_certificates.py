@@ -342,14 +342,13 @@ def _ways_down(problem):
 
 def cccp(problem, rng, report, **more):
     """Several starts; where it ends, its criticality is that of the point."""
-    kind = str(rng.choice(["latent", "mixed", "linearised"]))
     names = ["zero", "avg", "logistic", "centred_logistic"]
     starts = tuple(str(name) for name in rng.choice(names, 2, replace=False))
     options = {"max_iter": _DESCENT["max_iter"], "starts": starts} | more
-    solver = CCCP(problem.alpha, majorant=kind, **options)
+    solver = CCCP(problem.alpha, **options)
     risk = problem.risk()
     result = solver.solve(risk)
-    return [answer(f"cccp {kind}", result), *_critical(problem, risk, result, kind, report)]
+    return [answer("cccp", result), *_critical(problem, risk, result, report)]
 
 
 def broken_off(problem, rng, report):
@@ -357,16 +356,16 @@ def broken_off(problem, rng, report):
     return cccp(problem, rng, report, max_iter=int(rng.integers(1, 4)), starts=("zero",))
 
 
-def _critical(problem, risk, result, kind, report):
+def _critical(problem, risk, result, report):
     """What the criticality claims of the majorant at the point, against a minimiser of that."""
     claimed = result.objective - result.criticality * max(result.objective, RISK_SCALE)
     if not np.isfinite(claimed):
         return []
-    lowest = CuttingPlane(problem.alpha, 1e-8, 300).solve(risk.majorant(result.w, kind))
+    lowest = CuttingPlane(problem.alpha, 1e-8, 300).solve(risk.majorant(result.w))
     slack = 1e-9 * max(1.0, result.objective)
     if claimed > lowest.objective + slack:
         report.add(
-            "criticality of another point", f"cccp {kind}",
+            "criticality of another point", "cccp",
             f"claims that its majorant is at least {claimed:.9g}, but it is "
             f"{lowest.objective:.9g} at a point; status {result.status}",
         )  # fmt: skip
