@@ -1,9 +1,15 @@
-"""The package's own errors and warnings."""
+"""The package's own errors and warnings, and what every module checks of its arguments."""
 
 import math
-from collections.abc import Iterable
+import reprlib
+from collections.abc import Callable, Iterable
 from numbers import Real
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from structsvm_papk._types import Array
 
 __all__ = ["DegenerateOptimumWarning", "InputError", "OracleFailure"]
 
@@ -46,28 +52,83 @@ def check_number(
     above: float | None = None,
     least: float | None = None,
     optional: bool = False,
+    *,
+    below: float | None = None,
+    most: float | None = None,
 ) -> None:
-    """Raise `InputError` unless a setting is a finite number above one bound or at least the other.
+    """Raise `InputError` unless a setting is a finite number within its bounds.
 
     With a `least` that is an int it counts something and has to be whole.
     """
     if optional and value is None:
         return
     whole = isinstance(least, int)
-    fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    fits = isinstance(value, Real) and not isinstance(value, bool) and _is_finite(value)
     fits = fits and (above is None or value > above) and (least is None or value >= least)
+    fits = fits and (below is None or value < below) and (most is None or value <= most)
     if fits and not (whole and value != int(value)):
         return
     kind = "a whole number" if whole else "a number"
-    end = f" of at least {least}" * (least is not None) + f" above {above}" * (above is not None)
-    raise InputError(f"{name} must be {kind}{end}, got {value!r}")
+    ends = {"of at least": least, "above": above, "below": below, "of at most": most}
+    end = " and ".join(f"{word} {value}" for word, value in ends.items() if value is not None)
+    raise InputError(f"{name} must be {kind} {end}".rstrip() + f", got {reprlib.repr(value)}")
+
+
+def _is_finite(value):
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number above all doubles
+        return False
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Raise `InputError` unless a setting is one of the names it may have."""
     choices = tuple(choices)
     if not (isinstance(value, str) and value in choices):
-        raise InputError(f"{name}={value!r} is not known; choose one of {', '.join(choices)}")
+        shown = reprlib.repr(value)
+        raise InputError(f"{name}={shown} is not known; choose one of {', '.join(choices)}")
+
+
+def check_type(name: str, value: Any, kind: Any, what: str, optional: bool = False) -> None:
+    """Raise `TypeError` unless an argument is of a type, which `what` says in words."""
+    if not (isinstance(value, kind) or (optional and value is None)):
+        raise TypeError(f"{name} must be {what}, got {reprlib.repr(value)}")
+
+
+def check_callback(value: Any, name: str = "callback") -> None:
+    """Raise `TypeError` unless an argument is None or can be called."""
+    check_type(name, value, Callable, "a function", optional=True)
+
+
+def as_path(value: Any, name: str = "path") -> Path:
+    """A path, of text or what stands for a path."""
+    check_type(name, value, str | PathLike, "text or a pathlib.Path")
+    if "\0" in str(value):
+        raise InputError(f"the {name} {str(value)!r} holds a null character")
+    return Path(value)
+
+
+def as_names(name: str, values: Any, kind: type = object) -> tuple[Any, ...]:
+    """The entries of a sequence, of names say, as a tuple; a single text is none."""
+    check_type(name, values, Iterable, "a sequence")
+    if isinstance(values, str | bytes):
+        raise TypeError(f"{name} must be a sequence such as [{values!r}], got {values!r}")
+    for value in values:
+        check_type(f"each of {name}", value, kind, f"a {kind.__name__}")
+    return tuple(values)
+
+
+def as_floats(name: str, values: Any) -> "Array":
+    """A float64 array of numbers, not copied where it is one."""
+    import numpy as np
+
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"not {array.dtype}")
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must be numbers ({error}), got {reprlib.repr(values)}") from None
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:

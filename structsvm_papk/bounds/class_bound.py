@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array
 from structsvm_papk.bounds.checks import check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
-from structsvm_papk.errors import InputError, check_choice
+from structsvm_papk.errors import InputError, check_choice, whole_number
 
 Growth: TypeAlias = Callable[[Array], Array]
 FORMS = ("auto", "c2", "k3")
@@ -317,8 +317,6 @@ def _uniform_note(gamma: str, form: str, constant: float | None) -> str:
 def _dimension(n_features: int | None, vc_dim: int | None) -> int:
     if (n_features is None) == (vc_dim is None):
         raise InputError("give one of n_features (linear scorers: d = p + 1) and vc_dim")
-    value = n_features if vc_dim is None else vc_dim
-    assert value is not None
-    if int(value) != value or value < 1:
-        raise InputError(f"n_features or vc_dim = {value}: a whole number >= 1")
-    return int(value) + (vc_dim is None)
+    if vc_dim is None:
+        return whole_number("n_features", n_features) + 1
+    return whole_number("vc_dim", vc_dim)

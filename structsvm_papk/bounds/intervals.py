@@ -9,7 +9,7 @@ from structsvm_papk.bounds.bootstrap import rests_on, weighted_mean_ends
 from structsvm_papk.bounds.checks import check_rho, checked_sizes
 from structsvm_papk.bounds.interval import Interval
 from structsvm_papk.data.validation import as_array, check_labels, check_scores, is_zero_one
-from structsvm_papk.errors import InputError, check_choice
+from structsvm_papk.errors import InputError, as_floats, check_choice
 
 HELD_OUT = ("shift", "dkw", "asymptotic")
 MANY_USERS = ("kl", "hoeffding", "bernstein", "exact", "bootstrap")
@@ -206,7 +206,7 @@ def _mean_half_width(values: Array, rho: float, method: str) -> float:
 
 
 def _checked_values(values: ArrayLike) -> Array:
-    values = np.asarray(as_array(values, "values"), dtype=float).ravel()
+    values = as_floats("values", as_array(values, "values")).ravel()
     if len(values) == 0:
         raise InputError("no users: an interval needs at least one value")
     bad = np.flatnonzero(~((values >= 0) & (values <= 1)))

@@ -10,7 +10,7 @@ import numpy as np
 from structsvm_papk.bounds.checks import check_rho, check_width, checked_sizes
 from structsvm_papk.bounds.class_bound import FORMS, uniform
 from structsvm_papk.bounds.intervals import MANY_USERS, kl_inverse_down, kl_inverse_up
-from structsvm_papk.errors import InputError, check_choice
+from structsvm_papk.errors import InputError, check_choice, check_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,10 +53,8 @@ def required_items(
         When no list up to 1e12 negatives is enough.
     """
     check_width(half_width)
-    if not (0 < top_share <= 1 and pos_per_neg > 0):
-        raise InputError(
-            f"need 0 < top_share <= 1 and pos_per_neg > 0, got {top_share}, {pos_per_neg}"
-        )
+    check_number("top_share", top_share, above=0, most=1)
+    check_number("pos_per_neg", pos_per_neg, above=0)
     check_choice("form", form, (*FORMS, "dkw"))
 
     def sizes(n_neg: int) -> tuple[int, int, int]:
@@ -106,8 +104,7 @@ def required_users(
     check_width(half_width)
     check_rho(rho)
     check_choice("method", method, MANY_USERS[:3])
-    if not 0 <= mean <= 1:
-        raise InputError(f"mean = {mean}: a risk lies in [0, 1]")
+    check_number("mean, of risks,", mean, least=0.0, most=1)
 
     def enough(n: int) -> bool:
         if method == "hoeffding":

@@ -155,7 +155,10 @@ def first_rounded(values: Array) -> int | None:
     """Index (row by row) of a whole number that is not equal to its double; None if all are."""
     if values.dtype.kind not in "iufO" or (values.dtype.kind == "f" and values.dtype.itemsize <= 8):
         return None
-    size = np.abs(values.astype(np.float64)).ravel()
+    try:
+        size = np.abs(values.astype(np.float64)).ravel()
+    except OverflowError:
+        raise InputError("X holds a whole number beyond double precision") from None
     large = np.flatnonzero((size >= EXACT) & np.isfinite(size))
     whole = zip(large.tolist(), values.ravel()[large].tolist(), strict=True)
     return next((i for i, value in whole if int(value) != int(float(value))), None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,13 @@ from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.sources import NpyFiles, ParquetFiles, Source
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_path, check_number, check_type, whole_number
 
 
 def open_source(path: PathLike, **columns: Any) -> Source:
     """A source from a path: a directory with `X.npy`, `y.npy` and `groups.npy`, or Parquet."""
-    if (Path(path) / "X.npy").exists():
+    path = as_path(path)
+    if (path / "X.npy").exists():
         return NpyFiles.open(path)
     return ParquetFiles.open(path, **columns)
 
@@ -50,6 +50,8 @@ class UserRows:
 
 def scan_users(source: Source, threshold: float | None = None) -> UserRows:
     """Read labels and users of a source in pieces; each user's rows must stand together."""
+    check_type("source", source, Source, "what open_source returns")
+    check_number("relevance_threshold", threshold, optional=True)
     positive = np.empty(source.n_rows, dtype=bool)
     runs: list[Array] = []  # the user of each run of rows
     starts, values, last = [], [], None
@@ -186,6 +188,7 @@ def file_partitions(
     InputError
         As for `scan_users`.
     """
+    partition_bytes = whole_number("partition_bytes", partition_bytes)
     rows = scan_users(source, relevance_threshold)
     bounds = cut_users(rows.indptr, max(1, partition_bytes // source.row_bytes))
     return [

@@ -14,7 +14,7 @@ from structsvm_papk.data import _products, validation
 from structsvm_papk.data.deviations import scale_of, within_user_deviation
 from structsvm_papk.data.matrix import check_matrix
 from structsvm_papk.data.origins import Origins, Spread, column_text, refuse_unresolved, spread_of
-from structsvm_papk.errors import InputError, whole_number
+from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
 
 POLICIES = ("exclude", "raise", "cap")
@@ -136,7 +136,7 @@ class RankingData:
         labels = validation.check_ids(labels, n_users, "users")
         user_of_row = np.repeat(np.arange(n_users), np.diff(bounds))
         rows, bounds, n_pos = _laid_out(positive, user_of_row, n_users)
-        weight = _checked_weight(user_weight, labels, n_pos)
+        weight = checked_weight(user_weight, labels, n_pos)
         checked = self.from_parts(X, rows, bounds, n_pos, labels, weight, feature_names)
         self.__dict__ |= vars(checked)
 
@@ -170,7 +170,7 @@ class RankingData:
         positive = validation.check_labels(y, X.shape[0], name="labels y")
         users, user_of_row = _encode_groups(groups, X.shape[0])
         rows, indptr, n_pos = _laid_out(positive, user_of_row, users.size)
-        weight = _checked_weight(user_weight, users, n_pos)
+        weight = checked_weight(user_weight, users, n_pos)
         return cls.from_parts(X, rows, indptr, n_pos, users, weight, feature_names)
 
     @classmethod
@@ -294,7 +294,7 @@ class RankingData:
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions, shape (n_positions,), float64."""
-        out, w = np.empty(self.rows.size), self.divided(self._checked_weights(w))
+        out, w = np.empty(self.rows.size), self.divided(self.checked_weights(w))
         _products.scores(self.X, self.rows, w, 0, out.size, out)
         return out
 
@@ -306,7 +306,7 @@ class RankingData:
 
     def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
         """The same lists with other weights of users; everything else is shared."""
-        weight = _checked_weight(user_weight, self.users, self.n_pos)
+        weight = checked_weight(user_weight, self.users, self.n_pos)
         return RankingData.from_parts(
             self.X, self.rows, self.indptr, self.n_pos, self.users, weight,
             self.feature_names, self._spread, self._origins, self.column_scale,
@@ -364,6 +364,9 @@ class RankingData:
 
     def subset(self, keep: Array) -> RankingData:
         """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
+        keep = validation.as_array(keep, "keep")
+        if keep.shape != (self.n_users,) or keep.dtype != bool:
+            raise InputError(f"keep must be {self.n_users} booleans, one for each user")
         return self._part(np.repeat(keep, self.sizes), keep, self.sizes, self.n_pos)
 
     def every_nth(self, n: int, first: int = 0) -> RankingData:
@@ -422,8 +425,9 @@ class RankingData:
             )
         return ""
 
-    def _checked_weights(self, w):
-        w = np.ascontiguousarray(w, dtype=np.float64)
+    def checked_weights(self, w: ArrayLike) -> Array:
+        """Weights of the features, one for each, contiguous."""
+        w = np.ascontiguousarray(as_floats("w", w))
         if w.shape != (self.n_features,):
             raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
         return w
@@ -431,8 +435,7 @@ class RankingData:
 
 def check_policy(policy: str) -> None:
     """Refuse an unknown policy about users that cannot be used."""
-    if policy not in POLICIES:
-        raise InputError(f"unknown policy {policy!r}; choose one of {', '.join(POLICIES)}")
+    check_choice("policy", policy, POLICIES)
 
 
 def refusal(first: str, excluded: Exclusions) -> str:
@@ -440,7 +443,7 @@ def refusal(first: str, excluded: Exclusions) -> str:
     return f"{first} ({excluded}); use policy='exclude' to go on"
 
 
-def _checked_weight(given, users, n_pos):
+def checked_weight(given: Any, users: Array, n_pos: Array) -> Array | None:
     """Weights as an array, or None where all users weigh the same."""
     if given is None or (isinstance(given, str) and given == "equal"):
         return None
@@ -450,10 +453,7 @@ def _checked_weight(given, users, n_pos):
                 f"unknown user_weight {given!r}; choose 'equal', 'positives' or numbers"
             )
         return n_pos.astype(np.float64)
-    try:
-        weight = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("user_weight must be 'equal', 'positives' or numbers") from None
+    weight = as_floats("user_weight, where it is not 'equal' or 'positives',", given)
     if weight.shape != (users.size,):
         raise InputError(f"user_weight has shape {weight.shape}, but there are {users.size} users")
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight > 0.0)))

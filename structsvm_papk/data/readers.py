@@ -10,7 +10,7 @@ import numpy as np
 from structsvm_papk._types import PathLike
 from structsvm_papk.data import matrix, svmlight, tables, validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 
 FORMATS = ("svmlight", *tables.FORMATS)
 
@@ -104,12 +104,9 @@ def read_table(
     InputError
         Anything that cannot be read, with file, line, and reason.
     """
-    path = Path(path)
-    if "\0" in str(path):
-        raise InputError(f"cannot read {str(path)!r}: the name holds a null character")
+    path = as_path(path)
     format = format or tables.format_of(path) or "svmlight"
-    if format not in FORMATS:
-        raise InputError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
+    check_choice("format", format, FORMATS)
     if format == "svmlight" and (group is not None or ignore):
         raise InputError(
             f"{path}: svmlight has no named columns, so none can be the user or ignored"
@@ -124,7 +121,9 @@ def read_table(
                 path, query, like, first_index
             )
             return _checked(Table(str(path), X, labels, groups, None, base, used, remarks), format)
-    roles = tables.Roles(label, group, tuple(ignore), require_labels, like)
+    check_type("label", label, str, "the name of a column")
+    check_type("group", group, str, "the name of a column", optional=True)
+    roles = tables.Roles(label, group, as_names("ignore", ignore, str), require_labels, like)
     X, labels, groups, columns = tables.read_features(path, format, roles)
     names = columns.feature_names
     remarks = _by_position(path, like, names)

@@ -19,7 +19,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_number
 
 _SHOWN = 5
 FEWEST_RESAMPLED = 10
@@ -188,8 +188,7 @@ def check_grades(labels: Any, n_rows: int, *, groups: Any = None, name: str = "l
 def relevance(grades: Array, threshold: float | None = None, name: str = "labels") -> Array:
     """Relevance of checked grades, as booleans."""
     if threshold is not None:
-        if not np.isfinite(threshold):
-            raise InputError(f"relevance_threshold={threshold} must be a finite number")
+        check_number("relevance_threshold", threshold)
         return grades >= threshold
     if grades.dtype == bool:
         return grades
@@ -224,6 +223,7 @@ def relevant_from(values: Array, threshold: float | None, source: Any) -> float:
     `values` are the labels, or the distinct ones among them.
     """
     if threshold is not None:
+        check_number("relevance_threshold", threshold)
         if values.min() >= threshold or not values.max() >= threshold:
             raise InputError(
                 f"{source}: at relevance threshold {threshold:g} all labels are of one class "

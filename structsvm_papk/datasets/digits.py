@@ -3,7 +3,8 @@
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.datasets.synthetic import check_sizes, generator
+from structsvm_papk.errors import InputError, check_choice
 
 _N_TRAIN = 900  # of the 1,797 images
 _FEATURES = {
@@ -56,10 +57,9 @@ def digit_queries(
     """
     from sklearn.datasets import load_digits  # scikit-learn takes a second to import
 
-    if part not in ("train", "test"):
-        raise InputError(f"part={part!r}: choose 'train' or 'test'")
-    if features not in _FEATURES:
-        raise InputError(f"features={features!r}: choose from {', '.join(_FEATURES)}")
+    check_choice("part", part, ("train", "test"))
+    check_choice("features", features, _FEATURES)
+    check_sizes(n_queries=n_queries, n_shown=n_shown)
     images, digits = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(digits.size)  # the parts do not move with `seed`
     pool = order[:_N_TRAIN] if part == "train" else order[_N_TRAIN:]
@@ -67,7 +67,7 @@ def digit_queries(
         raise InputError(
             f"n_queries={n_queries}, n_shown={n_shown}: the part {part!r} has {pool.size} images"
         )
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     queries = np.repeat(rng.choice(pool, n_queries, replace=False), n_shown)
     shown = np.concatenate(
         [rng.choice(pool[pool != query], n_shown, replace=False) for query in queries[::n_shown]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.datasets.synthetic import check_sizes, generator
+from structsvm_papk.errors import check_number
 
 
 def interaction_pairs(
@@ -40,11 +41,11 @@ def interaction_pairs(
     InputError
         Fewer than 1 user or 10 items, or a share outside 0..1.
     """
-    if n_users < 1 or n_items < 10:
-        raise InputError("interactions need at least 1 user and 10 items")
-    if not 0 < test_share < 1:
-        raise InputError(f"test_share must lie between 0 and 1, got {test_share}")
-    rng = np.random.default_rng(seed)
+    check_sizes(n_users=n_users, n_tastes=n_tastes)
+    check_number("n_items", n_items, least=10)
+    check_number("mean_size", mean_size, above=0)
+    check_number("test_share", test_share, above=0, below=1)
+    rng = generator(seed)
     taste = _on_sphere(rng.standard_normal((n_users, n_tastes)))
     kind = _on_sphere(rng.standard_normal((n_items, n_tastes)))
     popularity = -np.log(rng.permutation(n_items) + 5.0)

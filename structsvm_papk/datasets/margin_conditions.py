@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.datasets.synthetic import Lists, check_sizes, stacked
-from structsvm_papk.errors import InputError
+from structsvm_papk.datasets.synthetic import Lists, check_sizes, generator, stacked
+from structsvm_papk.errors import InputError, check_choice, check_number
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
 GRID = 2.0**-10  # feature grid of `margin_lists`: sums of products on it are exact in float64
@@ -25,8 +25,7 @@ def largest_negative(pos_scores: Array, beta: int, condition: str, delta: float)
         "moderate": np.minimum(p[..., -1], p[..., beta - 1] - delta),
         "strong": p[..., -1] - delta,
     }
-    if condition not in limits:
-        raise InputError(f"condition {condition!r} is not one of {', '.join(limits)}")
+    check_choice("condition", condition, limits)
     return limits[condition]
 
 
@@ -71,9 +70,9 @@ def margin_lists(
     InputError
         When the request contradicts itself; the message says which condition contradicts which.
     """
-    _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, n_features)
     check_sizes(n_users=n_users, n_features=n_features)
-    rng = np.random.default_rng(seed)
+    _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, n_features)
+    rng = generator(seed)
     delta = np.ceil(delta / GRID) * GRID
     w_true = _integer_direction(n_features, rng)
     users = [
@@ -86,14 +85,13 @@ def margin_lists(
 
 def _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, d):
     """Refuse requests that no data can satisfy."""
-    if condition not in CONDITIONS:
-        raise InputError(f"condition {condition!r} is not one of {', '.join(CONDITIONS)}")
-    if exclude not in (None, "truth", "any"):
-        raise InputError(f"exclude = {exclude!r}: use None, 'truth' or 'any'")
-    if not (1 <= k <= n_neg and n_pos >= 1):
-        raise InputError(f"need n_pos >= 1 and 1 <= k <= n_neg, got {n_pos}, k={k}, {n_neg}")
-    if not delta > 0 or not np.isfinite(delta):
-        raise InputError(f"delta = {delta}: a margin is a positive number")
+    check_choice("condition", condition, CONDITIONS)
+    if exclude is not None:
+        check_choice("exclude", exclude, ("truth", "any"))
+    check_sizes(n_pos=n_pos, n_neg=n_neg, k=k)
+    if k > n_neg:
+        raise InputError(f"k={k} is larger than n_neg={n_neg}")
+    check_number("delta", delta, above=0)
     if exclude is None or condition == "strong":
         return
     beta = min(n_pos, k)

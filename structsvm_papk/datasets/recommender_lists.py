@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from structsvm_papk.datasets.synthetic import check_sizes, generator
 from structsvm_papk.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,12 +51,13 @@ def recommender_lists(
     >>> train.shape
     (5000, 7)
     """
-    if n_users < 1 or not 4 <= n_candidates <= n_items:
+    check_sizes(n_users=n_users, n_items=n_items, n_candidates=n_candidates)
+    if not 4 <= n_candidates <= n_items:
         raise InputError(
-            "recommender_lists needs n_users >= 1 and 4 <= n_candidates <= n_items, got "
-            f"n_users={n_users}, n_candidates={n_candidates}, n_items={n_items}"
+            "recommender_lists needs 4 <= n_candidates <= n_items, got "
+            f"n_candidates={n_candidates}, n_items={n_items}"
         )
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     popularity = rng.standard_normal(n_items)
     activity = 40.0 * np.exp(0.6 * rng.standard_normal((n_users, 1)))
     frames = [_candidates(rng, popularity, activity, n_candidates) for _ in range(2)]

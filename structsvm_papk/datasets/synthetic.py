@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
 
 
 class Lists(NamedTuple):
@@ -72,7 +72,7 @@ def linear_lists(
     check_sizes(n_users=n_users, n_items=n_items, n_features=n_features)
     if n_items < 2:
         raise InputError(f"n_items = {n_items}: a list needs a positive and a negative, so >= 2")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     w_true = _direction(w_true, n_features, rng)
     X = rng.standard_normal((n_users * n_items, n_features))
     scores = X @ (w_true / np.sqrt(n_features)) + _noise(noise, noise_law, df, len(X), rng)
@@ -124,8 +124,10 @@ def engagement_lists(
     Lists
     """
     check_sizes(n_users=n_users, n_features=n_features, min_neg=min_neg)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     w_true = _direction(w_true, n_features, rng)
+    check_number("mean_items", mean_items, above=0)
+    check_number("tail", tail, least=0.0)
     lengths = mean_items * np.exp(tail * rng.standard_normal(n_users) - tail**2 / 2)
     n_items = np.maximum(min_neg + 1, lengths.astype(np.int64))
     shares = _beta_shares(relevant_share, share_spread, n_users, rng)
@@ -168,7 +170,8 @@ def two_gaussians(
         ``w_true = u``.
     """
     check_sizes(n_pos=n_pos, n_neg=n_neg, n_features=n_features)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
+    check_number("separation", separation)
     u = _direction(direction, n_features, rng)
     u = u / np.linalg.norm(u)
     X = rng.standard_normal((n_pos + n_neg, n_features))
@@ -205,19 +208,17 @@ def _exchange_labels(y, scores, n_exchanged, rng):
 
 
 def _noise(scale, law, df, size, rng):
-    if not scale >= 0 or not np.isfinite(scale):
-        raise InputError(f"noise = {scale}: a scale is a finite number >= 0")
+    check_number("noise", scale, least=0.0)
+    check_choice("noise_law", law, ("normal", "t"))
     if law == "normal":
         return scale * rng.standard_normal(size)
-    if law == "t":
-        if df is None or not df > 0:
-            raise InputError(f"noise_law='t' needs df > 0 (degrees of freedom), got {df}")
-        return scale * rng.standard_t(df, size)
-    raise InputError(f"noise_law {law!r} is not one of normal, t")
+    check_number("df, the degrees of freedom of noise_law='t',", df, above=0)
+    return scale * rng.standard_t(df, size)
 
 
 def _beta_shares(mean, spread, size, rng):
     _share("relevant_share", mean)
+    check_number("share_spread", spread, least=0.0)
     if not 0 <= spread**2 < mean * (1 - mean):
         raise InputError(
             f"share_spread = {spread}: a law on [0, 1] with mean {mean} has a standard deviation "
@@ -230,21 +231,19 @@ def _beta_shares(mean, spread, size, rng):
 
 
 def _n_relevant(share, n_items):
-    if not 0 < share < 1:
-        raise InputError(f"relevant_share = {share}: a share strictly between 0 and 1")
+    check_number("relevant_share", share, above=0, below=1)
     return int(np.clip(round(share * n_items), 1, n_items - 1))
 
 
 def _share(name, value):
-    if not 0 <= value <= 1:
-        raise InputError(f"{name} = {value}: a share lies in [0, 1]")
+    check_number(name, value, least=0.0, most=1)
     return value
 
 
 def _direction(w, n_features, rng):
     if w is None:
         return rng.standard_normal(n_features)
-    w = np.asarray(w, dtype=float)
+    w = as_floats("the direction", w)
     if w.shape != (n_features,) or not np.isfinite(w).all():
         raise InputError(f"the direction has shape {w.shape}, needs {n_features} finite numbers")
     return w
@@ -253,5 +252,10 @@ def _direction(w, n_features, rng):
 def check_sizes(**sizes: float) -> None:
     """Refuse what is not a positive whole number."""
     for name, value in sizes.items():
-        if int(value) != value or value < 1:
-            raise InputError(f"{name} = {value}: a whole number >= 1")
+        check_number(name, value, least=1)
+
+
+def generator(seed: int) -> np.random.Generator:
+    """Random numbers, the same ones for the same seed."""
+    check_number("seed", seed, least=0)
+    return np.random.default_rng(int(seed))

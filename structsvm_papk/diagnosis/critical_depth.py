@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from structsvm_papk._types import Array
 from structsvm_papk.diagnosis.coordinates import Coordinates
 from structsvm_papk.diagnosis.zero_test import Verdict, falls_along, is_zero_optimal
+from structsvm_papk.errors import check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.partitioned import PartitionedRisk
 
 _TOL = 1e-6  # of the distance of zero from the subdifferential
 _SLOPES = 400  # that one test may ask for
@@ -95,6 +97,8 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
     ----------
     docs/math/depth.md, "Degeneracy is monotone in the depth".
     """
+    check_type("risk", risk, (EmpiricalRisk, PartitionedRisk), "an EmpiricalRisk")
+    check_number("tol", tol, above=0)
     k, deepest = risk.surrogate.k, int(risk.data.n_neg.max())
     degenerate_to, informative_from, direction = 0, None, None
     coordinates = Coordinates(risk.data)

@@ -41,9 +41,10 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis.bundle_test import bundle_test, distance_from_zero
 from structsvm_papk.diagnosis.coordinates import Coordinates
 from structsvm_papk.diagnosis.min_norm import min_norm_point
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.starts import logistic_regression
 from structsvm_papk.solvers.cutting_plane import default_blocks
 from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
@@ -191,6 +192,8 @@ def diagnose(risk: EmpiricalRisk, per_user: bool = True, tol: float = _TOL) -> D
     InputError
         Surrogate 'ts_alg2', which is not convex and not bounded by its slope at 0.
     """
+    check_type("risk", risk, (EmpiricalRisk, PartitionedRisk), "an EmpiricalRisk")
+    check_number("tol", tol, above=0)
     if not has_test(risk.surrogate):
         raise InputError(
             f"no diagnosis of surrogate {risk.surrogate.name!r}; choose from "

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from structsvm_papk._types import PathLike
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_path
 
 if sys.platform != "win32":
     import fcntl
@@ -76,7 +76,7 @@ def write_atomically(path: PathLike, content: bytes) -> None:
     The bytes go to a temporary file in the same directory, are flushed to the disk, and take the
     name `path` by a rename. A symbolic link keeps pointing where it points.
     """
-    path = Path(path)
+    path = as_path(path)
     try:
         handle, name = _temporary_beside(path)
     except OSError as error:

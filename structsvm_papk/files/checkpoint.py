@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.errors import InputError, as_path, check_callback, check_number
 from structsvm_papk.files.atomic import check_writable, held, remove_leftovers, write_atomically
 from structsvm_papk.files.tensors import TensorFile, package_version
 from structsvm_papk.solvers.keeping import CheckpointStore, Keeper
@@ -56,7 +56,8 @@ class Checkpoint(CheckpointStore):
     tell: Callable[[str], object] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "folder", Path(self.folder))
+        object.__setattr__(self, "folder", as_path(self.folder, "folder of a checkpoint"))
+        check_callback(self.tell, "tell")
         check_number("the interval of a checkpoint", self.interval, least=0.0)
 
     def part(self, name: str) -> "Checkpoint":
@@ -83,7 +84,9 @@ class Checkpoint(CheckpointStore):
 
 def as_checkpoint(given: "Checkpoint | PathLike | None") -> Checkpoint | None:
     """A `Checkpoint` from one, from a folder, or None."""
-    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(Path(given))
+    if given is None or isinstance(given, Checkpoint):
+        return given
+    return Checkpoint(as_path(given, "checkpoint"))
 
 
 class FolderKeeper(Keeper):

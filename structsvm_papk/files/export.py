@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import PathLike
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import Model
 
@@ -41,8 +41,7 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
         raise InputError("to_onnx needs onnx: pip install 'structsvm-papk[onnx]'") from None
-    if dtype not in _DTYPES:
-        raise InputError(f"unknown dtype {dtype!r}; choose from {', '.join(_DTYPES)}")
+    check_choice("dtype", dtype, _DTYPES)
     coef = _as_type(model, dtype)
     kind = TensorProto.DOUBLE if dtype == "float64" else TensorProto.FLOAT
     about = weights_of(model)

@@ -14,7 +14,6 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_path
 
 
 @dataclass(frozen=True)
@@ -119,9 +118,7 @@ def _split(content: bytes) -> tuple[bytes, bytes]:
 
 
 def _content(path):
-    path = Path(path)
-    if "\0" in str(path):
-        raise InputError(f"cannot read {str(path)!r}: the name holds a null character")
+    path = as_path(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError(f"cannot read {path}: it is not a regular file")

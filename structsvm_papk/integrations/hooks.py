@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.validation import check_ids, encode
-from structsvm_papk.errors import InputError
+from structsvm_papk.data.validation import as_array, check_ids, encode
+from structsvm_papk.errors import InputError, as_floats, as_names, check_type
 from structsvm_papk.metrics.table import evaluate
 
 
@@ -77,6 +77,8 @@ def xgboost_eval_metric(name: str, **options: Any) -> Callback:
     unless the callback `EarlyStopping(maximize=True)` is given.
     """
 
+    check_type("name", name, str, "the name of a metric")
+
     def eval_metric(y_true, y_score):
         return float(np.nan_to_num(_mean(name, y_score, y_true, [len(y_true)], options)))
 
@@ -110,8 +112,11 @@ class CatBoostMetric:
     ) -> None:
         self.name = name
         self.options = options
-        self.bounds = [_adjacent(check_ids(g, len(g))) for g in groups]
-        self.labels = None if labels is None else [np.asarray(y, dtype=float) for y in labels]
+        ids = [as_array(given, "groups") for given in as_names("groups", groups)]
+        self.bounds = [_adjacent(check_ids(given, given.size)) for given in ids]
+        self.labels = None
+        if labels is not None:
+            self.labels = [as_floats("labels", y) for y in as_names("labels", labels)]
 
     def is_max_optimal(self) -> bool:
         """Whether larger is better."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import check_choice, check_number
 from structsvm_papk.margins.exact import exact_linf, exact_margins, fractions
 from structsvm_papk.margins.many_users import separator_for
 from structsvm_papk.margins.proofs import CommonProof, HullProof, SubsetProof
@@ -126,10 +126,8 @@ def find_scorer(
     InputError
         Unknown condition, a user without positives or with fewer than k negatives, NaN features.
     """
-    if condition not in CONDITIONS:
-        raise InputError(f"condition {condition!r} is not one of {', '.join(CONDITIONS)}")
-    if not time_limit > 0:
-        raise InputError(f"time_limit = {time_limit}: a positive number of seconds")
+    check_choice("condition", condition, CONDITIONS)
+    check_number("time_limit", time_limit, above=0)
     data = RankingData.from_groups(X, y, groups).usable(k, "raise")
     return find_in_data(data, k, condition, time_limit, largest_margin)
 

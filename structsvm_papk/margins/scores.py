@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_number
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
 
@@ -81,6 +81,7 @@ def check_scores(scores: ArrayLike, labels: ArrayLike, k: int, delta: float = 1.
 
 
 def _report(scores: Array, relevant: Array, k: int, delta: float) -> MarginReport:
+    check_number("delta", delta)
     p, top = _sides(scores, relevant, k)
     beta = min(len(p), k)
     bottom = p[len(p) - beta :]
@@ -169,6 +170,7 @@ def _sides(scores: Array, relevant: Array, k: int) -> tuple[Array, float]:
     p, q = scores[relevant], scores[~relevant]
     if len(p) == 0:
         raise InputError("no positives: no margin condition is defined")
-    if int(k) != k or not 1 <= k <= len(q):
+    check_number("k", k, least=1)
+    if k > len(q):
         raise InputError(f"k = {k} with {len(q)} negatives: need 1 <= k <= n_neg")
     return np.sort(p)[::-1], q.max()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_floats
 
 Discount: TypeAlias = str | ArrayLike | Callable[[Array], ArrayLike]
 
@@ -80,13 +80,13 @@ def values(discount: Discount, n: int) -> Array:
     """D(1), .., D(n) as float64, checked: finite, not negative, the first one positive."""
     discount = resolve(discount)
     if callable(discount):
-        discounts = np.asarray(discount(np.arange(1, n + 1, dtype=float)), dtype=np.float64)
+        discounts = as_floats("discount", discount(np.arange(1, n + 1, dtype=float)))
         if discounts.shape != (n,):
             raise InputError(
                 f"the discount gave shape {discounts.shape} for {n} ranks; give one each"
             )
     else:
-        discounts = np.asarray(discount, dtype=np.float64)
+        discounts = as_floats("discount", discount)
         if discounts.ndim != 1 or discounts.size < n:
             raise InputError(
                 f"the discount array has shape {discounts.shape}, but the longest list has {n} "

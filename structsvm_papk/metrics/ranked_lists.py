@@ -16,7 +16,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.groups import one_list_or
 from structsvm_papk.data.validation import rows_of
-from structsvm_papk.errors import InputError, check_choice, check_number
+from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
 from structsvm_papk.metrics import _kernels
 
 Gains: TypeAlias = str | Callable[[Array], ArrayLike]
@@ -89,7 +89,7 @@ def build(
 
 def _graded_gains(labels: Array, relevant: Array, gains: Gains | None) -> Array | None:
     if callable(gains):
-        graded = np.asarray(gains(labels), dtype=np.float64)
+        graded = as_floats("gains", gains(labels))
     else:
         check_choice(
             "gains", "linear" if gains is None else gains, ("linear", "exponential", "a function")
@@ -226,7 +226,7 @@ def _shifted_back(values: Array, low: int, dtype: np.dtype[Any]) -> Array:
 def _lengths(list_length: ArrayLike | None, users: Array) -> Array:
     if list_length is None:
         return np.empty(0, dtype=np.int64)
-    lengths = np.asarray(list_length)
+    lengths = _validation.as_array(list_length, "list_length")
     if lengths.dtype.kind not in "iu":
         raise InputError(f"list_length must be whole numbers, not {lengths.dtype}")
     if lengths.ndim and lengths.shape != (users.size,):

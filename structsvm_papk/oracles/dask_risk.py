@@ -23,7 +23,7 @@ from uuid import uuid4
 from structsvm_papk._version import __version__
 from structsvm_papk.data.partitions import ArrayPartition
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.errors import InputError, OracleFailure, as_names, check_number, whole_number
 from structsvm_papk.oracles.list_risk import ListRisk, sampled, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, Summary, summarise
 from structsvm_papk.solvers.run import seconds_left
@@ -83,6 +83,11 @@ class DaskRisk(PartitionedRisk):
         patience: float = 60.0,
         user_weight: str | None = None,
     ) -> None:
+        partitions = as_names("partitions", partitions)
+        check_number("patience", patience, above=0)
+        retries = whole_number("retries", retries, least=0)
+        if not hasattr(client, "scheduler"):
+            raise TypeError(f"client must be a dask.distributed.Client, got {client!r}")
         if not len(partitions):
             raise InputError("there is no partition")
         *needed, policy = users_needed(surrogate, policy)

@@ -13,20 +13,18 @@ import numpy as np
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import _products
 from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
-from structsvm_papk.data.ranking_data import check_policy
-from structsvm_papk.errors import InputError
+from structsvm_papk.data.ranking_data import RankingData, check_policy
+from structsvm_papk.errors import check_type, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.dual_choice import ascent_pays, blocks_of
 from structsvm_papk.oracles.one_list import OneListCuts, terms_of
 from structsvm_papk.oracles.short_lists import short_lists
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, DualBlocks, LineOracle, Rounding
 from structsvm_papk.surrogates._kernels import tangent_intercepts
-from structsvm_papk.surrogates.base import check_scores
+from structsvm_papk.surrogates.base import Surrogate, check_scores
 
 if TYPE_CHECKING:
     from structsvm_papk.data.origins import Origins
-    from structsvm_papk.data.ranking_data import RankingData
-    from structsvm_papk.surrogates import Surrogate
 
 CHUNK_ROWS = 1 << 16
 _SAMPLED = 20  # one user of so many
@@ -66,10 +64,11 @@ class ListRisk(LineOracle):
         n_threads: int = 1,
         skip_rows: bool = True,
     ) -> None:
-        if n_blocks < 1 or n_threads < 1:
-            raise InputError("n_blocks and n_threads must be at least 1")
-        self.surrogate, self.convex = surrogate, surrogate.convex
+        check_type("data", data, RankingData, "a RankingData")
+        n_blocks = whole_number("n_blocks", n_blocks)
+        n_threads = whole_number("n_threads", n_threads)
         needed, setting, policy = users_needed(surrogate, policy)
+        self.surrogate, self.convex = surrogate, surrogate.convex
         self.exclusions = data.exclusions(needed, setting)
         self.data = data.usable(needed, policy, setting)
         self.n_threads, self.skip_rows = n_threads, skip_rows
@@ -189,7 +188,7 @@ class ListRisk(LineOracle):
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
         data, origins = self.data, self.origins()
-        w = data.divided(np.ascontiguousarray(w, dtype=np.float64))
+        w = data.divided(data.checked_weights(w))
         out = np.empty(data.rows.size)
         self.row_visits += out.size
         self._map_ranges(
@@ -355,6 +354,7 @@ def sampled(n_users: int, n_rows: int, n_features: int, step: float = _SAMPLED) 
 
 def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
     """Negatives that a user needs, the setting that says so, and what to do without them."""
+    check_type("surrogate", surrogate, Surrogate, "a surrogate, such as make_surrogate('avg', k)")
     check_policy(policy)
     needed = 1 if policy == "cap" else surrogate.negatives_needed()
     setting = "k" if surrogate.depth is None or surrogate.depth < 1 else "depth"

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import check_choice
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
@@ -51,9 +51,8 @@ def warm_starts(
         "centred_logistic": lambda: logistic_regression(data, centred=True),
     }
     names = NAMES if names is None else names
-    unknown = [name for name in names if name not in makers]
-    if unknown:
-        raise InputError(f"unknown start {unknown[0]!r}; choose from {', '.join(makers)}")
+    for name in names:
+        check_choice("starts", name, makers)
     return {name: makers[name]() for name in names}
 
 

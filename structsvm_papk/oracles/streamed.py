@@ -24,9 +24,9 @@ from structsvm_papk._types import PathLike
 from structsvm_papk.data.file_rows import PLACE_BYTES, FileRows
 from structsvm_papk.data.matrix import refuse_non_finite
 from structsvm_papk.data.partitions import cut_users, scan_users
-from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.ranking_data import RankingData, checked_weight
 from structsvm_papk.data.sources import Source
-from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.errors import InputError, OracleFailure, check_number, whole_number
 from structsvm_papk.oracles.list_risk import ListRisk, sampled, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 from structsvm_papk.oracles.short_lists import ShortLists, pays
@@ -87,8 +87,8 @@ class StreamedRisk(PartitionedRisk):
         scratch: PathLike | None = None,
         user_weight: str | ArrayLike = "equal",
     ) -> None:
-        if not memory_budget > 0 or n_threads < 1:
-            raise InputError("memory_budget must be positive and n_threads at least 1")
+        check_number("memory_budget", memory_budget, above=0)
+        n_threads = whole_number("n_threads", n_threads)
         *needed, policy = users_needed(surrogate, policy)
         parts = _StreamedParts(
             source, needed, int(memory_budget), relevance_threshold, n_threads, scratch, user_weight
@@ -161,8 +161,10 @@ class _StreamedParts:
     notes = ()
 
     def __init__(self, source, needed, budget, threshold, n_threads, scratch, user_weight):
-        self.n_threads, self._user_weight = n_threads, user_weight
-        self._lists = scan_users(source, threshold)
+        self.n_threads, self._lists = n_threads, scan_users(source, threshold)
+        starts, users = self._lists.indptr[:-1], self._lists.users
+        n_pos = np.add.reduceat(self._lists.positive, starts, dtype=np.int64)
+        self._user_weight = checked_weight(user_weight, users, n_pos)
         self._bounds, free = self._plan(source, budget)
         self._free, self._rows = free, None
         self.sample = None
@@ -332,11 +334,10 @@ class _StreamedParts:
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows, n_pos = np.empty(indptr[-1], dtype=np.int64), np.empty_like(sizes)
         _positives_first(lists.positive, starts, origins, indptr, rows, n_pos)
-        data = RankingData.from_parts(
-            X, rows, indptr, n_pos, lists.users[users], None, self._names, spread
+        weight = None if self._user_weight is None else self._user_weight[users]
+        return RankingData.from_parts(
+            X, rows, indptr, n_pos, lists.users[users], weight, self._names, spread
         )
-        given = self._user_weight
-        return data.weighted(given if isinstance(given, str) else given[users])
 
 
 class _FeatureFile:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import PathLike
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_names
 from structsvm_papk.files.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
     """
     from matplotlib.figure import Figure
 
+    runs = as_names("runs", runs)
+    if not runs or not all(hasattr(run, "surrogate") for run in runs):
+        raise InputError("runs must be what rankers.compare returns, at least one of them")
     names = list(dict.fromkeys(run.surrogate for run in runs))
     width = max(6.4, 0.9 + 3.1 * len(names))
     figure = Figure(figsize=(width, 6.2), layout="constrained")

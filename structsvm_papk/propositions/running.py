@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._workers import workers
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.propositions import claims, depth, ndcg, optimising
 from structsvm_papk.propositions.search import Effort, Found
 
@@ -107,9 +107,11 @@ def verify(
     InputError
         Unknown ids or effort.
     """
-    ids = ALL_IDS if ids is None else expanded(ids)
-    if effort not in EFFORTS:
-        raise InputError(f"effort {effort!r} is not one of {', '.join(EFFORTS)}")
+    ids = ALL_IDS if ids is None else expanded(as_names("ids", ids, str))
+    check_choice("effort", effort, EFFORTS)
+    check_number("seed", seed, least=0)
+    check_number("n_jobs", n_jobs, least=1)
+    check_callback(progress, "progress")
     done = {}
     for check in _results(ids, seed, effort, n_jobs):
         done[check.id] = check

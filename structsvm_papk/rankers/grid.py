@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_floats, as_names
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.rankers.settings import (
     Setting,
@@ -49,13 +49,14 @@ def grid(
     weights = ("equal",) if data.user_weight is not None else user_weights
     depths, few_depths = _depths(k, depths, data)
     strengths, few_strengths = _alphas(alphas, data)
+    surrogates, weights = as_names("surrogates", surrogates), as_names("user_weights", weights)
     lists = {"surrogates": surrogates, "depths": depths, "user_weights": weights}
     for name, values in {**lists, "alphas": strengths}.items():
         if isinstance(values, str) or not len(np.atleast_1d(np.asarray(values, object))):
             raise InputError(f"{name} must be a sequence with something in it, got {values!r}")
     settings = []
     for name, weight in product(surrogates, weights):
-        known = SURROGATES.get(name)
+        known = SURROGATES.get(name) if isinstance(name, str) else None
         convex = known is None or known.convex
         for depth, alpha in product(
             depths if convex else few_depths, strengths if convex else few_strengths
@@ -89,7 +90,7 @@ def _depths(k: int, depths: Any, data: RankingData) -> tuple[Any, Any]:
     for the others the lower half, or k where the data are large.
     """
     if not _is_auto(depths):
-        return depths, depths
+        return (as_names("depths", depths),) * 2
     learnable = data.n_pos > 0
     usual = float(np.median(data.n_neg[learnable])) if learnable.any() else k
     ratio = max(usual / k, 1.0)
@@ -104,7 +105,7 @@ def _alphas(alphas: Any, data: RankingData) -> tuple[Any, Any]:
     of standardized columns that is 1.
     """
     if not _is_auto(alphas):
-        alphas = np.unique(np.asarray(alphas, float))[::-1]
+        alphas = np.unique(as_floats("alphas", alphas))[::-1]
         return alphas, alphas
     spread = data.deviation() if data.column_scale is None else np.ones(1)
     unit = float(np.mean(np.square(spread[spread > 0.0]))) if (spread > 0.0).any() else 1.0

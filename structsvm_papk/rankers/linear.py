@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structsvm_papk import metrics
@@ -29,6 +29,27 @@ MATRIX: dict[str, Any] = {
     "dtype": (np.float64, np.float32),
     "ensure_all_finite": False,  # RankingData checks, and names the place
 }
+
+
+def validated(ranker: Any, *arrays: Any, **how: Any) -> Any:
+    """scikit-learn's `validate_data`, whose complaints are the package's here."""
+    try:
+        return validate_data(ranker, *arrays, **how)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    except (TypeError, OverflowError) as error:
+        raise TypeError(f"X and y must be arrays of numbers: {error}") from None
+
+
+def check_seed(random_state: Any) -> None:
+    """Refuse what scikit-learn cannot draw numbers with."""
+    try:
+        check_random_state(random_state)
+    except ValueError:
+        raise InputError(
+            "random_state must be None, a whole number or a numpy RandomState, got "
+            f"{random_state!r}"
+        ) from None
 
 
 class LinearRanker(BaseEstimator):
@@ -61,7 +82,7 @@ class LinearRanker(BaseEstimator):
             )
         validation.refuse_masked(X, "X")
         refuse_misread(X)
-        X = validate_data(self, X, reset=False, **(MATRIX | {"ensure_all_finite": True}))
+        X = validated(self, X, reset=False, **(MATRIX | {"ensure_all_finite": True}))
         return X @ self.coef_
 
     def predict(self, X: Any) -> Array:

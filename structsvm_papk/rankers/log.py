@@ -6,6 +6,7 @@ import logging
 import time
 
 from structsvm_papk._types import Callback
+from structsvm_papk.errors import check_callback
 from structsvm_papk.solvers.result import Progress
 
 _LOG = logging.getLogger("structsvm_papk")
@@ -37,6 +38,8 @@ class Lines:
 
     def watching(self, callback: Callback | None) -> Callback:
         """A solver's callback that says where the solver is, beside what another one does."""
+
+        check_callback(callback)
 
         def watch(progress: Progress) -> object:
             if self.due():

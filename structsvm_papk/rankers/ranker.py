@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from structsvm_papk._types import Callback
 from structsvm_papk.data import validation
@@ -19,7 +18,7 @@ from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.linear import MATRIX, LinearRanker
+from structsvm_papk.rankers.linear import MATRIX, LinearRanker, check_seed, validated
 from structsvm_papk.rankers.log import Lines
 from structsvm_papk.rankers.repair import warning_of_zero
 from structsvm_papk.rankers.settings import (
@@ -248,7 +247,7 @@ class PAPKRanker(LinearRanker):
         for values, name in ((X, "X"), (y, "y")):
             validation.refuse_masked(values, name)  # scikit-learn drops masks
         refuse_misread(X)  # .. and takes dates for numbers
-        X, y = validate_data(self, X, y, **MATRIX)
+        X, y = validated(self, X, y, **MATRIX)
         y = validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
         names = getattr(self, "feature_names_in_", None)
@@ -320,7 +319,7 @@ class PAPKRanker(LinearRanker):
         self.check_settings()  # before anything is loaded
         with dask_collections.current_client() as client:
             lists = dask_collections.DaskLists(client, X, y, groups)
-            validate_data(self, lists.sample, skip_check_array=True)
+            validated(self, lists.sample, skip_check_array=True)
             self.classes_ = self._find_classes(lists.classes)
             threshold = self.relevance_threshold
             partitions = lists.partitions(self.classes_[1] if threshold is None else threshold)
@@ -387,6 +386,7 @@ class PAPKRanker(LinearRanker):
     def _make_solver(self, surrogate: Surrogate) -> Any:
         seed = None
         if self.random_state is not None:
+            check_seed(self.random_state)
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return make_solver(
             self.solver,

@@ -12,13 +12,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError, check_choice, check_number, whole_number
+from structsvm_papk.errors import (
+    InputError,
+    check_callback,
+    check_choice,
+    check_number,
+    whole_number,
+)
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.plots.depths import depth_figure
 from structsvm_papk.rankers.choice import SELECTIONS, Choice, choose
 from structsvm_papk.rankers.folds import make_folds, shown
 from structsvm_papk.rankers.grid import grid, users_without_use
 from structsvm_papk.rankers.kept import KeptFits
+from structsvm_papk.rankers.linear import check_seed
 from structsvm_papk.rankers.log import Lines
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.scoring import ByMetric, ByScorer
@@ -237,6 +244,8 @@ class PAPKRankerCV(PAPKRanker):
 
     def _check_settings(self) -> None:
         check_choice("selection", self.selection, SELECTIONS)
+        check_callback(self.callback)
+        check_seed(self.random_state)
         check_number("tol", self.tol, above=0)
         check_number("cv_tol", self.cv_tol, above=0)
         check_number("time_limit", self.time_limit, above=0, optional=True)

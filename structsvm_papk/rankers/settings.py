@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, not_convex
@@ -42,8 +42,7 @@ def solver_name(name: str, surrogate: Surrogate) -> str:
     ascent when the data are known, CCCP for those with convex majorants
     (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
     """
-    if name not in SOLVERS:
-        raise InputError(f"unknown solver {name!r}: choose from {', '.join(SOLVERS)}")
+    check_choice("solver", name, SOLVERS)
     if name == "auto":
         if surrogate.convex:
             return "cutting_plane"

@@ -12,11 +12,11 @@ import numpy as np
 from structsvm_papk import metrics
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.errors import InputError, OracleFailure, as_names, check_callback, check_type
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.settings import make_solver
-from structsvm_papk.solvers.keeping import CheckpointStore
+from structsvm_papk.solvers.keeping import CheckpointStore, check_store
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
@@ -180,11 +180,16 @@ def compare(
     list of Run
         On Ctrl-C the runs so far.
     """
+    check_type("data", data, RankingData, "a RankingData")
+    check_type("test", test, RankingData, "a RankingData", optional=True)
+    check_callback(watch, "watch")
+    check_store(checkpoint)
+    etas = as_names("etas", etas)
     if test is not None and test.n_features != data.n_features:
         raise InputError(
             f"the test data has {test.n_features} features, the training data {data.n_features}"
         )
-    losses = [make_surrogate(name, k, depth) for name in surrogates]
+    losses = [make_surrogate(name, k, depth) for name in as_names("surrogates", surrogates)]
     _warm_up(data, losses, alpha)
     runs: list[Run] = []
     for loss in losses:

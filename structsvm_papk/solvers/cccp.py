@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.errors import InputError, as_floats, check_number, check_type
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
 from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
 from structsvm_papk.solvers.keeping import (
@@ -122,11 +122,17 @@ class CCCP:
     max_ties: int = 6
 
     def __post_init__(self) -> None:
+        check_number("tol", self.tol, above=0)
         self.inner(self.alpha)  # checks alpha, tol, n_blocks, time_limit
         check_number("max_iter", self.max_iter, least=1)
         check_number("quasi_newton", self.quasi_newton, least=0)
         check_number("max_ties", self.max_ties, least=0)
-        ladder = [*(self.continuation or ()), 1.0]
+        for name in ("starts", "continuation"):
+            check_type(name, getattr(self, name), (tuple, list), "a sequence", optional=True)
+        if self.starts is not None and not self.starts:
+            raise InputError("starts must hold a name")
+        given = () if self.continuation is None else self.continuation
+        ladder = [*as_floats("continuation", given).ravel(), 1.0]
         if any(high <= low for high, low in pairwise(ladder)):
             raise InputError(
                 f"continuation must decrease and stay above 1, got {self.continuation!r}"
@@ -173,6 +179,7 @@ class CCCP:
         oracle = as_oracle(oracle)
         if not isinstance(oracle, MajorisedOracle):
             raise InputError("CCCP needs a risk with majorants, a `MajorisedOracle`")
+        check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
         starts = _starts(self, oracle, w_init, warm_start)
         blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle

@@ -14,7 +14,7 @@ from functools import cache
 from threadpoolctl import ThreadpoolController
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.errors import InputError, check_choice, check_number, check_type
 from structsvm_papk.solvers.bundle.cut_model import WIDE
 from structsvm_papk.solvers.cutting_plane_run import CuttingPlaneRun
 from structsvm_papk.solvers.keeping import CheckpointStore, opened
@@ -73,13 +73,13 @@ class CuttingPlane:
         check_number("alpha", self.alpha, above=0)
         check_number("tol", self.tol, above=0)
         check_number("max_iter", self.max_iter, least=1)
-        if self.method not in METHODS:
-            raise InputError(f"unknown method {self.method!r}; choose from {', '.join(METHODS)}")
+        check_choice("method", self.method, METHODS)
         check_number("n_blocks", self.n_blocks, least=1, optional=True)
         if self.n_blocks not in (None, 1) and self.method != "bundle":
             raise InputError(
                 f"method {self.method!r} takes one cut an iteration: n_blocks must be 1"
             )
+        check_type("qp_solver", self.qp_solver, str, "the name of a solver", optional=True)
         check_number("time_limit", self.time_limit, above=0, optional=True)
 
     def solve(
@@ -121,6 +121,7 @@ class CuttingPlane:
             The risk is not convex, or w_init or the warm start do not fit it, or the checkpoint is
             of another run.
         """
+        check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
         oracle = as_oracle(oracle)
         if not oracle.convex:
             raise not_convex(str(oracle))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks, not_convex
 from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import DualPoint, Oracle, as_oracle
@@ -132,6 +132,7 @@ class DualAscent:
         oracle = as_oracle(oracle)
         if not oracle.convex:
             raise not_convex(str(oracle))
+        check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
         start: Any = None if warm_start is None else getattr(warm_start, "duals", None)
         if w_init is None and start is None and warm_start is not None:
             w_init = warm_start.w

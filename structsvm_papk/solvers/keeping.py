@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_floats, check_type
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.result import SolverResult, Status
 
@@ -79,11 +79,7 @@ def opened(
     if checkpoint is None:
         yield Keeper()
         return
-    if not isinstance(checkpoint, CheckpointStore):
-        raise InputError(
-            "checkpoint must be a Checkpoint(folder) of structsvm_papk.files.checkpoint, "
-            f"got {checkpoint!r}"
-        )
+    check_store(checkpoint)
     problem = oracle.fingerprint()
     if problem is None:
         raise InputError("a checkpoint needs an oracle with a method fingerprint()")
@@ -93,6 +89,13 @@ def opened(
     identity = {"solver": type(solver).__name__, **settings, **more, "problem": problem}
     with checkpoint.opened(identity, limits) as keeper:
         yield keeper
+
+
+def check_store(checkpoint: Any) -> None:
+    """Raise `TypeError` unless a checkpoint is one, or None."""
+    check_type(
+        "checkpoint", checkpoint, CheckpointStore, "a files.Checkpoint(folder)", optional=True
+    )
 
 
 def numbers(extra: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
@@ -117,7 +120,7 @@ def digest_of(start: Array) -> str:
 
 def finite_start(w: Any, n_features: int, name: str) -> Array:
     """A starting point as an array of its own; refused where it does not fit or overflows."""
-    w = np.array(w, dtype=np.float64)
+    w = np.array(as_floats(name, w))
     if w.shape != (n_features,) or not np.isfinite(w).all():
         raise InputError(
             f"{name} must be a finite vector of length {n_features}, got shape {w.shape}"

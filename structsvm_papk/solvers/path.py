@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_floats, check_type
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.keeping import CheckpointStore
+from structsvm_papk.solvers.keeping import CheckpointStore, check_store
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.result import SolverResult
 
@@ -51,7 +51,9 @@ def alpha_path(
     InputError
         No alphas, or one that is not positive.
     """
-    alphas = np.asarray(alphas, dtype=np.float64).ravel()
+    alphas = as_floats("alphas", alphas).ravel()
+    check_type("solver", solver, CuttingPlane, "a CuttingPlane")
+    check_store(checkpoint)
     if not alphas.size:
         raise InputError("alpha_path needs at least one alpha")
     solvers = [replace(solver, alpha=float(alpha)) for alpha in alphas]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import OracleFailure
+from structsvm_papk.errors import OracleFailure, check_callback
 from structsvm_papk.solvers.keeping import Keeper
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 
@@ -25,6 +25,7 @@ class Run(ABC, Generic[Result]):
     def __init__(
         self, config: Any, callback: Callback | None, keeper: Keeper | None = None
     ) -> None:
+        check_callback(callback)
         self.config, self.callback, self.keeper = config, callback, keeper or Keeper()
         self.started = time.perf_counter()
         self.passes = 0  # evaluations of the oracle

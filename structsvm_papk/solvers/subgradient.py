@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.errors import InputError, check_choice, check_number, check_type
 from structsvm_papk.solvers.keeping import (
     CheckpointStore,
     digest_of,
@@ -72,8 +72,9 @@ class SubgradientDescent:
         check_number("eta", self.eta, above=0)
         check_number("max_iter", self.max_iter, least=1)
         check_number("radius", self.radius, above=0, optional=True)
-        if self.keep not in KEEP:
-            raise InputError(f"unknown keep={self.keep!r}; choose from {', '.join(KEEP)}")
+        check_choice("keep", self.keep, KEEP)
+        check_number("start_scale", self.start_scale, least=0.0)
+        check_number("seed", self.seed, least=0)
         check_number("time_limit", self.time_limit, above=0, optional=True)
 
     @classmethod
@@ -117,6 +118,7 @@ class SubgradientDescent:
             The start does not fit, the risk is not finite at an iterate, or the checkpoint is of
             another run.
         """
+        check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
         if w_init is None and warm_start is not None:
             w_init = warm_start.w
         # an average is over the second half of the steps: another number is another run

@@ -248,7 +248,7 @@ def _checked_depth(given: Any, k: int) -> int | float | None:
         )
     if depth == _ALL or (not isinstance(depth, Integral) and 0 < depth < 1):
         return float(depth)
-    if depth != depth or depth <= 0 or depth != int(depth):
+    if depth != depth or not 0 < depth < 2**63 or depth != int(depth):
         raise InputError(
             f"depth must be a whole number of at least k={k}, a share between 0 and 1, or None, "
             f"got {depth!r}"

@@ -119,7 +119,7 @@ BUDGET = ["--memory-budget", "1MB"]
         ("", [*BUDGET, "--one-list"], "one list cannot be cut"),
         ("", [*BUDGET, "--query", "rows.txt"], "name the user in every row"),
         ("", [*BUDGET, "--format", "csv"], "in pieces"),
-        ("", [*BUDGET, "--solver", "line_search"], "unknown solver 'line_search'"),
+        ("", [*BUDGET, "--solver", "line_search"], "solver='line_search' is not known"),
         ("", [*BUDGET, "--surrogate", "ramp", "--solver", "cutting_plane"], "not convex"),
         ("", [*BUDGET, "--policy", "raise"], "user 3 has no positive"),
         ("part0.parquet", [*BUDGET, "--scratch", "nowhere"], "choose another scratch directory"),

@@ -428,7 +428,7 @@ def test_options_that_do_not_fit(tmp_path):
     path = write_frame(FRAME, tmp_path / "f.csv")
     assert "no column 'nothing' to ignore" in message(path, **COLUMNS | {"ignore": ["nothing"]})
     assert "svmlight only" in message(path, query="x")
-    with pytest.raises(InputError, match="unknown format 'xml'"):
+    with pytest.raises(InputError, match="format='xml' is not known"):
         read_table(path, format="xml")
 
 

@@ -39,8 +39,8 @@ def test_labels_and_parts_are_those_of_the_data():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"part": "validation"}, "choose 'train' or 'test'"),
-        ({"features": "raw"}, "choose from difference, product"),
+        ({"part": "validation"}, "choose one of train, test"),
+        ({"features": "raw"}, "choose one of difference, product"),
         ({"n_queries": 901}, "900 images"),
         ({"part": "test", "n_shown": 897}, "897 images"),
     ],

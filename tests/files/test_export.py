@@ -76,7 +76,9 @@ def test_wrong_input(named, tmp_path):
     with pytest.raises(NotFittedError):
         PAPKRanker().export_weights()
     pytest.importorskip("onnx")
-    with pytest.raises(InputError, match="unknown dtype 'int8'; choose from float64, float32"):
+    with pytest.raises(
+        InputError, match="dtype='int8' is not known; choose one of float64, float32"
+    ):
         named.to_onnx(tmp_path / "x.onnx", dtype="int8")
     with pytest.raises(InputError, match="cannot write"):
         named.to_onnx(tmp_path / "nowhere" / "x.onnx")

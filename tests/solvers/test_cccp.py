@@ -587,7 +587,7 @@ def test_bad_input():
         CCCP(1e-2).solve(risk, np.ones(5))
     with pytest.raises(InputError, match="continuation"):
         CCCP(1e-2, continuation=(10.0, 100.0))
-    with pytest.raises(InputError, match="unknown start 'random'"):
+    with pytest.raises(InputError, match="starts='random' is not known"):
         risk.starts(1e-2, names=("random",))
     with pytest.raises(InputError, match="alpha"):
         CCCP(-1.0)

@@ -1,0 +1,233 @@
+"""Whatever is given for an argument of a supported name ends well, or in a sentence of ours."""
+
+import traceback
+from dataclasses import is_dataclass
+
+import numpy as np
+import pytest
+
+import structsvm_papk as sp
+from helpers.policy import listed, supported
+from structsvm_papk import (
+    bounds,
+    data,
+    datasets,
+    diagnosis,
+    files,
+    integrations,
+    margins,
+    metrics,
+    oracles,
+    plots,
+    propositions,
+    rankers,
+    solvers,
+    surrogates,
+)
+from structsvm_papk.errors import InputError
+
+RNG = np.random.default_rng(0)
+USERS = np.repeat(np.arange(4), 6)
+X, Y = RNG.normal(size=(24, 2)), np.tile([1, 0, 0, 1, 0, 0], 4)
+SCORES = RNG.permutation(24).astype(float)
+LISTS = sp.RankingData.from_groups(X, Y, USERS)
+TS = sp.make_surrogate("ts", 2)
+RISK = sp.EmpiricalRisk(TS, LISTS)
+RAMP = sp.EmpiricalRisk(sp.make_surrogate("ramp", 2), LISTS)
+FITTED = sp.PAPKRanker(k=2).fit(X, Y, USERS)
+TABLE = metrics.evaluate(["pap@2", "ap"], SCORES, Y, USERS)
+FRAME = {"user_id": USERS, "item_id": np.tile(np.arange(6), 4), "score": SCORES, "label": Y}
+FRAME |= {"rank": np.tile(np.arange(1, 7), 4)}
+LIKED = {name: FRAME[name][Y == 1] for name in ("user_id", "item_id")}
+ROWS = {"scores": SCORES, "labels": Y, "groups": USERS}
+AT_K = ROWS | {"k": 2}
+
+
+class Odd:
+    """Nothing that an argument could be."""
+
+
+WRONG = {
+    "None": None, "an object": Odd(), "text": "text", "-1": -1, "NaN": float("nan"), "1.5": 1.5,
+    "complex": 1j, "an empty list": [], "a ragged list": [[1, 2], [3]], "objects": [Odd(), Odd()],
+    "a dict": {"a": 1}, "dates": np.array(["2020"], "M8[D]"), "10^400": 10**400,
+}  # fmt: skip
+SIZES = ("n_users", "n_items", "n_pos", "n_neg", "n_features", "min_neg")
+LONG = {*((size, "10^400") for size in SIZES), ("ids", "None")}  # memory; all propositions
+
+
+def solved(solver, risk=RISK):
+    return lambda **settings: solver(**settings).solve(risk)
+
+
+def cases(folder):
+    """Callables, and arguments that they take."""
+    for name, values in (("X", X), ("y", Y.astype(float)), ("groups", USERS)):
+        np.save(folder / f"{name}.npy", values)
+    (folder / "f.csv").write_text("user_id,label,x\n1,0,1\n1,1,2\n")
+    FITTED.save(folder / "model")
+    source = data.open_source(folder)
+    runs = rankers.compare(LISTS, ["ts"], 2, 1.0, etas=())
+    limits = {"tol": 1e-2, "max_iter": 5, "time_limit": None}
+    fit = {"k": 2, "max_iter": 20, "relevance_threshold": None, "solver_options": None}
+    fit |= {"n_threads": 1, "callback": None, "checkpoint": None, "verbose": 0}
+    rules = dict.fromkeys(("ties", "few_negatives", "no_positives", "ideal", "mean", "gains"))
+    more = dict.fromkeys(("indptr", "list_length", "relevance_threshold", "segments", "n_threads"))
+    noise = {"noise": 0.3, "noise_law": "normal", "df": None, "w_true": None, "seed": 0}
+    drawn = {"n_resamples": 20, "seed": 0}
+    yield from {
+        sp.RankingData: {"X": X, "y": Y, "indptr": [0, 6, 12, 18, 24], "users": list("abcd"),
+                         "user_weight": [1, 2, 3, 4.0], "feature_names": ["a", "b"]},
+        LISTS.from_groups: {"X": X, "y": Y, "groups": USERS, "user_weight": None},
+        LISTS.subset: {"keep": np.ones(4, bool)},
+        LISTS.weighted: {"user_weight": "positives"},
+        LISTS.usable: {"needed": 1, "policy": "raise"},
+        LISTS.scores: {"w": [1.0, 2.0]},
+        sp.EmpiricalRisk: {"surrogate": TS, "data": LISTS, "policy": "exclude", "n_blocks": 2,
+                           "n_threads": 1},
+        RISK.__call__: {"w": np.zeros(2)},
+        sp.make_surrogate: {"name": "avg", "k": 2, "depth": 3},
+        surrogates.SURROGATES["avg"]: {"k": 2, "depth": None},
+        solved(sp.CuttingPlane): limits | {"alpha": 1.0, "method": "bundle", "n_blocks": None,
+                                           "qp_solver": None},
+        sp.CuttingPlane(1.0, 1e-3).solve: {"oracle": RISK, "w_init": None, "callback": None,
+                                           "warm_start": None, "checkpoint": None},
+        solved(sp.DualAscent): limits | {"alpha": 1.0, "seed": 0},
+        solved(sp.SubgradientDescent): {"alpha": 1.0, "eta": 0.1, "max_iter": 9, "radius": None,
+                                        "keep": "best", "start_scale": 0.0, "seed": 0},
+        solved(sp.CCCP, RAMP): limits | {"alpha": 1.0, "starts": ("zero",),
+                                         "continuation": None, "quasi_newton": 5, "max_ties": 2},
+        solved(sp.GlobalRamp, RAMP): {"alpha": 1.0, "tol": 0.5, "max_boxes": 10,
+                                      "time_limit": 1.0},
+        sp.alpha_path: {"oracle": RISK, "alphas": [1.0, 0.5], "w_init": None, "callback": None,
+                        "solver": sp.CuttingPlane(1.0, 1e-3), "checkpoint": None},
+        lambda **s: sp.PAPKRanker(**s).fit(X, Y, USERS): fit | {
+            "surrogate": "ts", "depth": None, "user_weight": "equal", "alpha": 0.1, "tol": 1e-2,
+            "solver": "auto", "policy": "exclude", "warm_start": False, "random_state": None},
+        sp.PAPKRanker(k=2).fit: {"X": X, "y": Y, "groups": USERS, "qid": None,
+                                 "sample_weight": None},
+        FITTED.predict: {"X": X},
+        FITTED.score: {"X": X, "y": Y, "groups": USERS},
+        FITTED.save: {"path": folder / "other"},
+        lambda **s: sp.PAPKRankerCV(**s).fit(X, Y, USERS): fit | {
+            "surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",), "alphas": [0.1],
+            "cv": 2, "scoring": None, "selection": "best", "cv_tol": 1e-2, "policy": "cap",
+            "n_jobs": None, "random_state": 0},
+        data.read_ranking_data: {"path": folder / "f.csv", "relevance_threshold": None,
+                                 "format": None, "label": "label", "group": None, "ignore": (),
+                                 "query": None, "first_index": None},
+        data.open_source: {"path": folder},
+        data.file_partitions: {"source": source, "partition_bytes": 1000,
+                               "relevance_threshold": None},
+        files.load_model: {"path": folder / "model"},
+        files.Checkpoint: {"folder": folder / "kept", "interval": 1.0, "tell": None},
+        metrics.evaluate: ROWS | rules | more | {
+            "metrics": ["pap@2", "ndcg@3"], "preset": "icml2020", "discount": "log"},
+        metrics.evaluate_frame: {"frame": FRAME, "metrics": "pap@2", "user": "user_id", "by": (),
+                                 "item": "item_id", "score": "score", "rank": None,
+                                 "label": "label"},
+        metrics.evaluate_recommendations: {
+            "recommendations": FRAME, "interactions": LIKED, "metrics": "ap", "user": "user_id",
+            "item": "item_id", "rank": "rank", "preset": "rectools", "unmatched": "raise"},
+        metrics.Conventions: {"ties": "loss", "few_negatives": "exclude", "mean": "user",
+                              "no_positives": "exclude", "ideal": "achievable"},
+        metrics.interval: drawn | {"table": TABLE, "metric": "ap", "method": "kl", "level": 0.9},
+        metrics.compare: drawn | {"first": TABLE, "second": TABLE, "metrics": ["ap"],
+                                  "correction": "bh", "level": 0.9},
+        TABLE.mean: {"metric": "ap"},
+        TABLE.summary: {"metric": "ap"},
+        metrics.ndcg_limit: {"discount": "log", "cutoff": 0.2, "n_items": 50,
+                             "relevance": lambda s: s},
+        metrics.mean_score: {"y_true": Y, "y_score": SCORES, "groups": USERS, "metric": "pap@2"},
+        metrics.per_user: ROWS | {"name": "ap"},
+        metrics.auc: ROWS, metrics.average_precision: ROWS, metrics.reciprocal_rank: ROWS,
+        metrics.pap_at_k: AT_K, metrics.pauc_at_k: AT_K, metrics.auc_at_k: AT_K,
+        metrics.precision_at_k: AT_K, metrics.recall_at_k: AT_K, metrics.ndcg_at_k: AT_K,
+        plots.PAPDisplay.from_predictions: {"y_true": Y, "y_score": SCORES, "groups": USERS},
+        plots.RankStripDisplay.from_predictions: {"y_true": Y, "y_score": SCORES, "k": 2,
+                                                  "groups": USERS},
+        plots.convergence_figure: {"runs": runs},
+        rankers.compare: {"data": LISTS, "surrogates": ["ts"], "k": 2, "alpha": 1.0, "etas": (),
+                          "test": None, "watch": None, "n_threads": 1, "checkpoint": None,
+                          "depth": None, "tol": 1e-2},
+        diagnosis.diagnose: {"risk": RISK, "tol": 1e-8},
+        diagnosis.critical_depth: {"risk": RISK, "tol": 1e-6},
+        solvers.Cuts: {"value": 1.0, "slopes": np.ones((1, 2)), "intercepts": np.ones(1),
+                       "point": np.ones(2)},
+        oracles.StreamedRisk: {"surrogate": TS, "source": source, "memory_budget": 1 << 20,
+                               "relevance_threshold": None, "policy": "exclude", "n_threads": 1,
+                               "scratch": None, "user_weight": "equal"},
+        datasets.engagement_lists: noise | {
+            "n_users": 5, "n_features": 2, "mean_items": 9.0, "tail": 0.8, "relevant_share": 0.2,
+            "share_spread": 0.1, "min_neg": 1},
+        datasets.linear_lists: noise | {
+            "n_users": 5, "n_items": 8, "n_features": 2, "relevant_share": 0.2,
+            "mislabelled_users": 0.0, "mislabelled_share": 0.8},
+        datasets.interaction_pairs: {"n_users": 9, "n_items": 20, "mean_size": 5, "n_tastes": 2,
+                                     "test_share": 0.2, "seed": 0},
+        datasets.margin_lists: {"condition": "weak", "n_users": 1, "n_pos": 4, "n_neg": 6, "k": 2,
+                                "n_features": 3, "delta": 1.0, "exclude": None, "seed": 0},
+        datasets.recommender_lists: {"n_users": 9, "n_items": 30, "n_candidates": 9, "seed": 0},
+        datasets.two_gaussians: {"n_pos": 4, "n_neg": 6, "n_features": 2, "separation": 1.0,
+                                 "direction": None, "seed": 0},
+        datasets.digit_queries: {"part": "train", "n_queries": 3, "n_shown": 5, "seed": 0,
+                                 "features": "difference"},
+        bounds.held_out: {"scores": SCORES, "labels": Y, "k": 2, "rho": 0.05, "method": "shift"},
+        bounds.many_users: drawn | {"values": RNG.random(30), "rho": 0.05, "method": "kl"},
+        bounds.uniform: {"n_pos": 100, "n_neg": 100, "k": 9, "n_features": 2, "vc_dim": None,
+                         "rho": 0.05, "form": "auto", "gamma": "empirical", "growth": "auto"},
+        bounds.required_items: {"half_width": 0.3, "top_share": 0.1, "pos_per_neg": 0.25,
+                                "rho": 0.05, "form": "auto", "n_features": 2},
+        bounds.required_users: {"half_width": 0.1, "rho": 0.05, "method": "kl", "mean": 0.5},
+        margins.check_scores: {"scores": SCORES, "labels": Y, "k": 2, "delta": 1.0},
+        margins.check_users: AT_K | {"delta": 1.0},
+        margins.find_scorer: {"X": X[:6], "y": Y[:6], "k": 2, "condition": "weak", "groups": None,
+                              "time_limit": 5.0},
+        propositions.verify: {"ids": [], "seed": 0, "effort": "quick", "n_jobs": 1,
+                              "progress": None},
+        integrations.lightgbm_eval_metric: {"name": "ap"},
+        integrations.lightgbm_feval: {"name": "ap"},
+        integrations.xgboost_custom_metric: {"name": "ap"},
+        integrations.xgboost_eval_metric: {"name": "ap"},
+        integrations.CatBoostMetric: {"name": "ap", "groups": [USERS], "labels": [Y]},
+    }.items()  # fmt: skip
+
+
+def is_ours(error):
+    """Whether the package itself raised an error."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return isinstance(error, InputError) or (
+        type(error) is TypeError and "structsvm_papk" in last.filename and "raise" in last.line
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_wrong_arguments_end_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a path of text is a path
+    faults = []
+    for call, valid in cases(tmp_path):
+        call(**valid)
+        for name in valid:
+            for what, value in WRONG.items():
+                if (name, what) in LONG:
+                    continue
+                try:
+                    call(**valid | {name: value})
+                except Exception as error:
+                    if not is_ours(error):
+                        place = traceback.extract_tb(error.__traceback__)[-1]
+                        faults.append(f"{call} {name}={what}: {error!r} at {place}")
+    assert not faults, "\n".join(faults)
+
+
+def test_every_supported_name_is_tried_or_only_returned(tmp_path):
+    tried = {getattr(call, "__name__", "") for call, _ in cases(tmp_path)}
+    tried |= {"PAPKRanker", "PAPKRankerCV", "CuttingPlane", "DualAscent", "SubgradientDescent",
+              "CCCP", "GlobalRamp", "PAPDisplay", "RankStripDisplay"}  # fmt: skip
+    elsewhere = {"DaskRisk", "connect", "PAPKReranker", "SegmentDisplay"}  # a cluster, RecTools, ..
+    for path in listed():
+        for name, value in supported(path).items():
+            returned = is_dataclass(value) or isinstance(value, (str, tuple, dict))
+            abstract = name in {"Surrogate", "Oracle", "BlockOracle", "Status", "show_versions"}
+            errors = isinstance(value, type) and issubclass(value, Exception)
+            assert name in tried | elsewhere or returned or abstract or errors, name
