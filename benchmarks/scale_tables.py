@@ -1,4 +1,4 @@
-"""Write the measured tables of docs/scale.md, and that of sparse data into docs/benchmarks.md.
+"""Write the measured tables of docs/scale.md.
 
 python benchmarks/scale_tables.py
 """
@@ -7,7 +7,6 @@ from tables import PAGE, fill, table
 
 
 def main():
-    fill(PAGE, TABLES)
     fill(PAGE.with_name("scale.md"), TABLES)
 
 
@@ -105,29 +104,11 @@ def constants(found):
     yield from table(("constant", "value"), rows)
 
 
-def sparse(found):
-    head = ("solver", "alpha", "F", "certified gap", "passes", "seconds", "memory on top, MB")
-    yield from table(head, [
-        [
-            row["solver"],
-            f"{row['alpha']:g}",
-            f"{row['objective']:.5f}",
-            f"{row['gap']:.0e}",
-            f"{row['passes']}",
-            f"{row['seconds']:.0f}",
-            f"{row['peak_growth_mb']:.0f}",
-        ]
-        for row in found
-        if row["dtype"] == "float64"
-    ])  # fmt: skip
-
-
 TABLES = {
     "out-of-core": ("out_of_core.json", out_of_core),
     "cluster": ("cluster.json", cluster),
     "cost": ("scaling.json", cost),
     "constants": ("scaling.json", constants),
-    "sparse": ("sparse.json", sparse),
 }
 
 if __name__ == "__main__":

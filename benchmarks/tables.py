@@ -113,12 +113,12 @@ def _effort(rows):
 
 
 def path(found):
-    head = ("task", "surrogate", "ten cold solves, s", "path, s", "ratio", "target")
-    yield from table(head, [
-        [row["task"], f"`{row['surrogate']}`", f"{row['cold_seconds']:.2f}",
-         f"{row['warm_seconds']:.2f}", f"{row['ratio']:.2f}", _verdict([row])]
-        for row in found["path"]
-    ])  # fmt: skip
+    names = list(dict.fromkeys(row["surrogate"] for row in found["path"]))
+    rows = []
+    for task, own in grouped(found["path"], lambda row: row["task"]):
+        of = {row["surrogate"]: f"{row['ratio']:.2f}, {_verdict([row])}" for row in own}
+        rows.append([task, *(of[name] for name in names)])
+    yield from table(("task", *(f"`{name}`" for name in names)), rows)
 
 
 def oracle(found):
@@ -172,17 +172,17 @@ def row_skipping(found):
 
 
 def dual_ascent(found):
-    """All points of the certified ways; of the others the one with the best objective."""
-    head = ("task", "way", "seconds", "F", "certified gap")
+    """Seconds to each certified gap; of the other ways the one with the best objective."""
+    head = ("rows x features, alpha", "way", "seconds to a certified gap of", "F")
     rows = []
     for task, ways in found.items():
         for name, points in ways.items():
-            certified = "gap" in points[0]
             best = min(points, key=lambda point: point["objective"])
-            for point in points if certified else [best]:
-                gap = f"{point['gap']:.1e}" if certified else ""
-                seconds = f"{point['seconds']:.1f}"
-                rows.append([task, name, seconds, f"{point['objective']:.5g}", gap])
+            certified = [f"{point['seconds']:.1f}: {point['gap']:.0e}"
+                         for point in points if "gap" in point]  # fmt: skip
+            seconds = ", ".join(certified) or f"{best['seconds']:.1f}: none"
+            data = re.sub(r"\d{5,}", lambda m: f"{int(m[0]):,}", task.replace(", avg, alpha", ","))
+            rows.append([data, name, seconds, f"{best['objective']:.5g}"])
     yield from table(head, rows)
 
 
