@@ -84,7 +84,7 @@ def scikit_learn(data):
         ndcg_score(labels, scores, k=K),
         f"ndcg@{K}",
         sk,
-        "ties averaged; a user without positives counts 0",
+        "ties averaged",
     )
     yield Row(
         "scikit-learn",
@@ -103,7 +103,7 @@ def scikit_learn(data):
     )
     yield Row("scikit-learn", "average_precision_score, mean over all users",
               np.mean([average_precision_score(y, s) for y, s in zip(labels, scores, strict=True)]),
-              "ap", sk, "a tied block is one threshold; no positives count 0")  # fmt: skip
+              "ap", sk, "a tied block is one threshold")  # fmt: skip
 
 
 def rectools(data):
@@ -126,8 +126,7 @@ def rectools(data):
                 key = f"{'pap' if name == 'PAP' else 'pauc'}@{K}"
                 rules = {"preset": "rectools", "list_length": length}
                 rules |= {"insufficient_handling": handling}
-                note = "" if length is None else f"insufficient_handling={handling!r}"
-                yield Row("RecTools", f"{name}(k={K}), {lists}", value, key, rules, note)
+                yield Row("RecTools", f"{name}(k={K}), {lists}", value, key, rules)
     value = PAP(k=K).calc(frame[frame["rank"] <= 8], liked)
     yield Row("RecTools", f"PAP(k={K}), lists cut after 8, from frames", value, f"pap@{K}",
               lambda: evaluate_recommendations(frame[frame["rank"] <= 8], liked, f"pap@{K}",
@@ -171,7 +170,7 @@ def ranx(data):
             float(library.evaluate(*pair, name)),
             key,
             {},
-            "users without positives are not in the Qrels",
+            "no users without positives",
         )
 
 
@@ -190,8 +189,7 @@ def torchmetrics(data):
     ):  # fmt: skip
         value = float(metric(*arrays, indexes=indexes))
         rules = zero | ({"ties": "half"} if key in ("auc", f"ndcg@{K}") else {})
-        note = "a user without positives counts 0 (`empty_target_action='neg'`); single precision"
-        yield Row("torchmetrics", type(metric).__name__, value, key, rules, note)
+        yield Row("torchmetrics", type(metric).__name__, value, key, rules, "single precision")
 
 
 def xgboost(data):
@@ -221,8 +219,7 @@ def xgboost(data):
             found[name],
             key,
             {"no_positives": rule},
-            "single precision scores; a user without positives counts "
-            + {"one": "1", "zero": "0"}[rule],
+            "single precision scores",
         )
     note = "differs from any pair count, and with the order of the rows"
     yield Row("XGBoost", "auc (ranking)", found["auc"], "auc", {"ties": "half"}, note)
@@ -255,7 +252,6 @@ def lightgbm(data):
         found[f"ndcg@{K}"],
         f"ndcg@{K}",
         {"no_positives": "one"},
-        "a user without positives counts 1",
     )
     yield Row(
         "LightGBM",
@@ -271,17 +267,16 @@ def catboost(data):
     from catboost.utils import eval_metric
 
     labels = data.labels.astype(float)
-    note = "a user without positives counts "
-    for name, key, rules, words in (
-        (f"NDCG:top={K};type=Base", f"ndcg@{K}", {"no_positives": "one"}, note + "1"),
-        (f"MAP:top={data.n_items}", "ap", {"no_positives": "zero"}, note + "0"),
-        (f"PrecisionAt:top={K}", f"precision@{K}", {"no_positives": "zero"}, note + "0"),
-        ("MRR", "rr", {"no_positives": "zero"}, note + "0"),
-        ("QueryAUC", "auc", {"ties": "half", "no_positives": "zero"}, note + "0"),
+    for name, key, rules, note in (
+        (f"NDCG:top={K};type=Base", f"ndcg@{K}", {"no_positives": "one"}, ""),
+        (f"MAP:top={data.n_items}", "ap", {"no_positives": "zero"}, ""),
+        (f"PrecisionAt:top={K}", f"precision@{K}", {"no_positives": "zero"}, ""),
+        ("MRR", "rr", {"no_positives": "zero"}, ""),
+        ("QueryAUC", "auc", {"ties": "half", "no_positives": "zero"}, ""),
         ("AUC:type=Ranking", "auc", {"ties": "half", "mean": "pooled"}, "one list of all rows"),
-    ):  # fmt: skip
+    ):
         value = eval_metric(labels, data.scores, name, group_id=data.users)[0]
-        yield Row("CatBoost", name, value, key, rules, words)
+        yield Row("CatBoost", name, value, key, rules, note)
 
 
 LIBRARIES = {
@@ -301,15 +296,18 @@ def collected(data, names):
     return rows, missing
 
 
-def table(data, rows):
-    yield "| library | call | its value | rules that give it here | difference | |"
-    yield "|---|---|---:|---|---:|---|"
+def table(data, rows, tied, tied_rows):
+    """A line for each call: its value, and the distance of ours to it, without and with ties."""
+    with_ties = {(row.library, row.call): row for row in tied_rows}
+    yield "| library | call | rules that give it here | value | difference | with ties | |"
+    yield "|---|---|---|---:|---:|---:|---|"
     for row in rows:
-        difference = abs(float(row.value) - ours(data, row))
         rules = "`evaluate_recommendations`" if callable(row.rules) else written(row)
+        also = with_ties.get((row.library, row.call))
+        difference = close(abs(float(also.value) - ours(tied, also))) if also else ""
         yield (
-            f"| {row.library} | `{row.call}` | {float(row.value):.12f} | {rules} | "
-            f"{close(difference)} | {row.note} |"
+            f"| {row.library} | `{row.call}` | {rules} | {float(row.value):.6f} | "
+            f"{close(abs(float(row.value) - ours(data, row)))} | {difference} | {row.note} |"
         )
 
 
@@ -324,18 +322,6 @@ def close(difference):
     return f"{difference:.0e}" if difference < 1e-5 else f"**{difference:.4f}**"
 
 
-def spread(rows):
-    """Per metric, the distinct means that the libraries give for the same ranking."""
-    for key, name in ((f"ndcg@{K}", f"NDCG@{K}"), ("ap", "AP"), ("auc", "AUC")):
-        same = [row for row in rows if row.metric == key]
-        groups = {}
-        for row in same:
-            groups.setdefault(f"{float(row.value):.6f}", []).append(f"{row.library} `{row.call}`")
-        yield f"* {name}: " + "; ".join(
-            f"{v} ({', '.join(who)})" for v, who in sorted(groups.items())
-        )
-
-
 def conventions(data):
     yield "| rule | " + " | ".join(f"`{m}`" for m in CHOSEN) + " | users used |"
     yield "|---|" + "---:|" * (len(CHOSEN) + 1)
@@ -348,8 +334,8 @@ def conventions(data):
     ):  # fmt: skip
         found = metrics.evaluate(CHOSEN, data.scores, data.labels, data.users, **rules)
         name = ", ".join(f"{key}={value!r}" for key, value in rules.items())
-        used = " / ".join(str(found.summary(metric).n_used) for metric in CHOSEN)
-        yield f"| `{name}` | " + " | ".join(f"{found.mean(m):.6f}" for m in CHOSEN) + f" | {used} |"
+        used = "/".join(str(found.summary(metric).n_used) for metric in CHOSEN)
+        yield f"| `{name}` | " + " | ".join(f"{found.mean(m):.4f}" for m in CHOSEN) + f" | {used} |"
 
 
 CHOSEN = (f"pap@{K}", f"pauc@{K}", "auc", "ap", f"ndcg@{K}")
@@ -367,24 +353,15 @@ def page():
     if missing:
         yield f"Not installed, left out: {', '.join(missing)}."
     yield ""
-    yield "The data: 40 users x 20 items, 20% positives, two users without positives, one with a"
-    yield "single negative. The same rows go to every library. The last but one column is the"
-    yield "distance to this package's number under the named rules; bold where no rule gives it."
+    yield "The same rows go to every library: 40 users x 20 items, 20% positives, two users without"
+    yield 'positives, one with a single negative. NDCG@5 alone has four values. "Difference" is the'
+    yield "distance to this package's number under the rules named; bold where no rule gives the value."
+    yield "With ties, scores are rounded up to 8 whole numbers: libraries that break ties by the order of"
+    yield "the rows are then reproduced by no rule, those that average are."
     yield ""
-    yield "## The same metric, the same rows"
+    yield "## Which rules reproduce which library"
     yield ""
-    yield from spread(rows)
-    yield ""
-    yield "## Which rules reproduce which library (no ties)"
-    yield ""
-    yield from table(plain, rows)
-    yield ""
-    yield "## With ties"
-    yield ""
-    yield "Scores rounded up to whole numbers: 8 levels. Libraries that break ties by the order of"
-    yield "the rows are reproduced by no rule; those that average, or put negatives first, are."
-    yield ""
-    yield from table(tied, tied_rows)
+    yield from table(plain, rows, tied, tied_rows)
     yield ""
     yield "## What each rule does to the same tied ranking"
     yield ""
