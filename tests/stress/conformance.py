@@ -356,8 +356,8 @@ def page():
     yield "The same rows go to every library: 40 users x 20 items, 20% positives, two users without"
     yield 'positives, one with a single negative. NDCG@5 alone has four values. "Difference" is the'
     yield "distance to this package's number under the rules named; bold where no rule gives the"
-    yield "value. With ties, scores are rounded up to 8 whole numbers: libraries that break ties by the"
-    yield "order of the rows are then reproduced by no rule, those that average are."
+    yield "value. With ties, scores are rounded up to 8 whole numbers: libraries that break ties by"
+    yield "the order of the rows are then reproduced by no rule, those that average are."
     yield ""
     yield "## Which rules reproduce which library"
     yield ""
