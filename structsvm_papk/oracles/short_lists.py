@@ -294,11 +294,14 @@ def _pieces(low, high):
 @kernel
 def _may_reach(scores, norms, reference, table, sign, border, low, high):
     """Positions of the rows whose upper bound is not below their list's border."""
-    reached = np.empty((high - low).sum(), dtype=np.int64)
     n = 0
     for u in range(low.size):
+        n += high[u] - low[u]
+    reached, n = np.empty(n, dtype=np.int64), 0
+    for u in range(low.size):
         for p in range(low[u], high[u]):
-            factor, shift, radius, slack = table[reference[p]]
+            row = table[reference[p]]
+            factor, shift, radius, slack = row[0], row[1], row[2], row[3]
             upper = sign * (factor * scores[p] + shift) + norms[p] * radius + slack
             if not upper < border[u]:
                 reached[n] = p
@@ -306,17 +309,22 @@ def _may_reach(scores, norms, reference, table, sign, border, low, high):
     return reached[:n].copy()
 
 
-@kernel
 def _highest(positions, scores, low, high, wanted):
     """Indices of the `wanted` highest scores between each pair of bounds, in order of position."""
     first, last = np.searchsorted(positions, low), np.searchsorted(positions, high)
-    chosen = np.empty(np.minimum(wanted, last - first).sum(), dtype=np.int64)
+    wanted = np.minimum(wanted, last - first)
+    chosen = np.empty(wanted.sum(), dtype=np.int64)
+    _choose(scores, first, last, wanted, chosen)
+    return chosen
+
+
+@kernel
+def _choose(scores, first, last, wanted, chosen):
     n = 0
     for u in range(first.size):
-        top = _kernels.top_k(scores[first[u] : last[u]], min(wanted[u], last[u] - first[u]))
-        chosen[n : n + top.size] = first[u] + top
-        n += top.size
-    return chosen
+        for position in _kernels.top_k(scores[first[u] : last[u]], wanted[u]):
+            chosen[n] = first[u] + position
+            n += 1
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})

@@ -412,65 +412,6 @@ def pool_thresholds(t, scores, start, order, beta):
 
 
 @kernel
-def threshold_order(positives, pooled, beta):
-    """Decreasing thresholds of a list's positives, and the order that sorts them.
-
-    ``p_(i) - 1`` for every positive; with `pooled` those of TS, see `pool_thresholds`.
-    """
-    order = increasing_order(-positives)
-    thresholds = positives[order] - 1.0
-    if pooled:
-        pool_thresholds(thresholds, positives, 0, order, beta)
-    return thresholds, order
-
-
-@kernel
-def positive_blocks(scores, n_pos, n_active, m, bounds, values, own, shared):
-    """Hinges of one list in blocks of positives, against the common top-m negatives.
-
-    Only the `n_active` lowest positives count. ``values[b]`` is the sum over those of them with
-    ``bounds[b] <= i < bounds[b + 1]``; ``own[i]`` and ``shared[b, j]`` count the active pairs of a
-    positive and, in each block, of the j-th chosen negative. `lowest` is the smallest sum of one
-    counted positive. Returns (positions of the chosen negatives, counted positives of each block,
-    lowest).
-    """
-    chosen = n_pos + top_k(scores[n_pos:], m)
-    negatives = scores[chosen]
-    counted = top_k(-scores[:n_pos], n_active)
-    edges = np.searchsorted(counted, bounds)
-    own[:] = 0
-    for b in range(values.size):
-        part = counted[edges[b] : edges[b + 1]]
-        part = part[increasing_order(-scores[part])]
-        rows = np.empty(part.size, dtype=np.int64)
-        values[b] = hinge_sweep(scores[part] - 1.0, negatives, rows, shared[b])
-        own[part] = rows
-    ceiling = scores[counted].max()
-    lowest = np.maximum(1.0 - ceiling + negatives, 0.0).sum()
-    return chosen, np.diff(edges), lowest
-
-
-@kernel
-def negative_blocks(scores, n_pos, thresholds, m, bounds, values, own, rows):
-    """Hinges of one list in blocks of negatives, against given decreasing thresholds.
-
-    Only the top-m negatives count. `bounds` are positions in the list; ``own[position]`` and
-    ``rows[b, i]`` count the active pairs of a negative and, in each block, of the i-th threshold.
-    Returns (counted negatives of each block, smallest sum of one counted negative).
-    """
-    counted = n_pos + top_k(scores[n_pos:], m)
-    edges = np.searchsorted(counted, bounds)
-    own[:] = 0
-    for b in range(values.size):
-        part = counted[edges[b] : edges[b + 1]]
-        columns = np.empty(part.size, dtype=np.int64)
-        values[b] = hinge_sweep(thresholds, scores[part], rows[b], columns)
-        own[part] = columns
-    lowest = np.maximum(scores[counted].min() - thresholds, 0.0).sum()
-    return np.diff(edges), lowest
-
-
-@kernel
 def tangent_intercepts(scores, coef, bounds, values):
     """``values - coef . scores`` of each list, and what bounds the rounding in it.
 

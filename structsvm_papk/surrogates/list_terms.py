@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.surrogates import _kernels
+from structsvm_papk.surrogates._kernels import hinge_sweep, pool_thresholds, top_k
 
 
 class TermBlocks(NamedTuple):
@@ -55,6 +56,12 @@ class ListTerms(ABC):
         """The blocks of the terms at the list positions between each two of the bounds."""
 
 
+def _parts(counted, bounds):
+    """The counted positions, which increase, between each two of the bounds."""
+    edges = np.searchsorted(counted, bounds)
+    return [counted[start:stop] for start, stop in pairwise(edges)]
+
+
 @dataclass(frozen=True)
 class PositiveTerms(ListTerms):
     """The `n_counted` largest over the positives, c, of ``sum_{j<=m} (1 - p_i + q_(j))_+``."""
@@ -63,14 +70,19 @@ class PositiveTerms(ListTerms):
     over_negatives = False
 
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
-        values = np.empty(bounds.size - 1)
-        own = np.empty(scores.size, dtype=np.int64)
-        shared = np.empty((values.size, self.depth), dtype=np.int64)
-        partners, counted, lowest = _kernels.positive_blocks(
-            scores, n_pos, self.n_counted, self.depth, bounds, values, own, shared
-        )
+        partners = n_pos + top_k(scores[n_pos:], self.depth)
+        negatives, parts = scores[partners], _parts(top_k(-scores[:n_pos], self.n_counted), bounds)
+        values, own = np.empty(len(parts)), np.zeros(scores.size, dtype=np.int64)
+        shared = np.empty((len(parts), self.depth), dtype=np.int64)
+        for b, part in enumerate(parts):
+            part = part[np.argsort(-scores[part], kind="stable")]
+            rows = np.empty(part.size, dtype=np.int64)
+            values[b] = hinge_sweep(scores[part] - 1.0, negatives, rows, shared[b])
+            own[part] = rows
+        ceiling = scores[np.concatenate(parts)].max()
+        lowest = np.maximum(1.0 - ceiling + negatives, 0.0).sum() / self.depth
         scale = 1.0 / (self.n_counted * self.depth)
-        lowest = lowest / self.depth
+        counted = np.array([part.size for part in parts])
         return TermBlocks(scale * values, -scale * own, scale * shared, partners, counted, lowest)
 
 
@@ -87,20 +99,25 @@ class NegativeTerms(ListTerms):
 
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
         thresholds, onto_positives = self._thresholds(scores[:n_pos])
-        values = np.empty(bounds.size - 1)
-        own = np.empty(scores.size, dtype=np.int64)
-        rows = np.empty((values.size, thresholds.size), dtype=np.int64)
-        counted, lowest = _kernels.negative_blocks(
-            scores, n_pos, thresholds, self.depth, bounds, values, own, rows
-        )
-        scale = 1.0 / (self.n_rows * self.depth)
+        parts = _parts(n_pos + top_k(scores[n_pos:], self.depth), bounds)
+        values, own = np.empty(len(parts)), np.zeros(scores.size, dtype=np.int64)
+        rows = np.empty((len(parts), thresholds.size), dtype=np.int64)
+        for b, part in enumerate(parts):
+            columns = np.empty(part.size, dtype=np.int64)
+            values[b] = hinge_sweep(thresholds, scores[part], rows[b], columns)
+            own[part] = columns
+        floor = scores[np.concatenate(parts)].min()
+        lowest = np.maximum(floor - thresholds, 0.0).sum() / self.n_rows
+        scale, counted = 1.0 / (self.n_rows * self.depth), np.array([part.size for part in parts])
         shared, partners = -scale * onto_positives(rows), np.arange(n_pos)
-        lowest = lowest / self.n_rows
         return TermBlocks(scale * values, scale * own, shared, partners, counted, lowest)
 
     def _thresholds(self, positives):
         """Thresholds, and how to hand their counts on to the positives behind them."""
-        thresholds, order = _kernels.threshold_order(positives, self.pooled, self.n_rows)
+        order = np.argsort(-positives, kind="stable")
+        thresholds = positives[order] - 1.0
+        if self.pooled:
+            pool_thresholds(thresholds, positives, 0, order, self.n_rows)
         return thresholds, lambda rows: rows[:, np.argsort(order)]
 
 
