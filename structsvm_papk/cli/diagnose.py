@@ -27,7 +27,9 @@ class Problem:
 
     k: list[int] | None = PROBLEM(None, f"{options.SHOWN} Repeat for more.", flags="--k")
     surrogate: list[str] | None = PROBLEM(None, "Only this one; repeat for more.")
-    users: bool = PROBLEM(True, "Also test every user alone.")
+    users: int = PROBLEM(
+        200, "Also test so many users alone, evenly spread; 0 for none.", min=0, metavar="N"
+    )
 
     def checked(self, plot: Path | None) -> Sequence[str]:
         """The surrogates, where all that is asked can be answered."""
@@ -38,7 +40,7 @@ class Problem:
             raise InputError(f"no diagnosis of {unknown[0]!r}: choose from {', '.join(SURROGATES)}")
         options.check_plot(plot)
         if plot is not None and not self.users:
-            raise InputError("--plot shows the users' verdicts: leave --no-users out")
+            raise InputError("--plot shows the users' verdicts: --users has to be above 0")
         return self.surrogate or SURROGATES
 
 
@@ -52,7 +54,7 @@ def diagnose(
 ) -> None:
     """Is w = 0 optimal, so that a surrogate says nothing?
 
-    For all users jointly, and one by one; and from which training depth on it is not.
+    For all users jointly, and for some alone; and from which training depth on it is not.
     """
     names = problem.checked(plot)
     ks = problem.k or []

@@ -7,6 +7,8 @@ critical depth is found by bisection with the test at zero, without training.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, field, replace
 
 from structsvm_papk._types import Array
@@ -37,6 +39,8 @@ class CriticalDepth:
         Largest number of negatives of a user: all negatives count from there on.
     direction : ndarray or None
         Along which the surrogate falls from zero at depth `informative_from`.
+    out_of_time : bool
+        Whether depths between the two were left untried.
     """
 
     surrogate: str
@@ -45,6 +49,7 @@ class CriticalDepth:
     informative_from: int | None
     deepest: int
     direction: Array | None = field(default=None, repr=False)
+    out_of_time: bool = False
 
     @property
     def is_exact(self) -> bool:
@@ -64,6 +69,10 @@ class CriticalDepth:
         }
 
     def __str__(self) -> str:
+        if self.informative_from is None and self.out_of_time:
+            return (
+                f"{self.surrogate}: critical depth above {self.degenerate_to} (of {self.deepest})"
+            )
         if self.informative_from is None:
             proved = f"up to {self.degenerate_to}" if self.degenerate_to else "nowhere proved"
             return (
@@ -76,7 +85,9 @@ class CriticalDepth:
         return f"{self.surrogate}: {kind} {self.informative_from} (of {self.deepest})"
 
 
-def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
+def critical_depth(
+    risk: EmpiricalRisk, tol: float = _TOL, max_seconds: float | None = None
+) -> CriticalDepth:
     """Find the smallest depth m >= k at which w = 0 does not minimise a risk.
 
     Every user counts ``min(m, n_neg)`` negatives; the depth of the risk's own surrogate does not
@@ -88,6 +99,8 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
         Of any surrogate but 'ts_alg2'.
     tol : float
         As for `diagnose`.
+    max_seconds : float, optional
+        No further depth is tried after that.
 
     Returns
     -------
@@ -99,11 +112,13 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
     """
     check_type("risk", risk, (EmpiricalRisk, PartitionedRisk), "an EmpiricalRisk")
     check_number("tol", tol, above=0)
+    check_number("max_seconds", max_seconds, least=0.0, optional=True)
+    stop = time.monotonic() + (math.inf if max_seconds is None else max_seconds)
     k, deepest = risk.surrogate.k, int(risk.data.n_neg.max())
     degenerate_to, informative_from, direction = 0, None, None
     coordinates = Coordinates(risk.data)
     low, high = min(k, deepest), deepest + 1  # the answer is in low, .., high; high: none
-    while low < high:
+    while low < high and time.monotonic() < stop:
         m = k if low == k and direction is None and degenerate_to == 0 else (low + high) // 2
         at_m = _at_depth(risk, m)
         if direction is not None and at_m.convex and falls_along(at_m, direction):
@@ -117,7 +132,8 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
             degenerate_to = m if verdict is Verdict.DEGENERATE else degenerate_to
             low = m + 1
     name = risk.surrogate.name
-    return CriticalDepth(name, k, degenerate_to, informative_from, deepest, direction)
+    interval = degenerate_to, informative_from, deepest
+    return CriticalDepth(name, k, *interval, direction, out_of_time=low < high)
 
 
 def _at_depth(risk: EmpiricalRisk, m: int) -> EmpiricalRisk:

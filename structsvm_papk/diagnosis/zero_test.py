@@ -108,9 +108,9 @@ class Diagnosis:
     joint : ZeroTest
         All users with one w.
     users : tuple of ZeroTest
-        Every user alone, with a w of its own; empty if not asked for.
+        Users alone, each with a w of its own; empty if not asked for.
     labels : ndarray
-        The users' labels.
+        The labels of those users.
     convex : bool
         Whether the surrogate is.
     """
@@ -161,19 +161,19 @@ class Diagnosis:
         }
         text = f"{self.surrogate} at k={self.k}: {words[self.joint.verdict]}"
         if self.users:
-            text += f"; alone, it is for {self.share():.0%} of {self.n_users} users"
+            text += f"; alone, it is for {self.share():.0%} of {len(self.users)} users"
         return text
 
 
-def diagnose(risk: EmpiricalRisk, per_user: bool = True, tol: float = _TOL) -> Diagnosis:
-    """Find out whether w = 0 is optimal, for all users jointly and for every user alone.
+def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL) -> Diagnosis:
+    """Find out whether w = 0 is optimal, for all users jointly and for users alone.
 
     Parameters
     ----------
     risk : EmpiricalRisk
         Of any surrogate but 'ts_alg2'.
-    per_user : bool
-        Also test every user alone (some milliseconds each).
+    per_user : bool or int
+        Also test every user alone (some milliseconds each), or this many, evenly spread.
     tol : float
         0 counts as an element of the subdifferential where its distance is at most `tol` times the
         largest subgradient that was met, both in the given coordinates and in such where the items
@@ -199,19 +199,21 @@ def diagnose(risk: EmpiricalRisk, per_user: bool = True, tol: float = _TOL) -> D
             f"no diagnosis of surrogate {risk.surrogate.name!r}; choose from "
             f"{', '.join(SURROGATES)}"
         )
-    users: tuple[ZeroTest, ...] = ()
-    if per_user:
-        users = tuple(_test(_one_user(risk, u), tol) for u in range(risk.n_users))
-    joint = _test(risk, tol, users)
+    if not isinstance(per_user, bool):
+        check_number("per_user", per_user, least=0)
+    n = risk.n_users if per_user is True else min(per_user, risk.n_users)
+    alone = np.linspace(0, risk.n_users - 1, n).astype(np.int64)
+    users = tuple(_test(_one_user(risk, u), tol) for u in alone)
+    joint = _test(risk, tol, users if n == risk.n_users else ())
     name, k = risk.surrogate.name, risk.surrogate.k
-    return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users, risk.convex)
+    return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users[alone], risk.convex)
 
 
 def diagnose_over_k(
     data: RankingData,
     ks: Sequence[int],
     surrogates: Sequence[str] = SURROGATES,
-    per_user: bool = True,
+    per_user: bool | int = True,
     callback: Callable[[Diagnosis], Any] | None = None,
     depth: int | float | None = None,
 ) -> list[Diagnosis]:

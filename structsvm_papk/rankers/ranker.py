@@ -352,7 +352,8 @@ class PAPKRanker(LinearRanker):
         result = self.result_
         if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
             surrogate = self._setting.make(self.k)
-            warning: Any = warning_of_zero(surrogate, result.alpha, risk, everyone)
+            limit = max(1.0, result.seconds)
+            warning: Any = warning_of_zero(surrogate, result.alpha, risk, everyone, limit)
             warnings.warn(warning, stacklevel=4)
         elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
             warnings.warn(result.message, ConvergenceWarning, stacklevel=4)

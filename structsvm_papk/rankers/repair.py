@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.diagnosis.critical_depth import critical_depth
+from structsvm_papk.diagnosis.critical_depth import CriticalDepth, critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.settings import AUTO_DEPTH
@@ -22,6 +22,7 @@ def warning_of_zero(
     alpha: float,
     risk: EmpiricalRisk | None = None,
     everyone: RankingData | None = None,
+    max_seconds: float = 1.0,
 ) -> DegenerateOptimumWarning:
     """The warning that the optimum is zero, in a sentence, and the settings that leave zero.
 
@@ -34,6 +35,8 @@ def warning_of_zero(
         What was minimised. Without it nothing is tried, and the settings are the usual ones.
     everyone : RankingData, optional
         The lists that the risk was made of, those that it leaves out included.
+    max_seconds : float
+        For the search of the critical depth, which may cost more than the fit.
     """
     text = (
         f"w = 0 is the optimum of {surrogate.name} at depth {surrogate.depth or surrogate.k}, to "
@@ -42,24 +45,28 @@ def warning_of_zero(
     if risk is None or everyone is None:
         settings = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
     else:
-        answer = critical_depth(risk)
+        answer = critical_depth(risk, max_seconds=max_seconds)
         text += f": {str(answer).partition(': ')[2]}"
-        settings = _deeper(risk, everyone, alpha, answer.informative_from, answer.deepest)
+        settings = _deeper(risk, everyone, alpha, answer)
     if not settings and surrogate.name != "clipped_ramp":
         settings = {"surrogate": "clipped_ramp"}
     return DegenerateOptimumWarning(f"{text}.", settings)
 
 
 def _deeper(
-    risk: EmpiricalRisk, everyone: RankingData, alpha: float, least: int | None, deepest: int
+    risk: EmpiricalRisk, everyone: RankingData, alpha: float, answer: CriticalDepth
 ) -> dict[str, Any]:
     """Settings with a larger depth whose optimum is not zero; none where there are none."""
+    least = answer.informative_from
+    if not risk.convex or (least is None and not answer.out_of_time):
+        return {}
+    lists = everyone.scaled_by(risk.column_scale)
     tried: list[tuple[Any, dict[str, Any]]] = [(AUTO_DEPTH, {"depth": "auto"})]
-    tried += [(depth, {"depth": depth, "policy": "cap"}) for depth in (least, deepest)]
-    for depth, settings in tried if least is not None and risk.convex else ():
-        deeper = EmpiricalRisk(
-            replace(risk.surrogate, depth=depth), everyone, settings.get("policy", "exclude")
-        )
+    if least is not None:
+        tried += [(depth, {"depth": depth, "policy": "cap"}) for depth in (least, answer.deepest)]
+    for depth, settings in tried:
+        policy = settings.get("policy", "exclude")
+        deeper = EmpiricalRisk(replace(risk.surrogate, depth=depth), lists, policy)
         solver = CuttingPlane(alpha, tol=_CLEARLY, max_iter=_FEW_STEPS)
         if solver.solve(deeper).objective < 1.0 - _CLEARLY:
             return settings

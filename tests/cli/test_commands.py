@@ -128,8 +128,8 @@ def test_depth_and_weights_of_users_are_those_of_the_estimator(files, tmp_path, 
     _, compared = run_json(capsys, *compare)
     assert compared["runs"][0]["objective"] == pytest.approx(fitted["objective"], rel=1e-6)
     diagnose = ["diagnose", files / "noise.txt", "--k", "2", "--surrogate", "avg"]
-    _, shallow = run_json(capsys, *diagnose, "--no-users")
-    _, deep = run_json(capsys, *diagnose, "--no-users", "--depth", "4")
+    _, shallow = run_json(capsys, *diagnose, "--users", "0")
+    _, deep = run_json(capsys, *diagnose, "--users", "0", "--depth", "4")
     assert shallow["diagnoses"][0]["zero_is_optimal"] and deep["diagnoses"][0]["n_users"] == 4
 
 
@@ -148,7 +148,7 @@ def test_depth_and_weights_of_users_are_those_of_the_estimator(files, tmp_path, 
 )
 def test_depths_and_weights_that_cannot_be_are_one_line(files, tmp_path, capsys, options, message):
     fit = ["fit", "-o", tmp_path / "m"]
-    for command in (fit, ["compare", "--surrogate", "avg"], ["diagnose", "--no-users"]):
+    for command in (fit, ["compare", "--surrogate", "avg"], ["diagnose", "--users", "0"]):
         said = refused(capsys, *command, files / "qid.txt", *PROBLEM, *options)
         assert message in said and said.count("\n") == 1
 
@@ -562,7 +562,7 @@ def test_a_degenerate_fit_says_in_two_lines_what_repairs_it(noisy, tmp_path, cap
 
 
 def test_diagnose_says_the_critical_depth_that_fit_says(noisy, capsys):
-    diagnose = ["diagnose", noisy, "--k", "3", "--no-users", "--surrogate", "avg"]
+    diagnose = ["diagnose", noisy, "--k", "3", "--users", "0", "--surrogate", "avg"]
     status, answers = run_json(capsys, *diagnose, "--surrogate", "ts")
     assert status == 0
     depths = [one["critical_depth"] for one in answers["diagnoses"]]

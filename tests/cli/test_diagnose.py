@@ -37,7 +37,7 @@ def test_command_diagnose_refuses(balanced_file, capsys):
     for arguments, message in (
         ([], "give --k"),
         (["--k", "2", "--surrogate", "ts_alg2"], "choose from"),
-        (["--k", "2", "--no-users", "--plot", "x.png"], "--no-users"),
+        (["--k", "2", "--users", "0", "--plot", "x.png"], "--users"),
     ):
         assert cli.main(["diagnose", str(balanced_file), *arguments]) == 2
         assert message in capsys.readouterr().err

@@ -115,5 +115,5 @@ def test_tables_say_what_was_minimised(tmp_path, capsys):
     )
     _, told = run_json(capsys, "fit", tmp_path / "rows.csv", "--k", "2", "-o", tmp_path / "m")
     assert compared["runs"][0]["objective"] == pytest.approx(told["objective"], rel=1e-5)
-    run("diagnose", tmp_path / "rows.csv", "--k", "2", "--surrogate", "avg", "--no-users")
+    run("diagnose", tmp_path / "rows.csv", "--k", "2", "--surrogate", "avg", "--users", "0")
     assert "depth 0.9, users' weight equal, standardized" in capsys.readouterr().out

@@ -249,3 +249,11 @@ def test_bad_input():
         diagnose(risk_of(lists, "ts_alg2", 2))
     with pytest.raises(InputError, match="not convex"):
         diagnose(risk_of(lists, "ramp", 1), per_user=False).objective_bound(1.0)
+
+
+def test_some_users_alone_are_evenly_spread_and_have_their_verdicts_of_all():
+    risk = EmpiricalRisk(make_surrogate("ts", 3), linear_lists(n_users=9, n_features=2, seed=1))
+    every, some, none = (diagnose(risk, n) for n in (True, 3, 0))
+    assert some.joint.verdict == every.joint.verdict == none.joint.verdict
+    assert list(some.labels) == [every.labels[u] for u in (0, 4, 8)] and none.users == ()
+    assert [t.verdict for t in some.users] == [every.users[u].verdict for u in (0, 4, 8)]

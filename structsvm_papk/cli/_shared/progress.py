@@ -1,6 +1,10 @@
-"""What moves on standard error while a command works; silent where that is no terminal."""
+"""What moves on standard error while a command works.
+
+Where that is no terminal, bars say every ten seconds where they stand; the rest is silent.
+"""
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -11,6 +15,7 @@ from rich.progress import Progress
 from structsvm_papk.cli._shared import console
 
 Watch = Callable[[str, str], Any]
+_EVERY = 10.0  # seconds
 
 
 @contextmanager
@@ -18,10 +23,27 @@ def bar(description: str, total: int | None = None) -> Iterator[Callable[..., No
     """Yield ``update(advance=.., completed=.., total=.., description=..)`` of a progress bar."""
     screen = console.notes()
     if not screen.is_terminal:
-        yield lambda **changes: None
+        yield _reporter(description, total)
         return
     with Progress(console=screen, transient=True) as shown:
         yield partial(shown.update, shown.add_task(description, total=total))
+
+
+def _reporter(description: str, total: int | None) -> Callable[..., None]:
+    """A bar's update, as a line from time to time."""
+    state: dict[str, Any] = {"description": description, "total": total, "completed": 0}
+    begun = said = time.monotonic()
+
+    def update(advance: float = 0, **changes: Any) -> None:
+        nonlocal said
+        state.update(changes)
+        state["completed"] += advance
+        if (now := time.monotonic()) - said >= _EVERY:
+            said, total = now, state["total"]
+            done = f"{state['completed']:g}" + (f" of {total:g}" if total else "")
+            console.note(f"{state['description']}: {done} after {now - begun:.0f} s")
+
+    return update
 
 
 @contextmanager
