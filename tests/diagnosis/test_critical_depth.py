@@ -105,7 +105,8 @@ def test_the_answer_is_plain_values_and_a_sentence():
 
 
 def test_a_search_that_runs_out_of_time_says_so():
-    risk = EmpiricalRisk(make_surrogate("avg", 2), degenerate_lists(), "cap")
+    data = degenerate_lists(30, 20, 4, seed=0)[0:3]
+    risk = EmpiricalRisk(make_surrogate("avg", 3), RankingData.from_groups(*data))
     answer = critical_depth(risk, max_seconds=0.0)
     assert answer.out_of_time and not critical_depth(risk).out_of_time
     assert answer.informative_from is None and "critical depth above 0" in str(answer)

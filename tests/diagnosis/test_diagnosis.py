@@ -252,7 +252,7 @@ def test_bad_input():
 
 
 def test_some_users_alone_are_evenly_spread_and_have_their_verdicts_of_all():
-    risk = EmpiricalRisk(make_surrogate("ts", 3), linear_lists(n_users=9, n_features=2, seed=1))
+    risk = risk_of(linear_lists(n_users=9, n_features=2, seed=1), "ts", 3)
     every, some, none = (diagnose(risk, n) for n in (True, 3, 0))
     assert some.joint.verdict == every.joint.verdict == none.joint.verdict
     assert list(some.labels) == [every.labels[u] for u in (0, 4, 8)] and none.users == ()
