@@ -11,19 +11,16 @@ def main():
 
 
 def out_of_core(found):
-    head = ("fit", "memory used / budget, MB", "passes", "objective", "certified lower bound",
-            "fit, s", "times in memory", "processor time", "of the computing thread",
-            "a whole pass, s")  # fmt: skip
+    head = ("fit", "memory used / budget, MB", "passes", "fit, s", "times in memory",
+            "of the computing thread", "a whole pass, s")  # fmt: skip
     names = {"memory": "in memory", "npy": "`.npy` file", "parquet": "Parquet"}
     yield from table(head, [
         [
             names[row["how"]],
             f"{row['used_mb']:.0f} / {row['budget_mb'] or 0:.0f}".replace(" / 0", " / -"),
             f"{row['passes']}",
-            *_certificate(row),
             f"{row['fit_seconds']:.1f}",
             f"{row['fit_time_ratio']:.2f}",
-            f"{row['processor_ratio']:.2f}",
             f"{row['thread_ratio']:.2f}",
             f"{row['pass_seconds']:.2f}",
         ]
@@ -33,7 +30,7 @@ def out_of_core(found):
 
 def cluster(found):
     head = ("fit", "load, s", "fit, s", "processor here, s", "of the workers, s", "a pass, s",
-            "iterations", "objective", "certified lower bound")  # fmt: skip
+            "objective")  # fmt: skip
     rows = [("one process, one thread", found["one_machine"])]
     for how, sent in (("files", "workers read files"), ("arrays", "arrays sent to workers")):
         for name in ("undisturbed", "worker_killed"):
@@ -46,20 +43,15 @@ def cluster(found):
             f"{row['processor_seconds']:.2f}",
             " and ".join(f"{each:.2f}" for each in row.get("worker_seconds", ())),
             f"{row['pass_seconds']:.3f}",
-            f"{row['iterations']}",
-            *_certificate(row),
+            f"{row['objective']:.9f}",
         ]
         for name, row in rows
     ])  # fmt: skip
 
 
-def _certificate(row):
-    return f"{row['objective']:.9f}", f"{row['lower_bound']:.9f}"
-
-
 def cost(found):
     head = ("features", "workers", "GB a worker", "load, s", "compute a pass, s",
-            "cluster a pass, s", "passes", "solve", "with 57 passes", "worker hours")  # fmt: skip
+            "cluster a pass, s", "passes", "solve", "with 57 passes")  # fmt: skip
     head = [name.replace("57", str(found["model"]["passes"])) for name in head]
     yield from table(head, [
         [
@@ -72,7 +64,6 @@ def cost(found):
             f"{row['passes']}",
             f"{row['solve_seconds'] / 60:.1f} min",
             f"{row['solve_seconds_without_more_passes'] / 60:.1f} min",
-            f"{row['worker_hours']:.0f}",
         ]
         for row in found["prediction"]
     ])  # fmt: skip
