@@ -297,23 +297,31 @@ def collected(data, names):
 
 
 def table(data, rows, tied, tied_rows):
-    """A line for each call: its value, and the distance of ours to it, without and with ties."""
+    """Calls of one library under the same rules: largest distance, without and with ties."""
     with_ties = {(row.library, row.call): row for row in tied_rows}
-    yield "| library | call | rules that give it here | value | difference | with ties | |"
-    yield "|---|---|---|---:|---:|---:|---|"
+    groups = {}
     for row in rows:
-        rules = "`evaluate_recommendations`" if callable(row.rules) else written(row)
-        also = with_ties.get((row.library, row.call))
-        difference = close(abs(float(also.value) - ours(tied, also))) if also else ""
+        groups.setdefault((row.library, written(row), row.note), []).append(row)
+    yield "| library | rules here | its call and value, our metric | difference | with ties | |"
+    yield "|---|---|---|---:|---:|---|"
+    for (library, rules, note), own in groups.items():
+        also = [with_ties[key] for r in own if (key := (r.library, r.call)) in with_ties]
+        calls = ", ".join(f"`{r.call}` {float(r.value):.6f} `{r.metric}`" for r in own)
         yield (
-            f"| {row.library} | `{row.call}` | {rules} | {float(row.value):.6f} | "
-            f"{close(abs(float(row.value) - ours(data, row)))} | {difference} | {row.note} |"
+            f"| {library} | {rules} | {calls} | {farthest(data, own)} | "
+            f"{farthest(tied, also) if also else ''} | {note} |"
         )
 
 
+def farthest(data, rows):
+    return close(max(abs(float(row.value) - ours(data, row)) for row in rows))
+
+
 def written(row):
+    if callable(row.rules):
+        return "`evaluate_recommendations`"
     given = ", ".join(f"{name}={value!r}" for name, value in row.rules.items() if value is not None)
-    return f"`{row.metric}`" + (f", `{given}`" if given else "")
+    return f"`{given}`" if given else ""
 
 
 def close(difference):
