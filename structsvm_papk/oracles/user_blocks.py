@@ -164,7 +164,7 @@ class UserBlocks(DualBlocks):
         intercepts = np.add.reduceat(self.share * (duals.intercepts - duals.errors), first)
         intercepts -= PAIRWISE * np.add.reduceat(self.share * np.abs(duals.intercepts), first)
         cuts = blocks.slopes(duals.coef), intercepts, np.arange(intercepts.size)
-        return cuts, (blocks.n_blocks, blocks.layout, blocks.fingerprint())
+        return cuts, (blocks.n_blocks, blocks.layout, self.risk)
 
     def state(self) -> dict[str, Array]:  # noqa: D102
         duals = self.duals

@@ -93,7 +93,7 @@ class PAPKRanker(LinearRanker):
     callback : callable, optional
         Called with the progress after every iteration; returning True stops.
     checkpoint : path-like or Checkpoint, optional
-        Folder where the solver keeps its state: a fit on the same data with the same settings goes
+        Folder where the result so far is saved: a fit on the same data with the same settings goes
         on from there. A folder belongs to one fit, so clones in a grid search cannot share it.
     one_list : bool
         Whether rows that come without `groups` are one list. By default they are refused, as
@@ -342,6 +342,7 @@ class PAPKRanker(LinearRanker):
         self, exclusions: Exclusions, risk: Any = None, everyone: RankingData | None = None
     ) -> Any:
         """Take over the result; `everyone` are the lists in memory that the risk was made of."""
+        self.result_ = replace(self.result_, problem=None)  # it would hold the data
         if self.scale_ is None:
             self.coef_ = self.result_.w
         else:

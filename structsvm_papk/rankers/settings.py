@@ -13,9 +13,9 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.checkpoints import CheckpointStore
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, not_convex
 from structsvm_papk.solvers.dual_ascent import DualAscent, suited
-from structsvm_papk.solvers.keeping import CheckpointStore
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import SURROGATES, Surrogate, make_surrogate

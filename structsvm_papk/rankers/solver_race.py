@@ -16,7 +16,7 @@ from structsvm_papk.errors import InputError, OracleFailure, as_names, check_cal
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.settings import make_solver
-from structsvm_papk.solvers.keeping import CheckpointStore, check_store
+from structsvm_papk.solvers.checkpoints import CheckpointStore, check_store
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
@@ -169,7 +169,7 @@ def compare(
         ``watch(solver, surrogate)`` returns the callback of one run.
     n_threads : int
     checkpoint : Checkpoint, optional
-        Every run keeps its state in a part of it; those that had ended are not done again.
+        Every run saves its result in a part of it, and goes on from there.
     depth : int, float, optional
         Training depth, see `Surrogate`.
     **limits

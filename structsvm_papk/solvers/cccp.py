@@ -13,30 +13,28 @@ exactly. The oracle answers ``majorant(w)``; the solver knows nothing else of it
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, as_floats, check_number, check_type
+from structsvm_papk.solvers.checkpoints import (
+    CheckpointSession,
+    CheckpointStore,
+    digest_of,
+    open_checkpoint,
+)
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
 from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
-from structsvm_papk.solvers.keeping import (
-    CheckpointStore,
-    Keeper,
-    digest_of,
-    finite_start,
-    numbers,
-    opened,
-)
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
-from structsvm_papk.solvers.run import Run
+from structsvm_papk.solvers.run import Run, finite_start
 
 _INNER_ITERATIONS = 500
 _STEPS = (10.0,)  # the continuation where starts do not race
 _SMOOTH = 16  # blocks from which on a mean of them is nearly smooth
 _SAME = 1e-13  # objectives that differ by less, relatively
-_NUMBERS = ("passes", "best", "polishing")  # what a checkpoint keeps beside the descents
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,8 @@ class CCCP:
         warm_start : SolverResult, optional
             Its point is the start.
         checkpoint : Checkpoint, optional
-            Where the state is kept, between majorants. If it holds one, the run goes on from there.
+            Where the result so far is saved, between majorants. If it holds one, the run goes on
+            from the points where its starts had come to.
 
         Returns
         -------
@@ -186,11 +185,11 @@ class CCCP:
         given = w_init is not None or warm_start is not None
         names = [f"{name} {digest_of(w)}" for name, w in starts.items()] if given else list(starts)
         identity = {"n_blocks": blocks.n_blocks, "starts": names}
-        with opened(checkpoint, self, oracle, **identity) as keeper:
+        with open_checkpoint(checkpoint, self, oracle, **identity) as session:
             config = self
             if self.continuation is None and not given and not _race(self, majorised):
                 config = replace(self, continuation=_STEPS)
-            return Search(config, (oracle, majorised), starts, callback, keeper).solve()
+            return Search(config, (oracle, majorised), starts, callback, session).solve()
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
@@ -235,9 +234,9 @@ class Search(Run[CCCPResult]):
         oracles: tuple[MajorisedOracle, MajorisedOracle],
         starts: dict[str, Array],
         callback: Callback | None,
-        keeper: Keeper,
+        session: CheckpointSession,
     ) -> None:
-        super().__init__(config, callback, keeper)
+        super().__init__(config, callback, session)
         self.risk, self.oracle = oracles  # without blocks the risk costs less, to L-BFGS
         self.starts = starts
         self.best = np.inf
@@ -251,7 +250,18 @@ class Search(Run[CCCPResult]):
         return bool(self.descents)
 
     def begin(self) -> None:
-        """Nothing: each start is evaluated in its turn."""
+        """Go on from where an earlier run had come to; else each start is evaluated in its turn."""
+        if self.session.saved is None:
+            return
+        extra, descents = self.session.saved.extra, []
+        for (name, given), w, n_iter in zip(
+            self.starts.items(), extra["points"], extra["n_iter"].tolist(), strict=False
+        ):
+            descents.append(Descent.begin(self, name, finite_start(w, given.size, name)))
+            descents[-1].n_iter = n_iter
+            if n_iter:  # the continuation would lead away again
+                descents[-1].stage = len(descents[-1].ladder)
+        self.polishing, self.descents = bool(extra["polishing"]), descents
 
     def loop(self) -> Status:
         """Scout the starts, the most promising first, then polish the best."""
@@ -266,7 +276,7 @@ class Search(Run[CCCPResult]):
                     return self.stop
                 if self.late():
                     return Status.TIME_LIMIT
-                self.keep()
+                self.offer()
             self.polishing, self._best().n_steps = True, 0
         return self._polish(self._best())
 
@@ -297,31 +307,14 @@ class Search(Run[CCCPResult]):
         border = lowest + _SAME * max(1.0, abs(lowest))
         return next(descent for descent in self.descents if descent.objective <= border)
 
-    def keep(self) -> None:
-        """Offer the checkpoint what there is; called between majorants and between starts."""
-        self.keeper.offer(self.snapshot)
-
-    def snapshot(self) -> SolverResult:
-        """The best point so far, and every descent."""
-        best, extra = self._best(), {name: getattr(self, name) for name in _NUMBERS}
-        for place, descent in enumerate(self.descents):
-            extra |= {f"{place}.{name}": value for name, value in descent.state().items()}
-        return self.outcome(
-            best.w, best.objective, best.lower_bound, Status.INTERRUPTED, extra=extra
-        )
-
-    def resume(self, kept: SolverResult) -> None:
-        """Take over every descent."""
-        self.__dict__ |= numbers(kept.extra, _NUMBERS)
-        for place, name in enumerate(self.starts):
-            prefix = f"{place}."
-            state = {
-                key.removeprefix(prefix): value
-                for key, value in kept.extra.items()
-                if key.startswith(prefix)
-            }
-            if state:
-                self.descents.append(Descent.restored(self, name, state))
+    def saved_fields(self) -> dict[str, Any]:
+        """Where each start has come to, in how many majorants, and whether one was chosen."""
+        extra = {
+            "points": np.stack([descent.w for descent in self.descents]),
+            "n_iter": np.array([descent.n_iter for descent in self.descents]),
+            "polishing": np.array(self.polishing, dtype=np.int64),
+        }
+        return {"extra": extra}
 
     def note(self, objective: float, lower_bound: float, n_cuts: int) -> None:
         """Note one majorant, and whether the search has to stop."""

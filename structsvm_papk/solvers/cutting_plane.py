@@ -8,7 +8,7 @@ finitely many cuts. The blocks may share one more variable that is not regularis
 `structsvm_papk.solvers.oracle.Cuts`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
@@ -16,8 +16,8 @@ from threadpoolctl import ThreadpoolController
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_choice, check_number, check_type
 from structsvm_papk.solvers.bundle.cut_model import WIDE
+from structsvm_papk.solvers.checkpoints import CheckpointStore, open_checkpoint
 from structsvm_papk.solvers.cutting_plane_run import CuttingPlaneRun
-from structsvm_papk.solvers.keeping import CheckpointStore, opened
 from structsvm_papk.solvers.line_search import LineSearch
 from structsvm_papk.solvers.one_slack import OneSlack
 from structsvm_papk.solvers.oracle import LineOracle, Oracle, as_oracle
@@ -104,8 +104,8 @@ class CuttingPlane:
         warm_start : SolverResult, optional
             Earlier result for the same risk (any alpha), whose cuts are used again.
         checkpoint : Checkpoint, optional
-            Where the state is kept. If it holds one, the run goes on from there, with its history,
-            and neither w_init nor warm_start is looked at.
+            Where the result so far is saved. If it holds one, that is the warm start, and the
+            history goes on; neither w_init nor warm_start is looked at.
 
         Returns
         -------
@@ -128,16 +128,20 @@ class CuttingPlane:
         blocks = oracle.with_blocks(self._n_blocks(oracle))
         if self.method == "line_search" and not isinstance(blocks, LineOracle):
             raise InputError("method 'line_search' needs an oracle with `scores` and `along`")
-        step, start = METHODS[self.method], (w_init, warm_start)
+        step = METHODS[self.method]
         # the matrices of the model are small: more BLAS threads only wait for each other, and the
         # last digits would depend on their number
         with (
-            opened(
+            open_checkpoint(
                 checkpoint, self, blocks, n_blocks=blocks.n_blocks, layout=blocks.layout
-            ) as keeper,
+            ) as session,
             _libraries().limit(limits=1, user_api="blas"),
         ):
-            return CuttingPlaneRun(self, step, blocks, start, callback, keeper).solve()
+            if session.saved is not None:  # of this problem, as the checkpoint has checked
+                problem = blocks.n_blocks, blocks.layout, oracle
+                w_init, warm_start = None, replace(session.saved, problem=problem)
+            start = w_init, warm_start
+            return CuttingPlaneRun(self, step, blocks, oracle, start, callback, session).solve()
 
     def _n_blocks(self, oracle: Oracle) -> int:
         if self.n_blocks is not None:

@@ -13,10 +13,10 @@ import numpy as np
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.bundle.cut_model import ROUNDING, CutModel
-from structsvm_papk.solvers.keeping import Keeper, finite_start, numbers
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle
+from structsvm_papk.solvers.checkpoints import CheckpointSession
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Oracle
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
-from structsvm_papk.solvers.run import Run
+from structsvm_papk.solvers.run import Run, finite_start
 
 if TYPE_CHECKING:
     from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -32,8 +32,6 @@ _STALL = 50  # iterations without any progress before the solver gives up
 _AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
 _EPS = np.finfo(float).eps
 _SAME = 1e-9  # subgradients at zero that differ by less are of one risk
-_OWN_NUMBERS = ("predicted", "last_progress", "at_rounding", "passes", "steeper")
-_NUMBERS = (*_OWN_NUMBERS, "prox", "nulls")
 
 
 class CuttingPlaneRun(Run[SolverResult]):
@@ -44,12 +42,13 @@ class CuttingPlaneRun(Run[SolverResult]):
         config: CuttingPlane,
         step: type[OneSlack],
         oracle: BlockOracle,
+        given: Oracle,
         start: tuple[Array | None, SolverResult | None],
         callback: Callback | None,
-        keeper: Keeper,
+        session: CheckpointSession,
     ) -> None:
-        super().__init__(config, callback, keeper)
-        self.oracle, self.start = oracle, start
+        super().__init__(config, callback, session)
+        self.oracle, self.start, self.given = oracle, start, given
         self.step, self.qp_solver = step(self), config.qp_solver or step.qp_solver
         self.best_w: Any = None
         self.best, self.lower_bound = np.inf, -np.inf
@@ -57,11 +56,10 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.centre: Any = None  # z of the best point
         self.evaluation: Any = None  # the one that was accepted last
         self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
-        self.slope_at_zero: Any = None  # a subgradient there
         self.steeper = 1.0  # than the risk says that it is in the scores; of all cuts
         self.predicted = np.inf  # decrease that the last proposal promised
-        self.visited = -oracle.row_visits  # rows scored before this run do not count
-        self.last_progress = self.at_rounding = 0
+        self.visited -= oracle.row_visits  # rows scored before this run do not count
+        self.last_progress, self.at_rounding = len(self.history), 0
 
     def has_point(self) -> bool:
         """Whether a point was evaluated."""
@@ -77,34 +75,36 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.steeper = 1.0 if warm is None else warm.steeper
         cuts = self._known(w, warm) or self.ask(w)
         if not w.any():
-            self._note_zero(cuts)
+            self.at_zero = float(cuts.value)
         self.model = CutModel(d, cuts.point.size, self.oracle.n_blocks, self.qp_solver)
         self.add(cuts)
         if warm is not None and warm.cuts is not None:
-            self._refuse_other(warm.problem)
             self._take_cuts(warm.cuts, cuts)
         self.accept(cuts, self.objective(w, cuts.value))
+        if self.session.saved is not None:
+            self._bound_anew()
         self.step.begin(cuts)
 
     def _known(self, w, warm):
         """The evaluation at the start, where the last solve of this very risk has made it."""
-        if warm is None or warm.evaluation is None or not isinstance(warm.problem, tuple):
+        if warm is None or warm.cuts is None:
             return None
-        same = isinstance(warm.problem[-1], str) and warm.problem == self._problem()
-        return warm.evaluation if same and _is_at(warm.evaluation, w) else None
+        self._refuse_other(warm.problem)
+        return warm.evaluation if _is_at(warm.evaluation, w) else None
 
     def loop(self) -> Status:
         """Propose, ask, judge."""
-        while True:
+        status = None if self.session.saved is None else self._judge(stop=False)
+        while status is None:
             w, self.predicted = self._propose(self.predicted)
             # else the evaluations so far were long enough, or they suffice
             if not (self.late() or self._is_certified()):
                 self.step.advance(w, self.predicted)
             self.model.drop_idle(self.step.max_idle)
-            status = self._record_and_judge()
-            if status is not None:
-                return status
-            self.keeper.offer(self.snapshot)
+            status = self._judge(self._record())
+            if status is None:
+                self.offer()
+        return status
 
     def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
         """Gather the outcome; a zero vector that is optimal is said to be degenerate."""
@@ -124,70 +124,41 @@ class CuttingPlaneRun(Run[SolverResult]):
             evaluation=known,
             cuts=self.model.active_cuts(),
             notes=(*self.model.qp.notes, *self.oracle.notes, *notes),
-            problem=self._problem(),
+            problem=(self.oracle.n_blocks, self.oracle.layout, self.given),
             steeper=self.steeper,
         )
 
-    def snapshot(self) -> SolverResult:
-        """The result so far, with all cuts of the model and their dual weights."""
-        state = {name: getattr(self, name) for name in _OWN_NUMBERS}
-        cuts, weights = self.model.state()
-        extra = {**weights, **state, "prox": self.step.prox, "nulls": self.step.nulls}
-        best = self.best_w, self.best, self.lower_bound
-        return self.outcome(*best, Status.INTERRUPTED, cuts=cuts, extra=extra)
-
-    def resume(self, kept: SolverResult) -> None:
-        """Go on from what was kept: the cuts hold, so the bound does."""
-        d, n_blocks = self.oracle.n_features, self.oracle.n_blocks
-        self.visited += self.history[-1].row_visits if self.history else 0
-        self.model = CutModel.restored(kept.cuts, kept.extra, d, n_blocks, self.qp_solver)
-        state = numbers(kept.extra, _NUMBERS)
-        self.step.prox, self.step.nulls = state["prox"], state["nulls"]
-        self.predicted, self.last_progress = state["predicted"], state["last_progress"]
-        self.at_rounding, self.steeper = state["at_rounding"], state["steeper"]
-        self.passes, self.lower_bound = state["passes"], kept.lower_bound
-        if kept.w.shape != (d,):
-            raise ValueError(f"w has shape {kept.w.shape}")
-        self.best_w, self.best = kept.w, kept.objective
-        self._check_state()
-
-    def _check_state(self):
-        """Ask at zero and at the best point: its objective, and the cuts, have to fit the risk."""
-        self.ask(np.zeros_like(self.best_w))
-        self.evaluation = cuts = self.ask(self.best_w)
-        self.centre, self.best_error = cuts.point, self._error(cuts)
-        slopes, intercepts, blocks = self.model.active_cuts()
-        values = cuts.slopes @ cuts.point + cuts.intercepts
-        above = slopes @ cuts.point + intercepts - values[blocks]
-        off = abs(self.objective(self.best_w, cuts.value) - self.best)
-        allowed = _SAME * max(1.0, abs(self.best)) + 2.0 * self._error(cuts)
-        if not max(off, above.max(initial=0.0)) <= allowed < np.inf:  # NaN is no value either
-            raise ValueError("the risk has other values at the best point")
-        if not 0.0 <= self.step.prox < np.inf:
-            raise ValueError(f"the proximal term is {self.step.prox}")
-
-    def _problem(self):
-        """What tells this risk and its blocks from others, see `SolverResult.problem`."""
-        risk = self.oracle.fingerprint()
-        if risk is None:
-            risk = self.slope_at_zero
-        return None if risk is None else (self.oracle.n_blocks, self.oracle.layout, risk)
+    def saved_fields(self) -> dict[str, Any]:
+        """All cuts: those without dual weight at this moment may soon have some again."""
+        return {"cuts": self.model.cuts()}
 
     def _refuse_other(self, problem):
-        """Refuse cuts of another risk, or of other blocks.
-
-        An oracle without a fingerprint shows at zero what it can: its subgradient there.
-        """
+        """Refuse cuts of another risk, or of other blocks, or of nobody knows which."""
         if problem is None:
-            return
-        if self.oracle.fingerprint() is None and self.slope_at_zero is None:
-            self.ask(np.zeros(self.oracle.n_features))
+            raise InputError(
+                "what the warm start's cuts are of is not known any more: start at its point, "
+                "w_init=result.w"
+            )
         *blocks, risk = problem
-        *own_blocks, own_risk = self._problem()
-        if blocks != own_blocks or not _same_risk(risk, own_risk):
+        if blocks != [self.oracle.n_blocks, self.oracle.layout] or not self._is_same(risk):
             raise InputError(
                 "the warm start's cuts are of another problem: data, surrogate, k or blocks differ"
             )
+
+    def _is_same(self, risk):
+        """Whether a risk is the one that is minimised.
+
+        Oracles without a fingerprint show at zero what they can: their subgradients there.
+        """
+        if risk is self.given:
+            return True
+        own, other = self.oracle.fingerprint(), risk.fingerprint()
+        if own is not None or other is not None:
+            return own == other
+        one, two = (each(np.zeros(self.oracle.n_features))[1] for each in (self.given, risk))
+        self.passes += 1
+        near = _SAME * np.abs(two).max(initial=0.0)
+        return one.shape == two.shape and np.allclose(one, two, rtol=_SAME, atol=near)
 
     def _take_cuts(self, old, new):
         slopes, intercepts, blocks = old
@@ -216,12 +187,22 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.lower_bound = max(self.lower_bound, bound)
         return z[:d], self.best - self.objective(z[:d], value)
 
-    def _record_and_judge(self):
+    def _bound_anew(self):
+        """The bound of saved cuts, before there is a proximal term."""
+        before = -np.inf
+        self._propose(0.0)
+        while self.lower_bound > before + self.config.tol:
+            before = self.lower_bound
+            self._propose(0.0)
+
+    def _record(self):
         bound, last = min(self.lower_bound, self.best), self.history[-1] if self.history else None
         if last is None or self.best < last.objective or bound > last.lower_bound:
             self.last_progress = len(self.history)
         visits = self.visited + self.oracle.row_visits
-        stop = self.record(self.best, bound, self.model.size, row_visits=visits)
+        return self.record(self.best, bound, self.model.size, row_visits=visits)
+
+    def _judge(self, stop):
         if relative_gap(self.best + self.best_error, self.lower_bound) < -_CONTRADICTION:
             self.lower_bound = -np.inf
             return Status.INCONSISTENT
@@ -251,7 +232,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         Or only such as rounding may have made.
         """
         idle = len(self.history) - self.last_progress
-        if idle % _TRY_DUAL == 0:
+        if idle and not idle % _TRY_DUAL:
             self.step.visit(self.model.dual_point(self.config.alpha), 0.0)
         gap = relative_gap(self.best, self.lower_bound)
         self.at_rounding += self._lost_to_rounding().sum() >= 0.5 * gap
@@ -283,12 +264,8 @@ class CuttingPlaneRun(Run[SolverResult]):
                 "rescale the features"
             )
         if not w.any():
-            self._note_zero(cuts)
+            self.at_zero = float(cuts.value)
         return cuts
-
-    def _note_zero(self, cuts):
-        self.at_zero = float(cuts.value)
-        self.slope_at_zero = cuts.slopes[:, : self.oracle.n_features].sum(axis=0)
 
     def add(self, cuts: Cuts) -> None:
         """Add the cuts of an evaluation to the model, lowered by what rounding may have added.
@@ -353,11 +330,3 @@ class CuttingPlaneRun(Run[SolverResult]):
 def _is_at(evaluation, w):
     """Whether an evaluation was made at w."""
     return evaluation is not None and np.array_equal(evaluation.point[: w.size], w)
-
-
-def _same_risk(one, other):
-    """Whether two identifications agree: fingerprints, or subgradients at zero to rounding."""
-    if isinstance(one, str) or isinstance(other, str):
-        return isinstance(one, str) and one == other
-    near = _SAME * np.abs(other).max(initial=0.0)
-    return one.shape == other.shape and np.allclose(one, other, rtol=_SAME, atol=near)

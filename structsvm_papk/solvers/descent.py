@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -13,11 +12,9 @@ from scipy.optimize import minimize
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.bundle.cut_model import check_cuts
 from structsvm_papk.solvers.dual_ascent import suited
-from structsvm_papk.solvers.keeping import numbers, vector
 from structsvm_papk.solvers.oracle import LineOracle, Majorant, as_oracle
-from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.result import RISK_SCALE, Status, relative_gap
 
 if TYPE_CHECKING:
     from structsvm_papk.solvers.cccp import Search
@@ -26,12 +23,6 @@ SCOUT = 3e-3  # criticality to which starts that do not race are followed before
 _MEMORY = 20  # steps from which L-BFGS estimates the curvature
 _SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
 _ROUNDING = 1e-9
-_CUTS = ("slopes", "intercepts", "blocks")
-# what a checkpoint keeps of a descent, beside points and its last majorant
-_NUMBERS = (
-    *("objective", "initial", "alpha", "stage", "n_steps", "seconds", "passes", "n_iter"),
-    *("lower_bound", "criticality", "reached", "slid", "n_tied"),
-)
 _FACTORS = ((16.0, 5), (4.0, 1), (2.0, 1))  # by which a start is scaled, and how often
 _WINDOW = 10  # quasi-Newton steps whose decrease foretells that of as many more
 
@@ -72,13 +63,11 @@ class Descent:
         self.stage, self.n_steps = 0, 0  # place in the continuation, and majorants there
         self.reached = np.inf  # tolerance to which this stage was followed to its end
         self.seconds, self.passes, self.n_iter = 0.0, 0, 0
-        self.slide_start: Any = None  # point and risk where a slide began that has not ended
         self.slid = False  # whether the point is where a slide ended
         self.n_tied = 0  # majorants tried here that break ties otherwise
         self.lower_bound, self.criticality = -np.inf, np.inf
-        # the last majorant, where it was made, and what its minimiser answered
+        # the last majorant, and what its minimiser answered
         self.previous: Any = None
-        self.previous_w: Any = None
         self.inner: Any = None
 
     @classmethod
@@ -88,48 +77,6 @@ class Descent:
         descent._best_scale()
         descent.initial = descent.objective
         return descent
-
-    @classmethod
-    def restored(cls, search: Search, name: str, state: Mapping[str, Any]) -> Descent:
-        """A descent from its state."""
-        size = search.oracle.n_features
-        descent = cls(search, name, vector(state, "w", size))
-        descent.__dict__ |= numbers(state, _NUMBERS)
-        if "previous_w" in state:
-            descent.previous_w = vector(state, "previous_w", size)
-        value = descent._evaluate(descent.w)
-        if not abs(value - descent.objective) <= _ROUNDING * max(1.0, value):  # nor is NaN a value
-            raise ValueError(f"the risk has another value at the point from {name!r}")
-        if descent.stage not in range(len(descent.ladder) + 1):
-            raise ValueError(f"stage {descent.stage} of the continuation")
-        descent.stage = int(descent.stage)
-        if descent.previous_w is not None:
-            slopes, intercepts, blocks = (state[f"cuts_{part}"] for part in _CUTS)
-            inner_w = state["inner_w"]
-            descent.previous = descent._majorant(descent.previous_w)
-            check_cuts(slopes, intercepts, blocks, inner_w.size, descent.previous.n_blocks)
-            descent.inner = SolverResult(
-                inner_w,
-                float(state["inner_objective"]),
-                -np.inf,
-                Status.STOPPED,
-                alpha=descent.alpha,
-                cuts=(slopes, intercepts, blocks),
-            )
-        return descent
-
-    def state(self) -> dict[str, Any]:
-        """Everything that `restored` needs; the last majorant follows from where it was made."""
-        state = {name: getattr(self, name) for name in ("w", *_NUMBERS)}
-        if self.slide_start is not None:
-            w, risk = self.slide_start
-            state |= {"w": w, "objective": float(risk + self.alpha / 2 * (w @ w))}
-        if self.previous_w is not None:
-            state |= {"previous_w": self.previous_w}
-            state |= {"inner_w": self.inner.w, "inner_objective": self.inner.objective}
-            cuts = zip(_CUTS, self.inner.cuts, strict=True)
-            state |= {f"cuts_{part}": array for part, array in cuts}
-        return state
 
     def follow(self, tol: float) -> Status:
         """Descend until the criticality is at most `tol`, through the continuation first."""
@@ -172,7 +119,7 @@ class Descent:
                 self.reached = tol
             if status is not None:
                 return status
-            self.search.keep()
+            self.search.offer()
         if self.criticality == np.inf:  # the last step moved the point
             self._timed(self._measure, tol)
         return Status.CRITICAL if self.criticality <= tol else Status.MAX_ITER
@@ -183,14 +130,13 @@ class Descent:
         A mean over many lists is nearly smooth, and a majorant, tight at one point, then allows
         short steps only. No convergence is claimed: what the majorants say of the end counts.
         A slide that is not about to come below `rival`, the objective of another start, is given
-        up. L-BFGS cannot go on in the middle, so one that was broken off is begun anew.
+        up.
         """
         if self.config.quasi_newton and not self.slid and not self.search.late():
             self._timed(self._slide, rival)
 
     def _slide(self, rival):
-        self.slide_start = self.w, self.objective - self.alpha / 2 * (self.w @ self.w)
-        trail = [self.objective]
+        start, trail = self.w, [self.objective]
 
         def after_step(_):
             trail.append(self.objective)
@@ -208,9 +154,8 @@ class Descent:
                 options={"maxfun": self.config.quasi_newton, "maxcor": _MEMORY},
             )
         if self.search.stop is None:
-            moved, self.slide_start = self.w is not self.slide_start[0], None
             self.slid = True
-            if moved:
+            if self.w is not start:
                 self.n_iter += 1
                 self._note(0)
 
@@ -261,7 +206,7 @@ class Descent:
             self._move(inner.w, objective)
             if self.config.extrapolate and not exact:
                 self._extrapolate(inner.w - origin)
-        self.inner, self.previous, self.previous_w = inner, majorant, origin
+        self.inner, self.previous = inner, majorant
         self._record(inner)
         if critical:
             return Status.CRITICAL
@@ -301,13 +246,13 @@ class Descent:
             if objective < before:
                 self._move(inner.w, objective)
                 self.n_steps, self.reached = self.n_steps + 1, np.inf
-                self.inner, self.previous, self.previous_w = None, None, None
+                self.inner, self.previous = None, None
             else:
                 self.criticality = max(self.criticality, gap)
             self._record(inner)
             if objective < before or self.search.stop is not None:
                 break
-            self.search.keep()
+            self.search.offer()
         return self.objective < before
 
     def _certify(self, majorant, inner):
@@ -366,8 +311,8 @@ class Descent:
         cuts = majorant.transfer_cuts(self.previous, self.inner.cuts)
         if cuts is None or not cuts[2].size:
             return None
-        # `problem` would tell the last majorant from this one
-        return replace(self.inner, cuts=cuts, problem=None)
+        *blocks, _ = self.inner.problem
+        return replace(self.inner, cuts=cuts, problem=(*blocks, majorant), evaluation=None)
 
     def _contradiction(self, inner, risk):
         """What shows that it is not a majorant; None where it keeps its promises."""

@@ -17,11 +17,15 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number, check_type
+from structsvm_papk.solvers.checkpoints import (
+    CheckpointSession,
+    CheckpointStore,
+    open_checkpoint,
+)
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks, not_convex
-from structsvm_papk.solvers.keeping import CheckpointStore, Keeper, finite_start, numbers, opened
 from structsvm_papk.solvers.oracle import DualPoint, Oracle, as_oracle
 from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
-from structsvm_papk.solvers.run import Run
+from structsvm_papk.solvers.run import Run, finite_start
 
 _SWEEPS = 8  # of the active rows, at most, for each look at all of them
 _WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to gain
@@ -29,9 +33,7 @@ _CERTIFY = 0.25  # of the last certified gap, to which the gaps have to fall for
 _OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not visited
 _CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
 _STALL = 50  # iterations without any progress before the solver gives up
-_SAME = 1e-9  # values of one risk at one point differ by less
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
-_NUMBERS = ("last_progress",)
 
 
 @dataclass(frozen=True)
@@ -114,8 +116,8 @@ class DualAscent:
             An earlier `AscentResult` for the same lists and surrogate (any alpha and depth), whose
             dual variables are used again; of another solver its w.
         checkpoint : Checkpoint, optional
-            Where the state is kept. If it holds one, the run goes on from there, with its history,
-            and neither w_init nor warm_start is looked at.
+            Where the result so far is saved. If it holds one, that is the warm start, and the
+            history goes on; neither w_init nor warm_start is looked at.
 
         Returns
         -------
@@ -138,8 +140,10 @@ class DualAscent:
             w_init = warm_start.w
         if w_init is not None:
             start = finite_start(w_init, oracle.n_features, "the start")
-        with opened(checkpoint, self, oracle) as keeper:
-            return AscentRun(self, oracle, start, callback, keeper).solve()
+        with open_checkpoint(checkpoint, self, oracle) as session:
+            if session.saved is not None:
+                start = session.saved.extra
+            return AscentRun(self, oracle, start, callback, session).solve()
 
 
 def suited(solver: Any, oracle: Oracle) -> Any:
@@ -166,16 +170,16 @@ class AscentRun(Run[AscentResult]):
         oracle: Oracle,
         start: Any,
         callback: Callback | None,
-        keeper: Keeper,
+        session: CheckpointSession,
     ) -> None:
-        super().__init__(config, callback, keeper)
+        super().__init__(config, callback, session)
         self.oracle, self.start = oracle, start
         self.blocks: Any = None
         self.best: Any = None  # DualPoint with the lowest objective
         self.lower_bound = -np.inf
         self.moved = False  # since the last certificate
-        self.last_progress = 0
-        self.visited = self.passed = 0  # rows and passes of the run that this one goes on from
+        self.last_progress = len(self.history)
+        self.passed = self.passes  # of the run that this one goes on from
 
     def has_point(self) -> bool:
         """Whether a point was evaluated."""
@@ -184,13 +188,15 @@ class AscentRun(Run[AscentResult]):
     def begin(self) -> None:
         """Evaluate the start."""
         self._open(self.start)
-        if isinstance(self.start, np.ndarray):
-            self.best = self.blocks.point(self.start)
+        saved = self.session.saved
+        given = self.start if saved is None else saved.w
+        if isinstance(given, np.ndarray):
+            self.best = self.blocks.point(given)
         self._certify()
 
     def loop(self) -> Status:
         """Sweep, certify where it may be worth it, judge."""
-        status = None if self.history else self._judge(self._record())
+        status = self._judge(False if self.history else self._record())
         while status is None:
             gap = self._sweeps()
             wanted = max(self.config.tol, _CERTIFY * self._gap()) * self._scale()
@@ -199,7 +205,7 @@ class AscentRun(Run[AscentResult]):
                 self._certify()
             status = self._judge(self._record())
             if status is None:
-                self.keeper.offer(self.snapshot)
+                self.offer()
         return status
 
     def result(self, status: Status, notes: tuple[str, ...]) -> AscentResult:
@@ -207,11 +213,7 @@ class AscentRun(Run[AscentResult]):
         if self.moved and status in (Status.INTERRUPTED, Status.STOPPED):
             self._certify()
         w, objective = self.best.w, self.best.objective
-        ended = status in (
-            Status.CONVERGED,
-            Status.DEGENERATE,
-        )  # the latter of a run taken up again
-        if ended and self._zero_is_optimal():
+        if status is Status.CONVERGED and self._zero_is_optimal():
             w, objective = np.zeros_like(w), self.at_zero
             status = Status.DEGENERATE
         n_blocks = self.oracle.n_blocks
@@ -230,35 +232,9 @@ class AscentRun(Run[AscentResult]):
             duals=self.blocks.duals,
         )
 
-    def snapshot(self) -> SolverResult:
-        """The best point so far, and the dual variables."""
-        extra = {f"dual_{name}": value for name, value in self.blocks.state().items()}
-        extra |= {name: getattr(self, name) for name in _NUMBERS}
-        best = self.best
-        return self.outcome(
-            best.w, best.objective, self.lower_bound, Status.INTERRUPTED, extra=extra
-        )
-
-    def resume(self, kept: SolverResult) -> None:
-        """Go on from what was kept; the bound is made anew."""
-        prefix = "dual_"
-        state = {
-            name.removeprefix(prefix): value
-            for name, value in kept.extra.items()
-            if name.startswith(prefix)
-        }
-        self.__dict__ |= numbers(kept.extra, _NUMBERS)
-        if self.history:
-            self.visited, self.passed = self.history[-1].row_visits, self.history[-1].data_passes
-        self._open(state)
-        self._certify()
-        if kept.w.shape != self.best.w.shape:
-            raise ValueError(f"w has shape {kept.w.shape}")
-        point = self.blocks.point(kept.w)
-        if abs(point.objective - kept.objective) > _SAME * max(1.0, abs(kept.objective)):
-            raise ValueError("the risk has another value at the best point")
-        if point.objective <= self.best.objective:
-            self.best = point
+    def saved_fields(self) -> dict[str, Any]:
+        """The dual variables, and no cuts."""
+        return {"extra": self.blocks.state(), "cuts": None}
 
     def _open(self, start: Any | Mapping[str, Array]) -> None:
         blocks = self.oracle.dual_blocks(self.config.alpha, start)

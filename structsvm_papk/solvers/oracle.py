@@ -338,7 +338,7 @@ class DualBlocks(ABC):
     def cuts(self, n_blocks: int) -> tuple[Any, Any]:
         """The bound as a cut for each block of `Oracle.with_blocks`, and what these blocks are.
 
-        Slopes, intercepts and blocks; and number, layout and fingerprint. By default None, twice.
+        Slopes, intercepts and blocks; and number, layout and oracle. By default None, twice.
         """
         return None, None
 

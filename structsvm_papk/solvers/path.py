@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, as_floats, check_type
+from structsvm_papk.solvers.checkpoints import CheckpointStore, check_store
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.keeping import CheckpointStore, check_store
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.result import SolverResult
 
@@ -38,7 +38,7 @@ def alpha_path(
     callback : callable, optional
         Called with a `Progress` after every iteration of every solve.
     checkpoint : Checkpoint, optional
-        Each solve keeps its state in a part of it; those that had ended are not done again.
+        Each solve saves its result in a part of it, and starts warm from there.
 
     Returns
     -------

@@ -41,11 +41,6 @@ class Status(StrEnum):
         """One sentence for people."""
         return _SENTENCES[self]
 
-    @property
-    def is_final(self) -> bool:
-        """Whether the solver ended by itself: under the same limits there is nothing left to do."""
-        return self not in _BROKEN_OFF
-
 
 _SENTENCES = {
     Status.CONVERGED: "Converged: the certified gap is within the tolerance.",
@@ -73,8 +68,6 @@ _SENTENCES = {
     ),
     Status.FINISHED: "Finished the requested number of iterations; the method has no certificate.",
 }
-
-_BROKEN_OFF = frozenset({Status.INTERRUPTED, Status.STOPPED, Status.FAILED, Status.INCONSISTENT})
 
 
 @dataclass(frozen=True)
@@ -137,11 +130,10 @@ class SolverResult:
     notes : tuple of str
         What else is worth knowing, such as a QP solver that failed and was replaced.
     problem : tuple or None
-        ``(n_blocks, layout of the blocks, fingerprint of the risk)``: tells whether `cuts` belong
-        to a risk. For an oracle without a fingerprint the last is a subgradient of R at w = 0.
-        Without it nothing is checked: whoever hands the cuts over vouches for them.
-    extra : mapping of str to number or ndarray
-        In checkpoints only: what else the solver needs to go on from here, and nobody else reads.
+        ``(n_blocks, layout of the blocks, oracle)`` that `cuts` belong to, which a warm start
+        checks. It is not pickled, and cuts of an unknown problem are refused.
+    extra : mapping of str to ndarray
+        In checkpoints only: what a warm start of this solver takes beside `w` and `cuts`.
     evaluation : Cuts or None
         Of the risk at `w`: a warm start need not ask for it again.
     steeper : float
@@ -160,6 +152,10 @@ class SolverResult:
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     evaluation: Cuts | None = field(default=None, repr=False)
     steeper: float = field(default=1.0, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the oracle, which holds the data."""
+        return vars(self) | {"problem": None}
 
     def _repr_html_(self) -> str:
         cells = {

@@ -10,26 +10,35 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import OracleFailure, check_callback
-from structsvm_papk.solvers.keeping import Keeper
+from structsvm_papk.errors import InputError, OracleFailure, as_floats, check_callback
+from structsvm_papk.solvers.checkpoints import CheckpointSession
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 
 Result = TypeVar("Result", bound=SolverResult)
+_FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 _RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
 
 
 class Run(ABC, Generic[Result]):
-    """State of one solve, which dies with it. A solver's own run says what an iteration is."""
+    """State of one solve, which dies with it. A solver's own run says what an iteration is.
+
+    Where its checkpoint holds the result of an earlier run, its history, clock and counts go on.
+    """
 
     def __init__(
-        self, config: Any, callback: Callback | None, keeper: Keeper | None = None
+        self, config: Any, callback: Callback | None, session: CheckpointSession | None = None
     ) -> None:
         check_callback(callback)
-        self.config, self.callback, self.keeper = config, callback, keeper or Keeper()
-        self.started = time.perf_counter()
-        self.passes = 0  # evaluations of the oracle
-        self.history: list[Progress] = []
+        self.config, self.callback = config, callback
+        self.session = session or CheckpointSession()
+        saved = self.session.saved
+        self.history: list[Progress] = [] if saved is None else list(saved.history)
+        self.started = time.perf_counter() - (0.0 if saved is None else saved.seconds)
+        self.passes = 0 if saved is None else saved.data_passes  # evaluations of the oracle
+        self.visited = self.history[-1].row_visits if self.history else 0
 
     @abstractmethod
     def begin(self) -> None:
@@ -47,21 +56,23 @@ class Run(ABC, Generic[Result]):
     def result(self, status: Status, notes: tuple[str, ...]) -> Result:
         """The outcome of a run that ends."""
 
-    def snapshot(self) -> SolverResult:
-        """The result so far, with all that `resume` needs in `extra`; asked by a checkpoint."""
-        raise NotImplementedError
+    def saved_fields(self) -> dict[str, Any]:
+        """Fields that a checkpoint saves otherwise than the result has them."""
+        return {}
 
-    def resume(self, kept: SolverResult) -> None:
-        """Take over what an earlier run kept; ValueError, KeyError where it does not fit."""
-        raise NotImplementedError
+    def offer(self) -> None:
+        """Offer the checkpoint the result so far; called between iterations."""
+        self.session.offer(
+            lambda: replace(self.result(Status.INTERRUPTED, ()), **self.saved_fields())
+        )
 
     def solve(self) -> Result:
         """Run to the end; broken off, the result of the best point, if there is one."""
         notes: tuple[str, ...] = ()
         outer = _RUNS.set((*_RUNS.get(), self))
         try:
-            status = self._start()
-            status = self.loop() if status is None else status
+            self.begin()
+            status = self.loop()
         except (KeyboardInterrupt, SystemError) as error:
             # a kernel that is interrupted while it takes its arguments makes a SystemError of it
             interrupt = KeyboardInterrupt in (type(error), type(error.__cause__))
@@ -80,21 +91,9 @@ class Run(ABC, Generic[Result]):
             result = replace(result, status=Status.TIME_LIMIT)
         if result.status is Status.INCONSISTENT:
             _warn(result.message)
-        elif not self.keeper.has_ended:
-            self.keeper.finish(self.snapshot, result.status)
-        return replace(result, notes=(*result.notes, *self.keeper.notes))
-
-    def _start(self) -> Status | None:
-        """Begin or go on; the status of a run that had ended."""
-        kept = self.keeper.kept
-        if kept is None:
-            self.begin()
-            return None
-        with self.keeper.restoring():
-            self.history = list(kept.history)
-            self.started -= kept.seconds
-            self.resume(kept)
-        return kept.status if self.keeper.has_ended else None
+        else:
+            self.session.save(replace(result, **self.saved_fields()))
+        return replace(result, notes=(*result.notes, *self.session.notes))
 
     def seconds(self) -> float:
         """Wall time of the run, and of the one that it goes on from."""
@@ -146,3 +145,18 @@ def seconds_left() -> float:
     """
     limited = [run for run in _RUNS.get() if run.config.time_limit is not None]
     return min((run.config.time_limit - run.seconds() for run in limited), default=math.inf)
+
+
+def finite_start(w: Any, n_features: int, name: str) -> Array:
+    """A starting point as an array of its own; refused where it does not fit or overflows."""
+    w = np.array(as_floats(name, w))
+    if w.shape != (n_features,) or not np.isfinite(w).all():
+        raise InputError(
+            f"{name} must be a finite vector of length {n_features}, got shape {w.shape}"
+        )
+    if np.abs(w).max(initial=0.0) > _FARTHEST:
+        raise InputError(
+            f"{name} is too far out, with an entry of {np.abs(w).max():.3g}: its square has no "
+            f"room in double precision; scale it to entries of at most {_FARTHEST:g}"
+        )
+    return w

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_choice, check_number, check_type
-from structsvm_papk.solvers.keeping import (
-    CheckpointStore,
-    digest_of,
-    finite_start,
-    numbers,
-    opened,
-    vector,
-)
+from structsvm_papk.solvers.checkpoints import CheckpointStore, digest_of, open_checkpoint
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.run import Run
+from structsvm_papk.solvers.run import Run, finite_start
 
 KEEP = ("best", "last", "average")
 _SEEDS_OF_STARTS = 1 << 20
-_NUMBERS = ("n_steps", "n_total", "passes")  # what a checkpoint keeps beside vectors
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,8 @@ class SubgradientDescent:
         warm_start : SolverResult, optional
             Start at its point.
         checkpoint : Checkpoint, optional
-            Where the state is kept. If it holds one, the run goes on from there.
+            Where the result so far is saved. If it holds one, the steps go on from its point; an
+            average is over those that follow.
 
         Returns
         -------
@@ -129,8 +122,8 @@ class SubgradientDescent:
         w = self._start(oracle.n_features, w_init)
         if w_init is not None:
             more["start"] = digest_of(w)
-        with opened(checkpoint, self, oracle, **more) as keeper:
-            return _Run(self, oracle, w, callback, keeper).solve()
+        with open_checkpoint(checkpoint, self, oracle, **more) as session:
+            return _Run(self, oracle, w, callback, session).solve()
 
     def _start(self, n_features, w_init):
         if w_init is None:
@@ -155,8 +148,8 @@ def normal_start(n_features: int, seed: int) -> Array:
 class _Run(Run[SolverResult]):
     """State of one descent."""
 
-    def __init__(self, config, oracle, w, callback, keeper):
-        super().__init__(config, callback, keeper)
+    def __init__(self, config, oracle, w, callback, session):
+        super().__init__(config, callback, session)
         self.oracle, self.w = oracle, w
         self.best_w: Any = None
         self.best = np.inf
@@ -167,7 +160,10 @@ class _Run(Run[SolverResult]):
         return self.best_w is not None
 
     def begin(self):
-        pass  # the first step evaluates the start
+        if self.session.saved is not None:
+            self.n_steps = len(self.history)
+            self.w = self.best_w = finite_start(self.session.saved.w, self.w.size, "the start")
+            self.best = self._evaluate(self.w)[0]  # else the first step evaluates the start
 
     def loop(self):
         config = self.config
@@ -177,8 +173,8 @@ class _Run(Run[SolverResult]):
                 return Status.STOPPED
             if self.late():
                 return Status.TIME_LIMIT
-            self.keeper.offer(self.snapshot)
-        if config.keep == "average":
+            self.offer()
+        if self.n_total:
             w = self.total / self.n_total
             self.best_w, self.best = w, self._evaluate(w)[0]
             self._record()
@@ -190,27 +186,12 @@ class _Run(Run[SolverResult]):
         if objective < self.best or (config.keep == "last" and self.best_w is not None):
             self.best_w, self.best = self.w, objective
         total, n_total = self.total, self.n_total
-        if t >= config.max_iter // 2:
+        if config.keep == "average" and t >= config.max_iter // 2:
             total, n_total = total + self.w, n_total + 1
         w = config._project(self.w - config.eta / np.sqrt(t + 1) * gradient)
         # at once, so that a step that is interrupted is taken again as a whole
         self.w, self.total, self.n_total, self.n_steps = w, total, n_total, t + 1
         return self._record()
-
-    def snapshot(self):
-        extra = {name: getattr(self, name) for name in ("w", "total", *_NUMBERS)}
-        return replace(self.result(Status.INTERRUPTED, ()), extra=extra)
-
-    def resume(self, kept):
-        state, size = numbers(kept.extra, _NUMBERS), self.w.size
-        self.w, self.total = (vector(kept.extra, name, size) for name in ("w", "total"))
-        if kept.w.shape != (size,):
-            raise ValueError(f"the best point has shape {kept.w.shape}")
-        steps = len(self.history)  # and one more where a step was broken off
-        if not 0 <= state["n_total"] <= state["n_steps"] <= steps + 1 <= state["passes"] + 1:
-            raise ValueError("the steps are not those of the history")
-        self.__dict__ |= state
-        self.best_w, self.best = kept.w, kept.objective
 
     def result(self, status, notes):
         return self.outcome(self.best_w, self.best, -np.inf, status, notes=notes)

@@ -522,7 +522,7 @@ def test_outputs_of_one_command_are_different_files(files, tmp_path, capsys):
     fit = ["fit", files / "qid.txt", *PROBLEM, "--checkpoint", tmp_path / "state"]
     assert run(*fit, "-o", out) == 0
     capsys.readouterr()
-    inside = tmp_path / "state" / "state-0.checkpoint"
+    inside = tmp_path / "state" / "result.checkpoint"
     assert "holds the state of the run" in refused(capsys, *fit, "-o", inside)
 
 

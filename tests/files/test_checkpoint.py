@@ -1,6 +1,5 @@
 import warnings
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,12 +8,12 @@ from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files import atomic as outputs
 from structsvm_papk.files import checkpoint
-from structsvm_papk.files.checkpoint import _FILE, Checkpoint, CheckpointWarning, _read
+from structsvm_papk.files.checkpoint import _FILE, Checkpoint, CheckpointWarning
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.checkpoints import CheckpointSession, CheckpointStore
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.keeping import CheckpointStore, Keeper
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
@@ -73,41 +72,30 @@ def test_a_stopped_run_goes_on_and_ends_where_it_would_have(name, how, tmp_path)
     seen = []
     resumed = solver.solve(risk, callback=seen.append, checkpoint=place)
     assert resumed.status is whole.status
-    assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
-    assert seen[0].iteration in (n, n + 1)
+    assert resumed.objective <= stopped.objective
+    if np.isfinite(whole.lower_bound):
+        assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+        assert seen[0].lower_bound >= stopped.lower_bound - 1e-6  # made anew from the cuts
+    else:
+        assert getattr(resumed, "criticality", 0.0) <= getattr(solver, "tol", 0.0)
     kept = seen[0].iteration - 1
+    assert kept in (n - 1, n)
     assert resumed.history[:kept] == stopped.history[:kept]
-    assert seen[0].objective <= stopped.history[kept - 1].objective
-    assert seen[0].lower_bound >= stopped.history[kept - 1].lower_bound
     seconds, passes = resumed.curve("seconds"), resumed.curve("data_passes")
     assert (np.diff(seconds) > 0).all() and (np.diff(passes) > 0).all()
 
 
-@pytest.mark.recovery
-@pytest.mark.parametrize("name", ["descent, best", "cccp", "cccp, race", "cccp, continuation"])
-def test_paths_that_depend_on_every_step_are_the_same_to_the_bit(name, tmp_path):
-    solver, risk = SOLVERS[name]
-    whole = solver.solve(risk)
-    for n in range(1, whole.n_iter, 8 if whole.n_iter > 30 else 1):
-        place = Checkpoint(tmp_path / f"{n}")
-        solver.solve(risk, callback=stop_at(n, lambda: True), checkpoint=place)
-        resumed = solver.solve(risk, checkpoint=place)
-        assert resumed.w.tobytes() == whole.w.tobytes()
-        assert resumed.n_iter == whole.n_iter
-
-
 @pytest.mark.parametrize("name", SOLVERS)
-def test_a_finished_run_returns_at_once(name, tmp_path):
+def test_a_finished_run_is_certified_anew_and_returns(name, tmp_path):
     solver, risk = SOLVERS[name]
     place = Checkpoint(tmp_path)
     first = solver.solve(risk, checkpoint=place)
-    files = contents(tmp_path)
-    again = solver.solve(risk, checkpoint=place, callback=interrupt)
+    again = solver.solve(risk, checkpoint=place)
     assert again.status is first.status
-    assert again.history == first.history
-    assert (again.objective, again.lower_bound) == (first.objective, first.lower_bound)
-    assert np.array_equal(again.w, first.w)
-    assert files == contents(tmp_path)
+    assert again.history[: first.n_iter] == first.history
+    assert again.n_iter <= first.n_iter + (0 if np.isfinite(first.lower_bound) else 3)
+    assert again.objective <= first.objective * (1 + 1e-12)
+    assert again.lower_bound <= again.objective
 
 
 def test_a_sharper_tolerance_goes_on(tmp_path):
@@ -136,10 +124,6 @@ def test_checkpoints_of_other_runs_are_refused(solver, risk, told, tmp_path):
     with pytest.raises(InputError, match=f"another run: .*{told}"):
         solver.solve(risk, checkpoint=place)
     assert before == contents(tmp_path)
-
-
-def states(folder):
-    return sorted(folder.glob("*.checkpoint"))
 
 
 def test_checkpoints_of_another_version_are_refused(tmp_path, monkeypatch):
@@ -178,44 +162,29 @@ def test_where_the_system_has_no_locks_runs_go_on(tmp_path, monkeypatch):
     assert solver.solve(risk, checkpoint=Checkpoint(tmp_path)).converged
 
 
-def newest(folder):
-    return max(states(folder), key=lambda path: path.stat().st_mtime_ns)
-
-
-def test_a_damaged_file_costs_one_interval_and_two_are_refused(tmp_path):
+def test_a_damaged_file_is_refused(tmp_path):
     solver, risk = SOLVERS["bundle"]
     place = Checkpoint(tmp_path, interval=0)
     solver.solve(risk, checkpoint=place, callback=stop_at(6, lambda: True))
-    assert len(states(tmp_path)) == 2
-    damage(newest(tmp_path))
-    seen = []
-    with pytest.warns(CheckpointWarning, match="checksum does not match; the checkpoint before"):
-        result = solver.solve(risk, checkpoint=place, callback=seen.append)
-    assert 4 <= seen[0].iteration <= 6
-    assert result.converged and "checksum" in result.notes[0]
-    for path in states(tmp_path):
-        damage(path)
-    with pytest.raises(InputError, match="Delete the folder to start again"):
+    (path,) = tmp_path.glob("*.checkpoint")
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"checksum does not match. Delete the folder to start"):
         solver.solve(risk, checkpoint=place)
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):
     solver, risk = SOLVERS["bundle"]
-    (tmp_path / ".state-0.checkpoint.x1y2.tmp").write_bytes(b"half a st")
+    (tmp_path / ".result.checkpoint.x1y2.tmp").write_bytes(b"half a re")
     solver.solve(risk, checkpoint=Checkpoint(tmp_path))
     assert [path.suffix for path in sorted(tmp_path.iterdir())] == ["", ".checkpoint"]
-
-
-def damage(path):
-    content = bytearray(path.read_bytes())
-    content[-20] ^= 1
-    path.write_bytes(content)
 
 
 def test_every_truncation_is_noticed(tmp_path):
     solver, risk = SOLVERS["bundle"]
     solver.solve(risk, checkpoint=Checkpoint(tmp_path))
-    (path,) = states(tmp_path)
+    (path,) = tmp_path.glob("*.checkpoint")
     content = path.read_bytes()
     for length in np.linspace(0, len(content) - 1, 50).astype(int):
         path.write_bytes(content[:length])
@@ -223,45 +192,30 @@ def test_every_truncation_is_noticed(tmp_path):
             solver.solve(risk, checkpoint=Checkpoint(tmp_path))
 
 
-def forged(array, rng):
-    """Arrays of another shape, or with a number that no run writes."""
-    yield np.concatenate([array, array]) if array.ndim else np.array([array, array])
-    yield array[..., :-1] if array.ndim else -array
-    yield np.zeros(())
-    for number in (np.nan, -np.inf, -1e308, -1.0, 2.0**40):
-        if array.size:
-            changed = array.astype(np.float64)
-            changed.flat[rng.integers(changed.size)] = number
-            whole = array.dtype.kind == "i" and abs(number) < 2**60
-            yield changed.astype(np.int64) if whole else changed
-
-
-@pytest.mark.recovery
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers of 1e308 overflow
-@pytest.mark.filterwarnings("ignore:Stopped. the cuts contradict")  # which is one harmless end
-@pytest.mark.parametrize("name", ["bundle", "one list", "one_slack", "descent, average", "cccp"])
-def test_states_with_a_right_checksum_and_wrong_entries_are_refused_or_harmless(name, tmp_path):
-    solver, risk = SOLVERS[name]
-    quick = {"one_slack": {"tol": 1e-3}, "cccp": {"tol": 1e-3, "starts": ("avg", "logistic")}}
-    solver = replace(solver, **quick.get(name, {}))  # it is solved hundreds of times
-    whole, place = solver.solve(risk), Checkpoint(tmp_path, 1e9)
-    solver.solve(risk, checkpoint=place, callback=stop_at(2, lambda: True))
-    (path,) = states(tmp_path)
-    description, arrays = _read(path)
-    rng, refused = np.random.default_rng(0), 0
-    wrong_ones = [(name, wrong) for name in arrays for wrong in forged(arrays[name], rng)]
-    for entry, array in wrong_ones:
-        wrong = arrays | {entry: array}
-        shapes = {key: list(value.shape) for key, value in wrong.items()}
-        path.write_bytes(_FILE.encoded(description | {"shapes": shapes}, wrong))
-        try:
-            result = solver.solve(risk, checkpoint=place)
-            assert result.objective >= whole.lower_bound - 1e-9
-        except InputError:
-            refused += 1
-        for other in set(states(tmp_path)) - {path}:
-            other.unlink()
-    assert refused >= 30
+@pytest.mark.parametrize(
+    ("entry", "wrong"),
+    [
+        *(("w", np.zeros(shape)) for shape in ((), (4,), (5, 2))),
+        ("w", np.full(5, np.nan)),
+        ("w", np.full(5, 1e300)),
+        ("objective", np.zeros(3)),
+        ("history", np.zeros((2, 3))),
+        ("slopes", np.zeros((2, 4))),
+        ("slopes", np.full((3, 5), np.nan)),
+        ("intercepts", np.full(3, 1e9)),
+        ("blocks", np.array([0, 1, 99])),
+    ],
+)
+def test_results_with_a_right_checksum_and_wrong_entries_are_refused(entry, wrong, tmp_path):
+    solver, risk = CuttingPlane(1e-3, n_blocks=3), make_risk()
+    place = Checkpoint(tmp_path, 1e9)
+    solver.solve(risk, checkpoint=place, callback=stop_at(1, lambda: True))
+    (path,) = tmp_path.glob("*.checkpoint")
+    description, arrays = _FILE.read(path)
+    some = {name: arrays[name][:3] for name in ("slopes", "intercepts", "blocks")}
+    path.write_bytes(_FILE.encoded(description, arrays | some | {entry: wrong}))
+    with pytest.raises(InputError):
+        solver.solve(risk, checkpoint=place)
 
 
 @pytest.mark.parametrize("name", ["avg", "deep_avg"])
@@ -286,7 +240,7 @@ def test_without_a_certificate_another_start_is_another_run(name, tmp_path):
     starts = np.random.default_rng(0).normal(size=(2, risk.n_features))
     first = solver.solve(risk, starts[0], checkpoint=Checkpoint(tmp_path, 1e9))
     again = solver.solve(risk, starts[0], checkpoint=Checkpoint(tmp_path, 1e9))
-    np.testing.assert_array_equal(again.w, first.w)
+    np.testing.assert_allclose(again.w, first.w, atol=1e-6)
     for start in (starts[1], None):
         with pytest.raises(InputError, match=r"another run: starts? was"):
             solver.solve(risk, start, checkpoint=Checkpoint(tmp_path, 1e9))
@@ -322,7 +276,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, mo
     monkeypatch.setattr(outputs, "_temporary_beside", denied)
     with pytest.raises(InputError, match="Permission denied"):
         SubgradientDescent(1e-2).solve(risk, checkpoint=Checkpoint(tmp_path / "new"))
-    assert not states(tmp_path / "new")
+    assert not list((tmp_path / "new").glob("*.checkpoint"))
 
 
 def denied(path):
@@ -393,7 +347,9 @@ def test_after_a_failure_of_the_oracle_the_run_goes_on(name, left, tmp_path):
     assert broken.status is Status.FAILED and "workers are gone" in broken.message
     whole, resumed = solver.solve(risk), solver.solve(risk, checkpoint=place)
     assert resumed.status is whole.status
-    assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+    assert resumed.objective <= broken.objective
+    if np.isfinite(whole.lower_bound):
+        assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
 
 
 def test_a_failure_before_the_first_point_is_raised():
@@ -428,11 +384,11 @@ class Memory(CheckpointStore):
     """A store that keeps results in this process."""
 
     def __init__(self):
-        self.kept, self.identity = None, None
+        self.saved, self.identity = None, None
 
     @contextmanager
-    def opened(self, identity, limits):
-        assert self.identity in (None, identity) and "tol" in limits
+    def opened(self, identity):
+        assert self.identity in (None, identity) and "tol" not in identity
         self.identity = identity
         yield InMemory(self)
 
@@ -440,27 +396,27 @@ class Memory(CheckpointStore):
         return Memory()
 
 
-class InMemory(Keeper):
+class InMemory(CheckpointSession):
     def __init__(self, store):
-        super().__init__()
-        self.store, self.kept = store, store.kept
+        super().__init__(store.saved)
+        self.store = store
 
-    def offer(self, snapshot):
-        self.finish(snapshot, Status.INTERRUPTED)
+    def offer(self, result):
+        self.save(result())
 
-    def finish(self, snapshot, status):
-        self.store.kept = replace(snapshot(), status=status)
+    def save(self, result):
+        self.store.saved = result
 
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_solvers_go_on_from_whatever_keeps_their_results(name):
     solver, risk = SOLVERS[name]
     whole, store = solver.solve(risk), Memory()
-    solver.solve(risk, callback=stop_at(2, interrupt), checkpoint=store)
-    assert store.kept.extra and not store.kept.status.is_final
+    stopped = solver.solve(risk, callback=stop_at(2, interrupt), checkpoint=store)
+    assert store.saved.status is Status.INTERRUPTED
     resumed = solver.solve(risk, checkpoint=store)
-    assert resumed.status is whole.status is store.kept.status
-    assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+    assert resumed.status is whole.status is store.saved.status
+    assert resumed.objective <= stopped.objective
     assert not resumed.extra
 
 

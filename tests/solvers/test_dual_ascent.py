@@ -333,8 +333,8 @@ def test_a_checkpoint_goes_on(name, tmp_path):
     assert second.converged and second.n_iter > 6
     assert second.history[:6] == first.history[:6]
     assert abs(second.objective - whole.objective) <= 2e-8
-    third = solver.solve(oracle, checkpoint=Checkpoint(tmp_path))  # nothing is left to do
-    assert third.status is Status.CONVERGED and third.n_iter == second.n_iter
+    third = solver.solve(oracle, checkpoint=Checkpoint(tmp_path))  # it is only certified
+    assert third.status is Status.CONVERGED and third.n_iter <= second.n_iter + 1
     assert third.objective <= second.objective + 1e-15
     with pytest.raises(InputError):
         DualAscent(2e-3, tol=1e-8).solve(oracle, checkpoint=Checkpoint(tmp_path))

@@ -188,14 +188,12 @@ class Stopping:
 
 @dataclass(frozen=True)
 class Saving:
-    """Where and how often solvers keep their state."""
+    """Where and how often solvers save their result so far."""
 
     checkpoint: Path | None = OUTPUT(
         None, "Keep what is done here; the same command goes on from there.", "DIR"
     )
-    checkpoint_interval: float = OUTPUT(
-        60.0, "How often the state of a solver is written.", "SECONDS"
-    )
+    checkpoint_interval: float = OUTPUT(60.0, "How often the result so far is written.", "SECONDS")
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:  # what is wrong here is said before the data are read

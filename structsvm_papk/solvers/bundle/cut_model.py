@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from scipy.linalg import lapack
 
@@ -51,33 +48,16 @@ class CutModel:
         """Number of cuts."""
         return self.order.size
 
+    def cuts(self) -> tuple[Array, Array, Array]:
+        """``(slopes, intercepts, blocks)`` of all cuts."""
+        return self._cuts_in(self.order)
+
     def active_cuts(self) -> tuple[Array, Array, Array]:
-        """``(slopes, intercepts, blocks)`` of the cuts with dual weight: they make the bound."""
-        slots = self.order[self._theta[self.order] > 0.0]
+        """Those of the cuts with dual weight: they make the bound."""
+        return self._cuts_in(self.order[self._theta[self.order] > 0.0])
+
+    def _cuts_in(self, slots):
         return self._slopes[slots], self._intercepts[slots], self._block[slots]
-
-    def state(self) -> tuple[tuple[Array, Array, Array], dict[str, Array]]:
-        """All cuts, as `active_cuts`, and by name what else `restored` needs."""
-        slots = self.order
-        cuts = self._slopes[slots], self._intercepts[slots], self._block[slots]
-        return cuts, {"theta": self._theta[slots], "idle": self._idle[slots]}
-
-    @classmethod
-    def restored(
-        cls, cuts: Any, weights: Mapping[str, Any], n_features: int, n_blocks: int, qp_solver: str
-    ) -> CutModel:
-        """A model from its state; whatever dual weights were kept, they are feasible again."""
-        slopes, intercepts, blocks = cuts
-        check_cuts(slopes, intercepts, blocks, n_features, n_blocks)
-        if np.unique(blocks).size != n_blocks or weights["theta"].shape != blocks.shape:
-            raise ValueError("a block has no cut, or there is not one dual weight a cut")
-        model = cls(n_features, slopes.shape[1], n_blocks, qp_solver)
-        model.add(slopes, intercepts, blocks)
-        if not np.isfinite(model._norms[model.order]).all():
-            raise ValueError("the slope of a cut overflows")
-        model._theta[model.order] = onto_simplices(weights["theta"], model.starts)
-        model._idle[model.order] = weights["idle"]
-        return model
 
     def add(self, slopes: Array, intercepts: Array, blocks: Array) -> None:
         """Add cuts with dual weight zero, or one where their block had none."""
@@ -203,18 +183,6 @@ class CutModel:
         self.order = slots[np.argsort(self._block[slots], kind="stable")]
         counts = np.bincount(self._block[self.order], minlength=self.n_blocks)
         self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-
-
-def check_cuts(
-    slopes: Array, intercepts: Array, blocks: Array, n_features: int, n_blocks: int
-) -> None:
-    """Raise ValueError unless these are cuts in that many variables or more."""
-    if slopes.ndim != 2 or slopes.shape[1] < n_features or not np.isfinite(slopes).all():
-        raise ValueError("the cuts' slopes do not fit")
-    if not intercepts.shape == blocks.shape == slopes.shape[:1]:
-        raise ValueError("the cuts have not one intercept and one block each")
-    if blocks.dtype.kind != "i" or ((blocks < 0) | (blocks >= n_blocks)).any():
-        raise ValueError("a cut is of a block that does not exist")
 
 
 def _factor(gram):
