@@ -60,12 +60,13 @@ def test_fit_of_sparse_rows_takes_the_same_solver(tmp_path, capsys):
     dump_svmlight_file(X, y, str(tmp_path / "rows.txt"), query_id=users, zero_based=False)
     table = read_table(tmp_path / "rows.txt")
     X, y, users = table.X, table.labels, table.groups
-    fit = ["fit", tmp_path / "rows.txt", "--k", "2", "-o", tmp_path / "m"]
+    fit = ["fit", tmp_path / "rows.txt", "--k", "2", "--alpha", "1", "-o", tmp_path / "m"]
     _, told = run_json(capsys, *fit)
     assert told["solver"] == "dual_ascent"
-    assert_same(told, tmp_path / "m", PAPKRanker(2).fit(X, y, groups=users))
+    assert_same(told, tmp_path / "m", PAPKRanker(2, alpha=1.0).fit(X, y, groups=users))
     _, told = run_json(capsys, *fit, "--solver", "cutting_plane")
-    assert_same(told, tmp_path / "m", PAPKRanker(2, solver="cutting_plane").fit(X, y, groups=users))
+    by_bundle = PAPKRanker(2, alpha=1.0, solver="cutting_plane").fit(X, y, groups=users)
+    assert_same(told, tmp_path / "m", by_bundle)
 
 
 def test_fit_of_files(tmp_path, capsys):

@@ -59,6 +59,11 @@ def seconds(work, n, tmp_path):
     return time.process_time() - begun
 
 
+def least_seconds(work, n, tmp_path):
+    """Of three runs, so that a busy machine does not count."""
+    return min(seconds(work, n, tmp_path) for _ in range(3))
+
+
 def read_twice(path, n):
     first = read_table(path)
     assert read_table(path, like=first).n_features == n
@@ -74,10 +79,11 @@ def read_two_columns(path, n):
     assert len(tables.read_columns(path, "parquet", kinds)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", [read_twice, read_in_pieces, read_two_columns])
 def test_work_on_the_columns_of_a_parquet_file_is_not_quadratic(tmp_path, work):
     """Linear work takes 16 times as long, quadratic work 256 times."""
-    small, large = (seconds(work, n, tmp_path) for n in (500, 8000))
+    small, large = (least_seconds(work, n, tmp_path) for n in (500, 8000))
     assert large < 64 * small + 0.05
 
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from helpers import sources
+from helpers.marks import slow
 from helpers.reference import SURROGATES
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.data.sources import NpyFiles
@@ -71,8 +72,15 @@ def offsets(rng, kind, shape, groups):
     return offset if kind == "common" else offset * (1 + rng.random(groups.max() + 1))[groups, None]
 
 
-@pytest.mark.parametrize("kind", ["common", "of_users"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        ("common", np.float32),
+        ("of_users", np.float64),
+        slow("common", np.float64),
+        slow("of_users", np.float32),
+    ],
+)
 def test_no_bound_is_above_the_optimum_and_no_gap_larger_than_certified(kind, dtype):
     n_solved = 0
     for seed in range(16):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from helpers.marks import slow
 from helpers.sources import npy_source
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import open_source
@@ -44,15 +45,14 @@ def assert_same_problem(own, by_hand, scale, rtol=1e-5):
     np.testing.assert_allclose(own.coef_ * scale, by_hand.coef_, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
-    "settings",
+    ("form", "settings"),
     [
-        {},
-        {"surrogate": "ts", "user_weight": "positives", "n_threads": 2},
-        {"surrogate": "max", "depth": 5, "solver": "dual_ascent"},
-        {"solver": "dual_ascent"},
-        {"surrogate": "pauc", "solver_options": {"method": "one_slack"}},
+        ("rows", {}),
+        ("columns", {"surrogate": "ts", "user_weight": "positives", "n_threads": 2}),
+        ("float32", {"surrogate": "max", "depth": 5, "solver": "dual_ascent"}),
+        ("sparse", {"solver": "dual_ascent"}),
+        ("sparse", {"surrogate": "pauc", "solver_options": {"method": "one_slack"}}),
     ],
 )
 def test_it_is_the_fit_on_divided_columns(form, settings):
@@ -162,8 +162,9 @@ def test_boxes_see_the_divided_columns():
     assert own.lower_bound == pytest.approx(other.lower_bound, rel=1e-9)
 
 
-@pytest.mark.parametrize("surrogate", ["avg", "ts", "clipped_ramp"])
-@pytest.mark.parametrize("budget", [60_000, 400_000])
+@pytest.mark.parametrize(
+    ("surrogate", "budget"), [("avg", 60_000), ("ts", 400_000), slow("clipped_ramp", 60_000)]
+)
 def test_files(tmp_path, surrogate, budget):
     X, y, users = lists(60, 20, 9)
     X *= 10.0 ** np.arange(-4, 5)

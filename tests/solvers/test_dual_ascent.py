@@ -345,7 +345,7 @@ def test_which_solver_is_chosen():
     rng = np.random.default_rng(0)
     X = sparse.random_array((600, 2000), density=0.01, rng=rng, format="csr")
     y, groups = np.tile([True, False, False], 200), np.repeat(np.arange(30), 20)
-    settings = {"k": 2, "surrogate": "avg", "alpha": 1e-2, "tol": 1e-3}
+    settings = {"k": 2, "surrogate": "avg", "alpha": 1.0, "tol": 1e-3}
     ranker = PAPKRanker(**settings).fit(X, y, groups=groups)
     assert ranker.to_model().solver == "dual_ascent"
     named = PAPKRanker(solver="cutting_plane", **settings).fit(X, y, groups=groups)
