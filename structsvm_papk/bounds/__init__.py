@@ -4,7 +4,8 @@
 chosen before its data were seen. Both are about the risk R_{a,b} of the population
 (`docs/bounds.md`) with ``a = beta/n_pos``, ``b = k/n_neg``. `many_users` is about another quantity,
 the mean list risk: the expected risk of the list of a user drawn at random. All levels are
-``1 - rho``. May import `data` and below.
+``1 - rho``. `stability` bounds that risk from a certified fit and its training users, in
+expectation. May import `data` and below.
 """
 
 from structsvm_papk.bounds.class_bound import (
@@ -15,6 +16,7 @@ from structsvm_papk.bounds.class_bound import (
 from structsvm_papk.bounds.interval import Interval
 from structsvm_papk.bounds.intervals import held_out, many_users
 from structsvm_papk.bounds.planning import required_items, required_users
+from structsvm_papk.bounds.stability import stability
 
 __all__ = [
     "Interval",
@@ -24,5 +26,6 @@ __all__ = [
     "many_users",
     "required_items",
     "required_users",
+    "stability",
     "uniform",
 ]

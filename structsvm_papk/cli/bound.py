@@ -1,7 +1,7 @@
 """``bound``: how far the risk on a sample can be from the population's.
 
-Three questions: for all scorers of a class (from sizes), for one scorer (from held-out data), and
-how many items or users a given width needs.
+Four questions: for all scorers of a class (from sizes), for one scorer (from held-out data), for a
+model on new users (from its training data), and how many items or users a given width needs.
 """
 
 import warnings
@@ -15,6 +15,7 @@ from structsvm_papk import bounds
 from structsvm_papk.bounds.class_bound import FORMS, theorem2_counterexamples
 from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform
+from structsvm_papk.cli import _stability
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.cli._shared.scores import Scorer
@@ -60,10 +61,26 @@ def bound(
     form: Form,
     scorer: Scorer,
     reading: options.Reading,
-    data: Annotated[
-        Path | None,
-        typer.Argument(help="Held-out data with --model or --scores: an interval for that scorer."),
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[DATA | MODEL DATA]",
+            help="Held-out data with --model or --scores: an interval for that scorer. A model "
+            "file and the data that it was trained on: a bound for new users.",
+        ),
     ] = None,
+    held_out: Annotated[
+        Path | None,
+        options.option(_BOUND, "With MODEL DATA: an interval from these users beside it."),
+    ] = None,
+    search: Annotated[
+        bool,
+        options.option(
+            _BOUND,
+            "With MODEL DATA: the bound of refits at other alphas and depths too.",
+            "--search",
+        ),
+    ] = False,
     policy: options.Policy = "exclude",
     plot: options.Plot = None,
     as_json: options.Json = False,
@@ -71,12 +88,19 @@ def bound(
     """How far can the risk on a sample be from the population's?
 
     For all scorers of a class at once (from sizes; --plot draws it against k and n), for one scorer
-    (from held-out data), or which sizes a width needs (--target).
+    (from held-out data), on new users (from a model and its training data), or which sizes a width
+    needs (--target).
     """
-    if sizes.target is not None:
+    given = files or []
+    _stability.refuse_unused(len(given), held_out, search)
+    if len(given) == 2:
+        answer = _stability.of_new_users(
+            given[0], given[1], held_out, sizes.target, search, form.rho, policy, reading
+        )
+    elif sizes.target is not None:
         answer = _how_many(sizes, form.rho)
-    elif data is not None:
-        answer = _held_out(data, sizes.k, form, scorer, policy, reading)
+    elif given:
+        answer = _held_out(given[0], sizes.k, form, scorer, policy, reading)
     else:
         answer = _uniform(sizes, form, plot)
     console.answer(as_json, answer, _show, answer)
@@ -136,7 +160,7 @@ def _how_many(sizes: Sizes, rho: float) -> dict[str, Any]:
 
 
 def _show(answer: dict[str, Any]) -> None:
-    kinds = {"how many": _show_sizes, "uniform": _show_uniform}
+    kinds = {"how many": _show_sizes, "uniform": _show_uniform, "new users": _stability.show}
     kinds.get(answer["kind"], _show_interval)(answer)
     for example in answer.get("counterexamples", []):
         console.warn(

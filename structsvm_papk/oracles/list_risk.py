@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
@@ -248,6 +249,10 @@ class ListRisk(LineOracle):
         steeper = float((steep / self.surrogate.steepness(data.n_pos)).max())
         errors = (self.score_terms() + FEW_ROUNDINGS) * EPS * sizes
         return Tangents(values, coef, intercepts, errors, max(1.0, steeper))
+
+    def on_each_part(self, task: Callback) -> Iterator[Any]:
+        """What ``task(data, n_blocks, n_threads, memory)`` gives: here of all users at once."""
+        yield task(self.data, self.n_blocks, self.n_threads, None)
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""

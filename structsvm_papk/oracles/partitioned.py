@@ -183,6 +183,10 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
         return self._tangents(w).cuts(w)
 
+    def on_each_part(self, task: Any) -> Iterator[Any]:
+        """What a task of `parts.run` gives for each partition, in the columns' own units."""
+        yield from self.parts.run(task, self._shares)
+
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
         if self._rounding is None:

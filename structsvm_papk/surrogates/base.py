@@ -160,6 +160,15 @@ class Surrogate(ABC):
         """
         return 2.0 * n_pos / np.minimum(n_pos, self.k)
 
+    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array] | None:
+        """Shares of users' positives and negatives over which subgradients spread at least.
+
+        Where they add up to at most s on each side, s half of the `steepness`, no positive's weight
+        exceeds ``s / (share n_pos)`` and no negative's ``s / (share n_neg)``; a share of inf:
+        positives weigh the same. None: not known. `bounds.stability` needs it.
+        """
+        return None
+
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms | None:
         """A single list's loss as a mean of its largest terms; by default none are known."""
         return None
@@ -231,6 +240,9 @@ class Segments(PairMean):
     top_negatives_only = True
     parts: ClassVar[np.ndarray]  # rows (which positives, margin)
     mean_over_all: ClassVar[bool] = False
+
+    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
+        return np.ones(n_pos.shape), self.negatives_counted(n_neg) / n_neg
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
         settings = self.k, self.counted, self.parts, self.mean_over_all

@@ -29,6 +29,9 @@ class Avg(PairMean):
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
         _kernels.average(self.k, self.counted, *lists)
 
+    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
+        return np.full(n_pos.shape, np.inf), self.negatives_counted(n_neg) / n_neg
+
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return MeanThreshold(n_neg, self.depth_of_list(n_neg), n_rows=1)
 
@@ -39,6 +42,9 @@ class Max(Segments):
     name = "max"
     low_positives_only = True
     parts = np.array([(_kernels.BOTTOM, 1)])
+
+    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
+        return np.minimum(n_pos, self.k) / n_pos, self.negatives_counted(n_neg) / n_neg
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return PositiveTerms(n_pos, self.depth_of_list(n_neg), n_counted=min(n_pos, self.k))

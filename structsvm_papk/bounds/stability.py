@@ -1,0 +1,240 @@
+"""What n users buy: the risk of new users, bounded by how little one user moves the optimum.
+
+Proofs are on `docs/math/stability.md`. May be asked of a risk in memory, on files or on a cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._jit import kernel
+from structsvm_papk._types import Array
+from structsvm_papk.bounds.checks import check_width
+from structsvm_papk.errors import InputError
+
+_STEPS = 64  # of the sum of weights, on each of which the largest slope is bounded
+_LARGEST_GRAM = 256  # above it, an eigenvalue is bounded by the Frobenius norm
+_ROUNDING = 1e-9  # what distances are widened by, relative
+
+
+@dataclass(frozen=True)
+class StabilityBound:
+    """What `stability` returns.
+
+    Attributes
+    ----------
+    k : int
+    alpha : float
+    n_users : int
+        Users of the mean that was minimised.
+    risk : float
+        Mean pAp@k risk of these users at the trained weights.
+    bound : float
+        Their mean leave-one-user-out risk is at most this, and so is, in expectation over the
+        users, the risk of a new user under weights trained on one user less.
+    values : ndarray of shape (n_users,)
+        The bound is their mean: each user's risk under the least favourable weights near by.
+    distances : ndarray of shape (n_users,)
+        How far the trained weights are at most from the exact optimum without the user.
+    from_gap : float
+        The part of each distance that is due to the gap of the certificate.
+    note : str
+        What the statement about new users takes as fixed besides; empty without anything.
+    """
+
+    k: int
+    alpha: float
+    n_users: int
+    risk: float
+    bound: float
+    values: Array
+    distances: Array
+    from_gap: float
+    note: str
+    _lists: tuple[Array, ...]
+
+    def at(self, n_users: float) -> float:
+        """The bound that so many users of the same kind would give at this optimum and alpha."""
+        shift = (self.distances - self.from_gap) * (self.n_users / n_users) + self.from_gap
+        return float(_worst_risks(*self._lists, shift, self.k).mean())
+
+    def users_for(self, target: float) -> float:
+        """About how many users of the same kind bring the bound to `target`; inf: none do.
+
+        A projection, no guarantee: it takes optimum and users as they are here.
+        """
+        check_width(target)
+        low, high = 1.0, 1e12
+        if self.at(high) > target:
+            return np.inf
+        while high / low > 1.01:
+            middle = np.sqrt(low * high)
+            low, high = (low, middle) if self.at(middle) <= target else (middle, high)
+        return float(high)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers, without those of each user, as plain values."""
+        plain = {name: getattr(self, name) for name in ("k", "alpha", "n_users", "risk", "bound")}
+        return plain | {
+            "largest_distance": float(self.distances.max()),
+            "from_gap": self.from_gap, "in_expectation": True, "note": self.note,
+        }  # fmt: skip
+
+
+def stability(risk: Any, result: Any) -> StabilityBound:
+    """Bound of the pAp@k risk of new users, from a certified fit and its own training users.
+
+    Without user u the exact optimum lies within ``d_u = v_u G_u / (alpha sum v) + sqrt(2 e /
+    alpha)`` of the trained weights: v are the users' weights, e the gap of the certificate, G_u the
+    largest slope of the user's loss. So no leave-one-user-out risk exceeds the user's risk with
+    each positive's score lowered and each negative's raised by d_u times its distance from the mean
+    row, and the mean of these is the bound. It needs neither held-out users nor refits, and
+    contains no dimension.
+
+    For the users at hand this is certain. For users drawn independently it bounds the expected risk
+    of a new user under weights trained on one user less, with the same ``alpha sum v``; alpha,
+    surrogate and depth must not have been chosen by these users.
+
+    Parameters
+    ----------
+    risk : EmpiricalRisk, StreamedRisk or DaskRisk
+        Of Avg, pAUC, Max or TS at any depth: what was minimised.
+    result : SolverResult
+        Of a solver with a certificate.
+
+    Returns
+    -------
+    StabilityBound
+        ``bound``, ``risk``, ``values``, ``distances``; ``users_for(target)``.
+
+    Raises
+    ------
+    InputError
+        No certificate, a surrogate that is not convex or not known in this respect, a single user,
+        or a result that is not of this risk.
+    """
+    _check(risk, result)
+    scale = risk.column_scale
+    task = partial(_geometry, surrogate=risk.surrogate, w=result.w, scale=scale)
+    parts = list(zip(*risk.on_each_part(task), strict=True))
+    scores, radii, slopes, sizes, n_pos, weight = (np.concatenate(part) for part in parts)
+    gap = max(result.objective - result.lower_bound, 0.0) + 1e-14 * result.objective
+    from_gap = float(np.sqrt(2 * gap / result.alpha))
+    distances = weight * slopes / (result.alpha * weight.sum()) * (1 + _ROUNDING) + from_gap
+    lists = scores, radii, np.concatenate([[0], np.cumsum(sizes)]), n_pos
+    k = risk.surrogate.k
+    values = _worst_risks(*lists, distances, k)
+    fixed = ["the columns' scale"] * (scale is not None)
+    fixed += ["alpha times the sum of the users' weights"] * bool(np.ptp(weight))
+    return StabilityBound(
+        k, result.alpha, n_pos.size, float(_worst_risks(*lists, np.zeros(n_pos.size), k).mean()),
+        float(values.mean()), values, distances, from_gap, " and ".join(fixed), lists,
+    )  # fmt: skip
+
+
+def _check(risk: Any, result: Any) -> None:
+    if not risk.surrogate.convex:
+        raise InputError(
+            f"stability is for convex surrogates, and {risk.surrogate.name!r} is not; fit avg, "
+            "pauc, max or ts"
+        )
+    if risk.surrogate.weight_shares(np.ones(1), np.ones(1)) is None:
+        raise InputError(f"the slopes of surrogate {risk.surrogate.name!r} are not known")
+    if risk.n_users < 2:
+        raise InputError("stability needs several users: this risk has one")
+    if not np.isfinite(result.lower_bound):
+        raise InputError("the result has no certificate: fit with CuttingPlane or DualAscent")
+    if result.w.shape != (risk.n_features,):
+        raise InputError(
+            f"the result has {result.w.size} weights, the risk {risk.n_features} features"
+        )
+    objective = result.alpha / 2 * float(result.w @ result.w) + risk(result.w)[0]
+    if abs(objective - result.objective) > 1e-8 * max(abs(objective), 1e-3):
+        raise InputError(
+            f"the result is not of this risk: its objective is {result.objective:.9g}, and here "
+            f"{objective:.9g}; give data, surrogate, depth, users' weights and scaling of the fit"
+        )
+
+
+def _geometry(
+    data: Any, n_blocks: int, n_threads: int, memory: Any, *, surrogate: Any, w: Array, scale: Any
+) -> tuple[Array, ...]:
+    """Of each row its score and distance from the user's mean row, of each user the slope."""
+    scores, radii = np.empty((2, data.rows.size))
+    apart, var_neg, var_pos = np.empty((3, data.n_users))
+    for u, (a, b) in enumerate(zip(data.indptr[:-1], data.indptr[1:], strict=True)):
+        rows, columns = _rows(data.X, data.rows[a:b])
+        rows -= rows.mean(axis=0)
+        if scale is not None:
+            rows /= scale[columns]
+        scores[a:b], radii[a:b] = rows @ w[columns], np.sqrt((rows * rows).sum(axis=1))
+        pos, neg = rows[: data.n_pos[u]], rows[data.n_pos[u] :]
+        means = pos.mean(axis=0), neg.mean(axis=0)
+        apart[u] = np.linalg.norm(means[0] - means[1])
+        var_pos[u], var_neg[u] = (
+            _top_eigenvalue(part - mean) / len(part)
+            for part, mean in zip((pos, neg), means, strict=True)
+        )
+    share_pos, share_neg = surrogate.weight_shares(data.n_pos, data.n_neg)
+    slopes = _largest_slopes(apart, (var_pos, share_pos), (var_neg, share_neg))
+    slopes *= surrogate.steepness(data.n_pos) / 2
+    weight = np.ones(data.n_users) if data.user_weight is None else data.user_weight
+    return scores, radii, slopes, data.sizes, data.n_pos, weight
+
+
+def _rows(X: Any, rows: Array) -> tuple[Array, Any]:
+    """Rows of X, dense, and the columns that they have entries in."""
+    if not sparse.issparse(X):
+        return X[rows].astype(float), slice(None)
+    part = X[rows]
+    columns = np.unique(part.indices)
+    return part[:, columns].toarray().astype(float), columns
+
+
+def _largest_slopes(apart: Array, *sides: tuple[Array, Array]) -> Array:
+    """Largest ``|sum c_j x_j - sum c_i x_i|`` over weights that spread over shares of the rows.
+
+    Where each side's weights add up to t <= 1 it is ``t apart + sum_sides sqrt(var (t / share -
+    t^2))`` at most, var the largest variance in any direction; this is bounded on steps of t.
+    """
+    low, high = np.arange(_STEPS) / _STEPS, np.arange(1, _STEPS + 1) / _STEPS
+    slopes = np.multiply.outer(apart, high)
+    for var, share in sides:
+        inverse = 1 / share[:, None]
+        t = np.clip(inverse / 2, low, high)
+        slopes += np.sqrt(var[:, None] * np.maximum(t * inverse - t**2, 0.0))
+    largest: Array = slopes.max(axis=1)
+    return largest
+
+
+def _top_eigenvalue(rows: Array) -> float:
+    """Of ``rows' rows``, or a little more."""
+    gram = rows.T @ rows if rows.shape[1] <= rows.shape[0] else rows @ rows.T
+    if len(gram) > _LARGEST_GRAM:
+        return float(np.linalg.norm(gram))
+    return max(float(np.linalg.eigvalsh(gram)[-1]), 0.0) if gram.size else 0.0
+
+
+@kernel
+def _worst_risks(
+    scores: Array, radii: Array, indptr: Array, n_pos: Array, distances: Array, k: int
+) -> Array:
+    """Risk of each user with positives lowered and negatives raised by distance times radius."""
+    risks = np.empty(n_pos.size)
+    for u in range(n_pos.size):
+        first, middle, last = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        p = np.sort(scores[first:middle] - distances[u] * radii[first:middle])[::-1]
+        q = np.sort(scores[middle:last] + distances[u] * radii[middle:last])[::-1]
+        beta, top = min(p.size, k), min(q.size, k)
+        wrong, above = 0, 0
+        for i in range(beta):  # the lower the positive, the more negatives are not below it
+            while above < top and q[above] >= p[i]:
+                above += 1
+            wrong += above
+        risks[u] = wrong / (beta * top)
+    return risks

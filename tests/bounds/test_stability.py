@@ -1,0 +1,212 @@
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from helpers import sources
+from helpers.commands import invoke
+from structsvm_papk import (
+    CuttingPlane,
+    EmpiricalRisk,
+    PAPKRanker,
+    RankingData,
+    bounds,
+    make_surrogate,
+)
+from structsvm_papk import SubgradientDescent as Descent
+from structsvm_papk.data import read_ranking_data
+from structsvm_papk.datasets import engagement_lists, linear_lists
+from structsvm_papk.errors import InputError
+from structsvm_papk.oracles.streamed import StreamedRisk
+
+SURROGATES = ("avg", "pauc", "max", "ts")
+K = 3
+
+
+def small_risk(name, depth, seed, weight=None, n_users=10):
+    lists = engagement_lists(n_users, 5, mean_items=20, min_neg=6, seed=seed)
+    data = RankingData.from_groups(lists.X, lists.y, lists.groups).weighted(weight)
+    return EmpiricalRisk(make_surrogate(name, K, depth), data, "cap")
+
+
+def weights_of(risk):
+    v = risk.data.user_weight
+    return np.ones(risk.n_users) if v is None else v
+
+
+def pap_risk(scores, n_pos, k=K):
+    p, q = np.sort(scores[:n_pos])[::-1][:k], np.sort(scores[n_pos:])[::-1][:k]
+    return (p[:, None] <= q).mean()
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("seed", range(5))
+def test_refits_without_each_user_stay_within_the_bound(name, seed):
+    depth, weight = [(None, None), (5, None), (0.5, "positives"), (0.9, None), (5, "positives")][
+        seed
+    ]
+    alpha, tol = [1.0, 0.3, 3.0, 1.0, 10.0][seed], [1e-9, 1e-2][seed % 2]
+    risk = small_risk(name, depth, seed, weight)
+    v = weights_of(risk)
+    result = CuttingPlane(alpha=alpha, tol=tol).solve(risk)
+    found = bounds.stability(risk, result)
+    assert found.bound == pytest.approx(found.values.mean())
+    ratios = []
+    for u in range(risk.n_users):
+        others = np.arange(risk.n_users) != u
+        data = risk.data
+        rest = EmpiricalRisk(risk.surrogate, data.subset(others), "cap")
+        refit = CuttingPlane(alpha=alpha * v.sum() / v[others].sum(), tol=1e-11).solve(rest)
+        own = np.sqrt(2 * max(refit.objective - refit.lower_bound, 0) / refit.alpha)
+        distance = np.linalg.norm(refit.w - result.w)
+        assert distance <= found.distances[u] + own
+        scores = data.subset(~others).scores(refit.w)
+        assert pap_risk(scores, data.n_pos[u]) <= found.values[u]
+        ratios.append(distance / found.distances[u])
+    if tol < 1e-3:
+        assert max(ratios) > 0.15  # a bound several times smaller would fail
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("depth", [None, 5, 0.9])
+def test_no_slope_of_a_user_is_larger(name, depth):
+    risk = small_risk(name, depth, 7, n_users=30)
+    result = CuttingPlane(alpha=1.0, tol=1e-10).solve(risk)
+    found = bounds.stability(risk, result)
+    largest = (found.distances - found.from_gap) * risk.n_users
+    data, rng, ratio = risk.data, np.random.default_rng(0), 0.0
+    for _ in range(200):
+        w = rng.normal(size=risk.n_features) * 10.0 ** rng.uniform(-3, 1)
+        _, coef = risk.user_values(risk.scores(w))
+        parts = np.split(coef[:, None] * data.X[data.rows], data.indptr[1:-1])
+        slopes = np.linalg.norm([part.sum(axis=0) for part in parts], axis=1)
+        assert (slopes <= largest).all()
+        ratio = max(ratio, (slopes / largest).max())
+    assert ratio > 0.8
+
+
+def test_worst_scores_are_those_of_the_worst_weights_near_by():
+    risk = small_risk("avg", 0.9, 3)
+    result = CuttingPlane(alpha=3.0, tol=1e-9).solve(risk)
+    found, data, rng = bounds.stability(risk, result), risk.data, np.random.default_rng(1)
+    assert found.risk < found.bound < 1
+    for u in range(risk.n_users):
+        rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]]
+        for step in rng.normal(size=(200, risk.n_features)):
+            w = result.w + found.distances[u] * step / np.linalg.norm(step)
+            assert pap_risk(rows @ w, data.n_pos[u]) <= found.values[u]
+
+
+def test_new_users_risk_is_below_the_bound_on_average():
+    truth = linear_lists(2, 30, 6, seed=0).w_true
+    new = linear_lists(2000, 30, 6, w_true=truth, seed=1)
+    data, means = RankingData.from_groups(new.X, new.y, new.groups), []
+    for seed in range(20):
+        lists = linear_lists(80, 30, 6, w_true=truth, seed=2 + seed)
+        drawn = RankingData.from_groups(lists.X, lists.y, lists.groups)
+        risk = EmpiricalRisk(make_surrogate("avg", K, 0.9), drawn)
+        result = CuttingPlane(alpha=1.0).solve(risk)
+        scores = np.split(data.scores(result.w), data.indptr[1:-1])
+        new_risk = np.mean([pap_risk(s, n) for s, n in zip(scores, data.n_pos, strict=True)])
+        means.append([new_risk, bounds.stability(risk, result).bound])
+    new_risk, bound = np.mean(means, axis=0)
+    assert new_risk < bound < 3 * new_risk
+
+
+def test_sparse_files_and_divided_columns_give_the_same(tmp_path):
+    X, y, groups = sources.lists()
+    X = np.where(np.abs(X) > 0.5, X, 0.0)
+    surrogate = make_surrogate("ts", 4, 0.9)
+    dense = EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups).standardized())
+    result = CuttingPlane(alpha=0.3, tol=1e-9).solve(dense)
+    expected = bounds.stability(dense, result)
+    assert expected.note == "the columns' scale"
+    csr = RankingData.from_groups(sparse.csr_matrix(X), y, groups).standardized()
+    on_file = StreamedRisk(surrogate, sources.npy_source(tmp_path, X, y, groups), X.nbytes)
+    divided = RankingData.from_groups(X / dense.column_scale, y, groups)
+    for risk in (
+        EmpiricalRisk(surrogate, csr),
+        on_file.standardized(),
+        EmpiricalRisk(surrogate, divided),
+    ):
+        found = bounds.stability(risk, result)
+        np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-9)
+        np.testing.assert_allclose(found.values, expected.values, atol=1e-12)
+    assert found.note == ""
+
+
+def test_users_for_a_target():
+    risk = small_risk("avg", 0.9, 3)
+    found = bounds.stability(risk, CuttingPlane(alpha=3.0, tol=1e-9).solve(risk))
+    target = (found.risk + found.bound) / 2
+    n_users = found.users_for(target)
+    assert found.at(n_users) <= target < found.at(0.97 * n_users)
+    assert found.at(found.n_users) == pytest.approx(found.bound)
+    assert found.users_for(found.risk / 2) == np.inf
+
+
+def test_what_the_bound_is_not_for():
+    risk = small_risk("avg", 0.9, 0)
+    result = CuttingPlane(alpha=1.0).solve(risk)
+    with pytest.raises(InputError, match="no certificate"):
+        bounds.stability(risk, Descent(alpha=1.0, max_iter=5).solve(risk))
+    for name in ("clipped_ramp", "ts_alg2"):
+        with pytest.raises(InputError, match="for convex surrogates"):
+            bounds.stability(small_risk(name, 0.9, 0), result)
+    with pytest.raises(InputError, match="not of this risk: its objective"):
+        bounds.stability(small_risk("avg", 0.9, 1), result)
+    with pytest.raises(InputError, match="5 weights, the risk 6"):
+        lists = linear_lists(4, 20, 6, seed=0)
+        data = RankingData.from_groups(lists.X, lists.y, lists.groups)
+        bounds.stability(EmpiricalRisk(risk.surrogate, data), result)
+    with pytest.raises(InputError, match="needs several users"):
+        bounds.stability(small_risk("avg", 0.9, 0, n_users=1), result)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    truth = None
+    for name, seed in (("train", 1), ("new", 2)):
+        lists = linear_lists(40, 20, 4, w_true=truth, seed=seed)
+        truth = lists.w_true
+        table = np.column_stack([lists.groups, lists.y, lists.X])
+        np.savetxt(
+            folder / f"{name}.csv", table, "%.17g", ",", header="user,label,a,b,c,d", comments=""
+        )
+    shown = invoke("fit", folder / "train.csv", "--k", 3, "--alpha", 1, "-o", folder / "model")
+    assert shown.exit_code == 0, shown.output
+    return folder
+
+
+def test_the_command_gives_the_bound_of_python(trained):
+    train, new = trained / "train.csv", trained / "new.csv"
+    call = ["bound", trained / "model", train, "--held-out", new, "--target", 0.5]
+    answer = json.loads(invoke(*call, "--json").stdout)
+    data = read_ranking_data(train)
+    ranker = PAPKRanker(k=3, alpha=1.0).fit_lists(data)
+    risk = EmpiricalRisk(ranker.make_surrogate(), data.standardized())
+    expected = bounds.stability(risk, ranker.result_)
+    assert answer["bound"] == expected.bound
+    assert answer["users_for_target"] == pytest.approx(expected.users_for(0.5))
+    assert answer["held_out"]["n_users"] == 40
+    shown = " ".join(invoke(*call).output.split())
+    assert f"at most │ {expected.bound:.4f}" in shown and "assumed: users are drawn" in shown
+
+
+def test_the_command_refuses_other_data_and_lost_options(trained):
+    for call, words in (
+        ([trained / "model", trained / "new.csv"], "not of this risk"),
+        ([trained / "model", trained / "new.csv", trained / "new.csv"], "3 files"),
+        ([trained / "new.csv", "--search"], "go with a model and its training data"),
+    ):
+        shown = invoke("bound", *call)
+        assert words in str(shown.exception)
+
+
+def test_the_search_puts_the_smallest_bound_first(trained):
+    call = ["bound", trained / "model", trained / "train.csv", "--search", "--json"]
+    rows = json.loads(invoke(*call).stdout)["search"]
+    assert [row["bound"] for row in rows] == sorted(row["bound"] for row in rows)
+    assert len({(row["alpha"], row["depth"]) for row in rows}) == len(rows) == 15
