@@ -15,7 +15,8 @@ from scipy import sparse
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.bounds.checks import check_width
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.solvers.result import SolverResult
 
 _STEPS = 64  # of the sum of weights, on each of which the largest slope is bounded
 _LARGEST_GRAM = 256  # above it, an eigenvalue is bounded by the Frobenius norm
@@ -86,7 +87,7 @@ class StabilityBound:
         }  # fmt: skip
 
 
-def stability(risk: Any, result: Any) -> StabilityBound:
+def stability(risk: Any, result: SolverResult) -> StabilityBound:
     """Bound of the pAp@k risk of new users, from a certified fit and its own training users.
 
     Without user u the exact optimum lies within ``d_u = v_u G_u / (alpha sum v) + sqrt(2 e /
@@ -137,7 +138,10 @@ def stability(risk: Any, result: Any) -> StabilityBound:
     )  # fmt: skip
 
 
-def _check(risk: Any, result: Any) -> None:
+def _check(risk: Any, result: SolverResult) -> None:
+    if not hasattr(risk, "on_each_part"):
+        raise InputError("risk must be an EmpiricalRisk, StreamedRisk or DaskRisk")
+    check_type("result", result, SolverResult, "a SolverResult")
     if not risk.surrogate.convex:
         raise InputError(
             f"stability is for convex surrogates, and {risk.surrogate.name!r} is not; fit avg, "

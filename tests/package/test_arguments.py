@@ -179,6 +179,7 @@ def cases(folder):
         bounds.required_items: {"half_width": 0.3, "top_share": 0.1, "pos_per_neg": 0.25,
                                 "rho": 0.05, "form": "auto", "n_features": 2},
         bounds.required_users: {"half_width": 0.1, "rho": 0.05, "method": "kl", "mean": 0.5},
+        bounds.stability: {"risk": RISK, "result": sp.CuttingPlane(1.0, 1e-3).solve(RISK)},
         margins.check_scores: {"scores": SCORES, "labels": Y, "k": 2, "delta": 1.0},
         margins.check_users: AT_K | {"delta": 1.0},
         margins.find_scorer: {"X": X[:6], "y": Y[:6], "k": 2, "condition": "weak", "groups": None,
