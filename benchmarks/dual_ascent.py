@@ -63,7 +63,7 @@ def line(seconds, objective, gap=None, result=None):
     point = {"seconds": seconds, "objective": objective}
     if gap is not None:
         point |= {"gap": gap, "status": str(result.status), "iterations": result.n_iter}
-        point |= {"row_visits": result.history[-1].row_visits if result.history else 0}
+        point |= {"rows_scored": result.history[-1].rows_scored if result.history else 0}
     return point
 
 

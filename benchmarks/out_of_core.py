@@ -125,7 +125,7 @@ def child(how, directory, budget):
         "fit_seconds": done - ready,
         "thread_seconds": after_fit[0] - before_fit[0],
         "processor_seconds": after_fit[1] - before_fit[1],
-        "row_visits": result.history[-1].row_visits,
+        "rows_scored": result.history[-1].rows_scored,
         "pass_seconds": (time.perf_counter() - done) / 3,
         "passes": result.data_passes,
         "n_blocks": int(result.cuts[2].max()) + 1,

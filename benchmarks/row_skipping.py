@@ -108,7 +108,7 @@ def measured(surrogate, data, alpha, tol, repeats):
     plain, ours = results[False], results[True]
     scale = max(plain.objective, 1e-3)
     assert abs(ours.objective - plain.objective) <= 2 * max(plain.gap, ours.gap) * scale
-    visits = [result.history[-1].row_visits for result in (plain, ours)]
+    visits = [result.history[-1].rows_scored for result in (plain, ours)]
     return {
         "status": str(ours.status),
         "gap": ours.gap,
@@ -117,7 +117,7 @@ def measured(surrogate, data, alpha, tol, repeats):
         "seconds_plain": best[False],
         "seconds": best[True],
         "time_ratio": best[True] / best[False],
-        "row_visits": visits[1],
+        "rows_scored": visits[1],
         "visit_ratio": visits[1] / visits[0],
     }
 

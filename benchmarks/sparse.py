@@ -91,7 +91,7 @@ def main():
                     "gap": result.gap,
                     "status": str(result.status),
                     "passes": result.data_passes,
-                    "row_visits": result.history[-1].row_visits / data.rows.size,
+                    "rows_scored": result.history[-1].rows_scored / data.rows.size,
                     "seconds": seconds,
                     "peak_growth_mb": memory_mb("VmHWM") - before,
                 }
@@ -104,7 +104,7 @@ def main():
 LINE = (
     "{dtype} {data_mb:.0f} MB  {solver} {surrogate:4s} alpha {alpha:g}: X w "
     "{product_seconds:.2f} s, rest {rest_seconds:.2f} s; F {objective:.5f} gap {gap:.1e} {status}, "
-    "{passes} passes, {row_visits:.1f} in rows, {seconds:.1f} s, peak + {peak_growth_mb:.0f} MB"
+    "{passes} passes, {rows_scored:.1f} in rows, {seconds:.1f} s, peak + {peak_growth_mb:.0f} MB"
 )
 
 

@@ -14,7 +14,7 @@ from structsvm_papk.datasets import engagement_lists
 
 # %%
 # Scores, the surrogate's values for each user, its subgradient with respect to the scores, and
-# back to features: `user_values` and `pullback` do the work. The mean of the largest values is the
+# back to features: `user_values` and `rmatvec` do the work. The mean of the largest values is the
 # largest mean of as many, a maximum of convex functions, and so convex itself.
 
 
@@ -32,7 +32,7 @@ class WorstUsersRisk:
         values, coef = self.equal.user_values(self.equal.scores(w))
         weights = np.zeros(self.data.n_users)
         weights[np.argsort(-values)[: self.m]] = 1 / self.m
-        return weights @ values, self.data.pullback(weights[self.data.user_of_position] * coef)
+        return weights @ values, self.data.rmatvec(weights[self.data.user_of_position] * coef)
 
 
 lists = engagement_lists(n_users=150, n_features=12, noise=0.2, min_neg=5, seed=1)

@@ -1,6 +1,6 @@
 """Certified cutting-plane training and evaluation of rankers for the pAp@k metric.
 
-The names that most programs need, and the rooms that they come from, are imported on first use, so
+The names that most programs need, and their subpackages, are imported on first use, so
 that a program pays for what it uses: compiled kernels, cvxpy and scikit-learn take a second.
 """
 

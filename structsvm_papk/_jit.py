@@ -89,7 +89,7 @@ class _Cache(FunctionCache):
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let Ctrl-C wait for the compiler, which crashes later if it is broken off half-way.
+    """Let Ctrl-C wait for the compiler, which crashes later if it is interrupted half-way.
 
     Nor is garbage collected: that takes a sixth of the compiler's time and frees little.
     """

@@ -101,7 +101,7 @@ def check_callback(value: Any, name: str = "callback") -> None:
 
 
 def as_path(value: Any, name: str = "path") -> Path:
-    """A path, of text or what stands for a path."""
+    """A path, of text or a path-like object."""
     check_type(name, value, str | PathLike, "text or a pathlib.Path")
     if "\0" in str(value):
         raise InputError(f"the {name} {str(value)!r} holds a null character")

@@ -81,7 +81,7 @@ def compare(
 
 
 def convex_names(names: Sequence[str], k: int) -> list[str]:
-    """The surrogates to run: ``all`` stands for every convex one."""
+    """The surrogates to run: ``all`` means every convex one."""
     chosen: list[str] = []
     for name in names:
         if name != "all":

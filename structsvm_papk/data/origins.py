@@ -78,13 +78,13 @@ def spread_of(X: Any, rows: Array, indptr: Array) -> Spread:
     return Spread(largest, within, shifted, int(row_terms))
 
 
-def rounding_bound(spread: Spread, shifted: bool, steepness: float, chain: int) -> Rounding:
+def rounding_bound(spread: Spread, shifted: bool, l1_bound: float, chain: int) -> Rounding:
     """The `Rounding` of a risk, whose rows may be read from their user's first one (`shifted`).
 
-    A user's absolute subgradients add up to `steepness` at most, in the mean over the users; at
+    A user's absolute subgradients add up to `l1_bound` at most, in the mean over the users; at
     most `chain` rows are added up one after the other in a slope.
     """
-    steep = steepness * (spread.within if shifted else spread.largest)
+    steep = l1_bound * (spread.within if shifted else spread.largest)
     return Rounding(
         (spread.row_terms + FEW_ROUNDINGS) * EPS * steep, (chain + FEW_ROUNDINGS) * EPS * steep
     )

@@ -40,12 +40,12 @@ class Exclusions:
 
     @property
     def n_excluded(self) -> int:
-        """Users left out."""
+        """Excluded users."""
         return self.no_positive.size + self.few_negatives.size
 
     def __str__(self) -> str:
         if not self.n_excluded:
-            return "the only user used" if self.n_users == 1 else f"all {self.n_users} users used"
+            return "1 user used" if self.n_users == 1 else f"all {self.n_users} users used"
         few = f"with fewer than {self.setting}={self.needed} negatives"
         return (
             f"{self.n_used} of {self.n_users} users used; left out: {self.no_positive.size} "
@@ -298,7 +298,7 @@ class RankingData:
         _products.scores(self.X, self.rows, w, 0, out.size, out)
         return out
 
-    def pullback(self, coef: Array) -> Array:
+    def rmatvec(self, coef: Array) -> Array:
         """``X.T @ coef`` for coefficients at the list positions, shape (n_features,)."""
         out = np.zeros((1, self.n_features))
         _products.add_weighted_rows(self.X, self.rows, coef, self.indptr[[0, -1]], out)

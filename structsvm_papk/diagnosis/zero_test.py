@@ -381,7 +381,7 @@ def _rounding(risk: ListRisk) -> Array:
 
 def _ramp_test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest]) -> ZeroTest:
     """Every positive inside K_N proves degeneracy; a direction, from freezing, disproves it."""
-    if risk.surrogate.is_its_majorant(risk.data.n_pos):  # convex on these lists
+    if risk.surrogate.is_convex_on(risk.data.n_pos):  # convex on these lists
         return _convex_test(_Slopes(risk), tol)
     if users and all(test.verdict == Verdict.DEGENERATE for test in users):
         largest = max(test.distance for test in users)
@@ -454,7 +454,7 @@ def _clipped_test(risk: EmpiricalRisk) -> ZeroTest:
 
 def _candidates(data: RankingData) -> Iterator[Array]:
     """A few likely directions, both ways; then the positives of one user, one by one."""
-    sides = [data.pullback(side / max(side.sum(), 1)) for side in (data.labels, ~data.labels)]
+    sides = [data.rmatvec(side / max(side.sum(), 1)) for side in (data.labels, ~data.labels)]
     difference = sides[0] - sides[1]
     yield from (difference, -difference)
     logistic = logistic_regression(data, centred=True, max_iter=20)
@@ -463,7 +463,7 @@ def _candidates(data: RankingData) -> Iterator[Array]:
         for i in range(min(int(data.n_pos[0]), 50)):
             one = np.zeros(data.rows.size)
             one[i] = 1.0
-            yield data.pullback(one) - sides[1]
+            yield data.rmatvec(one) - sides[1]
 
 
 def _clipped_slope(risk: EmpiricalRisk, w: Array) -> float:

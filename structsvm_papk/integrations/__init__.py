@@ -1,4 +1,4 @@
-"""Sockets of other libraries: evaluation callables for LightGBM, XGBoost and CatBoost.
+"""Adapters for other libraries: evaluation callables for LightGBM, XGBoost and CatBoost.
 
 None of these libraries is imported here; they call what they are given. `integrations.rectools`,
 with the re-ranker for RecTools, imports that library. May import `metrics` and below.

@@ -34,7 +34,7 @@ class CutSeparator(Separator):
         usable = np.zeros(len(self.data.rows), dtype=bool)
         usable[np.concatenate(self._pos)] = True
         weights = usable / usable.sum() - ~self.data.labels / (~self.data.labels).sum()
-        return self.data.pullback(weights) * self.scale**2
+        return self.data.rmatvec(weights) * self.scale**2
 
     def _grow(self, w, batch=1):
         """Add the cut of every user at w that is violated there; False when there are none."""

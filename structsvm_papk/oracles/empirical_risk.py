@@ -52,7 +52,7 @@ class EmpiricalRisk(ListRisk, BoxedOracle):
         The users that are used.
     exclusions : Exclusions
         The users that were left out, and why.
-    row_visits : int
+    rows_scored : int
         Rows scored so far.
 
     Raises

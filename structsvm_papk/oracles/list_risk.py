@@ -191,7 +191,7 @@ class ListRisk(LineOracle):
         data, origins = self.data, self.origins()
         w = data.divided(data.checked_weights(w))
         out = np.empty(data.rows.size)
-        self.row_visits += out.size
+        self.rows_scored += out.size
         self._map_ranges(
             lambda lo, hi: _products.scores(data.X, data.rows, w, lo, hi, out, origins),
             self.edges,
@@ -246,7 +246,7 @@ class ListRisk(LineOracle):
         data = self.data
         values, coef = self.user_values(scores)
         intercepts, sizes, steep = tangent_intercepts(scores, coef, data.indptr, values)
-        steeper = float((steep / self.surrogate.steepness(data.n_pos)).max())
+        steeper = float((steep / self.surrogate.l1_bound(data.n_pos)).max())
         errors = (self.score_terms() + FEW_ROUNDINGS) * EPS * sizes
         return Tangents(values, coef, intercepts, errors, max(1.0, steeper))
 
@@ -264,7 +264,7 @@ class ListRisk(LineOracle):
             self._rounding = rounding_bound(
                 data.spread(),
                 self.origins() is not None,
-                self.mean_over_users(self.surrogate.steepness(data.n_pos)),
+                self.mean_over_users(self.surrogate.l1_bound(data.n_pos)),
                 int(min(active.max(), longest) + chunks),
             ).scaled(data.column_scale)
         return self._rounding
@@ -344,7 +344,7 @@ class _OnShortLists(ListRisk):
     def tangents_at(self, w):
         before = self._short.n_visits
         scores = self._short.at(w)
-        self.row_visits += self._short.n_visits - before
+        self.rows_scored += self._short.n_visits - before
         return self._on_short.tangents(scores)
 
 

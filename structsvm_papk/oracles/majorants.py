@@ -18,7 +18,7 @@ class MajorantRisk(ListRisk, Majorant):
 
     def __init__(self, surrogate: MajorantSurrogate, risk: ListRisk) -> None:
         super().__init__(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)
-        self.exact = risk.surrogate.is_its_majorant(risk.data.n_pos)
+        self.exact = risk.surrogate.is_convex_on(risk.data.n_pos)
 
     def transfer_cuts(
         self, previous: Oracle, cuts: tuple[Array, Array, Array]

@@ -82,9 +82,9 @@ class OneListCuts(BlockOracle):
         return cuts.intercepts + cuts.slopes @ cuts.point, cuts.slopes[:, : self.n_features]
 
     @property
-    def row_visits(self) -> int:  # type: ignore[override]
+    def rows_scored(self) -> int:  # type: ignore[override]
         """Rows scored so far."""
-        return self.risk.row_visits if self._short is None else self._short.n_visits
+        return self.risk.rows_scored if self._short is None else self._short.n_visits
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w; see `Cuts`."""
@@ -95,7 +95,7 @@ class OneListCuts(BlockOracle):
         shifted = self.risk.origins() is not None
         slopes = coef.slopes(data, bounds, data.origins() if shifted else None)
         intercepts, sizes, steep = coef.intercepts(scores, bounds, values)
-        steeper = steep / self.surrogate.steepness(data.n_pos).mean()
+        steeper = steep / self.surrogate.l1_bound(data.n_pos).mean()
         errors = (self._longest + FEW_ROUNDINGS) * EPS * sizes
         if counted.sum() < self._terms.n_terms:  # some terms are dropped: s decides which
             share = -counted / counted.sum()
@@ -107,9 +107,9 @@ class OneListCuts(BlockOracle):
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
         data = self.data
-        steepness = self.surrogate.steepness(data.n_pos).mean()
+        l1_bound = self.surrogate.l1_bound(data.n_pos).mean()
         shifted = self.risk.origins() is not None
-        bound = rounding_bound(data.spread(), shifted, steepness, self._longest)
+        bound = rounding_bound(data.spread(), shifted, l1_bound, self._longest)
         return bound.scaled(data.column_scale)
 
     def column_text(self, f: int) -> str:

@@ -197,10 +197,10 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         scores, slopes = np.zeros((2, self.n_features))
         for each in self._used:
             n_pos, counts = each.positives
-            steepness = self.surrogate.steepness(n_pos) @ counts / self._total
+            l1_bound = self.surrogate.l1_bound(n_pos) @ counts / self._total
             chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(self._used)
             shifted = self.surrogate.shift_invariant and each.spread.from_origins
-            bound = rounding_bound(each.spread, shifted, steepness, chain)
+            bound = rounding_bound(each.spread, shifted, l1_bound, chain)
             scores += bound.scores
             slopes += bound.slopes
         return Rounding(scores, slopes).scaled(self.column_scale)
@@ -214,7 +214,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         results = self.parts.run(self._task(w), self._shares)
         done, steeper = 0, 1.0
         for summary, (visits, *parts, steep) in zip(self._used, results, strict=True):
-            self.row_visits += visits
+            self.rows_scored += visits
             blocks = self._block_of[done : done + parts[0].size]
             weight = summary.weight / self._total
             for total, part in zip(sums, parts, strict=True):
@@ -308,7 +308,7 @@ class _PartitionedMajorant(PartitionedRisk, Majorant):
         self.convex = True
         self._frozen = {"at": at, "along": along}
         n_pos = np.concatenate([each.positives[0] for each in self._used])
-        self.exact = risk.surrogate.is_its_majorant(n_pos)
+        self.exact = risk.surrogate.is_convex_on(n_pos)
 
     def fingerprint(self):
         """SHA-256 that tells this majorant from those at other points, and from the risk."""
@@ -374,9 +374,9 @@ def _stacked(parts):
 
 
 def _evaluated(oracle, w):
-    before = oracle.row_visits
+    before = oracle.rows_scored
     tangents = oracle.tangents_at(w)
-    return oracle.row_visits - before, *tangents
+    return oracle.rows_scored - before, *tangents
 
 
 def _remembered(memory, key, make):

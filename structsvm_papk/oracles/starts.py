@@ -100,7 +100,7 @@ class _LogisticLoss:
         margin = self.sign * (self._centre(self.data.scores(w)) + intercept)
         loss, slope = logistic_loss(margin, self.weight)
         slope *= self.sign
-        gradient = self.data.pullback(self._centre(slope)) + self.ridge * w
+        gradient = self.data.rmatvec(self._centre(slope)) + self.ridge * w
         return loss + self.ridge / 2 * (w @ w), np.append(gradient, slope.sum())
 
     def _centre(self, values):

@@ -151,7 +151,7 @@ class _OnFile(BlockOracle):
     def _scores(self, w):
         with self._risk.parts.readable():
             scores = self._short.at(w)
-        self.row_visits = self._short.n_visits
+        self.rows_scored = self._short.n_visits
         return scores
 
 

@@ -102,7 +102,7 @@ class UserBlocks(DualBlocks):
 
     def sweep(self, blocks: Array, full: bool) -> float:  # noqa: D102
         self.passes += full
-        self.row_visits += self._visit(blocks, full)
+        self.rows_scored += self._visit(blocks, full)
         self.gaps = self.share * self._gaps
         return float(self.share[blocks] @ self._gains[blocks])
 
@@ -329,7 +329,7 @@ def score_error(risk: ListRisk, w: Array, allowed: float) -> float:
         return error
     matrix, rows = matrix_of(risk)
     largest = kernels.score_sizes(*matrix, rows, risk.data.indptr, risk.data.divided(w))
-    steep = risk.surrogate.steepness(risk.data.n_pos)
+    steep = risk.surrogate.l1_bound(risk.data.n_pos)
     terms = risk.data.spread().row_terms + FEW_ROUNDINGS
     return terms * EPS * risk.mean_over_users(steep * largest)
 

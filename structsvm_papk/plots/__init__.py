@@ -1,4 +1,4 @@
-"""Pictures of rankings and of runs (matplotlib), and the interactive page.
+"""Plots of rankings and of runs (matplotlib), and the interactive page.
 
 The drawing libraries are extras, imported where they are used. May import `metrics` and below.
 """

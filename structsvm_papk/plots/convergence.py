@@ -1,4 +1,4 @@
-"""Pictures of runs; matplotlib (the extra `plot`) is imported only here, when one is drawn."""
+"""Plots of runs; matplotlib (the extra `plot`) is imported only here, when one is drawn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DESCENT = ("#f2b134", "#dd6b1f", "#8f2d16", "#8a8a8a")
 
 
 def check_plot(path: PathLike) -> None:
-    """Refuse a picture that could not be drawn, before the work starts."""
+    """Refuse a plot that could not be drawn, before the work starts."""
     if Path(path).suffix.lower() not in FORMATS:
         raise InputError(f"cannot draw {path}: the name must end in {', '.join(FORMATS)}")
     if not has_matplotlib():

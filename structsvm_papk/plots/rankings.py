@@ -1,4 +1,4 @@
-"""Pictures of a ranking, in the style of scikit-learn's displays.
+"""Plots of a ranking, in the style of scikit-learn's displays.
 
 Every display has `from_predictions(y_true, y_score, groups=..)`, `from_estimator(estimator, X, y,
 groups=..)` and `plot(ax)`; the axes drawn on stay in `ax_`, their figure in `figure_`. matplotlib
@@ -38,12 +38,12 @@ def new_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.2)) -> 
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise InputError("pictures need matplotlib; pip install 'structsvm-papk[plot]'") from None
+        raise InputError("plots need matplotlib; pip install 'structsvm-papk[plot]'") from None
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 class _Display:
-    """Shared: scores of an estimator, and where the picture is."""
+    """Shared: scores of an estimator, and where the plot is."""
 
     from_predictions: Any
 
@@ -57,7 +57,7 @@ class _Display:
         groups: ArrayLike | None = None,
         **options: Any,
     ) -> Self:
-        """The same picture from an estimator's scores on X."""
+        """The same plot from an estimator's scores on X."""
         return cls.from_predictions(y, estimator_scores(estimator, X), groups=groups, **options)
 
     def _drawn(self, ax: Axes) -> Self:

@@ -31,7 +31,7 @@ from structsvm_papk.rankers.settings import (
     refuse_deeper_than_all,
     weights_of_users,
 )
-from structsvm_papk.solvers.dual_ascent import suited
+from structsvm_papk.solvers.dual_ascent import select_solver
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 
@@ -373,7 +373,9 @@ class PAPKRanker(LinearRanker):
         if start is not None and self.scale_ is not None:
             start = start * self.scale_
         lines = Lines(self.verbose)
-        result: SolverResult = (suited(solver, risk) if self.solver == "auto" else solver).solve(
+        result: SolverResult = (
+            select_solver(solver, risk) if self.solver == "auto" else solver
+        ).solve(
             risk,
             w_init=start,
             callback=lines.watching(self.callback),

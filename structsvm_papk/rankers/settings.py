@@ -15,7 +15,7 @@ from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.checkpoints import CheckpointStore
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, not_convex
-from structsvm_papk.solvers.dual_ascent import DualAscent, suited
+from structsvm_papk.solvers.dual_ascent import DualAscent, select_solver
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import SURROGATES, Surrogate, make_surrogate
@@ -36,10 +36,10 @@ SOLVERS = ("auto", *_SOLVERS)
 
 
 def solver_name(name: str, surrogate: Surrogate) -> str:
-    """The solver that `name` stands for, where it can solve the surrogate.
+    """The solver called `name`, where it can solve the surrogate.
 
-    ``auto`` is the cutting plane for convex surrogates, in whose place `suited` may put the dual
-    ascent when the data are known, CCCP for those with convex majorants
+    ``auto`` is the cutting plane for convex surrogates, in whose place `select_solver` may put the
+    dual ascent when the data are known, CCCP for those with convex majorants
     (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
     """
     check_choice("solver", name, SOLVERS)
@@ -181,7 +181,7 @@ class Training:
             w_init = None  # the cuts bring their point along
         else:
             warm_start = None
-        result: SolverResult = suited(solver, risk).solve(
+        result: SolverResult = select_solver(solver, risk).solve(
             risk, w_init, callback, warm_start, checkpoint
         )
         return result

@@ -48,7 +48,7 @@ class CCCPResult(SolverResult):
         certified lower bound: what no point improves on. 0 at a critical point of the difference
         of convex functions; w is within ``sqrt(2 (F(w) - bound) / alpha)`` of the minimiser of its
         own majorant. Where majorants that break ties otherwise were tried as well, the largest.
-        inf where it was not measured: the run was broken off just after it had moved.
+        inf where it was not measured: the run was terminated early just after it had moved.
     starts : tuple of StartReport
         How every start ended.
     """
@@ -297,7 +297,7 @@ class Search(Run[CCCPResult]):
             status = best.follow(self.config.tol)
             if status is not Status.CRITICAL or not best.may_tie:
                 return status
-            if self.stop is not None or not best.leaves_tie():
+            if self.stop is not None or not best.goes_down_from_tie():
                 still = best.criticality <= self.config.tol
                 return self.stop or (status if still else Status.STALLED)
 

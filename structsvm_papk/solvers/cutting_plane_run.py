@@ -58,7 +58,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
         self.steeper = 1.0  # than the risk says that it is in the scores; of all cuts
         self.predicted = np.inf  # decrease that the last proposal promised
-        self.visited -= oracle.row_visits  # rows scored before this run do not count
+        self.visited -= oracle.rows_scored  # rows scored before this run do not count
         self.last_progress, self.at_rounding = len(self.history), 0
 
     def has_point(self) -> bool:
@@ -199,8 +199,8 @@ class CuttingPlaneRun(Run[SolverResult]):
         bound, last = min(self.lower_bound, self.best), self.history[-1] if self.history else None
         if last is None or self.best < last.objective or bound > last.lower_bound:
             self.last_progress = len(self.history)
-        visits = self.visited + self.oracle.row_visits
-        return self.record(self.best, bound, self.model.size, row_visits=visits)
+        visits = self.visited + self.oracle.rows_scored
+        return self.record(self.best, bound, self.model.size, rows_scored=visits)
 
     def _judge(self, stop):
         if relative_gap(self.best + self.best_error, self.lower_bound) < -_CONTRADICTION:

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.dual_ascent import suited
+from structsvm_papk.solvers.dual_ascent import select_solver
 from structsvm_papk.solvers.oracle import LineOracle, Majorant, as_oracle
 from structsvm_papk.solvers.result import RISK_SCALE, Status, relative_gap
 
@@ -227,7 +227,7 @@ class Descent:
         """Whether there can be other majorants at w: not where they are the risk itself."""
         return self.config.max_ties > 0 and not self.lower_bound > -np.inf
 
-    def leaves_tie(self) -> bool:
+    def goes_down_from_tie(self) -> bool:
         """Try the majorants that break ties at w otherwise; whether one led to a lower point.
 
         At most `max_ties` of them, each to the tolerance, and no more than the time allows.
@@ -288,7 +288,7 @@ class Descent:
         """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
         start = self.objective
         inner = self.config.inner(self.alpha, majorant.n_blocks, self.search.seconds_left())
-        inner = suited(inner, majorant)
+        inner = select_solver(inner, majorant)
 
         def enough(progress):
             possible = start - progress.lower_bound

@@ -146,7 +146,7 @@ class DualAscent:
             return AscentRun(self, oracle, start, callback, session).solve()
 
 
-def suited(solver: Any, oracle: Oracle) -> Any:
+def select_solver(solver: Any, oracle: Oracle) -> Any:
     """`DualAscent` in place of a bundle, with its limits, where the oracle says that it pays.
 
     Not where options of the bundle are set.
@@ -270,9 +270,9 @@ class AscentRun(Run[AscentResult]):
         last = self.history[-1] if self.history else None
         if last is None or best < last.objective or bound > last.lower_bound:
             self.last_progress = len(self.history)
-        visits = self.visited + self.blocks.row_visits
+        visits = self.visited + self.blocks.rows_scored
         self.passes = self.passed + self.blocks.passes
-        return self.record(best, bound, self.blocks.n_atoms, row_visits=visits)
+        return self.record(best, bound, self.blocks.n_atoms, rows_scored=visits)
 
     def _judge(self, stop):
         if self._gap() < -_CONTRADICTION:

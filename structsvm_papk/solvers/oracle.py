@@ -96,7 +96,7 @@ class Oracle(ABC):
         Whether R is convex. The cuts of a risk that is not are not lower bounds.
     notes : tuple of str
         What went wrong on the way and was put right, for the solver's result.
-    row_visits : int
+    rows_scored : int
         Rows scored so far, where they are counted.
     sample : Oracle or None
         A risk like this one that is much cheaper to evaluate.
@@ -106,7 +106,7 @@ class Oracle(ABC):
     n_blocks: int = 1
     convex: bool = True
     notes: tuple[str, ...] = ()
-    row_visits: int = 0
+    rows_scored: int = 0
     sample: Oracle | None = None
 
     @abstractmethod
@@ -308,7 +308,7 @@ class DualBlocks(ABC):
         the gap. At a common w, such as that of `certificate`, it is the gap.
     passes : int
         Looks at all rows so far.
-    row_visits : int
+    rows_scored : int
         Rows scored so far.
     n_atoms : int
         Rows or cuts that have a dual variable.
@@ -317,7 +317,7 @@ class DualBlocks(ABC):
     n_blocks: int
     gaps: np.ndarray
     passes: int = 0
-    row_visits: int = 0
+    rows_scored: int = 0
     n_atoms: int = 0
 
     @abstractmethod

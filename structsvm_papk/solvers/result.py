@@ -88,7 +88,7 @@ class Progress:
         Best certified lower bound so far; -inf without one.
     n_cuts : int
         Cuts in the model.
-    row_visits : int
+    rows_scored : int
         Rows whose scores were computed so far, where the oracle counts them; else 0. Fewer than
         rows times passes where rows could be skipped.
     """
@@ -99,7 +99,7 @@ class Progress:
     objective: float
     lower_bound: float
     n_cuts: int
-    row_visits: int = 0
+    rows_scored: int = 0
 
     @property
     def gap(self) -> float:

@@ -38,7 +38,7 @@ class Run(ABC, Generic[Result]):
         self.history: list[Progress] = [] if saved is None else list(saved.history)
         self.started = time.perf_counter() - (0.0 if saved is None else saved.seconds)
         self.passes = 0 if saved is None else saved.data_passes  # evaluations of the oracle
-        self.visited = self.history[-1].row_visits if self.history else 0
+        self.visited = self.history[-1].rows_scored if self.history else 0
 
     @abstractmethod
     def begin(self) -> None:
@@ -50,7 +50,7 @@ class Run(ABC, Generic[Result]):
 
     @abstractmethod
     def has_point(self) -> bool:
-        """Whether there is something to return, should the run be broken off now."""
+        """Whether there is something to return, should the run be terminated now."""
 
     @abstractmethod
     def result(self, status: Status, notes: tuple[str, ...]) -> Result:
@@ -67,7 +67,7 @@ class Run(ABC, Generic[Result]):
         )
 
     def solve(self) -> Result:
-        """Run to the end; broken off, the result of the best point, if there is one."""
+        """Run to the end; terminated early, the result of the best point, if there is one."""
         notes: tuple[str, ...] = ()
         outer = _RUNS.set((*_RUNS.get(), self))
         try:

@@ -151,7 +151,7 @@ class Surrogate(ABC):
         """The name and all that was set, k among it: what a fingerprint of a risk is made of."""
         return (self.name, *(part for item in sorted(vars(self).items()) for part in item))
 
-    def steepness(self, n_pos: Array) -> Array:
+    def l1_bound(self, n_pos: Array) -> Array:
         """What the absolute subgradients of a user's list add up to at most, of the shape of n_pos.
 
         It enters the bound of rounding in the certificate. By default ``2 n_pos / min(n_pos, k)``,
@@ -206,7 +206,7 @@ class Surrogate(ABC):
             "'clipped_ramp'" + (", CuttingPlane for convex ones" if self.convex else "")
         )
 
-    def is_its_majorant(self, n_pos: Array) -> bool:
+    def is_convex_on(self, n_pos: Array) -> bool:
         """Whether the majorants of lists with so many positives are the surrogate itself."""
         return False
 
@@ -230,7 +230,7 @@ class PairMean(Surrogate):
 
     shift_invariant = above_slope_at_zero = True
 
-    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
+    def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
         return np.full(np.shape(n_pos), 2.0)
 
 
@@ -266,5 +266,5 @@ def _checked_depth(given: Any, k: int) -> int | float | None:
             f"got {depth!r}"
         )
     if depth < k:
-        raise InputError(f"depth must be at least k={k}: got {depth!r}; None stands for depth k")
+        raise InputError(f"depth must be at least k={k}: got {depth!r}; None means depth k")
     return int(depth)

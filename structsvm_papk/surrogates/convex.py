@@ -65,8 +65,8 @@ class TS(Segments):
     name = "ts"
     parts = np.array([(_kernels.POOLED, 1)])
 
-    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
-        return Surrogate.steepness(self, n_pos)
+    def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
+        return Surrogate.l1_bound(self, n_pos)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return NegativeTerms(n_neg, self.depth_of_list(n_neg), min(n_pos, self.k), pooled=True)

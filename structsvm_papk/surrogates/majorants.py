@@ -66,7 +66,7 @@ class MajorantSurrogate(Surrogate):
         held = {name: getattr(self, name)[positions] for name in self.parts}
         return replace(self, depth=max(m, self.k), **held)
 
-    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
+    def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
         return np.full(np.shape(n_pos), 2.0)
 
 

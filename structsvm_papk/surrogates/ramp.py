@@ -28,8 +28,8 @@ class TSAlg2(Segments):
     convex = False
     parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
 
-    def steepness(self, n_pos: Array) -> Array:  # noqa: D102
-        return Surrogate.steepness(self, n_pos)
+    def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
+        return Surrogate.l1_bound(self, n_pos)
 
 
 class Ramp(Segments):
@@ -48,7 +48,7 @@ class Ramp(Segments):
         rank = Frozen.at(self, scores, indptr, n_pos).rank
         return FrozenPositives(self.k, depth=self.depth, chosen=rank < self.k)
 
-    def is_its_majorant(self, n_pos: Array) -> bool:
+    def is_convex_on(self, n_pos: Array) -> bool:
         """Where every user has ``n_pos <= k``: there Ramp is convex."""
         return bool((np.asarray(n_pos) <= self.k).all())
 

@@ -102,7 +102,7 @@ def test_cuts_are_to_the_bit_those_of_the_fit_in_memory(tmp_path, name, depth, w
         assert one.value == other.value
         for field in ("slopes", "intercepts", "errors"):
             assert np.array_equal(getattr(one, field), getattr(other, field))
-    assert found.row_visits == expected.row_visits
+    assert found.rows_scored == expected.rows_scored
     assert np.array_equal(found.blocks(w)[1], other.slopes)
     assert risk(w)[0] == pytest.approx(found(w)[0], rel=1e-12)  # whole partitions, lent memory
     assert found.cuts(w).value == one.value
@@ -118,7 +118,7 @@ def test_a_fit_is_that_in_memory_and_ends_without_reading(tmp_path, source):
     expected = solver.solve(EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups)))
     assert np.array_equal(found.w, expected.w)
     assert found.lower_bound == pytest.approx(expected.lower_bound, abs=1e-10)
-    assert np.array_equal(found.curve("row_visits"), expected.curve("row_visits"))
+    assert np.array_equal(found.curve("rows_scored"), expected.curve("rows_scored"))
     assert expected.objective < 0.9
     assert read[-1] == read[-5] < 0.5 * groups.size * len(read)
     assert risk.gain(found.w) > 0.5

@@ -70,7 +70,7 @@ def test_products_with_every_kind_of_matrix(matrix):
     data = RankingData.from_groups(matrix, Y, GROUPS)
     w, coef = np.array([0.5, -2.0]), np.array([1.0, 0.0, -1.0, 2.0, 0.0, 3.0])
     np.testing.assert_allclose(data.scores(w), (X @ w)[data.rows])
-    np.testing.assert_allclose(data.pullback(coef), X[data.rows].T @ coef)
+    np.testing.assert_allclose(data.rmatvec(coef), X[data.rows].T @ coef)
 
 
 def test_no_user_with_both_classes():

@@ -101,9 +101,9 @@ def test_rows_are_left_out_and_the_history_says_how_many():
     assert results[0].objective == pytest.approx(results[1].objective, rel=1e-7)
     assert 0.0 < results[0].objective < 0.999
     n_rows = groups.size
-    visits = results[0].curve("row_visits")
+    visits = results[0].curve("rows_scored")
     assert np.array_equal(visits, n_rows * results[0].curve("data_passes"))
-    visits = results[1].curve("row_visits")
+    visits = results[1].curve("rows_scored")
     assert (np.diff(visits) >= 0).all()
     assert 0 < visits[-1] < 0.5 * n_rows * results[1].data_passes
 
@@ -128,7 +128,7 @@ def test_threads_do_not_change_a_bit(n_users, monkeypatch):
         for cuts in others:
             assert cuts.value == first.value
             assert np.array_equal(cuts.slopes, first.slopes)
-    assert len({oracle.row_visits for oracle in oracles}) == 1
+    assert len({oracle.rows_scored for oracle in oracles}) == 1
 
 
 def test_nothing_is_skipped_where_it_cannot_pay():

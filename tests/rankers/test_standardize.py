@@ -90,7 +90,7 @@ def test_one_list_and_rows_that_are_skipped():
         own = PAPKRanker(3, depth=3, alpha=0.1, **settings).fit(X, y, groups=given)
         by_hand = PAPKRanker(3, depth=3, alpha=0.1, standardize=False, **settings)
         assert_same_problem(own, by_hand.fit(X / scale, y, groups=given), scale, 1e-2)
-        assert own.result_.history[-1].row_visits < own.result_.data_passes * y.size
+        assert own.result_.history[-1].rows_scored < own.result_.data_passes * y.size
 
 
 def test_units_and_offsets_of_columns_change_nothing():

@@ -36,7 +36,7 @@ class PairwiseLogistic:
             value, slope = logistic_loss(scores[positives] - scores[negatives], weight)
             coef = np.bincount(positives, slope, scores.size)
             coef -= np.bincount(negatives, slope, scores.size)
-            return value + self.alpha / 2 * (w @ w), data.pullback(coef) + self.alpha * w
+            return value + self.alpha / 2 * (w @ w), data.rmatvec(coef) + self.alpha * w
 
         start, options = np.zeros(data.n_features), {"maxiter": self.max_iter}
         best = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)

@@ -110,7 +110,7 @@ def check_share(name: str, value: float) -> None:
 
 
 def parse_depth(text: str) -> int | float | None:
-    """The training depth that a text stands for; None for k."""
+    """The training depth that a text means; None for k."""
     if text in ("k", "auto"):
         return None if text == "k" else as_depth(text)
     try:
