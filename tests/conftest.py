@@ -39,5 +39,5 @@ class Clock:
 def clock(monkeypatch):
     """The clock by which solvers know that their time is over."""
     clock = Clock()
-    monkeypatch.setattr("structsvm_papk.solvers.run.time", clock)
+    monkeypatch.setattr("structsvm_papk.solvers.solver.time", clock)
     return clock

@@ -26,7 +26,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure, as_names, check_number, whole_number
 from structsvm_papk.oracles.list_risk import ListRisk, sampled, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, Summary, summarise
-from structsvm_papk.solvers.run import seconds_left
+from structsvm_papk.solvers.solver import seconds_left
 
 if TYPE_CHECKING:
     from distributed import Client

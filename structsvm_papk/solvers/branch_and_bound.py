@@ -14,16 +14,16 @@ is decided, and a box has few choices left long before it is small.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cccp import CCCP
-from structsvm_papk.solvers.oracle import BoxedOracle, Oracle
+from structsvm_papk.solvers.oracle import BoxedOracle
 from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, Status, relative_gap
-from structsvm_papk.solvers.run import Run
+from structsvm_papk.solvers.solver import Run, Solver
 
 _BATCH = 256
 _SHARE = 8  # at least one of so many open boxes is cut in a round
@@ -43,8 +43,11 @@ class BoxProgress(Progress):
 
 
 @dataclass(frozen=True)
-class BranchAndBound:
+class BranchAndBound(Solver[SolverResult]):
     """Certified global minimiser of ``alpha/2 ||w||^2 + R(w)``, for few features.
+
+    It asks for a `BoxedOracle`, which refuses too many features or rows before anything is solved.
+    Starts, those of a warm start or checkpoint too, are of the first local search.
 
     Parameters
     ----------
@@ -63,51 +66,20 @@ class BranchAndBound:
     (1960); Horst and Tuy, "Global Optimization", Springer (1996), for concave minorants on boxes.
     """
 
-    alpha: float
     tol: float = 1e-4
     time_limit: float | None = 120.0
     max_boxes: int = 5_000_000
 
     def __post_init__(self) -> None:
-        CCCP(self.alpha, self.tol, time_limit=self.time_limit)  # checks them
+        super().__post_init__()
         check_number("max_boxes", self.max_boxes, least=1)
 
-    def solve(
-        self,
-        oracle: Oracle,
-        w_init: Array | None = None,
-        callback: Callback | None = None,
-        warm_start: SolverResult | None = None,
-    ) -> SolverResult:
-        """Minimise globally.
-
-        Parameters
-        ----------
-        oracle : BoxedOracle
-            Such as the `EmpiricalRisk` of Ramp or ClippedRamp.
-        w_init : ndarray or dict of str to ndarray, optional
-            Starts for the first local search; by default the oracle's.
-        callback : callable, optional
-            Called with a `BoxProgress` after every round; a true return value stops the solver.
-        warm_start : SolverResult, optional
-            Its point is the start of the local search.
-
-        Returns
-        -------
-        SolverResult
-            `lower_bound` holds for every w, whatever the status. On Ctrl-C the best so far.
-
-        Raises
-        ------
-        InputError
-            The risk has no bounds over boxes, or too many features or rows for them, said before
-            anything is solved; or a start does not fit.
-        """
+    def _prepare(self, oracle, w_init, warm_start):
         if not isinstance(oracle, BoxedOracle):
             raise InputError("branch and bound needs bounds over boxes: a `BoxedOracle`")
         origin = np.zeros((1, oracle.n_features))
         oracle.bounds(self.alpha, origin, origin)  # refuses what is too large
-        return _Run(self, oracle, w_init, warm_start, callback).solve()
+        return oracle, {}, partial(_Run, self, oracle, w_init, warm_start)
 
 
 GlobalRamp = BranchAndBound  # the name by what it is mostly used for
@@ -116,9 +88,12 @@ GlobalRamp = BranchAndBound  # the name by what it is mostly used for
 class _Run(Run[SolverResult]):
     """State of one search: the best point, the open boxes, the smallest bound of dropped ones."""
 
-    def __init__(self, config, oracle, w_init, warm_start, callback):
-        super().__init__(config, callback)
-        self.oracle, self.w_init, self.warm_start = oracle, w_init, warm_start
+    def __init__(self, config, oracle, w_init, warm_start, callback, session):
+        super().__init__(config, callback, session)
+        saved = session.saved
+        self.w_init = w_init if saved is None else None
+        self.warm_start = warm_start if saved is None else saved
+        self.oracle = oracle
         self.w: Any = None
         self.objective, self.dropped = np.inf, np.inf
         self.bound, self.n_boxes = np.zeros(1), 0  # R >= 0 everywhere
@@ -201,10 +176,5 @@ class _Run(Run[SolverResult]):
         config, lower = self.config, float(self._lower_bound())
         boxes = {"n_open": self.bound.size, "n_boxes": self.n_boxes}
         stop = self.record(self.objective, lower, kind=BoxProgress, **boxes)
-        if not self.bound.size or relative_gap(self.objective, lower) <= config.tol:
-            return Status.CONVERGED
-        if stop:
-            return Status.STOPPED
-        if self.bound.size > config.max_boxes:
-            return Status.MAX_ITER
-        return Status.TIME_LIMIT if self.late() else None
+        gap = relative_gap(self.objective, lower) if self.bound.size else 0.0
+        return self.judge(gap, stop, self.bound.size > config.max_boxes)

@@ -12,6 +12,7 @@ exactly. The oracle answers ``majorant(w)``; the solver knows nothing else of it
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,15 +22,13 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, as_floats, check_number, check_type
 from structsvm_papk.solvers.checkpoints import (
     CheckpointSession,
-    CheckpointStore,
     digest_of,
-    open_checkpoint,
 )
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
 from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
-from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
+from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
-from structsvm_papk.solvers.run import Run, finite_start
+from structsvm_papk.solvers.solver import Run, Solver, finite_start
 
 _INNER_ITERATIONS = 500
 _STEPS = (10.0,)  # the continuation where starts do not race
@@ -58,8 +57,14 @@ class CCCPResult(SolverResult):
 
 
 @dataclass(frozen=True)
-class CCCP:
-    """Local minimiser of ``alpha/2 ||w||^2 + R(w)`` by convex majorants.
+class CCCP(Solver[CCCPResult]):
+    """Local minimiser of ``alpha/2 ||w||^2 + R(w)`` by convex majorants, of a `MajorisedOracle`.
+
+    It starts at the oracle's own starts, or at those that are given. The status is 'critical' where
+    the criticality reached `tol`: the majorants at w cannot be lowered. That is not a proof that no
+    direction lowers the risk: of the ways to break ties, `max_ties` are tried. 'inconsistent': a
+    majorant was none, to rounding and beyond. A checkpoint is written between majorants; a run goes
+    on from the points where its starts had come to.
 
     Parameters
     ----------
@@ -106,7 +111,6 @@ class CCCP:
     (2013).
     """
 
-    alpha: float
     tol: float = 1e-6
     max_iter: int = 200
     starts: tuple[str, ...] | None = None
@@ -120,9 +124,8 @@ class CCCP:
     max_ties: int = 6
 
     def __post_init__(self) -> None:
-        check_number("tol", self.tol, above=0)
-        self.inner(self.alpha)  # checks alpha, tol, n_blocks, time_limit
-        check_number("max_iter", self.max_iter, least=1)
+        super().__post_init__()
+        self.inner(self.alpha)  # checks n_blocks, qp_solver
         check_number("quasi_newton", self.quasi_newton, least=0)
         check_number("max_ties", self.max_ties, least=0)
         for name in ("starts", "continuation"):
@@ -136,60 +139,19 @@ class CCCP:
                 f"continuation must decrease and stay above 1, got {self.continuation!r}"
             )
 
-    def solve(
-        self,
-        oracle: Oracle,
-        w_init: Array | None = None,
-        callback: Callback | None = None,
-        warm_start: SolverResult | None = None,
-        checkpoint: CheckpointStore | None = None,
-    ) -> CCCPResult:
-        """Minimise from one start or several.
-
-        Parameters
-        ----------
-        oracle : MajorisedOracle
-            A majorant is an oracle for `CuttingPlane`. A `Majorant` may carry over the cuts of an
-            earlier one, and be `exact`, the risk itself.
-        w_init : ndarray of shape (n_features,) or dict of str to ndarray, optional
-            The start, or several by name, instead of the oracle's own.
-        callback : callable, optional
-            Called with a `Progress` after every majorant and quasi-Newton step; a true return value
-            stops the solver.
-        warm_start : SolverResult, optional
-            Its point is the start.
-        checkpoint : Checkpoint, optional
-            Where the result so far is saved, between majorants. If it holds one, the run goes on
-            from the points where its starts had come to.
-
-        Returns
-        -------
-        CCCPResult
-            Status 'critical' where the criticality reached `tol`: the majorants at w cannot be
-            lowered. That is not a proof that no direction lowers the risk: of the ways to break
-            ties, `max_ties` are tried. 'inconsistent' where a majorant was none, to rounding and
-            beyond. On Ctrl-C, and when the oracle fails, the best so far.
-
-        Raises
-        ------
-        InputError
-            The oracle has no majorants, a start does not fit, or the checkpoint is of another run.
-        """
-        oracle = as_oracle(oracle)
+    def _prepare(self, oracle, w_init, warm_start):
         if not isinstance(oracle, MajorisedOracle):
             raise InputError("CCCP needs a risk with majorants, a `MajorisedOracle`")
-        check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
         starts = _starts(self, oracle, w_init, warm_start)
         blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         given = w_init is not None or warm_start is not None
         names = [f"{name} {digest_of(w)}" for name, w in starts.items()] if given else list(starts)
+        config = self
+        if self.continuation is None and not given and not _race(self, majorised):
+            config = replace(self, continuation=_STEPS)
         identity = {"n_blocks": blocks.n_blocks, "starts": names}
-        with open_checkpoint(checkpoint, self, oracle, **identity) as session:
-            config = self
-            if self.continuation is None and not given and not _race(self, majorised):
-                config = replace(self, continuation=_STEPS)
-            return Search(config, (oracle, majorised), starts, callback, session).solve()
+        return oracle, identity, partial(Search, config, (oracle, majorised), starts)
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
@@ -319,10 +281,8 @@ class Search(Run[CCCPResult]):
     def note(self, objective: float, lower_bound: float, n_cuts: int) -> None:
         """Note one majorant, and whether the search has to stop."""
         self.best = min(self.best, objective)
-        if self.record(self.best, lower_bound, n_cuts):
-            self.stop = Status.STOPPED
-        elif self.late():
-            self.stop = Status.TIME_LIMIT
+        stop = self.record(self.best, lower_bound, n_cuts)
+        self.stop = self.judge(np.inf, stop, spent=False)
 
     def show(self, objective: float, lower_bound: float) -> None:
         """Show where quasi-Newton steps have come to; the caller may stop here."""
@@ -355,6 +315,6 @@ class Search(Run[CCCPResult]):
         yield from self.failure
         if status is Status.CRITICAL and not best.w.any():
             yield (
-                "The point is w = 0, from which no start led away: this risk may say nothing about "
-                "this data, which 'diagnose' tells. Try other starts, or another surrogate."
+                "The point is w = 0, from which no start led away: the risk may have no better "
+                "one. Try other starts, or another risk."
             )

@@ -8,30 +8,28 @@ finitely many cuts. The blocks may share one more variable that is not regularis
 `structsvm_papk.solvers.oracle.Cuts`.
 """
 
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import partial
 
-from threadpoolctl import ThreadpoolController
-
-from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, check_choice, check_number, check_type
 from structsvm_papk.solvers.bundle.cut_model import WIDE
-from structsvm_papk.solvers.checkpoints import CheckpointStore, open_checkpoint
 from structsvm_papk.solvers.cutting_plane_run import CuttingPlaneRun
 from structsvm_papk.solvers.line_search import LineSearch
 from structsvm_papk.solvers.one_slack import OneSlack
-from structsvm_papk.solvers.oracle import LineOracle, Oracle, as_oracle
+from structsvm_papk.solvers.oracle import LineOracle, Oracle
 from structsvm_papk.solvers.proximal_bundle import ProximalBundle
 from structsvm_papk.solvers.result import SolverResult
+from structsvm_papk.solvers.solver import Solver
 
 METHODS = {"bundle": ProximalBundle, "line_search": LineSearch, "one_slack": OneSlack}
 
 
 @dataclass(frozen=True)
-class CuttingPlane:
+class CuttingPlane(Solver[SolverResult]):
     """Certified minimiser of ``alpha/2 ||w||^2 + R(w)`` for convex R.
 
-    With thousands of sparse features and many users `DualAscent` is faster.
+    It takes several cuts from one evaluation of a `BlockOracle`; 'line_search' needs a
+    `LineOracle`. With thousands of sparse features and many blocks `DualAscent` is faster.
 
     Parameters
     ----------
@@ -61,7 +59,6 @@ class CuttingPlane:
     Frank-Wolfe algorithm for training structural SVMs with a costly max-oracle", CVPR 2015.
     """
 
-    alpha: float
     tol: float = 1e-6
     max_iter: int = 2000
     method: str = "bundle"
@@ -70,9 +67,7 @@ class CuttingPlane:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("alpha", self.alpha, above=0)
-        check_number("tol", self.tol, above=0)
-        check_number("max_iter", self.max_iter, least=1)
+        super().__post_init__()
         check_choice("method", self.method, METHODS)
         check_number("n_blocks", self.n_blocks, least=1, optional=True)
         if self.n_blocks not in (None, 1) and self.method != "bundle":
@@ -80,68 +75,20 @@ class CuttingPlane:
                 f"method {self.method!r} takes one cut an iteration: n_blocks must be 1"
             )
         check_type("qp_solver", self.qp_solver, str, "the name of a solver", optional=True)
-        check_number("time_limit", self.time_limit, above=0, optional=True)
 
-    def solve(
-        self,
-        oracle: Oracle,
-        w_init: Array | None = None,
-        callback: Callback | None = None,
-        warm_start: SolverResult | None = None,
-        checkpoint: CheckpointStore | None = None,
-    ) -> SolverResult:
-        """Minimise.
-
-        Parameters
-        ----------
-        oracle : Oracle, or any callable with `n_features` and ``oracle(w) -> (value, g)``
-            Several cuts are taken from one evaluation of a `BlockOracle`; 'line_search' needs a
-            `LineOracle`.
-        w_init : ndarray of shape (n_features,), optional
-            Start; zero by default, or the warm start's point.
-        callback : callable, optional
-            Called with a `Progress` after every iteration; a true return value stops the solver.
-        warm_start : SolverResult, optional
-            Earlier result for the same risk (any alpha), whose cuts are used again.
-        checkpoint : Checkpoint, optional
-            Where the result so far is saved. If it holds one, that is the warm start, and the
-            history goes on; neither w_init nor warm_start is looked at.
-
-        Returns
-        -------
-        SolverResult
-            On Ctrl-C, and when the oracle fails in mid-course (`OracleFailure`), the best point so
-            far, with its certificate.
-
-        Raises
-        ------
-        OracleFailure
-            The oracle failed at the first point already.
-        InputError
-            The risk is not convex, or w_init or the warm start do not fit it, or the checkpoint is
-            of another run.
-        """
-        check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
-        oracle = as_oracle(oracle)
+    def _prepare(self, oracle, w_init, warm_start):
         if not oracle.convex:
             raise not_convex(str(oracle))
         blocks = oracle.with_blocks(self._n_blocks(oracle))
         if self.method == "line_search" and not isinstance(blocks, LineOracle):
             raise InputError("method 'line_search' needs an oracle with `scores` and `along`")
-        step = METHODS[self.method]
-        # the matrices of the model are small: more BLAS threads only wait for each other, and the
-        # last digits would depend on their number
-        with (
-            open_checkpoint(
-                checkpoint, self, blocks, n_blocks=blocks.n_blocks, layout=blocks.layout
-            ) as session,
-            _libraries().limit(limits=1, user_api="blas"),
-        ):
-            if session.saved is not None:  # of this problem, as the checkpoint has checked
-                problem = blocks.n_blocks, blocks.layout, oracle
-                w_init, warm_start = None, replace(session.saved, problem=problem)
-            start = w_init, warm_start
-            return CuttingPlaneRun(self, step, blocks, oracle, start, callback, session).solve()
+        identity = {"n_blocks": blocks.n_blocks, "layout": blocks.layout}
+        start = w_init, warm_start
+        return (
+            blocks,
+            identity,
+            partial(CuttingPlaneRun, self, METHODS[self.method], blocks, oracle, start),
+        )
 
     def _n_blocks(self, oracle: Oracle) -> int:
         if self.n_blocks is not None:
@@ -149,18 +96,11 @@ class CuttingPlane:
         return default_blocks(oracle) if self.method == "bundle" else 1
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    """The BLAS libraries of this process; to look for them takes longer than a small solve."""
-    return ThreadpoolController()
-
-
 def not_convex(what: str) -> InputError:
-    """The refusal of a risk, or of the surrogate that it is made of."""
+    """The refusal of a risk."""
     return InputError(
         f"{what} is not convex, so its cuts would not be lower bounds and no certificate could "
-        "hold; use CCCP for 'ramp' and 'clipped_ramp', SubgradientDescent for the others (solver "
-        "'auto' chooses)"
+        "hold; use CCCP where it has convex majorants, and SubgradientDescent where not"
     )
 
 

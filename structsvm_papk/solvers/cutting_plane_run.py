@@ -6,9 +6,12 @@ the model and its bound, the best point, and the judgement after every iteration
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
@@ -16,7 +19,7 @@ from structsvm_papk.solvers.bundle.cut_model import ROUNDING, CutModel
 from structsvm_papk.solvers.checkpoints import CheckpointSession
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Oracle
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
-from structsvm_papk.solvers.run import Run, finite_start
+from structsvm_papk.solvers.solver import Run, finite_start
 
 if TYPE_CHECKING:
     from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -26,7 +29,6 @@ _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted de
 _LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
 _FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
-_CONTRADICTION = 1e-9  # a bound above the objective by this share proves that a cut is wrong
 _TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
 _STALL = 50  # iterations without any progress before the solver gives up
 _AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
@@ -48,7 +50,10 @@ class CuttingPlaneRun(Run[SolverResult]):
         session: CheckpointSession,
     ) -> None:
         super().__init__(config, callback, session)
-        self.oracle, self.start, self.given = oracle, start, given
+        self.oracle, self.given = oracle, given
+        self.problem = oracle.n_blocks, oracle.layout, given
+        saved = session.saved  # of this problem, as the checkpoint has checked
+        self.start = start if saved is None else (None, replace(saved, problem=self.problem))
         self.step, self.qp_solver = step(self), config.qp_solver or step.qp_solver
         self.best_w: Any = None
         self.best, self.lower_bound = np.inf, -np.inf
@@ -60,6 +65,15 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.predicted = np.inf  # decrease that the last proposal promised
         self.visited -= oracle.rows_scored  # rows scored before this run do not count
         self.last_progress, self.at_rounding = len(self.history), 0
+
+    def solve(self) -> SolverResult:
+        """As `Run.solve`, with one BLAS thread.
+
+        The matrices of the model are small: more threads only wait for each other, and the last
+        digits would depend on their number.
+        """
+        with _libraries().limit(limits=1, user_api="blas"):
+            return super().solve()
 
     def has_point(self) -> bool:
         """Whether a point was evaluated."""
@@ -124,7 +138,7 @@ class CuttingPlaneRun(Run[SolverResult]):
             evaluation=known,
             cuts=self.model.active_cuts(),
             notes=(*self.model.qp.notes, *self.oracle.notes, *notes),
-            problem=(self.oracle.n_blocks, self.oracle.layout, self.given),
+            problem=self.problem,
             steeper=self.steeper,
         )
 
@@ -142,7 +156,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         *blocks, risk = problem
         if blocks != [self.oracle.n_blocks, self.oracle.layout] or not self._is_same(risk):
             raise InputError(
-                "the warm start's cuts are of another problem: data, surrogate, k or blocks differ"
+                "the warm start's cuts are of another problem: the risk or its blocks differ"
             )
 
     def _is_same(self, risk):
@@ -203,28 +217,21 @@ class CuttingPlaneRun(Run[SolverResult]):
         return self.record(self.best, bound, self.model.size, rows_scored=visits)
 
     def _judge(self, stop):
-        if relative_gap(self.best + self.best_error, self.lower_bound) < -_CONTRADICTION:
+        self._is_certified()
+        status = self.judge(self._gap(), stop)
+        if status is Status.INCONSISTENT:
             self.lower_bound = -np.inf
-            return Status.INCONSISTENT
-        if self._is_certified():
-            return Status.CONVERGED
-        if stop:
-            return Status.STOPPED
-        if len(self.history) >= self.config.max_iter:
-            return Status.MAX_ITER
-        if self.late():
-            return Status.TIME_LIMIT
-        return Status.STALLED if self._is_stalled() else None
+        return Status.STALLED if status is None and self._is_stalled() else status
+
+    def _gap(self):
+        """The relative gap, with what rounding may have done to the objective."""
+        return relative_gap(self.best + self.best_error, self.lower_bound)
 
     def _is_certified(self):
-        """The gap is within the tolerance, with what rounding may have done to the objective."""
-
-        def certified():
-            return relative_gap(self.best + self.best_error, self.lower_bound) <= self.config.tol
-
-        if certified():
+        """The gap is within the tolerance, at an objective that is no sum of steps."""
+        if self._gap() <= self.config.tol:
             self.step.settle()
-        return certified()
+        return self._gap() <= self.config.tol
 
     def _is_stalled(self):
         """No better point and no better bound for many iterations, nor at the dual's own point.
@@ -325,6 +332,12 @@ class CuttingPlaneRun(Run[SolverResult]):
     def objective(self, w: Array, risk: float) -> float:
         """``alpha/2 ||w||^2 + risk``."""
         return self.config.alpha / 2 * (w @ w) + risk
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process; to look for them takes longer than a small solve."""
+    return ThreadpoolController()
 
 
 def _is_at(evaluation, w):

@@ -11,27 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import InputError, check_number, check_type
+from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.checkpoints import (
     CheckpointSession,
-    CheckpointStore,
-    open_checkpoint,
 )
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks, not_convex
-from structsvm_papk.solvers.oracle import DualPoint, Oracle, as_oracle
+from structsvm_papk.solvers.oracle import DualPoint, Oracle
 from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
-from structsvm_papk.solvers.run import Run, finite_start
+from structsvm_papk.solvers.solver import Run, Solver, finite_start
 
 _SWEEPS = 8  # of the active rows, at most, for each look at all of them
 _WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to gain
 _CERTIFY = 0.25  # of the last certified gap, to which the gaps have to fall for the next pass
 _OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not visited
-_CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
 _STALL = 50  # iterations without any progress before the solver gives up
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
 
@@ -50,12 +48,12 @@ class AscentResult(SolverResult):
 
 
 @dataclass(frozen=True)
-class DualAscent:
+class DualAscent(Solver[AscentResult]):
     """Certified minimiser of ``alpha/2 ||w||^2 + R(w)`` for convex R, by ascent on the dual.
 
-    For risks over many users and features, above all sparse ones: `CuttingPlane` stores dense cuts
-    and needs ever more of them there. It works in one thread, and the result depends on the seed
-    alone.
+    For risks with many blocks and features, above all sparse ones: `CuttingPlane` stores dense cuts
+    and needs ever more of them there. It asks for an oracle with `dual_blocks`, works in one
+    thread, and the result depends on the seed alone. Its cuts are a warm start of `CuttingPlane`.
 
     Parameters
     ----------
@@ -81,69 +79,20 @@ class DualAscent:
     Frank-Wolfe optimization of structured SVMs", ICML 2016.
     """
 
-    alpha: float
     tol: float = 1e-6
     max_iter: int = 2000
     time_limit: float | None = None
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        check_number("alpha", self.alpha, above=0)
-        check_number("tol", self.tol, above=0)
-        check_number("max_iter", self.max_iter, least=1)
-        check_number("time_limit", self.time_limit, above=0, optional=True)
-        check_number("seed", self.seed, least=0)
-
-    def solve(
-        self,
-        oracle: Oracle,
-        w_init: Array | None = None,
-        callback: Callback | None = None,
-        warm_start: SolverResult | None = None,
-        checkpoint: CheckpointStore | None = None,
-    ) -> AscentResult:
-        """Minimise.
-
-        Parameters
-        ----------
-        oracle : Oracle
-            With `dual_blocks`, such as an `EmpiricalRisk` of a convex surrogate of ours.
-        w_init : ndarray of shape (n_features,), optional
-            Near which to start: with the tangents of the blocks there.
-        callback : callable, optional
-            Called with a `Progress` after every iteration; a true return value stops the solver.
-        warm_start : SolverResult, optional
-            An earlier `AscentResult` for the same lists and surrogate (any alpha and depth), whose
-            dual variables are used again; of another solver its w.
-        checkpoint : Checkpoint, optional
-            Where the result so far is saved. If it holds one, that is the warm start, and the
-            history goes on; neither w_init nor warm_start is looked at.
-
-        Returns
-        -------
-        AscentResult
-            On Ctrl-C the best point so far, with its certificate. Its `cuts` are those of
-            `CuttingPlane`, as a warm start of it.
-
-        Raises
-        ------
-        InputError
-            The risk is not convex or offers no dual blocks, or w_init or the warm start do not fit
-            it, or the checkpoint is of another run.
-        """
-        oracle = as_oracle(oracle)
+    def _prepare(self, oracle, w_init, warm_start):
         if not oracle.convex:
             raise not_convex(str(oracle))
-        check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
         start: Any = None if warm_start is None else getattr(warm_start, "duals", None)
         if w_init is None and start is None and warm_start is not None:
             w_init = warm_start.w
         if w_init is not None:
             start = finite_start(w_init, oracle.n_features, "the start")
-        with open_checkpoint(checkpoint, self, oracle) as session:
-            if session.saved is not None:
-                start = session.saved.extra
-            return AscentRun(self, oracle, start, callback, session).solve()
+        return oracle, {}, partial(AscentRun, self, oracle, start)
 
 
 def select_solver(solver: Any, oracle: Oracle) -> Any:
@@ -173,7 +122,8 @@ class AscentRun(Run[AscentResult]):
         session: CheckpointSession,
     ) -> None:
         super().__init__(config, callback, session)
-        self.oracle, self.start = oracle, start
+        self.oracle = oracle
+        self.start = start if session.saved is None else session.saved.extra
         self.blocks: Any = None
         self.best: Any = None  # DualPoint with the lowest objective
         self.lower_bound = -np.inf
@@ -275,19 +225,11 @@ class AscentRun(Run[AscentResult]):
         return self.record(best, bound, self.blocks.n_atoms, rows_scored=visits)
 
     def _judge(self, stop):
-        if self._gap() < -_CONTRADICTION:
+        status = self.judge(self._gap(), stop)
+        if status is Status.INCONSISTENT:
             self.lower_bound = -np.inf
-            return Status.INCONSISTENT
-        if self._gap() <= self.config.tol:
-            return Status.CONVERGED
-        if stop:
-            return Status.STOPPED
-        if len(self.history) >= self.config.max_iter:
-            return Status.MAX_ITER
-        if self.late():
-            return Status.TIME_LIMIT
         stalled = len(self.history) - self.last_progress >= _STALL and not self.moved
-        return Status.STALLED if stalled else None
+        return Status.STALLED if status is None and stalled else status
 
     def _gap(self):
         """The relative gap, with what rounding may have done to the objective."""

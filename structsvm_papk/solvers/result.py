@@ -45,10 +45,9 @@ class Status(StrEnum):
 _SENTENCES = {
     Status.CONVERGED: "Converged: the certified gap is within the tolerance.",
     Status.DEGENERATE: (
-        "Converged to the zero vector: to within the tolerance no direction lowers this surrogate "
-        "on average over the users, and at w = 0 every score ties. The surrogate says nothing "
-        "about this data ('diagnose' tells whether w = 0 is the exact minimiser, and for which "
-        "users); try a smaller tolerance, surrogate 'clipped_ramp', another k, or better features."
+        "Converged to the zero vector: to within the tolerance no direction lowers the risk, and "
+        "at w = 0 all predictions are the same. Try a smaller tolerance, another risk, or better "
+        "features."
     ),
     Status.CRITICAL: (
         "Stopped at a critical point: none of the majorants there can be lowered any further."

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import InputError, check_choice, check_number, check_type
-from structsvm_papk.solvers.checkpoints import CheckpointStore, digest_of, open_checkpoint
-from structsvm_papk.solvers.oracle import Oracle, as_oracle
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError, check_choice, check_number
+from structsvm_papk.solvers.checkpoints import digest_of
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.run import Run, finite_start
+from structsvm_papk.solvers.solver import Run, Solver, finite_start
 
 KEEP = ("best", "last", "average")
 _SEEDS_OF_STARTS = 1 << 20
 
 
 @dataclass(frozen=True)
-class SubgradientDescent:
+class SubgradientDescent(Solver[SolverResult]):
     """``w <- project(w - eta/sqrt(t+1) (alpha w + g_t))`` on ``alpha/2 ||w||^2 + R(w)``.
 
-    Works with every surrogate, convex or not. There is no certificate: the lower bound is -inf.
+    Works with every risk, convex or not. There is no certificate: the lower bound is -inf, and the
+    status at the end 'finished'. From a checkpoint the steps that are left go on from its point; an
+    average is over those.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ class SubgradientDescent:
     ICML 2020, Algorithm 1.
     """
 
-    alpha: float
+    _alpha_range: ClassVar[dict[str, Any]] = {"least": 0.0}
     eta: float = 0.1
     max_iter: int = 200
     radius: float | None = None
@@ -60,14 +62,11 @@ class SubgradientDescent:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("alpha", self.alpha, least=0.0)
+        super().__post_init__()
         check_number("eta", self.eta, above=0)
-        check_number("max_iter", self.max_iter, least=1)
         check_number("radius", self.radius, above=0, optional=True)
         check_choice("keep", self.keep, KEEP)
         check_number("start_scale", self.start_scale, least=0.0)
-        check_number("seed", self.seed, least=0)
-        check_number("time_limit", self.time_limit, above=0, optional=True)
 
     @classmethod
     def paper(
@@ -76,54 +75,17 @@ class SubgradientDescent:
         """Return the authors' recipe: standard normal start, fixed steps, best loss kept."""
         return cls(alpha, eta, max_iter, keep="best", start_scale=1.0, seed=seed, **options)
 
-    def solve(
-        self,
-        oracle: Oracle,
-        w_init: Array | None = None,
-        callback: Callback | None = None,
-        warm_start: SolverResult | None = None,
-        checkpoint: CheckpointStore | None = None,
-    ) -> SolverResult:
-        """Run the steps.
-
-        Parameters
-        ----------
-        oracle : Oracle, or any callable with `n_features`
-            ``oracle(w) -> (value, subgradient)``.
-        w_init : ndarray of shape (n_features,), optional
-            Start instead of the configured one.
-        callback : callable, optional
-            Called with a `Progress` after every step; a true return value stops the solver.
-        warm_start : SolverResult, optional
-            Start at its point.
-        checkpoint : Checkpoint, optional
-            Where the result so far is saved. If it holds one, the steps go on from its point; an
-            average is over those that follow.
-
-        Returns
-        -------
-        SolverResult
-            Status 'finished'; on Ctrl-C, and when the oracle fails, the best point so far.
-
-        Raises
-        ------
-        InputError
-            The start does not fit, the risk is not finite at an iterate, or the checkpoint is of
-            another run.
-        """
-        check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
+    def _prepare(self, oracle, w_init, warm_start):
         if w_init is None and warm_start is not None:
             w_init = warm_start.w
         # an average is over the second half of the steps: another number is another run
-        more: dict[str, Any] = (
+        identity: dict[str, Any] = (
             {"average_from": self.max_iter // 2} if self.keep == "average" else {}
         )
-        oracle = as_oracle(oracle)
         w = self._start(oracle.n_features, w_init)
         if w_init is not None:
-            more["start"] = digest_of(w)
-        with open_checkpoint(checkpoint, self, oracle, **more) as session:
-            return _Run(self, oracle, w, callback, session).solve()
+            identity["start"] = digest_of(w)
+        return oracle, identity, partial(_Run, self, oracle, w)
 
     def _start(self, n_features, w_init):
         if w_init is None:
@@ -166,13 +128,10 @@ class _Run(Run[SolverResult]):
             self.best = self._evaluate(self.w)[0]  # else the first step evaluates the start
 
     def loop(self):
-        config = self.config
-        while self.n_steps < config.max_iter:
-            stop = self._step()
-            if stop:
-                return Status.STOPPED
-            if self.late():
-                return Status.TIME_LIMIT
+        while self.n_steps < self.config.max_iter:
+            status = self.judge(np.inf, self._step(), spent=False)
+            if status is not None:
+                return status
             self.offer()
         if self.n_total:
             w = self.total / self.n_total

@@ -194,5 +194,10 @@ def test_sizes_are_refused_before_anything_is_solved():
         GlobalRamp(0.0)
     with pytest.raises(InputError, match="max_boxes"):
         GlobalRamp(1.0, max_boxes=0)
+
+    def plain(w):
+        return 0.0, w
+
+    plain.n_features = 1
     with pytest.raises(InputError, match="bounds over boxes"):
-        GlobalRamp(1.0).solve(lambda w: (0.0, w))
+        GlobalRamp(1.0).solve(plain)

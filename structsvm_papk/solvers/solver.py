@@ -1,4 +1,7 @@
-"""One run of a solver: its clock, limits, history, callback and checkpoint, and how it ends."""
+"""What solvers share: `Solver`, their settings and `solve`, and `Run`, the state of one solve.
+
+minimise over w    F(w) = alpha/2 ||w||^2 + R(w)
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,105 @@ import math
 import time
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import InputError, OracleFailure, as_floats, check_callback
-from structsvm_papk.solvers.checkpoints import CheckpointSession
+from structsvm_papk.errors import (
+    InputError,
+    OracleFailure,
+    as_floats,
+    check_callback,
+    check_number,
+    check_type,
+)
+from structsvm_papk.solvers.checkpoints import CheckpointSession, CheckpointStore, open_checkpoint
+from structsvm_papk.solvers.oracle import Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 
 Result = TypeVar("Result", bound=SolverResult)
+_RANGES: dict[str, dict[str, Any]] = {
+    "tol": {"above": 0},
+    "max_iter": {"least": 1},
+    "seed": {"least": 0},
+    "time_limit": {"above": 0, "optional": True},
+}
+_CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 _RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
+
+
+@dataclass(frozen=True)
+class Solver(ABC, Generic[Result]):
+    """Minimiser of ``alpha/2 ||w||^2 + R(w)``: settings alone; each `solve` has its own `Run`."""
+
+    alpha: float
+    _alpha_range: ClassVar[dict[str, Any]] = {"above": 0}
+
+    def __post_init__(self) -> None:
+        check_number("alpha", self.alpha, **self._alpha_range)
+        for name, bounds in _RANGES.items():
+            if hasattr(self, name):
+                check_number(name, getattr(self, name), **bounds)
+
+    def solve(
+        self,
+        oracle: Oracle,
+        w_init: Array | None = None,
+        callback: Callback | None = None,
+        warm_start: SolverResult | None = None,
+        checkpoint: CheckpointStore | None = None,
+    ) -> Result:
+        """Minimise.
+
+        Parameters
+        ----------
+        oracle : Oracle, or any callable with `n_features` and ``oracle(w) -> (value, g)``
+            Of the kind that this solver asks for.
+        w_init : ndarray of shape (n_features,), optional
+            Start; by default the warm start's point, or the solver's own start. `CCCP` and
+            `BranchAndBound` take several, as a dict by name.
+        callback : callable, optional
+            Called with a `Progress` after every iteration; a true return value stops the solver.
+        warm_start : SolverResult, optional
+            Earlier result, whose point is the start. `CuttingPlane` takes its cuts too, of the same
+            risk at any alpha; `DualAscent` its dual variables, of the same lists at any alpha and
+            depth.
+        checkpoint : Checkpoint, optional
+            Where the result so far is saved. If it holds one, the run goes on from there, with its
+            history, and neither w_init nor warm_start is looked at.
+
+        Returns
+        -------
+        SolverResult
+            On Ctrl-C, and when the oracle fails in mid-course (`OracleFailure`), the best point so
+            far, with its certificate.
+
+        Raises
+        ------
+        OracleFailure
+            The oracle failed at the first point already.
+        InputError
+            The oracle is not of the kind that this solver asks for, or not finite somewhere;
+            w_init or the warm start do not fit it; or the checkpoint is of another run.
+        """
+        check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
+        oracle, identity, run = self._prepare(as_oracle(oracle), w_init, warm_start)
+        with open_checkpoint(checkpoint, self, oracle, **identity) as session:
+            return run(callback, session).solve()
+
+    @abstractmethod
+    def _prepare(
+        self, oracle: Oracle, w_init: Any, warm_start: SolverResult | None
+    ) -> tuple[Oracle, dict[str, Any], Callable[[Callback | None, CheckpointSession], Run[Result]]]:
+        """Check the arguments; the oracle to ask, what else a run belongs to, and how to make it.
+
+        `identity` is what a result depends on beside the settings and the risk.
+        """
 
 
 class Run(ABC, Generic[Result]):
@@ -33,6 +121,7 @@ class Run(ABC, Generic[Result]):
     ) -> None:
         check_callback(callback)
         self.config, self.callback = config, callback
+        self.tol = getattr(config, "tol", 0.0)  # a descent without a certificate has none
         self.session = session or CheckpointSession()
         saved = self.session.saved
         self.history: list[Progress] = [] if saved is None else list(saved.history)
@@ -59,6 +148,22 @@ class Run(ABC, Generic[Result]):
     def saved_fields(self) -> dict[str, Any]:
         """Fields that a checkpoint saves otherwise than the result has them."""
         return {}
+
+    def judge(self, gap: float, stop: bool, spent: bool | None = None) -> Status | None:
+        """The stopping rule: None to go on.
+
+        `stop` is what the callback wants; `spent`, by default the limit on iterations, whether the
+        run has done as much as it may.
+        """
+        if gap < -_CONTRADICTION:
+            return Status.INCONSISTENT
+        if gap <= self.tol:
+            return Status.CONVERGED
+        if stop:
+            return Status.STOPPED
+        if len(self.history) >= self.config.max_iter if spent is None else spent:
+            return Status.MAX_ITER
+        return Status.TIME_LIMIT if self.late() else None
 
     def offer(self) -> None:
         """Offer the checkpoint the result so far; called between iterations."""
