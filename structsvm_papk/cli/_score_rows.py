@@ -7,8 +7,14 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.cli._shared.options import READING, Reading
-from structsvm_papk.cli._shared.scores import Scorer, read_scores, scores_of
+from structsvm_papk.cli._shared.options import ITEM, READING, Reading
+from structsvm_papk.cli._shared.scores import (
+    Scorer,
+    item_column,
+    read_scores,
+    refuse_unknown_users,
+    scores_of,
+)
 from structsvm_papk.data import tables
 from structsvm_papk.data.readers import Table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Kind
@@ -26,12 +32,7 @@ class Columns(Reading):
     rank: str | None = READING(
         None, "Rank column (1, 2, .. per user) in place of scores.", "COLUMN"
     )
-    item: str | None = READING(
-        None,
-        "Item column, to refuse pairs that occur twice; by default the first of "
-        f"{', '.join(ITEM_COLUMNS)} (or itemId, ..).",
-        "COLUMN",
-    )
+    item: str | None = READING(None, f"{ITEM} A pair may occur once.", "COLUMN")
     by: list[str] | None = READING(
         None, "Split by this user or item column; repeat for more.", "COLUMN"
     )
@@ -162,7 +163,7 @@ def load(
     model = scorer.load()
     table = columns.features(file, model)
     threshold = None if model is None else model.relevance_threshold
-    rows = _of_features(file, table, columns, scorer.of(table, model), threshold)
+    rows = _of_features(file, table, columns, scorer.of(table, model, columns.one_list), threshold)
     if second is None:
         return rows, None
     if in_table:
@@ -190,10 +191,10 @@ def _check_second_column(file: Path, name: str, scorer: Scorer, columns: Columns
 def _second_scores(
     file: Path, table: Table, model: Model, second: Model, columns: Columns
 ) -> Array:
-    for name in ("feature_names", "first_index", "n_features"):
-        if getattr(model, name) != getattr(second, name):
-            return scores_of(second, columns.features(file, second))
-    return scores_of(second, table)
+    like = "feature_names", "first_index", "n_features"
+    if any(getattr(model, name) != getattr(second, name) for name in like):
+        table = columns.features(file, second)
+    return scores_of(second, table, columns.one_list)
 
 
 def _of_scores(path: Path, columns: Columns) -> Rows:
@@ -220,11 +221,8 @@ def _of_scores(path: Path, columns: Columns) -> Rows:
 def _of_features(
     path: Path, table: Table, columns: Columns, scores: Any, threshold: float | None
 ) -> Rows:
-    if table.groups is None and not columns.one_list:
-        raise InputError(
-            f"{path}: nothing says which user a row belongs to; give --query or --group, or "
-            "--one-list when all rows are one list"
-        )
+    if not columns.one_list:
+        refuse_unknown_users(table)
     # names that no column has: one to split by may be called like any of these
     names: dict[str, str | None] = {"user": None, "label": "the label", "score": "the score"}
     frame = {"the score": np.asarray(scores, dtype=float), "the label": np.asarray(table.labels)}
@@ -241,10 +239,6 @@ def _further_columns(path: Path, columns: Columns) -> tuple[str | None, dict[str
     format = columns.format_of(path)
     if format is None:
         return None, {}
-    item = columns.item
-    if columns.one_list:
-        item = None
-    elif item is None:
-        item = tables.usual_column(ITEM_COLUMNS, tables.column_names(path, format))
+    item = None if columns.one_list else item_column(path, format, columns.item)
     kinds = dict.fromkeys(columns.splits, Kind.TEXT) | ({} if item is None else {item: Kind.ID})
     return item, tables.read_columns(path, format, kinds) if kinds else {}

@@ -133,7 +133,7 @@ def _held_out(
     model = scorer.load()
     table = reading.table(data, model)
     lists = reading.lists(table).usable(k, policy)
-    all_scores: Any = scorer.of(table, model)
+    all_scores: Any = scorer.of(table, model, reading.one_list)
     scores = all_scores[lists.rows]
     options.say_columns(table)
     if lists.n_users == 1:

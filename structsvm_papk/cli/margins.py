@@ -42,7 +42,7 @@ def margins(
     model = scorer.load()
     table = reading.table(data, model)
     lists = reading.lists(table)
-    scores = scorer.of(table, model)
+    scores = scorer.of(table, model, reading.one_list)
     lists = lists.usable(k, policy)
     options.say_columns(table)
     answers: dict[str, Any] = {"k": k, "delta": delta, "n_users": lists.n_users}

@@ -1,5 +1,6 @@
-"""``predict``: score the rows of a file with a model file."""
+"""``predict``: score the rows of a file with a model file, or list the best of each user."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,7 +8,11 @@ import typer
 
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.scores import scores_of
+from structsvm_papk.cli._shared.options import OUTPUT, READING, option
+from structsvm_papk.cli._shared.scores import item_column, refuse_unknown_users, scores_of
+from structsvm_papk.data.tables import FORMATS, Kind, format_of, read_columns
+from structsvm_papk.data.top import scored_rows, top_rows
+from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model
 
@@ -16,40 +21,68 @@ def predict(
     model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
     data: options.DataFile,
     columns: options.Columns,
+    item: Annotated[
+        str | None, option(READING, options.ITEM, "--item", metavar="COLUMN")
+    ] = None,
+    one_list: Annotated[
+        bool, option(READING, "All rows are one ranked list.", "--one-list")
+    ] = False,
+    top: Annotated[
+        int | None,
+        option(OUTPUT, "Only the N best rows of each user, best first, with their rank.",
+               "--top", metavar="N", min=1),
+    ] = None,
     output: Annotated[
         Path | None,
-        options.option(
-            options.OUTPUT, "Where to write the scores; by default standard output.",
-            "--output", "-o", metavar="FILE",
-        ),
+        option(OUTPUT, "Where to write CSV (.tsv: TSV); by default standard output.",
+               "--output", "-o", metavar="FILE"),
     ] = None,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Score every row of a file with a model.
+    """Score every row of a file with a model, or list the best of each user.
 
-    One number per line, in the order of the rows; larger ranks higher.
+    Columns user, item and score, with --top also rank; rows stay in their order, larger scores rank
+    higher. Where the file names no items there is the row's number, from 0.
     """
     options.check_outputs(output)
+    if output is not None and format_of(output) == "parquet":
+        raise InputError(f"--output {output}: CSV or TSV is written, not Parquet")
     trained = load_model(model)
-    table = columns.table(data, like=trained, require_labels=False)
-    scores = scores_of(trained, table)
+    ignored = [*(columns.ignore or ()), *([item] if item else [])]
+    table = replace(columns, ignore=ignored).table(data, like=trained, require_labels=False)
+    scores = scores_of(trained, table, one_list)
+    users = None if one_list else table.groups
+    ids = users, _items(data, columns.format or format_of(data), item)
+    if top is not None and not one_list:
+        refuse_unknown_users(table)
+    frame = scored_rows(scores, *ids) if top is None else top_rows(scores, *ids, top)
     options.say_columns(table)
+    separator = "\t" if output is not None and format_of(output) == "tsv" else ","
+    text = frame.to_csv(None, sep=separator, index=False, lineterminator="\n")
     if output is not None:
-        write_atomically(output, _lines(scores).encode())
+        write_atomically(output, text.encode())
     if as_json:
-        content = {"scores": scores.tolist()} if output is None else _summary(scores, output)
+        content = _content(frame, top) if output is None else _summary(frame["score"], output)
         console.print_json({"model": str(model), "n_rows": scores.size, **content})
     elif output is None:
-        print(_lines(scores), end="")
+        print(text, end="")
     else:
-        console.note(f"{scores.size} scores written to {output}")
+        console.note(f"{len(frame)} scores written to {output}")
 
 
-def _summary(scores: Array, output: Path) -> dict[str, Any]:
+def _items(path: Path, format: str | None, item: str | None) -> Array | None:
+    """Item of each row of a file; None where no column is called so."""
+    name = item_column(path, format, item) if format in FORMATS else None
+    return None if name is None else read_columns(path, str(format), {name: Kind.ID})[name]
+
+
+def _content(frame: Any, top: int | None) -> dict[str, Any]:
+    if top is None:
+        return {"scores": frame["score"].tolist()}
+    return {"top": frame.to_dict("records")}
+
+
+def _summary(scores: Any, output: Path) -> dict[str, Any]:
     """What characterises scores that stand in a file."""
     ends = {"smallest": scores.min(), "mean": scores.mean(), "largest": scores.max()}
     return {"output": str(output), **ends}
-
-
-def _lines(scores: Array) -> str:
-    return "".join(f"{score!r}\n" for score in scores.tolist())

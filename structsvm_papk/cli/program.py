@@ -30,7 +30,7 @@ app = recording.app_of(
             "example-data": "Write train.csv and new.csv: candidates with four scores each.",
             "tune": "Choose surrogate, depth and alpha on held-out users, and train with them.",
             "fit": "Train a ranker and write a model file.",
-            "predict": "Score every row of a file with a model.",
+            "predict": "Score every row of a file with a model, or list the best of each user.",
         },
         "Measure": {
             "evaluate": "Ranking metrics per user, their means with intervals, and comparisons.",

@@ -15,6 +15,7 @@ from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.cli._shared.options import Reading
 from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
+from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
@@ -111,7 +112,7 @@ class Scale:
     @contextmanager
     def loaded(self, job: Job) -> Iterator[Loaded]:
         """The data as `Loaded`, for as long as the context lasts."""
-        self._check(job.ranker.n_threads)
+        self._check(job.ranker)
         try:
             if self.memory_budget is not None:
                 yield self._streamed(job, self.memory_budget)
@@ -124,14 +125,19 @@ class Scale:
         except OracleFailure as failure:
             raise InputError(str(failure)) from None
 
-    def _check(self, threads: int) -> None:
+    def _check(self, ranker: PAPKRanker) -> None:
         if self.memory_budget is not None and self.dask is not None:
             raise InputError("--memory-budget is for one machine, --dask for several: give one")
         if self.scratch is not None and self.memory_budget is None:
             raise InputError("--scratch is for --memory-budget")
         if self.partitions is not None and self.dask is None:
             raise InputError("--partitions is for --dask")
-        if self.dask is not None and threads != 1:
+        if ranker.user_scaling is not None and (self.memory_budget or self.dask):
+            raise InputError(
+                "--user-scaling needs the lists in memory, without --memory-budget and --dask; "
+                "PAPKRanker takes it with Dask collections"
+            )
+        if self.dask is not None and ranker.n_threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")
 
     def _streamed(self, job: Job, size: str) -> Loaded:
@@ -194,7 +200,7 @@ def _in_memory(job: Job) -> Loaded:
     return Loaded(
         lists,
         lambda ranker: ranker.fit_lists(lists),
-        lambda w: mean_pap_at_k(w, lists, job.ranker.k),
+        lambda w: mean_pap_at_k(w, scaled_lists(lists, job.ranker.user_scaling), job.ranker.k),
         table,
     )
 

@@ -43,6 +43,7 @@ class Grid:
         None, "Try this strength; repeat. By default three that suit the features."
     )
     standardize: bool = PROBLEM(True, options.STANDARDIZE)
+    user_scaling: str | None = PROBLEM(None, options.USER_SCALING, "NAME")
 
     def settings(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
@@ -50,7 +51,7 @@ class Grid:
             "surrogates": self.surrogate, "user_weights": self.user_weight, "alphas": self.alpha,
             "depths": [options.parse_depth(text) for text in self.depth or ()],
         }  # fmt: skip
-        given = {"k": self.k, "standardize": self.standardize}
+        given = {"k": self.k, "standardize": self.standardize, "user_scaling": self.user_scaling}
         return given | {name: values for name, values in lists.items() if values}
 
 
@@ -189,8 +190,10 @@ def _content(
         "command": _command(ranker, data, reading, policy),
         "python": f"PAPKRanker(k={ranker.k}, "
         + "".join(f"{name}={value!r}, " for name, value in best.items())
-        + f"policy={policy!r}, tol={ranker.tol!r}, standardize={ranker.standardize!r})",
+        + f"policy={policy!r}, tol={ranker.tol!r}, standardize={ranker.standardize!r}, "
+        + f"user_scaling={ranker.user_scaling!r})",
         "standardized": ranker.standardize,
+        "user_scaling": ranker.user_scaling,
         "model": None if model_file is None else str(model_file),
     }
 
@@ -200,6 +203,7 @@ def _command(ranker: Any, data: Path, reading: options.Reading, policy: str) -> 
     best = ranker.best_params_ | {"depth": ranker.best_params_["depth"] or "k"}
     given = {
         "k": ranker.k, **best, "tol": ranker.tol, "policy": policy,
+        "user-scaling": ranker.user_scaling,
         "label": None if reading.label == "label" else reading.label, "group": reading.group,
         "relevance-threshold": reading.relevance_threshold, "output": "MODEL",
     }  # fmt: skip

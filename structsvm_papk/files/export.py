@@ -26,6 +26,7 @@ def weights_of(model: Model) -> dict[str, Any]:
         "depth": model.depth,
         "user_weight": model.user_weight,
         "standardized": model.standardized,
+        "user_scaling": model.user_scaling,
         "alpha": float(model.alpha),
         "certificate": model.certificate,
     }

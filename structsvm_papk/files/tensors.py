@@ -30,6 +30,7 @@ class TensorFile:
 
     kind: str
     version: int
+    older: tuple[int, ...] = ()  # versions that are read too
 
     @property
     def format(self) -> str:
@@ -74,7 +75,7 @@ class TensorFile:
     def _checked_metadata(self, path, metadata, body):
         if not isinstance(metadata, dict) or metadata.get("format") != self.format:
             raise self._foreign(path)
-        if metadata.get("format_version") != str(self.version):
+        if metadata.get("format_version") not in [str(v) for v in (self.version, *self.older)]:
             raise InputError(
                 f"{path} has {self.kind} format {str(metadata.get('format_version'))[:20]}, this "
                 f"version reads format {self.version}: upgrade structsvm-papk"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.user_scaling import scaled_rows
 from structsvm_papk.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         """Scores of the candidates; larger ranks higher."""
         groups = candidates[Columns.User].to_numpy()
         X = self._features(candidates.drop(columns=Columns.UserItem), groups)
-        return np.asarray(self.model.predict(X))
+        return np.asarray(self.model.predict(X, groups=groups))
 
     def _refuse_few_negatives(self, frame: pd.DataFrame) -> None:
         """There is no pAp@k where no user has k negatives; of some users, see `policy`."""
@@ -128,11 +129,8 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
             frame[name] = _filled(frame[name], groups, name)
         if not self.standardise:
             return frame
-        of_user = frame.groupby(groups)
-        spread = of_user.transform("std", ddof=0)
-        size = frame.abs().groupby(groups).transform("max")
-        centred = frame - of_user.transform("mean")
-        return centred.divide(spread.where(spread > 1e-9 * size, np.inf))
+        frame[:] = scaled_rows(frame.to_numpy(), groups, "standardise")
+        return frame
 
 
 def _filled(column: pd.Series, groups: Array, name: str) -> pd.Series:

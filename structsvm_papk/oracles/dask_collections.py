@@ -18,6 +18,7 @@ from scipy import sparse
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.matrix import refuse_non_finite
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_risk import connect
 
@@ -66,10 +67,12 @@ class _Part:
 
     rows: _Rows
     relevant_from: float
+    user_scaling: str | None
 
     def load(self):
         rows = self.rows
-        return RankingData.from_groups(rows.X, rows.y >= self.relevant_from, rows.groups)
+        lists = RankingData.from_groups(rows.X, rows.y >= self.relevant_from, rows.groups)
+        return scaled_lists(lists, self.user_scaling)
 
 
 class DaskLists:
@@ -100,8 +103,8 @@ class DaskLists:
         if not _validation.same_kind(*(each.users for each in self._overviews)):
             raise _other_types("some blocks hold text, others numbers")
 
-    def partitions(self, relevant_from: float) -> list[Any]:
-        """Futures of partitions of whole users.
+    def partitions(self, relevant_from: float, user_scaling: str | None = None) -> list[Any]:
+        """Futures of partitions of whole users, whose lists may be scaled.
 
         Only the rows of users in several blocks move: `DataFrame.shuffle` moves all rows, in four
         times the time, and none of CSR blocks.
@@ -115,7 +118,7 @@ class DaskLists:
         bounds = np.flatnonzero(np.diff(block)) + 1
         gone = map(np.ndarray.__getitem__, np.split(users, bounds), np.split(away, bounds))
         return [
-            self._submit(_part, relevant_from, left, self._blocks[b], *pieces[b])
+            self._submit(_part, (relevant_from, user_scaling), left, self._blocks[b], *pieces[b])
             for b, left in enumerate(gone)
             if left.size < self._overviews[b].users.size
         ]
@@ -239,7 +242,7 @@ def _take(rows, users, others=False):
     return _Rows(rows.X[mine], rows.y[mine], rows.groups[mine])
 
 
-def _part(relevant_from, gone, rows, *pieces):
+def _part(how, gone, rows, *pieces):
     """A block without the users that are gone, with the pieces that came from other blocks."""
     if gone.size:
         rows = _take(rows, gone, others=True)
@@ -251,4 +254,4 @@ def _part(relevant_from, gone, rows, *pieces):
             np.concatenate([each.y for each in every]),
             _validation.joined(*(each.groups for each in every)),
         )
-    return _Part(rows, relevant_from)
+    return _Part(rows, *how)

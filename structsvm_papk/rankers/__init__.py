@@ -13,10 +13,12 @@ from structsvm_papk.rankers.solver_race import compare
 if TYPE_CHECKING:
     from structsvm_papk.rankers.ranker import PAPKRanker
     from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
+    from structsvm_papk.rankers.user_scaler import UserScaler
 
 __all__ = [
     "PAPKRanker",
     "PAPKRankerCV",
+    "UserScaler",
     "compare",
 ]
 
@@ -30,4 +32,8 @@ def __getattr__(name: str) -> object:
         from structsvm_papk.rankers import ranker_cv
 
         return ranker_cv.PAPKRankerCV
+    if name == "UserScaler":
+        from structsvm_papk.rankers import user_scaler
+
+        return user_scaler.UserScaler
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.groups import ONE_LIST, required
 from structsvm_papk.data.matrix import refuse_misread
+from structsvm_papk.data.user_scaling import scaled_rows
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, whole_number
 from structsvm_papk.files.export import weights_of, write_onnx
 from structsvm_papk.files.model import Model, certificate_of, save_model
@@ -55,18 +56,25 @@ def check_seed(random_state: Any) -> None:
 class LinearRanker(BaseEstimator):
     """Scores ``X @ coef_``, for lists of users. A subclass finds `coef_`."""
 
+    __metadata_request__decision_function: ClassVar = {"groups": True}
+    __metadata_request__predict: ClassVar = {"groups": True}
+
     k: int
     policy: str
     relevance_threshold: float | None
     one_list: bool
     coef_: Array
     scale_: Array | None
+    user_scaling_: str | None
     result_: SolverResult
     classes_: Array
     _setting: Setting
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
+
+        With `user_scaling` X is scaled first, inside the list of each user that `groups` names, of
+        whom all rows have to be there; without it `groups` is not needed.
 
         Warns
         -----
@@ -83,11 +91,14 @@ class LinearRanker(BaseEstimator):
         validation.refuse_masked(X, "X")
         refuse_misread(X)
         X = validated(self, X, reset=False, **(MATRIX | {"ensure_all_finite": True}))
+        if self.user_scaling_ is not None:
+            groups = ONE_LIST if groups is None and self.one_list else groups
+            X = scaled_rows(X, groups, self.user_scaling_)
         return X @ self.coef_
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """The same as `decision_function`."""
-        return self.decision_function(X)
+        return self.decision_function(X, groups)
 
     def score(
         self, X: Any, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
@@ -103,7 +114,7 @@ class LinearRanker(BaseEstimator):
             No groups, no user that can be used, or labels that were not there in training.
         """
         groups = self._groups(groups, qid)
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, ONE_LIST if groups is None else groups)
         y = validation.check_grades(y, scores.size, name="labels y")
         table = metrics.evaluate(
             f"pap@{whole_number('k', self.k)}",
@@ -133,6 +144,7 @@ class LinearRanker(BaseEstimator):
             depth=self._setting.make(self.k).depth,
             user_weight=self._setting.user_weight,
             standardized=self.scale_ is not None,
+            user_scaling=self.user_scaling_,
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
             relevance_threshold=self.relevance_threshold,

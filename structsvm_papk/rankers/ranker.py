@@ -15,6 +15,7 @@ from structsvm_papk._types import Callback
 from structsvm_papk.data import validation
 from structsvm_papk.data.matrix import refuse_misread
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
+from structsvm_papk.data.user_scaling import check_user_scaling, scaled_lists
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -107,11 +108,15 @@ class PAPKRanker(LinearRanker):
         n_rows)``, constant columns staying as they are (no column is centred; differences between
         users do not count). `coef_` is in the columns' own units all the same; objective, bound and
         gap are of the problem that was solved. False is the paper's problem.
+    user_scaling : {None, 'standardise', 'rank'}
+        Scale every column inside each user's list, in `fit` and in `predict`, which then needs
+        `groups`: 'standardise' to mean 0 and deviation 1, 'rank' to ranks between -1/2 and 1/2.
+        X is copied; a sparse one is refused. `coef_` is for the scaled columns.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,)
-        For the columns as they are.
+        For the columns as they are, or as `user_scaling` makes them.
     scale_ : ndarray of shape (n_features_in_,) or None
         What the columns were divided by; None without `standardize`.
     result_ : SolverResult
@@ -176,6 +181,7 @@ class PAPKRanker(LinearRanker):
         one_list: bool = False,
         verbose: int = 0,
         standardize: bool = True,
+        user_scaling: str | None = None,
     ) -> None:
         self.k = k
         self.surrogate = surrogate
@@ -197,6 +203,7 @@ class PAPKRanker(LinearRanker):
         self.one_list = one_list
         self.verbose = verbose
         self.standardize = standardize
+        self.user_scaling = user_scaling
 
     def fit(
         self,
@@ -280,6 +287,7 @@ class PAPKRanker(LinearRanker):
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
         refuse_deeper_than_all(surrogate, lists.most_negatives)
+        lists = scaled_lists(lists, self.user_scaling)
         lists = lists.standardized() if self.standardize else lists
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
         return self._minimise(risk, lists)
@@ -290,6 +298,7 @@ class PAPKRanker(LinearRanker):
 
     def check_settings(self) -> None:
         """Refuse settings that no data could be fitted with."""
+        check_user_scaling(self.user_scaling)
         self._make_solver(self.make_surrogate())
 
     def fit_risk(self, risk: Any) -> Self:
@@ -300,8 +309,10 @@ class PAPKRanker(LinearRanker):
         Raises
         ------
         InputError
-            The risk is of another surrogate, k or depth, or of lists in memory.
+            The risk is of another surrogate, k or depth, or of lists in memory; `user_scaling`.
         """
+        if self.user_scaling is not None:
+            raise InputError("user_scaling needs the lists: in memory, or Dask collections")
         if isinstance(risk, EmpiricalRisk):
             raise InputError("a risk of lists in memory: give the lists to fit_lists")
         if risk.surrogate != self.make_surrogate():
@@ -322,7 +333,9 @@ class PAPKRanker(LinearRanker):
             validated(self, lists.sample, skip_check_array=True)
             self.classes_ = self._find_classes(lists.classes)
             threshold = self.relevance_threshold
-            partitions = lists.partitions(self.classes_[1] if threshold is None else threshold)
+            partitions = lists.partitions(
+                self.classes_[1] if threshold is None else threshold, self.user_scaling
+            )
             risk = cluster.DaskRisk(
                 surrogate, partitions, client, self.policy, user_weight=self.user_weight
             )
@@ -333,7 +346,7 @@ class PAPKRanker(LinearRanker):
         """Solve and take over the result."""
         if self.standardize and risk.column_scale is None:
             risk = risk.standardized()
-        self._setting = self._given_setting()
+        self._setting, self.user_scaling_ = self._given_setting(), self.user_scaling
         self.scale_ = risk.column_scale
         self.result_ = self._solve(self._make_solver(risk.surrogate), risk)
         return self._finish(risk.exclusions, risk, everyone)

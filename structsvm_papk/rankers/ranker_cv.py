@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import (
     InputError,
     check_callback,
@@ -41,8 +42,8 @@ __all__ = ["PAPKRankerCV", "Trial"]
 class _OnFold(PAPKRanker):
     """A ranker with the weights of a fold, for scorers."""
 
-    def decision_function(self, X: Any) -> Array:
-        """Scores, of zero weights without a warning."""
+    def decision_function(self, X: Any, groups: Any = None) -> Array:
+        """Scores of rows scaled already, of zero weights without a warning."""
         scores: Array = X @ self.coef_
         return scores
 
@@ -95,7 +96,7 @@ class PAPKRankerCV(PAPKRanker):
     cv_tol : float
         Relative gap of the fits on folds.
     max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose,
-    standardize
+    standardize, user_scaling
         As for `PAPKRanker`; they apply to every solve. On a fold columns have the scale of its
         training rows.
     time_limit : float, optional
@@ -158,6 +159,7 @@ class PAPKRankerCV(PAPKRanker):
         one_list: bool = False,
         verbose: int = 0,
         standardize: bool = True,
+        user_scaling: str | None = None,
     ) -> None:
         self.k = k
         self.surrogates = surrogates
@@ -182,6 +184,7 @@ class PAPKRankerCV(PAPKRanker):
         self.one_list = one_list
         self.verbose = verbose
         self.standardize = standardize
+        self.user_scaling = user_scaling
 
     def _solver_name(self) -> str:
         return "auto"
@@ -200,6 +203,7 @@ class PAPKRankerCV(PAPKRanker):
         """Choose, then train on all users."""
         started = time.perf_counter()
         self._check_settings()
+        data, self.user_scaling_ = scaled_lists(data, self.user_scaling), self.user_scaling
         everyone = data.standardized() if self.standardize else data
         self.scale_ = everyone.column_scale
         k, limit = whole_number("k", self.k), self.time_limit

@@ -61,7 +61,7 @@ def test_fit_then_predict_on_every_format(files, tmp_path, capsys):
         coefs.append(load_model(model).coef)
         group = CSV[2:] if options else []
         assert run("predict", model, files / name, *group, "-o", tmp_path / "scores") == 0
-        scores = np.loadtxt(tmp_path / "scores")
+        scores = np.loadtxt(tmp_path / "scores", delimiter=",", skiprows=1)[:, 2]
         X = np.loadtxt(files / "rows.csv", delimiter=",", skiprows=1)[:, 2:]
         np.testing.assert_allclose(scores, X @ coefs[-1], rtol=1e-12)
         capsys.readouterr()
@@ -98,7 +98,9 @@ def test_predict_and_evaluate_say_what_they_assume(files, tmp_path, capsys):
         assert "may be counted" not in capsys.readouterr().err
     assert run(*predict, "--first-index", "0", "-o", tmp_path / "s") == 0
     expected = np.array([[0, 0.5, 1.5], [0, 2, -1]]) @ load_model(model).coef
-    np.testing.assert_allclose(np.loadtxt(tmp_path / "s"), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        np.loadtxt(tmp_path / "s", delimiter=",", skiprows=1)[:, 2], expected, rtol=1e-12
+    )
     assert run("predict", model, files / "rows.csv", *CSV) == 0
     assert "the columns are taken in this order: 'a', 'b', 'c'" in capsys.readouterr().err
 
@@ -208,9 +210,10 @@ def test_predict_to_standard_output(files, tmp_path, capsys):
     assert run("fit", files / "qid.txt", *PROBLEM, "-o", tmp_path / "m") == 0
     capsys.readouterr()
     assert run("predict", tmp_path / "m", files / "qid.txt") == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["user", "row", "score"] and lines[21][:2] == ["1", "20"]
     status, told = run_json(capsys, "predict", tmp_path / "m", files / "qid.txt")
-    assert status == 0 and told["scores"] == [float(line) for line in lines]
+    assert status == 0 and told["scores"] == [float(line[2]) for line in lines[1:]]
     assert told["n_rows"] == 240
 
 

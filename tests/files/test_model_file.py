@@ -125,9 +125,9 @@ def test_foreign_files(tmp_path, content):
 
 def test_later_format(saved):
     header, array = parts(saved)
-    header["__metadata__"]["format_version"] = "2"
+    header["__metadata__"]["format_version"] = "3"
     rewrite(saved, header, array)
-    with pytest.raises(InputError, match="has model format 2, this version reads format 1"):
+    with pytest.raises(InputError, match="has model format 3, this version reads format 2"):
         load_model(saved)
 
 

@@ -136,6 +136,17 @@ def test_users_are_the_groups_and_the_scores_those_of_the_ranker(dataset):
     assert gain == pytest.approx(plain.score(expected, y, groups=groups), abs=1e-3)
 
 
+def test_a_ranker_that_scales_users_itself_gets_them(dataset):
+    model = two_stage(PAPKRanker(k=K, policy="cap", user_scaling="standardise", tol=1e-9))
+    rows = model.get_train_with_targets_for_reranker(dataset)
+    scores = []
+    for standardise in (True, False):
+        reranker = PAPKReranker(model.reranker.model, standardise=standardise)
+        reranker.fit(rows)
+        scores.append(reranker.predict_scores(rows.drop(columns=Columns.Target)))
+    np.testing.assert_allclose(*scores, atol=1e-4)
+
+
 def test_cross_validation_by_its_splitters(interactions):
     from rectools.metrics import NDCG
 

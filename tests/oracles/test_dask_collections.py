@@ -92,6 +92,19 @@ def test_the_fit_is_that_of_arrays_in_memory(client, expected, kind):
 
 
 @pytest.mark.scale
+def test_users_are_scaled_where_their_rows_are(client):
+    how = {"user_scaling": "rank", "tol": 1e-8}
+    expected = ranker(**how).fit(*lists()[:2], groups=lists()[2])
+    X, y, groups = arrays("shuffled")
+    found = ranker(**how).fit(X, y, groups=groups)
+    assert found.result_.objective == pytest.approx(expected.result_.objective, rel=1e-6)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=2e-3)
+    assert found.to_model().user_scaling == "rank"
+    with pytest.raises(InputError, match="needs a dense X"):
+        ranker(**how).fit(*arrays("sparse")[:2], groups=lists()[2])
+
+
+@pytest.mark.scale
 def test_every_user_is_in_one_partition_and_little_moves(client):
     X, y, groups = arrays("arrays")
     futures = DaskLists(client, X, y, groups).partitions(1)

@@ -35,6 +35,7 @@ TS = sp.make_surrogate("ts", 2)
 RISK = sp.EmpiricalRisk(TS, LISTS)
 RAMP = sp.EmpiricalRisk(sp.make_surrogate("ramp", 2), LISTS)
 FITTED = sp.PAPKRanker(k=2).fit(X, Y, USERS)
+SCALED = sp.PAPKRanker(k=2, user_scaling="rank").fit(X, Y, USERS)
 TABLE = metrics.evaluate(["pap@2", "ap"], SCORES, Y, USERS)
 FRAME = {"user_id": USERS, "item_id": np.tile(np.arange(6), 4), "score": SCORES, "label": Y}
 FRAME |= {"rank": np.tile(np.arange(1, 7), 4)}
@@ -103,16 +104,22 @@ def cases(folder):
                         "solver": sp.CuttingPlane(1.0, 1e-3), "checkpoint": None},
         lambda **s: sp.PAPKRanker(**s).fit(X, Y, USERS): fit | {
             "surrogate": "ts", "depth": None, "user_weight": "equal", "alpha": 0.1, "tol": 1e-2,
-            "solver": "auto", "policy": "exclude", "warm_start": False, "random_state": None},
+            "solver": "auto", "policy": "exclude", "warm_start": False, "random_state": None,
+            "user_scaling": "rank"},
         sp.PAPKRanker(k=2).fit: {"X": X, "y": Y, "groups": USERS, "qid": None,
                                  "sample_weight": None},
         FITTED.predict: {"X": X},
+        SCALED.predict: {"X": X, "groups": USERS},
+        SCALED.to_model().predict: {"X": X, "groups": USERS},
+        SCALED.to_model().top: {"X": X, "groups": USERS, "n": 3},
+        rankers.UserScaler("rank").fit_transform: {"X": X, "groups": USERS},
+        lambda **s: rankers.UserScaler(**s).fit(X): {"user_scaling": "rank"},
         FITTED.score: {"X": X, "y": Y, "groups": USERS},
         FITTED.save: {"path": folder / "other"},
         lambda **s: sp.PAPKRankerCV(**s).fit(X, Y, USERS): fit | {
             "surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",), "alphas": [0.1],
             "cv": 2, "scoring": None, "selection": "best", "cv_tol": 1e-2, "policy": "cap",
-            "n_jobs": None, "random_state": 0},
+            "n_jobs": None, "random_state": 0, "user_scaling": "standardise"},
         data.read_ranking_data: {"path": folder / "f.csv", "relevance_threshold": None,
                                  "format": None, "label": "label", "group": None, "ignore": (),
                                  "query": None, "first_index": None},
@@ -224,7 +231,7 @@ def test_wrong_arguments_end_in_a_sentence(tmp_path, monkeypatch):
 def test_every_supported_name_is_tried_or_only_returned(tmp_path):
     tried = {getattr(call, "__name__", "") for call, _ in cases(tmp_path)}
     tried |= {"PAPKRanker", "PAPKRankerCV", "CuttingPlane", "DualAscent", "SubgradientDescent",
-              "CCCP", "GlobalRamp", "PAPDisplay", "RankStripDisplay"}  # fmt: skip
+              "CCCP", "GlobalRamp", "PAPDisplay", "RankStripDisplay", "UserScaler"}  # fmt: skip
     elsewhere = {"DaskRisk", "connect", "PAPKReranker", "SegmentDisplay"}  # a cluster, RecTools, ..
     for path in listed():
         for name, value in supported(path).items():

@@ -37,6 +37,7 @@ _NO_FEATURE = (
     f"A column that is no feature; repeat for more. {', '.join(ITEM_COLUMNS)} and other ids (names "
     "that end in _id or Id) never are."
 )
+ITEM = f"Item column; by default the first of {', '.join(ITEM_COLUMNS)} (or itemId, ..)."
 _FIRST_INDEX = (
     "From where an svmlight file counts features: 0 or 1; by default as the model does, and "
     "without one from 0 if the file uses index 0."
@@ -48,6 +49,9 @@ DEPTH = (
 STANDARDIZE = (
     "Regularise columns in units of their standard deviation within users, so that their own units "
     "do not matter; without, as they are, which is the paper's problem."
+)
+USER_SCALING = (
+    "Scale columns inside each user's list, in training and prediction: standardise, or rank."
 )
 _POLICY = (
     "Users without a positive or with too few negatives: exclude or raise; cap, in training: few "

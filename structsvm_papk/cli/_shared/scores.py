@@ -1,5 +1,6 @@
-"""Scores that a command is given: those of a model file, or one number per line."""
+"""Scores that a command is given: by a model, as `predict` wrote them, or one per line."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.options import READING
+from structsvm_papk.data import tables
+from structsvm_papk.data.groups import ONE_LIST
 from structsvm_papk.data.readers import Table
-from structsvm_papk.data.tables import reading
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import Model, load_model
 
 
@@ -19,7 +21,9 @@ class Scorer:
     """What gives the rows their scores."""
 
     model: Path | None = READING(None, "Score with this model file.", "MODEL")
-    scores: Path | None = READING(None, "Scores of the rows, one per line.", "SCORES")
+    scores: Path | None = READING(
+        None, "Scores of the rows: what predict wrote, or one per line.", "SCORES"
+    )
 
     def __post_init__(self) -> None:
         if self.model is not None and self.scores is not None:
@@ -34,35 +38,57 @@ class Scorer:
         """The model, or None."""
         return None if self.model is None else load_model(self.model)
 
-    def of(self, table: Table, model: Model | None) -> Array | None:
+    def of(self, table: Table, model: Model | None, one_list: bool) -> Array | None:
         """Scores of every row of a table, given the loaded model; None without a scorer."""
         if model is not None:
-            return scores_of(model, table)
+            return scores_of(model, table, one_list)
         return None if self.scores is None else read_scores(self.scores, table.X.shape[0])
 
 
-def scores_of(model: Model, table: Table) -> Array:
+def scores_of(model: Model, table: Table, one_list: bool = False) -> Array:
     """Scores of every row of a table; says where they are all zero for want of weights."""
-    if not model.coef.any():
-        console.warn(
-            f"warning: every score is 0: all weights of this model are, as w = 0 is the optimum of "
-            f"{model.surrogate} at depth {model.depth or model.k} on its training data; fit with a "
-            "larger --depth, or tune"
+    if model.user_scaling is not None and not one_list:
+        refuse_unknown_users(table)
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always", DegenerateOptimumWarning)
+        scores = model.predict(table.X, ONE_LIST if one_list else table.groups)
+    for warning in raised:
+        console.warn(f"warning: {warning.message}; fit with a larger --depth, or tune")
+    return scores
+
+
+def refuse_unknown_users(table: Table) -> None:
+    """Refuse a table that does not say whose rows are whose."""
+    if table.groups is None:
+        raise InputError(
+            f"{table.source}: nothing says which user a row belongs to; give --query or --group, "
+            "or --one-list when all rows are one list"
         )
-    return np.asarray(table.X @ model.coef)
+
+
+def item_column(path: Path, format: str, given: str | None) -> str | None:
+    """Name of a table's item column: the one asked for, or a usual one."""
+    return given or tables.usual_column(tables.ITEM_COLUMNS, tables.column_names(path, format))
 
 
 def read_scores(path: Path, n_rows: int) -> Array:
-    """One number per line, infinite ones too, for each row; empty lines do not count."""
+    """What `predict` wrote, or one number per line; infinite ones too, empty lines do not count."""
     try:
-        with reading(path):
+        with tables.reading(path):
             lines = Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
         raise InputError(f"{path} is not a text file of scores, one per line") from None
-    scores = [_number(path, at, text.strip()) for at, text in enumerate(lines, 1) if text.strip()]
-    if len(scores) != n_rows:
-        raise InputError(f"{path}: {len(scores)} scores for {n_rows} rows")
-    return np.array(scores)
+    head = lines[0] if lines else ""
+    if "score" in head.replace("\t", ",").split(","):
+        format = "tsv" if "\t" in head else "csv"
+        kinds = {"score": tables.Kind.NUMBER}
+        scores = tables.read_columns(path, format, kinds)["score"].astype(float)
+    else:
+        texts = ((at, text.strip()) for at, text in enumerate(lines, 1))
+        scores = np.array([_number(path, at, text) for at, text in texts if text])
+    if scores.size != n_rows:
+        raise InputError(f"{path}: {scores.size} scores for {n_rows} rows")
+    return scores
 
 
 def _number(path: Path, line: int, text: str) -> float:

@@ -1,0 +1,53 @@
+"""The best rows of each user, with their ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.data import tables, validation
+from structsvm_papk.data.groups import ONE_LIST, one_list_or
+from structsvm_papk.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def ids_of(X: Any, groups: Any) -> tuple[Any, Any]:
+    """User of each row, None for one list, and item of each row, None where X names no items."""
+    names = [str(name) for name in getattr(X, "columns", ())]
+    user, item = (
+        tables.usual_column(usual, names) for usual in (tables.USER_COLUMNS, tables.ITEM_COLUMNS)
+    )
+    if groups is None and user is None:
+        raise InputError(
+            f"groups= is missing: give the user of each row, or {ONE_LIST!r} if all rows are one "
+            f"list, or a frame with a column {' or '.join(tables.USER_COLUMNS)}"
+        )
+    users = X[user] if groups is None else one_list_or(groups)
+    return users, None if item is None else X[item]
+
+
+def scored_rows(scores: Array, users: Any, items: Any) -> pd.DataFrame:
+    """Ids and scores: user (None: no such column), item (None: the row's number), score."""
+    import pandas as pd
+
+    columns = {} if users is None else {"user": validation.check_ids(users, scores.size)}
+    if items is None:
+        columns["row"] = np.arange(scores.size)
+    else:
+        columns["item"] = validation.check_ids(items, scores.size, "items")
+    return pd.DataFrame(columns | {"score": scores})
+
+
+def top_rows(scores: Array, users: Any, items: Any, n: int) -> pd.DataFrame:
+    """`scored_rows` of the n best of each user, with their rank from 1; users as they come."""
+    frame = scored_rows(scores, users, items)
+    user = frame["user"] if "user" in frame else np.zeros(len(frame))
+    frame["rank"] = frame.groupby(user)["score"].rank(method="first", ascending=False).astype(int)
+    place = frame.groupby(user, sort=False).ngroup()
+    best = np.lexsort((frame["rank"], place))
+    best = best[frame["rank"].to_numpy()[best] <= n]
+    return frame.iloc[best].reset_index(drop=True)
