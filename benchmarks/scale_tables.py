@@ -69,37 +69,10 @@ def cost(found):
     ])  # fmt: skip
 
 
-def constants(found):
-    model = found["model"]
-    rows = [[f"{name}, an evaluation", f"{value:.3g} ns"]
-            for name, value in model["nanoseconds"].items()]  # fmt: skip
-    rows += [
-        ["round trip, without what follows", f"{1e3 * model['round_trip_seconds']:.2g} ms"],
-        ["a partition, each round trip", f"{1e3 * model['seconds_a_partition']:.2g} ms"],
-        [
-            "reading and checking, a worker",
-            f"{model['load_bytes_a_second'] / 1e6:.0f} MB/s",
-        ],
-    ]
-    low, high = model["predicted_over_measured"]
-    rows.append(["predicted over measured, evaluations", f"{low:.2f} to {high:.2f}"])
-    fastest = found["prediction"][0]
-    what = f"workers of the fastest pass, 10⁹ rows x {fastest['features']} features"
-    rows.append([what, f"{fastest['fastest_workers']}"])
-    check = found["check"]
-    seconds = " and ".join(f"{1e3 * value:.0f}" for value in check["measured_pass_seconds"])
-    rows.append([
-        f"a pass of the fit above, {check['workers']} workers, {check['partitions']} partitions",
-        f"{1e3 * check['predicted_pass_seconds']:.0f} ms, measured {seconds}",
-    ])  # fmt: skip
-    yield from table(("constant", "value"), rows)
-
-
 TABLES = {
     "out-of-core": ("out_of_core.json", out_of_core),
     "cluster": ("cluster.json", cluster),
     "cost": ("scaling.json", cost),
-    "constants": ("scaling.json", constants),
 }
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ tables show what the targets are about; the files have every number.
 
 import json
 import re
-from itertools import groupby
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -137,20 +136,6 @@ def oracle(found):
     )
 
 
-def memory(found):
-    head = ("fit", "process before, MB", "peak, MB", "limit, MB")
-    fits = {
-        "one_user": "one user, k = 500",
-        "many_users": "2,000 users, k = 10",
-        "auc": "one user, all negatives",
-    }
-    yield from table(head, [
-        [fits[task], *(span([row[name] for row in own], ".0f")
-                       for name in ("before_mb", "peak_mb", "limit_mb"))]
-        for task, own in grouped(found, lambda row: row["task"])
-    ])  # fmt: skip
-
-
 def first_minute(found):
     now, targets = found["now"], found["targets"]
     yield from table(("step", "seconds", "target"), [
@@ -184,27 +169,6 @@ def dual_ascent(found):
             data = re.sub(r"\d{5,}", lambda m: f"{int(m[0]):,}", task.replace(", avg, alpha", ","))
             rows.append([data, name, seconds, f"{best['objective']:.5g}"])
     yield from table(head, rows)
-
-
-def border(found):
-    """Seconds of the bundle as multiples of the ascent's, where both came to the tolerance."""
-    columns = [(name, depth) for depth in (None, 0.9) for name in ("avg", "ts")]
-    head = [f"`{name}`, depth {'k' if depth is None else depth:}" for name, depth in columns]
-    rows = []
-    for key, own in groupby(found, lambda row: (row["data"], row["features"], row["users"])):
-        of = {(row["surrogate"], row["depth"]): _border(row) for row in own}
-        rows.append([key[0], *(str(n) for n in key[1:]), *(of[column] for column in columns)])
-    yield from table(("data", "features", "users", *head), rows)
-
-
-def _border(row):
-    ratio = row["CuttingPlane seconds"] / row["DualAscent seconds"]
-    bundle, ascent = (row[f"{name} gap"] > 1.05e-4 for name in ("CuttingPlane", "DualAscent"))
-    if bundle and ascent:
-        return "neither"
-    return ("> " if bundle else "< " if ascent else "") + (
-        f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
-    )
 
 
 def ramps(found):
@@ -247,10 +211,8 @@ TABLES = {
     "path": ("targets.json", path),
     "oracle": ("oracle.json", oracle),
     "first": ("first_minute.json", first_minute),
-    "memory": ("memory.json", memory),
     "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
-    "border": ("dual_border.json", border),
     "ramps": ("ramps.json", ramps),
 }
 
