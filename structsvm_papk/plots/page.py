@@ -69,7 +69,9 @@ def page(
         "data": f"{rows.scores.size} rows, {rows.n_users} users",
         "conventions": str(table.conventions),
         "summary": _summary(table, intervals),
-        "meanings": [[name, parse(name).meaning] for name in table.metrics],
+        "meanings": [
+            [name, parse(name).meaning + _sandwich(table, name)] for name in table.metrics
+        ],
         "segments": _segments(table, intervals),
         "comparison": _comparison(comparisons),
         "distribution": _distribution(by_k, f"pap@{k}"),
@@ -163,6 +165,23 @@ def _summary(table: MetricTable, intervals: Intervals) -> dict[str, Any]:
         ])  # fmt: skip
     head = ["metric", "mean", intervals.heading(), "users used", "touched by a rule"]
     return {"head": head, "rows": rows}
+
+
+def _sandwich(table: MetricTable, name: str) -> str:
+    """What precision and recall of each user leave of pAp@k: ``P r <= gain <= P + r - P r``."""
+    base, _, k = name.partition("@")
+    if base != "pap" or f"precision@{k}" not in table.metrics or table.conventions.mean != "user":
+        return ""
+    used = table.used(name) & (table.n_neg >= int(k))
+    precision = table[f"precision@{k}"][used]
+    recall = precision * int(k) / np.minimum(table.n_pos[used], int(k))
+    both, either = precision * recall, precision + recall - precision * recall
+    if not used.any():
+        return ""
+    low, high = both.mean(), either.mean()
+    return (
+        f" How many relevant items are shown, without their order, leaves {low:.3f} to {high:.3f}."
+    )
 
 
 def _segments(table: MetricTable, intervals: Intervals) -> dict[str, Any] | None:

@@ -13,10 +13,10 @@ import numpy as np
 
 from structsvm_papk._workers import workers
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
-from structsvm_papk.propositions import claims, depth, ndcg, optimising
+from structsvm_papk.propositions import claims, depth, ndcg, optimising, targets
 from structsvm_papk.propositions.search import Effort, Found
 
-_GROUPS = claims.CLAIMS, depth.CLAIMS, ndcg.CLAIMS, optimising.CLAIMS
+_GROUPS = claims.CLAIMS, depth.CLAIMS, ndcg.CLAIMS, optimising.CLAIMS, targets.CLAIMS
 CLAIMS = {claim.id: claim for group in _GROUPS for claim in group}
 ALL_IDS = tuple(CLAIMS)
 EFFORTS = {

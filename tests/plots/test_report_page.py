@@ -41,6 +41,19 @@ def payload_of(text):
     return json.loads(found)
 
 
+@pytest.mark.parametrize("ties", ["loss", "half"])
+def test_precision_and_recall_enclose_pap(ties):
+    found = payload_of(report_page.page(SCORES, LABELS, GROUPS, ties=ties))
+    meaning = dict(found["meanings"])["pap@10"]
+    low, high = map(float, re.search(r"leaves (\d\.\d+) to (\d\.\d+)\.$", meaning).groups())
+    table = metrics.evaluate(["pap@10", "precision@10"], SCORES, LABELS, GROUPS, ties=ties)
+    assert low < table.mean("pap@10") < high < 1
+    used = table.used("pap@10")
+    precision = table["precision@10"][used]
+    recall = precision * 10 / np.minimum(table.n_pos[used], 10)
+    assert low == pytest.approx((precision * recall).mean(), abs=6e-4)
+
+
 def test_page_is_self_contained_and_holds_the_numbers():
     tier = np.where(GROUPS < "<!--<script> 10", "new", "old")
     text = report_page.page(

@@ -1,0 +1,298 @@
+"""Claims about targets: which orders minimise the expected loss of a list whose labels are random.
+
+A law of the labels gives each way to label a few items a probability; labels are independent where
+it is a product, conditioned on the number of relevant items. Scores are unrestricted, so that all
+orders with ties of the items can be compared. Proofs: `docs/math/targets.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import scipy  # its parts load when they are first used
+from numpy.typing import ArrayLike
+
+from structsvm_papk import metrics
+from structsvm_papk._types import Array
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.propositions.search import Claim, Effort, Found
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.surrogates import make_surrogate
+
+_METRICS = ("precision@{k}", "recall@{k}", "auc", "ap", "ndcg", "ndcg@{k}", "pauc@{k}")
+_SOURCE = "this package (the page on targets)"
+_HINGES = ("avg", "pauc", "max", "ts")
+_LEVELS = np.arange(1, 10) / 10  # probabilities that are tried
+
+
+@cache
+def _weak_orders(n: int) -> Array:
+    """Every order of n items with ties, as ranks 0, 1, .. (larger is better)."""
+    ranks = np.array(list(product(range(n), repeat=n)))
+    top = ranks.max(axis=1)
+    used = (ranks[:, None, :] == np.arange(n)[:, None]).any(axis=2).sum(axis=1)
+    return ranks[used == top + 1]
+
+
+@dataclass(frozen=True)
+class Law:
+    """Ways to label the items, each with a positive and a negative, and their probabilities."""
+
+    labels: Array
+    chances: Array
+    marginals: Array
+    k: int
+    m: int
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator, dependent: bool = False) -> Law:
+        """Four items; independent labels given that their sum is in some set, or any law."""
+        n = 4
+        labels = np.array(list(product((False, True), repeat=n)))
+        counts, eta = labels.sum(axis=1), rng.choice(_LEVELS, n)
+        allowed = np.flatnonzero(rng.random(n - 1) < 0.6) + 1
+        keep = np.isin(counts, allowed if allowed.size else [1, 2])
+        labels = labels[keep]
+        chances = np.prod(np.where(labels, eta, 1 - eta), axis=1)
+        if dependent:
+            chances = rng.random(len(labels)) ** 4
+        chances /= chances.sum()
+        k = int(rng.integers(1, 3))
+        target = chances @ labels if dependent else eta
+        return cls(labels, chances, target, k, int(rng.integers(k, n)))
+
+    @classmethod
+    def of(cls, eta: ArrayLike, k: int) -> Law:
+        """Independent labels of these probabilities, given that both kinds occur."""
+        eta = np.asarray(eta)
+        labels = np.array(list(product((False, True), repeat=eta.size)))
+        labels = labels[labels.any(axis=1) & ~labels.all(axis=1)]
+        chances = np.prod(np.where(labels, eta, 1 - eta), axis=1)
+        return cls(labels, chances / chances.sum(), eta, k, k)
+
+    def _lists(self, orders: Array) -> tuple[Array, Array, Array]:
+        """Scores, labels and bounds of each order under each labelling."""
+        scores = np.repeat(orders, len(self.labels), axis=0).astype(float)
+        labels = np.tile(self.labels, (len(orders), 1))
+        return scores, labels, np.arange(0, scores.size + 1, scores.shape[1])
+
+    def _mean(self, values: Array) -> Array:
+        return values.reshape(-1, len(self.labels)) @ self.chances
+
+    def surrogate(self, name: str, orders: Array, depth: int | None = None) -> Array:
+        """Expected surrogate of scores, shape (n,)."""
+        scores, labels, indptr = self._lists(orders)
+        first = np.argsort(~labels, axis=1, kind="stable")  # positives
+        sorted_scores = np.take_along_axis(scores, first, axis=1).ravel()
+        loss = make_surrogate(name, self.k, depth)
+        return self._mean(loss.value_and_subgradient(sorted_scores, indptr, labels.sum(1))[0])
+
+    def risk(self, orders: Array, m: int | None = None) -> Array:
+        """Expected risk_{k,m} of ranks, whose wrong pairs ClippedRamp counts."""
+        return self.surrogate("clipped_ramp", orders, m)
+
+    def metric(self, name: str, orders: Array) -> Array:
+        """Expected loss of a metric."""
+        scores, labels, indptr = self._lists(orders)
+        rules: Any = {"few_negatives": "normalise", "ties": "loss"}
+        table = metrics.evaluate(name, scores.ravel(), labels.ravel(), indptr=indptr, **rules)
+        return 1 - self._mean(table.values[:, 0])
+
+    def minimiser(self, name: str, depth: int | None = None) -> tuple[Array, float]:
+        """Shortest scores that minimise an expected surrogate, rounded, and their excess."""
+        n = self.labels.shape[1]
+        data = RankingData(
+            np.tile(np.eye(n), (len(self.labels), 1)), self.labels.ravel(),
+            np.arange(0, self.labels.size + 1, n), user_weight=self.chances,
+        )  # fmt: skip
+        risk = ListRisk(make_surrogate(name, self.k, depth), data, "cap")
+        result = CuttingPlane(alpha=1e-5, tol=1e-9).solve(risk)
+        scores = np.round(result.w, 3)
+        excess = self.surrogate(name, scores[None], depth)[0] - result.lower_bound
+        return scores, float(excess)
+
+
+@dataclass
+class LawOutcome(Found):
+    """What came out of drawing laws of labels."""
+
+    def drawn_words(self) -> str:
+        """How the laws were drawn."""
+        return f"{self.instances} laws of the labels of a few items, all orders with ties"
+
+    def described(self, _: Sequence[str]) -> dict[str, Any] | None:
+        """The probabilities of the items and of the ways to label them."""
+        if self.example is None:
+            return None
+        law = self.example
+        values = {f"P(item {i + 1} relevant)": float(p) for i, p in enumerate(law.marginals)}
+        return {"k": law.k, "lists": [], "values": values | {"violation": self.worst}}
+
+
+@dataclass(frozen=True)
+class OnLaws:
+    """A claim about laws of labels: `violation` is positive where it fails."""
+
+    violation: Callable[[Law], float]
+    law: Callable[[np.random.Generator], Law] = Law.drawn
+    n_laws: int | None = None  # where each is solved
+
+    def search(self, seed: int, effort: Effort) -> LawOutcome:
+        """Draw laws and keep the worst."""
+        rng, outcome = np.random.default_rng(seed), LawOutcome()
+        for _ in range(self.n_laws or 2 * effort.n_data[1]):
+            law = self.law(rng)
+            value = self.violation(law)
+            outcome.instances += 1
+            if value > max(1e-9, outcome.worst):
+                outcome.example = law
+            outcome.worst = max(outcome.worst, value)
+        return outcome
+
+
+def _dependent(rng: np.random.Generator) -> Law:
+    return Law.drawn(rng, dependent=True)
+
+
+def _excess_of_sorting(law: Law) -> float:
+    """By how much sorting by probability is above the best order, for any of the losses."""
+    orders = _weak_orders(law.marginals.size)
+    best = np.argsort(np.argsort(law.marginals, kind="stable"), kind="stable")[None]
+    orders = np.concatenate([best, orders])
+    losses = [law.risk(orders, law.m), law.risk(orders)]
+    losses += [law.metric(name.format(k=law.k), orders) for name in _METRICS]
+    return max(float(loss[0] - loss.min()) for loss in losses)
+
+
+def _deeper_optimum(law: Law) -> float:
+    """Excess of risk_k at the worst order that is optimal for risk_{k,m}."""
+    orders = _weak_orders(law.marginals.size)
+    deep, risk = law.risk(orders, law.m), law.risk(orders)
+    return float(risk[deep <= deep.min() + 1e-12].max() - risk.min())
+
+
+def _uncalibrated(name: str) -> Callable[[Law], float]:
+    """Excess risk_k of scores that minimise the expected surrogate."""
+
+    def violation(law: Law) -> float:
+        scores, excess = law.minimiser(name)
+        if excess > 1e-3:
+            return -np.inf  # rounding moved them too far
+        ranks = np.unique(scores, return_inverse=True)[1]
+        orders = _weak_orders(scores.size)
+        return float(law.risk(ranks[None])[0] - law.risk(orders).min())
+
+    return violation
+
+
+def _logistic(law: Law) -> float:
+    """Distance of the minimiser of logistic on pairs from the log-odds, both centred."""
+    pos = law.labels[:, :, None] & ~law.labels[:, None, :]
+    weight = np.tensordot(law.chances / pos.sum(axis=(1, 2)), pos, axes=1)  # of s_i above s_j
+
+    def value(s: Array) -> tuple[float, Array]:
+        apart = s[:, None] - s
+        slope = -weight * scipy.special.expit(-apart)
+        total = float((weight * np.logaddexp(0, -apart)).sum() + 0.5e-12 * s @ s)
+        return total, slope.sum(axis=1) - slope.sum(axis=0) + 1e-12 * s
+
+    found = scipy.optimize.minimize(
+        value, np.zeros(law.marginals.size), jac=True, method="BFGS", options={"gtol": 1e-10}
+    ).x
+    odds = scipy.special.logit(law.marginals)
+    return float(np.abs((found - found.mean()) - (odds - odds.mean())).max() - 1e-4)
+
+
+def _sandwich(lower: Callable[[Array, Array], Array]) -> Callable[[Law], float]:
+    """Violation of ``lower <= gain <= P + r - P r`` for one labelling in all orders."""
+
+    def violation(law: Law) -> float:
+        worst = -np.inf
+        names = [f"precision@{law.k}", f"recall@{law.k}", f"pap@{law.k}"]
+        for labels in law.labels:
+            beta = min(int(labels.sum()), law.k)
+            if law.k > (~labels).sum():
+                continue
+            one = metrics.evaluate(names, -np.arange(labels.size), labels).values[0]
+            precision, recall = one[0], one[1] * labels.sum() / beta  # h/k and h/beta
+            above = one[2] - (precision + recall - precision * recall)
+            worst = max(worst, float(max(lower(precision, recall) - one[2], above)))
+        return worst
+
+    return violation
+
+
+def _unclear(rng: np.random.Generator) -> Law:
+    return Law.of(np.sort(rng.choice([0.4, 0.45, 0.5, 0.55, 0.6], 3, replace=False))[::-1], 1)
+
+
+def _clear(rng: np.random.Generator) -> Law:
+    return Law.of((0.9, 0.6, 0.1), 1)
+
+
+def _claims() -> Iterator[Claim]:
+    independent: Any = {
+        "source": _SOURCE,
+        "hypothesis": "labels independent, given their number",
+        "control_words": "dependent labels",
+    }
+    yield Claim(
+        id="target-principle",
+        title="Sorting by probability",
+        claim="Sorting by the probability of relevance minimises the expectation of risk_{k,m} for "
+        "all k and m, and of precision, recall, AUC, pAUC, AP and NDCG.",
+        formula="eta_1 >= eta_2 >= .. => this order is optimal",
+        statement=OnLaws(_excess_of_sorting),
+        control=OnLaws(_excess_of_sorting, _dependent),
+        **independent,
+    )
+    yield Claim(
+        id="target-depth",
+        title="Depth does not change the target",
+        claim="Every order that is optimal for risk_{k,m}, m >= k, is optimal for risk_k.",
+        formula="argmin E risk_{k,m} is in argmin E risk_k",
+        statement=OnLaws(_deeper_optimum),
+        control=OnLaws(_deeper_optimum, _dependent),
+        **independent,
+    )
+    yield Claim(
+        id="target-logistic",
+        title="What logistic loss on pairs aims at",
+        claim="With weights that depend on the list's size only, logistic loss on pairs has the "
+        "log-odds of relevance as its minimiser, up to a constant.",
+        formula="s_i - s_j = logit eta_i - logit eta_j",
+        statement=OnLaws(_logistic, lambda rng: Law.of(rng.choice(_LEVELS, 4), 1)),
+        control=OnLaws(_logistic, _dependent),
+        **independent,
+    )
+    for name in _HINGES:
+        yield Claim(
+            id=f"target-{name}",
+            title=f"What {name} aims at",
+            claim=f"Scores that minimise the expectation of {name} minimise that of the risk.",
+            formula="argmin E S is in argmin E risk_k",
+            source=_SOURCE,
+            statement=OnLaws(_uncalibrated(name), _unclear, 5),
+            control=OnLaws(_uncalibrated(name), _clear, 1),
+            control_words="probabilities .9, .6, .1",
+        )
+    yield Claim(
+        id="target-precision-recall",
+        title="pAp@k between precision and recall",
+        claim="With P = h/k and r = h/beta for h relevant items shown, the gain lies between P r "
+        "and P + r - P r.",
+        formula="P r <= 1 - risk <= P + r - P r",
+        source=_SOURCE,
+        statement=OnLaws(_sandwich(lambda p, r: p * r)),
+        control=OnLaws(_sandwich(lambda p, r: np.minimum(p, r))),
+        control_words="min(P, r) as the lower bound",
+    )
+
+
+CLAIMS = tuple(_claims())
