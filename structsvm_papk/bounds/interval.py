@@ -47,7 +47,7 @@ class Interval:
         return asdict(self) | {"vacuous": self.vacuous, "half_width": self.half_width}
 
     def __str__(self) -> str:
-        of = "" if self.n_users is None else f", {self.n_users} users"
+        of = "" if self.n_users is None else f", {self.n_users} user{'s' * (self.n_users != 1)}"
         ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
         note = f"; {self.note}" if self.note else ""
         return f"{self.value:.6g} {ends} ({100 * self.level:g}% {self.method}{of}{note})"

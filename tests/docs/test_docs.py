@@ -27,6 +27,11 @@ PAGES = [
     "docs/tutorial.md",
     "docs/scale.md",
     *sorted((ROOT / "docs" / "howto").glob("*.md")),
+    *(
+        page
+        for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
+        if "```" in page.read_text()
+    ),
 ]
 BLOCK = re.compile(r"^```(python|bash|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DEMO_ROW = re.compile(
