@@ -41,10 +41,10 @@ def page_of(name):
 
 
 def _shown(run):
-    """All re-rankers, the best two recommenders, and the best two published values."""
+    """All re-rankers, the best recommender, and the best published value."""
 
     def best(rows):
-        return sorted(rows, key=lambda row: -row["ndcg"])[:2]
+        return sorted(rows, key=lambda row: -row["ndcg"])[:1]
 
     kinds = {kind: [row for row in run["rows"] if row["kind"] == kind] for kind in KINDS}
     return kinds["re-ranker"] + best(kinds["recommender"]) + best(run["published"])
