@@ -15,6 +15,7 @@ from structsvm_papk import bounds
 from structsvm_papk.bounds.class_bound import FORMS, theorem2_counterexamples
 from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform
+from structsvm_papk.bounds.sampled import sampled_target
 from structsvm_papk.cli import _stability
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.grouped import Panel
@@ -35,6 +36,9 @@ class Sizes:
     n_neg: int | None = _SIZES(None, "Negatives.")
     n_features: int | None = _SIZES(None, "Linear scorers on R^p.")
     vc_dim: int | None = _SIZES(None, "VC dimension of another class.")
+    sampled: int | None = _SIZES(
+        None, "With --n-neg and --k: what pAp@k on so many sampled negatives estimates."
+    )
     target: float | None = _SIZES(None, "How many items and users for this half-width?", "WIDTH")
     top_share: float = _SIZES(0.05, "With --target: k/n_neg.")
     pos_per_neg: float = _SIZES(0.25, "With --target: n_pos/n_neg.")
@@ -97,6 +101,8 @@ def bound(
         answer = _stability.of_new_users(
             given[0], given[1], held_out, sizes.target, search, form.rho, policy, reading
         )
+    elif sizes.sampled is not None:
+        answer = _sampled(sizes)
     elif sizes.target is not None:
         answer = _how_many(sizes, form.rho)
     elif given:
@@ -104,6 +110,13 @@ def bound(
     else:
         answer = _uniform(sizes, form, plot)
     console.answer(as_json, answer, _show, answer)
+
+
+def _sampled(sizes: Sizes) -> dict[str, Any]:
+    if sizes.n_neg is None or sizes.k is None:
+        raise InputError("give --n-neg, the negatives of the full list, and --k with --sampled")
+    found = sampled_target(sizes.n_neg, sizes.sampled or 0, sizes.k)
+    return {"kind": "sampled negatives", **found.as_dict()}
 
 
 def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> dict[str, Any]:
@@ -160,13 +173,31 @@ def _how_many(sizes: Sizes, rho: float) -> dict[str, Any]:
 
 
 def _show(answer: dict[str, Any]) -> None:
-    kinds = {"how many": _show_sizes, "uniform": _show_uniform, "new users": _stability.show}
+    kinds = {
+        "how many": _show_sizes,
+        "uniform": _show_uniform,
+        "new users": _stability.show,
+        "sampled negatives": _show_sampled,
+    }
     kinds.get(answer["kind"], _show_interval)(answer)
     for example in answer.get("counterexamples", []):
         console.warn(
             f"counterexample to “{example['claim']}”: {example['setting']}: population value "
             f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})"
         )
+
+
+def _show_sampled(answer: dict[str, Any]) -> None:
+    k, full = answer["k"], answer["effective_k"]
+    rows = [
+        ("estimates, softly, on the full list", f"pAp@{full}"),
+        (f"  off from pAp@{full} by at most", f"{answer['off']:.3f}"),
+        (f"  off from pAp@{k} by at most", f"{answer['off_from_k']:.3f}"),
+        ("half of its weight is on the first", f"{answer['place_50%']:,} negatives"),
+        ("95% are on the first", f"{answer['place_95%']:,} negatives"),
+    ]
+    title = f"Mean of pAp@{k} over {answer['n_sampled']:,} of {answer['n_neg']:,} negatives"
+    console.print_table(title, ("quantity", ">value"), rows)
 
 
 def _show_sizes(answer: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
+from structsvm_papk.bounds.sampled import sampled_target
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.propositions.search import Claim, Effort, Found
@@ -228,6 +229,26 @@ def _sandwich(lower: Callable[[Array, Array], Array]) -> Callable[[Law], float]:
     return violation
 
 
+def _on_samples(soft: bool) -> Callable[[Law], float]:
+    """Distance of the mean risk over all samples of the negatives from what it estimates."""
+
+    def violation(law: Law) -> float:
+        rng = np.random.default_rng(int(1e9 * law.chances[0]))
+        n_neg, n_sampled = rng.choice([(4, 2), (5, 3), (6, 3)])
+        p, q = rng.integers(0, 5, 3), np.sort(rng.integers(0, 5, n_neg))[::-1]
+        top = np.sort(p)[::-1][: law.k]
+
+        def of(negatives: Array) -> Array:
+            return (top[:, None] <= negatives).mean(axis=0)
+
+        samples = [of(q[list(c)])[: law.k].mean() for c in combinations(range(n_neg), n_sampled)]
+        found = sampled_target(n_neg, n_sampled, law.k)
+        said = of(q) @ found.weights if soft else of(q)[: law.k].mean()
+        return abs(float(np.mean(samples) - said))
+
+    return violation
+
+
 def _unclear(rng: np.random.Generator) -> Law:
     return Law.of(np.sort(rng.choice([0.4, 0.45, 0.5, 0.55, 0.6], 3, replace=False))[::-1], 1)
 
@@ -292,6 +313,16 @@ def _claims() -> Iterator[Claim]:
         statement=OnLaws(_sandwich(lambda p, r: p * r)),
         control=OnLaws(_sandwich(lambda p, r: np.minimum(p, r))),
         control_words="min(P, r) as the lower bound",
+    )
+    yield Claim(
+        id="target-sampled",
+        title="What sampled negatives estimate",
+        claim="Over all samples of n' of n negatives the mean of risk_k is a soft risk at k n/n'.",
+        formula="E risk_k(sample) = mean_i sum_j omega_j 1[p_(i) <= q_(j)]",
+        source=_SOURCE,
+        statement=OnLaws(_on_samples(soft=True)),
+        control=OnLaws(_on_samples(soft=False)),
+        control_words="risk_k of the full list",
     )
 
 

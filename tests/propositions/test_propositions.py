@@ -35,7 +35,7 @@ HOLDS = {
     "optimum-max-strong", "optimum-ts-moderate", "depth-bound", "depth-monotone", "depth-order",
     "depth-ts-avg", "depth-tukey", "depth-limit", "ndcg-log", "ndcg-power", "ndcg-share",
     "ndcg-top", "ndcg-no-limit-corrected", "target-principle", "target-depth", "target-logistic",
-    "target-precision-recall", "ndcg-ahead-log", "ndcg-ahead-power",
+    "target-precision-recall", "target-sampled", "ndcg-ahead-log", "ndcg-ahead-power",
 }  # fmt: skip
 FAILS = {
     "prop3-upper-bound", "prop3-consistency", "prop5-ramp-avg", "prop5-ramp-ts", "order-ts-max",

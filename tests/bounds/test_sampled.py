@@ -1,0 +1,79 @@
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from helpers.commands import invoke
+from structsvm_papk import make_surrogate
+from structsvm_papk.bounds.sampled import sampled_target
+from structsvm_papk.errors import InputError
+
+
+def wrong_pairs(p, q, k):
+    p, q = np.sort(p)[::-1][:k], np.sort(q)[::-1][:k]
+    return (p[:, None] <= q).mean()
+
+
+@pytest.mark.parametrize(("n_neg", "n_sampled", "k"), [(6, 3, 2), (7, 2, 1), (8, 5, 3), (5, 5, 2)])
+def test_the_mean_over_all_samples(n_neg, n_sampled, k):
+    rng, found = np.random.default_rng(n_neg), sampled_target(n_neg, n_sampled, k)
+    assert found.weights.sum() == pytest.approx(1) and (np.diff(found.weights) <= 1e-15).all()
+    hard = found.effective_k
+    for _ in range(20):
+        p, q = rng.integers(0, 6, 4), np.sort(rng.integers(0, 6, n_neg))[::-1]
+        samples = [
+            wrong_pairs(p, q[list(chosen)], k) for chosen in combinations(range(n_neg), n_sampled)
+        ]
+        top = np.sort(p)[::-1][:k]
+        soft = (top[:, None] <= q).mean(axis=0) @ found.weights
+        assert np.mean(samples) == pytest.approx(soft, abs=1e-12)
+        at_hard = (top[:, None] <= q[:hard]).mean()
+        assert abs(soft - at_hard) <= found.off + 1e-12
+    if n_sampled == n_neg:
+        assert found.off == pytest.approx(0) and hard == k
+
+
+def test_the_farthest_list_and_the_closed_bound():
+    for n_neg, n_sampled, k in ((10_000, 100, 10), (1000, 50, 5), (400, 100, 20)):
+        found = sampled_target(n_neg, n_sampled, k)
+        assert found.effective_k == k * n_neg // n_sampled
+        # of a list with all positives behind the first K negatives, before the others
+        assert found.off == pytest.approx(1 - found.weights[: found.effective_k].sum(), abs=1e-9)
+        assert found.off <= 0.5 * np.sqrt((1 - k / n_sampled) / k)
+    assert sampled_target(10_000, 100, 10).off > 0.1
+
+
+@pytest.mark.parametrize("name", ["avg", "pauc", "max", "ts", "ramp", "clipped_ramp"])
+def test_training_on_samples_is_a_random_depth(name):
+    """The mean over samples is a mixture of the surrogate at depths of the full list."""
+    n_neg, n_sampled, m, k = 6, 4, 2, 2
+    rng, weights = np.random.default_rng(0), sampled_target(n_neg, n_sampled, m).weights
+    depths = np.arange(1, n_neg + 1)
+    mixture = depths * (weights - np.append(weights[1:], 0.0))
+    assert mixture.sum() == pytest.approx(1) and (mixture >= -1e-15).all()
+    assert mixture[: m - 1] == pytest.approx(0)  # no depth below m'
+
+    def value(p, q, depth):
+        scores = np.concatenate([p, q]).astype(float)
+        loss = make_surrogate(name, k, int(depth))
+        bounds = np.array([0, scores.size])
+        return loss.value_and_subgradient(scores, bounds, np.array([p.size]))[0][0]
+
+    for _ in range(10):
+        p, q = rng.integers(0, 5, 3) / 2, rng.integers(0, 5, n_neg) / 2
+        samples = [value(p, q[list(chosen)], m) for chosen in combinations(range(n_neg), n_sampled)]
+        mixed = sum(mixture[d - 1] * value(p, q, d) for d in depths if d >= m)
+        assert np.mean(samples) == pytest.approx(mixed, abs=1e-12)
+
+
+def test_the_command_and_what_is_refused():
+    call = ["bound", "--n-neg", 10_000, "--sampled", 100, "--k", 10]
+    answer = json.loads(invoke(*call, "--json").stdout)
+    assert answer["effective_k"] == 1000
+    assert answer["off"] == sampled_target(10_000, 100, 10).off
+    assert "pAp@1000" in invoke(*call).output
+    for n_neg, n_sampled, k in ((10, 20, 2), (10, 5, 6), (10, 0, 1), (10, 2.5, 1)):
+        with pytest.raises(InputError):
+            sampled_target(n_neg, n_sampled, k)
+    assert "give --n-neg" in str(invoke("bound", "--sampled", 5).exception)
