@@ -8,7 +8,8 @@ from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.cli._shared.options import PROBLEM
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis import CriticalDepth, Diagnosis, critical_depth
-from structsvm_papk.diagnosis.zero_test import SURROGATES, Verdict, diagnose_over_k
+from structsvm_papk.diagnosis.convex_test import Verdict
+from structsvm_papk.diagnosis.zero_test import SURROGATES, diagnose_over_k
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.plots.degeneracy import degeneracy_figure

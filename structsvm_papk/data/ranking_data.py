@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array
 from structsvm_papk.data import _products, validation
 from structsvm_papk.data.deviations import scale_of, within_user_deviation
+from structsvm_papk.data.groups import checked_weight, encode_groups, laid_out
 from structsvm_papk.data.matrix import check_matrix
 from structsvm_papk.data.origins import Origins, Spread, column_text, refuse_unresolved, spread_of
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
@@ -135,7 +136,7 @@ class RankingData:
             )
         labels = validation.check_ids(labels, n_users, "users")
         user_of_row = np.repeat(np.arange(n_users), np.diff(bounds))
-        rows, bounds, n_pos = _laid_out(positive, user_of_row, n_users)
+        rows, bounds, n_pos = laid_out(positive, user_of_row, n_users)
         weight = checked_weight(user_weight, labels, n_pos)
         checked = self.from_parts(X, rows, bounds, n_pos, labels, weight, feature_names)
         self.__dict__ |= vars(checked)
@@ -168,8 +169,8 @@ class RankingData:
         """
         X = check_matrix(X)
         positive = validation.check_labels(y, X.shape[0], name="labels y")
-        users, user_of_row = _encode_groups(groups, X.shape[0])
-        rows, indptr, n_pos = _laid_out(positive, user_of_row, users.size)
+        users, user_of_row = encode_groups(groups, X.shape[0])
+        rows, indptr, n_pos = laid_out(positive, user_of_row, users.size)
         weight = checked_weight(user_weight, users, n_pos)
         return cls.from_parts(X, rows, indptr, n_pos, users, weight, feature_names)
 
@@ -441,42 +442,3 @@ def check_policy(policy: str) -> None:
 def refusal(first: str, excluded: Exclusions) -> str:
     """What the policy 'raise' says; `first` tells of the first user that cannot be used."""
     return f"{first} ({excluded}); use policy='exclude' to go on"
-
-
-def checked_weight(given: Any, users: Array, n_pos: Array) -> Array | None:
-    """Weights as an array, or None where all users weigh the same."""
-    if given is None or (isinstance(given, str) and given == "equal"):
-        return None
-    if isinstance(given, str):
-        if given != "positives":
-            raise InputError(
-                f"unknown user_weight {given!r}; choose 'equal', 'positives' or numbers"
-            )
-        return n_pos.astype(np.float64)
-    weight = as_floats("user_weight, where it is not 'equal' or 'positives',", given)
-    if weight.shape != (users.size,):
-        raise InputError(f"user_weight has shape {weight.shape}, but there are {users.size} users")
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight > 0.0)))
-    if bad.size:
-        user = users[bad[:1]].tolist()[0]
-        raise InputError(
-            f"the weight of user {user!r} is {weight[bad[0]]:g}; weights must be finite and "
-            "above zero (leave users out by leaving out their rows)"
-        )
-    return weight
-
-
-def _laid_out(positive: Array, user_of_row: Array, n_users: int) -> tuple[Array, Array, Array]:
-    """`rows`, `indptr` and `n_pos`: one stable integer sort by user, positives first."""
-    sizes = np.bincount(user_of_row, minlength=n_users)
-    return (
-        np.argsort(2 * user_of_row + ~positive, kind="stable"),
-        np.concatenate([[0], np.cumsum(sizes)]),
-        np.bincount(user_of_row[positive], minlength=n_users),
-    )
-
-
-def _encode_groups(groups, n_rows):
-    if groups is None:
-        return np.zeros(1, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
-    return validation.encode(validation.check_ids(groups, n_rows))

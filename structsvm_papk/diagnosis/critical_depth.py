@@ -12,8 +12,9 @@ import time
 from dataclasses import dataclass, field, replace
 
 from structsvm_papk._types import Array
+from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.coordinates import Coordinates
-from structsvm_papk.diagnosis.zero_test import Verdict, falls_along, is_zero_optimal
+from structsvm_papk.diagnosis.zero_test import falls_along, is_zero_optimal
 from structsvm_papk.errors import check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk

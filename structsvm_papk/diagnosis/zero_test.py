@@ -29,9 +29,8 @@ of a user spread about equally in all directions (`Coordinates`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -39,22 +38,18 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis.bundle_test import bundle_test, distance_from_zero
+from structsvm_papk.diagnosis.convex_test import Slopes, Verdict, ZeroTest, convex_test, rounding_of
 from structsvm_papk.diagnosis.coordinates import Coordinates
-from structsvm_papk.diagnosis.min_norm import min_norm_point
+from structsvm_papk.diagnosis.ramp_test import clipped_test, ramp_test
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
-from structsvm_papk.oracles.starts import logistic_regression
 from structsvm_papk.solvers.cutting_plane import default_blocks
 from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
 from structsvm_papk.surrogates import Surrogate, make_surrogate
-from structsvm_papk.surrogates.convex import Avg
 
 _TOL = 1e-8
-_SUM_ROUNDING = 64 * np.finfo(float).eps  # of a slope, relative to the entries that it is made of
-_NO_FALL = 1e-12  # ClippedRamp this close to 1 may be 1
-_ROUNDS = 20
 
 
 def has_test(surrogate: Surrogate | type[Surrogate]) -> bool:
@@ -63,37 +58,6 @@ def has_test(surrogate: Surrogate | type[Surrogate]) -> bool:
 
 
 SURROGATES = tuple(name for name, cls in ALL_SURROGATES.items() if has_test(cls))
-
-
-class Verdict(StrEnum):
-    """Whether w = 0 is optimal; each answer but the last has a proof."""
-
-    DEGENERATE = "degenerate"  # 0 is the exact minimiser for every alpha
-    INFORMATIVE = "informative"  # a direction lowers the surrogate
-    UNDECIDED = "undecided"  # no direction was found, and no proof that there is none
-
-
-@dataclass(frozen=True)
-class ZeroTest:
-    """Whether w = 0 minimises one risk.
-
-    Attributes
-    ----------
-    verdict : Verdict
-    distance : float
-        Distance of 0 from the subdifferential at 0, from above: the norm of an element of it. For
-        the surrogates that are not convex, of that of Avg, Max or a majorant, see `diagnose`; nan
-        where nothing was computed.
-    lower_bound : float
-        Of the distance: ``-D(direction)``, how fast the surrogate falls along `direction`.
-    direction : ndarray or None
-        Unit vector along which the surrogate falls from 0.
-    """
-
-    verdict: Verdict
-    distance: float
-    lower_bound: float
-    direction: Array | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -243,9 +207,9 @@ def _test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest] = ()) -> Ze
         coordinates = Coordinates(risk.data)
         test = _joint_test(risk, tol, coordinates)
         if test.verdict is Verdict.UNDECIDED:
-            return _convex_test(_Slopes(risk), tol, coordinates)
+            return convex_test(Slopes(risk), tol, coordinates)
         return test if test.direction is None else _with_distance(risk, test, test.direction)
-    return _clipped_test(risk) if risk.surrogate.clipped else _ramp_test(risk, tol, users)
+    return clipped_test(risk) if risk.surrogate.clipped else ramp_test(risk, tol, users)
 
 
 def is_zero_optimal(
@@ -264,7 +228,7 @@ def is_zero_optimal(
         coordinates = coordinates or Coordinates(risk.data)
         test = _joint_test(risk, tol, coordinates)
         if test.verdict is Verdict.UNDECIDED:
-            test = _convex_test(_Slopes(risk), tol, coordinates, max_iter, any_direction=True)
+            test = convex_test(Slopes(risk), tol, coordinates, max_iter, any_direction=True)
     return test.verdict, test.direction
 
 
@@ -272,7 +236,7 @@ def _joint_test(risk: EmpiricalRisk, tol: float, coordinates: Coordinates) -> Ze
     """By cuts of blocks of users; undecided for a single user, who has one block."""
     if risk.n_users == 1:
         return ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
-    slopes, noise = _slopes_of_blocks(risk), _rounding(risk)
+    slopes, noise = _slopes_of_blocks(risk), rounding_of(risk)
     scaled_noise = coordinates.noise(noise)
     answer = bundle_test(coordinates.of(slopes), risk.n_features, scaled_noise)
     if answer.direction is not None:
@@ -304,174 +268,10 @@ def _slopes_of_blocks(risk: EmpiricalRisk) -> Callable[[Array], Array]:
     """Support points as sums over blocks of users: few, for the least squares of `bundle_test`."""
     n_blocks, n_threads = min(default_blocks(risk), 2 * risk.n_features + 32), risk.n_threads
     blocks = ListRisk(risk.surrogate, risk.data, "cap", n_blocks, n_threads, skip_rows=False)
-    return _Slopes(blocks).of_blocks
+    return Slopes(blocks).of_blocks
 
 
 def falls_along(risk: EmpiricalRisk, w: Array) -> bool:
     """Whether a convex risk falls from w = 0 along w, beyond what rounding may have done."""
-    slopes = _Slopes(risk)
-    return bool(slopes(w) @ w < -_rounding(risk) @ np.abs(w))
-
-
-class _Slopes:
-    """The support points of the subdifferential at 0: gradients at tiny w.
-
-    How tiny: let all scores be within s of 0. For TS, beta thresholds ``p - 1`` come first, then
-    the others, ``p``. A pooled block of a of the former and b of the latter has its mean within s
-    of ``-a/(a+b)``; the next threshold on its left is below that, and the next one on its right
-    above, as soon as ``2 s < min(a, b)/(a+b)``, which is at least 1/n_pos. So all of them pool, at
-    a threshold of ``mean(p) - beta/n_pos``, and a negative is above it if ``2 s < 1/n_pos``: all
-    pairs count, which makes the slope n_pos/beta times that of Avg. The other hinges are active as
-    soon as ``2 s < 1``. A tenth of what that allows is taken.
-    """
-
-    def __init__(self, risk: ListRisk) -> None:
-        self.risk = risk
-        self.n_features = risk.n_features
-        self.small = 0.05 / risk.data.n_pos.max()
-
-    def __call__(self, w: Array) -> Array:
-        slope: Array = self.of_blocks(w).sum(axis=0)
-        return slope
-
-    def of_blocks(self, w: Array) -> Array:
-        """What each block adds to a support point, shape (n_blocks, n_features)."""
-        scores = self.risk.scores(w)
-        largest = np.abs(scores).max()
-        if largest > 0.0:
-            scores *= self.small / largest
-        return self.risk.blocks_from_scores(scores)[1]
-
-
-def _convex_test(
-    slopes: _Slopes,
-    tol: float,
-    coordinates: Coordinates | None = None,
-    max_iter: int | None = None,
-    any_direction: bool = False,
-) -> ZeroTest:
-    """Whether 0 is in the subdifferential; a second look in other coordinates where it seems so."""
-    noise = _rounding(slopes.risk)
-    how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "any_direction": any_direction}
-    nearest = min_norm_point(slopes, slopes.n_features, noise=noise, **how)
-    if nearest.direction is not None:
-        fall, w = nearest.lower_bound, nearest.direction
-        return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w)
-    there = coordinates or Coordinates(slopes.risk.data)
-    scaled_noise = there.noise(noise)
-    again = min_norm_point(there.of(slopes), slopes.n_features, noise=scaled_noise, **how)
-    if again.direction is not None:
-        w = there.T @ again.direction
-        norm = float(np.linalg.norm(w))
-        fall = again.lower_bound / norm
-        return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w / norm)
-    inside = all(one.distance <= 10 * tol * one.scale for one in (nearest, again))
-    inside &= bool((noise <= 10 * tol * there.scale).all())  # otherwise X has too few digits
-    verdict = Verdict.DEGENERATE if inside else Verdict.UNDECIDED
-    return ZeroTest(verdict, nearest.distance, 0.0)
-
-
-def _rounding(risk: ListRisk) -> Array:
-    """Bound of the rounding error of each entry of a slope: sums of multiples of rows of X."""
-    data = risk.data
-    heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
-    bound: Array = _SUM_ROUNDING * 2 * heaviest * data.divided(data.spread().largest)
-    return bound
-
-
-def _ramp_test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest]) -> ZeroTest:
-    """Every positive inside K_N proves degeneracy; a direction, from freezing, disproves it."""
-    if risk.surrogate.is_convex_on(risk.data.n_pos):  # convex on these lists
-        return _convex_test(_Slopes(risk), tol)
-    if users and all(test.verdict == Verdict.DEGENERATE for test in users):
-        largest = max(test.distance for test in users)
-        return ZeroTest(Verdict.DEGENERATE, largest, 0.0)
-    start = _convex_test(_Slopes(_as_avg(risk)), tol)
-    if start.verdict == Verdict.INFORMATIVE:  # Ramp falls at least as fast as Avg
-        return start
-    directions = [logistic_regression(risk.data, centred=True)]
-    if risk.n_users == 1:
-        directions = _positives_outside(risk, tol)
-        if not directions:
-            return ZeroTest(Verdict.DEGENERATE, start.distance, 0.0)
-    for w in directions:
-        test = _freeze_and_test(risk, w, tol)
-        if test.verdict == Verdict.INFORMATIVE:
-            return test
-    return ZeroTest(Verdict.UNDECIDED, start.distance, 0.0)
-
-
-def _freeze_and_test(risk: EmpiricalRisk, w: Array, tol: float) -> ZeroTest:
-    """Freeze the best positives at w, find the steepest descent of that majorant, and repeat.
-
-    The majorant's slope is never below the slope of Ramp, so its directions of descent are
-    directions of descent of Ramp, and freezing at them again is never less steep.
-    """
-    best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
-    for _ in range(_ROUNDS):
-        test = _convex_test(_Slopes(risk.majorant(w)), tol)
-        if test.direction is None or test.lower_bound <= best.lower_bound * (1 + 1e-9):
-            return best
-        best, w = test, test.direction
-    return best
-
-
-def _positives_outside(risk: EmpiricalRisk, tol: float) -> list[Array]:
-    """For each positive of a single user outside K_N, a direction that separates it from K_N."""
-    data, avg = risk.data, _as_avg(risk).surrogate
-    n_pos = int(data.n_pos[0])
-    directions = []
-    for i in range(n_pos):
-        rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
-        indptr = np.array([0, rows.size])
-        one = np.array([1])
-        alone = RankingData.from_parts(
-            data.X, rows, indptr, one, data.users, column_scale=data.column_scale
-        )
-        slopes = _Slopes(EmpiricalRisk(avg, alone, "cap"))
-        test = _convex_test(slopes, tol)
-        if test.verdict != Verdict.DEGENERATE:
-            directions.append(test.direction)
-    return [w for w in directions if w is not None]
-
-
-def _as_avg(risk: EmpiricalRisk) -> EmpiricalRisk:
-    surrogate = Avg(risk.surrogate.k, depth=risk.surrogate.depth)
-    return EmpiricalRisk(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)
-
-
-def _clipped_test(risk: EmpiricalRisk) -> ZeroTest:
-    """Look for any w that puts a selected positive above a selected negative."""
-    best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
-    for w in _candidates(risk.data):
-        norm = np.linalg.norm(w)
-        if norm > 0.0:
-            slope = _clipped_slope(risk, w / norm)
-            if slope < -best.lower_bound:
-                best = ZeroTest(Verdict.INFORMATIVE, np.nan, -slope, w / norm)
-    return best
-
-
-def _candidates(data: RankingData) -> Iterator[Array]:
-    """A few likely directions, both ways; then the positives of one user, one by one."""
-    sides = [data.rmatvec(side / max(side.sum(), 1)) for side in (data.labels, ~data.labels)]
-    difference = sides[0] - sides[1]
-    yield from (difference, -difference)
-    logistic = logistic_regression(data, centred=True, max_iter=20)
-    yield from (logistic, -logistic)
-    if data.n_users == 1:
-        for i in range(min(int(data.n_pos[0]), 50)):
-            one = np.zeros(data.rows.size)
-            one[i] = 1.0
-            yield data.rmatvec(one) - sides[1]
-
-
-def _clipped_slope(risk: EmpiricalRisk, w: Array) -> float:
-    """``D(w)``, from the value at a scale where no hinge has ended."""
-    scores = risk.scores(w)
-    largest = np.abs(scores).max()
-    if largest == 0.0:
-        return 0.0
-    values, _ = risk.user_values(scores * (0.25 / largest))
-    fall = 1.0 - risk.mean_over_users(values)
-    return -fall * largest / 0.25 if fall > _NO_FALL else 0.0
+    slopes = Slopes(risk)
+    return bool(slopes(w) @ w < -rounding_of(risk) @ np.abs(w))

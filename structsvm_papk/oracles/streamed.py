@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
 from structsvm_papk.data.file_rows import PLACE_BYTES, FileRows
+from structsvm_papk.data.groups import checked_weight
 from structsvm_papk.data.matrix import refuse_non_finite
 from structsvm_papk.data.partitions import cut_users, scan_users
-from structsvm_papk.data.ranking_data import RankingData, checked_weight
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.sources import Source
 from structsvm_papk.errors import InputError, OracleFailure, check_number, whole_number
 from structsvm_papk.oracles.list_risk import ListRisk, sampled, users_needed

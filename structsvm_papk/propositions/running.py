@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk._workers import workers
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.propositions import claims, depth, ndcg, optimising, targets
+from structsvm_papk.propositions._workers import workers
 from structsvm_papk.propositions.search import Effort, Found
 
 _GROUPS = claims.CLAIMS, depth.CLAIMS, ndcg.CLAIMS, optimising.CLAIMS, targets.CLAIMS

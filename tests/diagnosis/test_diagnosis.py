@@ -11,8 +11,9 @@ from scipy.optimize import linprog
 from helpers.problems import degenerate_lists
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
+from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.min_norm import min_norm_point
-from structsvm_papk.diagnosis.zero_test import SURROGATES, Verdict, diagnose, diagnose_over_k
+from structsvm_papk.diagnosis.zero_test import SURROGATES, diagnose, diagnose_over_k
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.plots.degeneracy import degeneracy_figure

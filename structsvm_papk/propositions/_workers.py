@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from threading import Thread
 
 from threadpoolctl import threadpool_limits
@@ -39,13 +40,13 @@ def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
         theirs.close()
 
 
-def _set_up(pipe):
+def _set_up(pipe: Connection) -> None:
     threadpool_limits(1)  # the workers share the processors
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started them
     Thread(target=_leave_when_closed, args=(pipe,), daemon=True).start()
 
 
-def _leave_when_closed(pipe):
+def _leave_when_closed(pipe: Connection) -> None:
     try:
         pipe.recv()
     except (EOFError, OSError):
