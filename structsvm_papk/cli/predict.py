@@ -48,14 +48,16 @@ def predict(
     if output is not None and format_of(output) == "parquet":
         raise InputError(f"--output {output}: CSV or TSV is written, not Parquet")
     trained = load_model(model)
+    items = _items(data, columns.format or format_of(data), item)
     ignored = [*(columns.ignore or ()), *([item] if item else [])]
     table = replace(columns, ignore=ignored).table(data, like=trained, require_labels=False)
     scores = scores_of(trained, table, one_list)
     users = None if one_list else table.groups
-    ids = users, _items(data, columns.format or format_of(data), item)
     if top is not None and not one_list:
         refuse_unknown_users(table)
-    frame = scored_rows(scores, *ids) if top is None else top_rows(scores, *ids, top)
+    frame = (
+        scored_rows(scores, users, items) if top is None else top_rows(scores, users, items, top)
+    )
     options.say_columns(table)
     separator = "\t" if output is not None and format_of(output) == "tsv" else ","
     text = frame.to_csv(None, sep=separator, index=False, lineterminator="\n")

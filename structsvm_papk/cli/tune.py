@@ -216,6 +216,7 @@ def _command(ranker: Any, data: Path, reading: options.Reading, policy: str) -> 
 
 def _show(content: dict[str, Any], n_shown: int | None) -> None:
     title = f"Mean {content['scoring']} over held-out users, {content['n_splits']} folds"
+    title += f", user scaling {content['user_scaling']}" if content["user_scaling"] else ""
     columns = ("surrogate", ">depth", "users' weight", ">alpha", ">mean", ">± error", ">folds")
     rows = _rows(content)
     console.print_table(title, columns, rows[:n_shown])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 def ids_of(X: Any, groups: Any) -> tuple[Any, Any]:
     """User of each row, None for one list, and item of each row, None where X names no items."""
+    if isinstance(groups, Integral):
+        raise InputError(
+            f"groups={groups}: give the user of each row; how many items is n={groups}"
+        )
     names = [str(name) for name in getattr(X, "columns", ())]
     user, item = (
         tables.usual_column(usual, names) for usual in (tables.USER_COLUMNS, tables.ITEM_COLUMNS)

@@ -68,7 +68,12 @@ def refuse_unknown_users(table: Table) -> None:
 
 def item_column(path: Path, format: str, given: str | None) -> str | None:
     """Name of a table's item column: the one asked for, or a usual one."""
-    return given or tables.usual_column(tables.ITEM_COLUMNS, tables.column_names(path, format))
+    present = tables.column_names(path, format)
+    if given is not None and given not in present:
+        raise InputError(
+            f"{path}: no column {given!r} for the item (--item); it has {tables.listed(present)}"
+        )
+    return given or tables.usual_column(tables.ITEM_COLUMNS, present)
 
 
 def read_scores(path: Path, n_rows: int) -> Array:
