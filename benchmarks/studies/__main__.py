@@ -73,6 +73,33 @@ def _show_coverage(rows):
 
 
 @app.command()
+def stability(
+    users: Annotated[
+        list[int] | None, typer.Option(help="Training users; repeat. 100, 1000, 5000, 20000.")
+    ] = None,
+    alpha: Annotated[list[float] | None, typer.Option(help="Repeat. 0.01, 0.1, 1.")] = None,
+    surrogate: Annotated[Names, typer.Option(help="Repeat. By default avg.")] = None,
+    as_json: console.Json = False,
+):
+    """The risk of new users beside its bound by stability; two minutes."""
+    from benchmarks.studies import stability as study
+
+    settings = users or (100, 1000, 5000, 20000), alpha or (0.01, 0.1, 1.0), surrogate or ("avg",)
+    rows = list(study.rows(*settings))
+    console.answer(as_json, {"rows": rows}, _show_stability, rows)
+
+
+def _show_stability(rows):
+    columns = ("users", "surrogate", "depth", "alpha", "new users", "training users", "bound")
+    lines = []
+    for row in rows:
+        *setting, new, training, bound = row.values()
+        risks = (f"{value:.3f}" for value in (new, training, bound))
+        lines.append([*(str(value or "k") for value in setting), *risks])
+    console.print_table("Risk of new users", [f">{name}" for name in columns], lines)
+
+
+@app.command()
 def degenerate(
     users: Annotated[int, typer.Option(help="Training users, and held-out users.")] = 600,
     items: Annotated[int, typer.Option(help="Items of each user.")] = 70,

@@ -17,6 +17,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.bounds.checks import check_width
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.solvers.result import SolverResult
+from structsvm_papk.surrogates import Surrogate
 
 _STEPS = 64  # of the sum of weights, on each of which the largest slope is bounded
 _LARGEST_GRAM = 256  # above it, an eigenvalue is bounded by the Frobenius norm
@@ -166,7 +167,14 @@ def _check(risk: Any, result: SolverResult) -> None:
 
 
 def _geometry(
-    data: Any, n_blocks: int, n_threads: int, memory: Any, *, surrogate: Any, w: Array, scale: Any
+    data: Any,
+    n_blocks: int,
+    n_threads: int,
+    memory: Any,
+    *,
+    surrogate: Surrogate,
+    w: Array,
+    scale: Any,
 ) -> tuple[Array, ...]:
     """Of each row its score and distance from the user's mean row, of each user the slope."""
     scores, radii = np.empty((2, data.rows.size))
@@ -184,9 +192,11 @@ def _geometry(
             _top_eigenvalue(part - mean) / len(part)
             for part, mean in zip((pos, neg), means, strict=True)
         )
-    share_pos, share_neg = surrogate.weight_shares(data.n_pos, data.n_neg)
+    shares = surrogate.weight_shares(data.n_pos, data.n_neg)
+    assert shares is not None  # `_check` asked
+    share_pos, share_neg = shares
     slopes = _largest_slopes(apart, (var_pos, share_pos), (var_neg, share_neg))
-    slopes *= surrogate.steepness(data.n_pos) / 2
+    slopes *= surrogate.l1_bound(data.n_pos) / 2
     weight = np.ones(data.n_users) if data.user_weight is None else data.user_weight
     return scores, radii, slopes, data.sizes, data.n_pos, weight
 

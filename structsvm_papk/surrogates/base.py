@@ -163,7 +163,7 @@ class Surrogate(ABC):
     def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array] | None:
         """Shares of users' positives and negatives over which subgradients spread at least.
 
-        Where they add up to at most s on each side, s half of the `steepness`, no positive's weight
+        Where they add up to at most s on each side, s half of the `l1_bound`, no positive's weight
         exceeds ``s / (share n_pos)`` and no negative's ``s / (share n_neg)``; a share of inf:
         positives weigh the same. None: not known. `bounds.stability` needs it.
         """
