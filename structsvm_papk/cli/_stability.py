@@ -11,6 +11,7 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.readers import Table
+from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.oracles.list_risk import ListRisk
@@ -31,7 +32,7 @@ def of_new_users(
     model = load_model(model_file)
     table = reading.table(data, model)
     options.say_columns(table)
-    lists = reading.lists(table).weighted(model.user_weight)
+    lists = scaled_lists(reading.lists(table).weighted(model.user_weight), model.user_scaling)
     lists = lists.standardized() if model.standardized else lists
     surrogate = make_surrogate(model.surrogate, model.k, model.depth)
     risk = ListRisk(surrogate, lists, policy)

@@ -199,3 +199,11 @@ def test_commands(tmp_path):
         (["distinguishability", "--positive-rate", 1], "between 0 and 1"),
     ):
         assert text in str(run(*wrong).exception)
+
+
+def test_stability_rows_hold_bounds_of_new_users_risk():
+    answer = json.loads(run("stability", "--users", 60, "--alpha", 1, "--json").stdout)
+    for row in answer["rows"]:
+        assert row["training_users"] <= row["bound"] <= 1
+    assert {row["depth"] for row in answer["rows"]} == {0.9, None}
+    assert answer["rows"][0]["new_users"] < answer["rows"][0]["bound"] < 0.5
