@@ -331,8 +331,8 @@ def close(difference):
 
 
 def conventions(data):
-    yield "| rule | " + " | ".join(f"`{m}`" for m in CHOSEN) + " | users used |"
-    yield "|---|" + "---:|" * (len(CHOSEN) + 1)
+    yield "| rule | " + " | ".join(f"`{m}`" for m in CHOSEN) + " |"
+    yield "|---|" + "---:|" * len(CHOSEN)
     for rules in (
         {"ties": "loss"}, {"ties": "half"}, {"ties": "win"}, {"few_negatives": "normalise"},
         {"few_negatives": "as_wins"}, {"no_positives": "zero"}, {"no_positives": "one"},
@@ -342,8 +342,7 @@ def conventions(data):
     ):  # fmt: skip
         found = metrics.evaluate(CHOSEN, data.scores, data.labels, data.users, **rules)
         name = ", ".join(f"{key}={value!r}" for key, value in rules.items())
-        used = "/".join(str(found.summary(metric).n_used) for metric in CHOSEN)
-        yield f"| `{name}` | " + " | ".join(f"{found.mean(m):.4f}" for m in CHOSEN) + f" | {used} |"
+        yield f"| `{name}` | " + " | ".join(f"{found.mean(m):.4f}" for m in CHOSEN) + " |"
 
 
 CHOSEN = (f"pap@{K}", f"pauc@{K}", "auc", "ap", f"ndcg@{K}")
