@@ -1,7 +1,7 @@
 """Which alpha?
 
 `PAPKRankerCV` leaves out one fold of *users* after the other, solves a whole path of alphas on the
-rest and takes the alpha with the largest mean pAp@k on the users left out. Cuts do not depend on
+rest and takes the alpha with the largest mean pAp@k on held-out users. Cuts do not depend on
 alpha, so each solve starts with those of the one before.
 """
 
@@ -37,6 +37,6 @@ for shift, surrogate in ((0.93, "avg"), (1.0, "ts"), (1.07, "max")):
 # The bars are standard errors over the users: far wider than the differences between alphas. Where
 # that is so, any alpha of the flat part will do, and the larger one is solved faster.
 
-ax.set(xscale="log", xlabel="alpha", ylabel="mean pAp@5 of the users left out")
+ax.set(xscale="log", xlabel="alpha", ylabel="mean pAp@5 of held-out users")
 figure.legend(title="circle: chosen", frameon=False, loc="outside right upper")
 figure.savefig("choose_alpha.png", dpi=120)
