@@ -6,6 +6,7 @@ the model and its bound, the best point, and the judgement after every iteration
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -66,14 +67,13 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.visited -= oracle.rows_scored  # rows scored before this run do not count
         self.last_progress, self.at_rounding = len(self.history), 0
 
-    def solve(self) -> SolverResult:
-        """As `Run.solve`, with one BLAS thread.
+    def limits(self) -> AbstractContextManager[Any]:
+        """One BLAS thread: the matrices of the model are small.
 
-        The matrices of the model are small: more threads only wait for each other, and the last
-        digits would depend on their number.
+        More threads only wait for each other, and the last digits would depend on their number.
         """
-        with _libraries().limit(limits=1, user_api="blas"):
-            return super().solve()
+        limits: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+        return limits
 
     def has_point(self) -> bool:
         """Whether a point was evaluated."""

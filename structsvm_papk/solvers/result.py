@@ -130,7 +130,8 @@ class SolverResult:
         What else is worth knowing, such as a QP solver that failed and was replaced.
     problem : tuple or None
         ``(n_blocks, layout of the blocks, oracle)`` that `cuts` belong to, which a warm start
-        checks. It is not pickled, and cuts of an unknown problem are refused.
+        checks. The oracle holds the data: ``replace(result, problem=None)`` lets go of them. It is
+        not pickled, and cuts of an unknown problem are refused.
     extra : mapping of str to ndarray
         In checkpoints only: what a warm start of this solver takes beside `w` and `cuts`.
     evaluation : Cuts or None

@@ -10,6 +10,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
@@ -145,6 +146,10 @@ class Run(ABC, Generic[Result]):
     def result(self, status: Status, notes: tuple[str, ...]) -> Result:
         """The outcome of a run that ends."""
 
+    def limits(self) -> AbstractContextManager[Any]:
+        """What holds while the run computes; by default nothing."""
+        return nullcontext()
+
     def saved_fields(self) -> dict[str, Any]:
         """Fields that a checkpoint saves otherwise than the result has them."""
         return {}
@@ -176,8 +181,9 @@ class Run(ABC, Generic[Result]):
         notes: tuple[str, ...] = ()
         outer = _RUNS.set((*_RUNS.get(), self))
         try:
-            self.begin()
-            status = self.loop()
+            with self.limits():
+                self.begin()
+                status = self.loop()
         except (KeyboardInterrupt, SystemError) as error:
             # a kernel that is interrupted while it takes its arguments makes a SystemError of it
             interrupt = KeyboardInterrupt in (type(error), type(error.__cause__))
@@ -191,7 +197,8 @@ class Run(ABC, Generic[Result]):
         finally:
             _RUNS.reset(outer)
         late = status is Status.FAILED and self.late()  # the oracle is not asked again
-        result = self.result(status, notes)
+        with self.limits():
+            result = self.result(status, notes)
         if late:
             result = replace(result, status=Status.TIME_LIMIT)
         if result.status is Status.INCONSISTENT:
