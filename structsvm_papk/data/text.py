@@ -38,9 +38,9 @@ def read_text(
         if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
             how["float_precision"] = "round_trip"
         how |= {"sep": separator, "na_filter": False, "low_memory": False}
-        pieces = []
+        pieces, source = [], _NoNulls(path, file)
         try:
-            for frame in pd.read_csv(_NoNulls(path, file), chunksize=_ROWS, **how):
+            for frame in pd.read_csv(source, chunksize=_ROWS, **how):
                 if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
                     raise pd.errors.ParserError
                 frame.columns = names
@@ -49,6 +49,8 @@ def read_text(
                     | {name: _texts(path, frame[name]) for name in texts}
                 )
         except pd.errors.ParserError as error:
+            if source.interrupt is not None:
+                raise source.interrupt from None
             raise InputError(_uneven_row(path, format, names) or f"{path}: {error}") from None
     if not pieces or frame.empty:
         raise InputError(f"{path}: the file has a header, but no data rows")
@@ -94,16 +96,23 @@ def short_texts(path: PathLike, texts: Sequence[str]) -> Array:
 
 
 class _NoNulls:
-    """An open text file; null characters are refused, at which older parsers cut texts."""
+    """An open text file; null characters are refused, at which older parsers cut texts.
+
+    An interrupt while it is read is kept, because pandas makes a `ParserError` of it.
+    """
 
     def __init__(self, path, file):
-        self.path, self.file = path, file
+        self.path, self.file, self.interrupt = path, file, None
 
     def __iter__(self):
         return iter(self.file)
 
     def read(self, size=-1):
-        text = self.file.read(size)
+        try:
+            text = self.file.read(size)
+        except KeyboardInterrupt as interrupt:
+            self.interrupt = interrupt
+            raise
         if "\0" in text:
             raise InputError(f"{self.path} holds a null character: it is not a text file")
         return text

@@ -1,4 +1,7 @@
+import contextlib
 import gzip
+import io
+import signal
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +10,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from structsvm_papk.data import text as text_files
 from structsvm_papk.data.readers import read_ranking_data, read_table
 from structsvm_papk.data.sources import ParquetFiles
 from structsvm_papk.data.validation import relevant_from
@@ -475,6 +479,19 @@ def test_a_field_too_long_for_the_csv_module(tmp_path):
 def test_user_labels_that_numpy_would_blow_up_or_cut(tmp_path, user):
     text = f"label,group,a\n1,{user},1\n0,a,2\n"
     assert "null character" in message(written(tmp_path, "rows.csv", text))
+
+
+def test_an_interrupt_while_a_file_is_read_stays_one(tmp_path, monkeypatch):
+    class Interrupted(io.StringIO):
+        def read(self, size=-1):
+            signal.raise_signal(signal.SIGINT)
+            return super().read(size)
+
+    path = written(tmp_path, "rows.csv", "label,group,x\n1,1,2\n")
+    opened = contextlib.nullcontext(Interrupted(path.read_text()))
+    monkeypatch.setattr(text_files, "_open_text", lambda path: opened)
+    with pytest.raises(KeyboardInterrupt):
+        read_table(path)
 
 
 def test_a_null_character_in_the_name():
