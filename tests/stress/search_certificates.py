@@ -258,6 +258,7 @@ def _estimator(problem):
         alpha=problem.alpha,
         tol=_TOL,
         solver_options=options,
+        standardize=False,
         **limits,
     )
 
