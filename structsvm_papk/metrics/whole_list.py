@@ -55,11 +55,12 @@ def report(
         )
     areas = evaluate_lists([parse("auc"), parse("ap")], rows, PRESETS["sklearn"])
     auroc, ap = map(float, areas.values[0])
-    test = stats.mannwhitneyu(rows.scores[relevant], rows.scores[~relevant], method="asymptotic")
+    sides = rows.scores[relevant], rows.scores[~relevant]
+    p_value = 1.0  # where all scores are tied, of which some versions of SciPy make NaN
+    if rows.scores.min() < rows.scores.max():
+        p_value = float(stats.mannwhitneyu(*sides, method="asymptotic").pvalue)
     rate = n_pos / (n_pos + n_neg)
-    return RankingReport(
-        n_pos, n_neg, rate, auroc, ap, ap / rate, float(test.pvalue), tuple(_warnings(auroc))
-    )
+    return RankingReport(n_pos, n_neg, rate, auroc, ap, ap / rate, p_value, tuple(_warnings(auroc)))
 
 
 def _warnings(auroc: float) -> Iterator[str]:

@@ -144,7 +144,7 @@ def test_a_ranker_that_scales_users_itself_gets_them(dataset):
         reranker = PAPKReranker(model.reranker.model, standardise=standardise)
         reranker.fit(rows)
         scores.append(reranker.predict_scores(rows.drop(columns=Columns.Target)))
-    np.testing.assert_allclose(*scores, atol=1e-4)
+    np.testing.assert_allclose(*scores, atol=1e-3)
 
 
 def test_cross_validation_by_its_splitters(interactions):
