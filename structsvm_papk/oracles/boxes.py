@@ -54,7 +54,8 @@ class Boxes:
                 f"no global search for surrogate {risk.surrogate.name!r}: it is for 'ramp' and "
                 "'clipped_ramp'" + ("; CuttingPlane certifies this one" if risk.convex else "")
             )
-        self.risk, self.n_features = risk, risk.n_features
+        self.data, self.surrogate, self.n_threads = risk.data, risk.surrogate, risk.n_threads
+        self.n_features = risk.n_features
         self._refuse_large()
         X = risk.data.X[risk.data.rows]
         X = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64, order="C")
@@ -66,9 +67,9 @@ class Boxes:
     @property
     def work(self) -> int:
         """Multiplications for one box."""
-        data, d = self.risk.data, self.n_features
+        data, d = self.data, self.n_features
         n_pos = int(data.n_pos.sum())
-        pairs = data.n_pos @ self.risk.surrogate.negatives_counted(data.n_neg)
+        pairs = data.n_pos @ self.surrogate.negatives_counted(data.n_neg)
         return d * (data.rows.size + int(pairs) + (n_pos << d))
 
     def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
@@ -79,7 +80,7 @@ class Boxes:
         """
         n = low.shape[0]
         lower, centre, split = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
-        data, surrogate = self.risk.data, self.risk.surrogate
+        data, surrogate = self.data, self.surrogate
         weight = np.ones(data.n_users) if data.user_weight is None else data.user_weight
 
         def part(lo, hi):
@@ -89,11 +90,11 @@ class Boxes:
                 low[lo:hi], high[lo:hi], lower[lo:hi], centre[lo:hi], split[lo:hi],
             )  # fmt: skip
 
-        edges = np.linspace(0, n, self.risk.n_threads + 1).astype(int)
-        if self.risk.n_threads == 1:
+        edges = np.linspace(0, n, self.n_threads + 1).astype(int)
+        if self.n_threads == 1:
             part(0, n)
         else:
-            with ThreadPoolExecutor(self.risk.n_threads) as pool:
+            with ThreadPoolExecutor(self.n_threads) as pool:
                 list(pool.map(part, edges[:-1], edges[1:]))
         return lower - self._rounding(alpha, low, high), centre, split
 
@@ -101,19 +102,19 @@ class Boxes:
         """How far rounding may have raised the bounds, see above."""
         farthest = np.maximum(np.abs(low), np.abs(high))
         size = 1 + 4 * farthest @ self._largest + alpha * np.square(farthest).sum(axis=1)
-        k = self.risk.surrogate.k
-        most = self.risk.surrogate.negatives_counted(self.risk.data.n_neg).max()
-        n_terms = most + np.minimum(self.risk.data.n_pos, k).sum() + 3 * self.n_features + _FEW
+        k = self.surrogate.k
+        most = self.surrogate.negatives_counted(self.data.n_neg).max()
+        n_terms = most + np.minimum(self.data.n_pos, k).sum() + 3 * self.n_features + _FEW
         return 2 * n_terms * np.finfo(float).eps * size
 
     def _refuse_large(self):
-        data = self.risk.data
+        data = self.data
         if self.n_features <= MAX_FEATURES and self.work <= MAX_WORK:
             return
         raise InputError(
             f"too large for a global certificate: {self.n_features} features, "
             f"{data.n_pos.sum()} positives and {data.n_neg.sum()} negatives at "
-            f"k={self.risk.surrogate.k}; the limits are {MAX_FEATURES} features and "
+            f"k={self.surrogate.k}; the limits are {MAX_FEATURES} features and "
             f"{MAX_WORK:,} multiplications a box (this is {self.work:.1e}). "
             "Use CCCP, which has no limit, or a sample of the users"
         )

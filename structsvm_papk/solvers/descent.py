@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 import numpy as np
 from scipy.optimize import minimize
@@ -55,7 +56,8 @@ class Descent:
     """One start: majorant after majorant."""
 
     def __init__(self, search: Search, name: str, w: Array) -> None:
-        self.search, self.config = search, search.config
+        self.search: Search = proxy(search)  # a cycle would keep the risk's data for a while
+        self.config = search.config
         self.ladder = search.config.continuation or ()
         self.risk, self.oracle = search.risk, search.oracle
         self.name, self.alpha = name, search.config.alpha

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 import numpy as np
 
@@ -23,7 +24,8 @@ class OneSlack:
     qp_solver = "piqp"  # the books leave the restricted problem to a general QP solver
 
     def __init__(self, run: CuttingPlaneRun) -> None:
-        self.run, self.prox, self.nulls = run, 0.0, 0
+        self.run: CuttingPlaneRun = proxy(run)  # a cycle would keep the risk's data for a while
+        self.prox, self.nulls = 0.0, 0
 
     def start(self) -> Array:
         """Where to begin without a start."""

@@ -33,7 +33,7 @@ class ProximalBundle(OneSlack):
     def __init__(self, run: CuttingPlaneRun) -> None:
         super().__init__(run)
         sample = run.oracle.sample
-        self.sampled = None if sample is None else SampledSteps(run, sample)
+        self.sampled = None if sample is None else SampledSteps(self.run, sample)
 
     def start(self) -> Array:
         """The optimum of the sample, where there is one."""
