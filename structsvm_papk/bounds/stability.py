@@ -5,6 +5,8 @@ Proofs are on `docs/math/stability.md`. May be asked of a risk in memory, on fil
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,6 +22,7 @@ from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.surrogates import Surrogate
 
 _STEPS = 64  # of the sum of weights, on each of which the largest slope is bounded
+_ROWS = 1 << 14  # read at a time
 _LARGEST_GRAM = 256  # above it, an eigenvalue is bounded by the Frobenius norm
 _ROUNDING = 1e-9  # what distances are widened by, relative
 
@@ -122,6 +125,7 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
     """
     _check(risk, result)
     scale = risk.column_scale
+    scale = np.ones(risk.n_features) if scale is None else scale
     task = partial(_geometry, surrogate=risk.surrogate, w=result.w, scale=scale)
     parts = list(zip(*risk.on_each_part(task), strict=True))
     scores, radii, slopes, sizes, n_pos, weight = (np.concatenate(part) for part in parts)
@@ -131,7 +135,7 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
     lists = scores, radii, np.concatenate([[0], np.cumsum(sizes)]), n_pos
     k = risk.surrogate.k
     values = _worst_risks(*lists, distances, k)
-    fixed = ["the columns' scale"] * (scale is not None)
+    fixed = ["the columns' scale"] * (risk.column_scale is not None)
     fixed += ["alpha times the sum of the users' weights"] * bool(np.ptp(weight))
     return StabilityBound(
         k, result.alpha, n_pos.size, float(_worst_risks(*lists, np.zeros(n_pos.size), k).mean()),
@@ -174,24 +178,14 @@ def _geometry(
     *,
     surrogate: Surrogate,
     w: Array,
-    scale: Any,
+    scale: Array,
 ) -> tuple[Array, ...]:
     """Of each row its score and distance from the user's mean row, of each user the slope."""
-    scores, radii = np.empty((2, data.rows.size))
-    apart, var_neg, var_pos = np.empty((3, data.n_users))
-    for u, (a, b) in enumerate(zip(data.indptr[:-1], data.indptr[1:], strict=True)):
-        rows, columns = _rows(data.X, data.rows[a:b])
-        rows -= rows.mean(axis=0)
-        if scale is not None:
-            rows /= scale[columns]
-        scores[a:b], radii[a:b] = rows @ w[columns], np.sqrt((rows * rows).sum(axis=1))
-        pos, neg = rows[: data.n_pos[u]], rows[data.n_pos[u] :]
-        means = pos.mean(axis=0), neg.mean(axis=0)
-        apart[u] = np.linalg.norm(means[0] - means[1])
-        var_pos[u], var_neg[u] = (
-            _top_eigenvalue(part - mean) / len(part)
-            for part, mean in zip((pos, neg), means, strict=True)
-        )
+    found = [
+        _spread(rows, starts, n_pos, w[columns], scale[columns])
+        for rows, columns, starts, n_pos in _dense_lists(data)
+    ]
+    scores, radii, apart, var_pos, var_neg = map(np.concatenate, zip(*found, strict=True))
     shares = surrogate.weight_shares(data.n_pos, data.n_neg)
     assert shares is not None  # `_check` asked
     share_pos, share_neg = shares
@@ -201,13 +195,66 @@ def _geometry(
     return scores, radii, slopes, data.sizes, data.n_pos, weight
 
 
-def _rows(X: Any, rows: Array) -> tuple[Array, Any]:
-    """Rows of X, dense, and the columns that they have entries in."""
-    if not sparse.issparse(X):
-        return X[rows].astype(float), slice(None)
-    part = X[rows]
-    columns = np.unique(part.indices)
-    return part[:, columns].toarray().astype(float), columns
+def _dense_lists(data: Any) -> Iterator[tuple[Array, ...]]:
+    """Some users' rows at a time, as floats; their columns; where each user starts; n_pos."""
+    several = 1 if sparse.issparse(data.X) else max(_ROWS * data.n_users // data.rows.size, 1)
+    for first in range(0, data.n_users, several):
+        starts = data.indptr[first : first + several + 1]
+        X, columns = data.X[data.rows[starts[0] : starts[-1]]], np.arange(data.n_features)
+        if sparse.issparse(X):
+            columns = np.unique(X.indices)
+            X = X[:, columns].toarray()
+        rows = np.array(X, dtype=float, order="C")
+        yield rows, columns, starts - starts[0], data.n_pos[first : first + several]
+
+
+@kernel
+def _spread(
+    rows: Array, starts: Array, n_pos: Array, w: Array, scale: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Of each row its score and distance from the user's mean row; overwrites the rows.
+
+    Of each user the distance of the positives' mean from the negatives', and the largest variance
+    in any direction of either.
+    """
+    scores, radii = np.empty(len(rows)), np.empty(len(rows))
+    apart, var_pos, var_neg = np.zeros(n_pos.size), np.empty(n_pos.size), np.empty(n_pos.size)
+    for u in range(n_pos.size):
+        first, middle, last = starts[u], starts[u] + n_pos[u], starts[u + 1]
+        _centre(rows[first:last])
+        for i in range(first, last):
+            scores[i], radii[i] = 0.0, 0.0
+            for f in range(w.size):
+                x = rows[i, f] = rows[i, f] / scale[f]
+                scores[i] += x * w[f]
+                radii[i] += x * x
+            radii[i] = math.sqrt(radii[i])
+        difference = _centre(rows[first:middle]) - _centre(rows[middle:last])
+        apart[u] = math.sqrt((difference * difference).sum())
+        var_pos[u] = _top_eigenvalue(rows[first:middle]) / n_pos[u]
+        var_neg[u] = _top_eigenvalue(rows[middle:last]) / (last - middle)
+    return scores, radii, apart, var_pos, var_neg
+
+
+@kernel
+def _centre(rows: Array) -> Array:
+    """Take the mean off the rows; returns it."""
+    mean = np.zeros(rows.shape[1])
+    for row in rows:
+        mean += row
+    mean /= len(rows)
+    for row in rows:
+        row -= mean
+    return mean
+
+
+@kernel
+def _top_eigenvalue(rows: Array) -> float:
+    """Of ``rows' rows``, or a little more."""
+    gram = rows.T @ rows if rows.shape[1] <= rows.shape[0] else rows @ rows.T
+    if len(gram) > _LARGEST_GRAM:
+        return math.sqrt((gram * gram).sum())
+    return max(np.linalg.eigvalsh(gram)[-1], 0.0)
 
 
 def _largest_slopes(apart: Array, *sides: tuple[Array, Array]) -> Array:
@@ -224,14 +271,6 @@ def _largest_slopes(apart: Array, *sides: tuple[Array, Array]) -> Array:
         slopes += np.sqrt(var[:, None] * np.maximum(t * inverse - t**2, 0.0))
     largest: Array = slopes.max(axis=1)
     return largest
-
-
-def _top_eigenvalue(rows: Array) -> float:
-    """Of ``rows' rows``, or a little more."""
-    gram = rows.T @ rows if rows.shape[1] <= rows.shape[0] else rows @ rows.T
-    if len(gram) > _LARGEST_GRAM:
-        return float(np.linalg.norm(gram))
-    return max(float(np.linalg.eigvalsh(gram)[-1]), 0.0) if gram.size else 0.0
 
 
 @kernel
