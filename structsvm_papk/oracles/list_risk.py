@@ -20,7 +20,14 @@ from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.dual_choice import ascent_pays, blocks_of
 from structsvm_papk.oracles.one_list import OneListCuts, terms_of
 from structsvm_papk.oracles.short_lists import short_lists
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, DualBlocks, LineOracle, Rounding
+from structsvm_papk.solvers.oracle import (
+    BlockOracle,
+    Cuts,
+    DualBlocks,
+    DualOracle,
+    LineOracle,
+    Rounding,
+)
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import Surrogate, check_scores
 
@@ -49,7 +56,7 @@ class Tangents(NamedTuple):
         )
 
 
-class ListRisk(LineOracle):
+class ListRisk(LineOracle, DualOracle):
     """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
 
     For convex surrogates it is all that a solver asks for; `EmpiricalRisk`, which has the same

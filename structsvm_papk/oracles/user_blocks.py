@@ -239,7 +239,7 @@ class AverageBlocks(UserBlocks):
     risk : ListRisk
     alpha : float
     start : ndarray, mapping, Duals or None
-        See `Oracle.dual_blocks`.
+        See `DualOracle.dual_blocks`.
     """
 
     def __init__(self, risk: ListRisk, alpha: float, start: Any = None) -> None:

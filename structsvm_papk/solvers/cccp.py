@@ -26,7 +26,7 @@ from structsvm_papk.solvers.checkpoints import (
 )
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
 from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
-from structsvm_papk.solvers.oracle import MajorisedOracle
+from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.solver import Run, Solver, finite_start
 
@@ -184,7 +184,8 @@ def _starts(config, oracle, w_init, warm_start):
 
 def _race(config, oracle):
     """Whether starts are compared by quasi-Newton steps alone."""
-    return config.quasi_newton and not config.continuation and oracle.n_blocks >= _SMOOTH
+    smooth = isinstance(oracle, BlockOracle) and oracle.n_blocks >= _SMOOTH
+    return config.quasi_newton and not config.continuation and smooth
 
 
 class Search(Run[CCCPResult]):

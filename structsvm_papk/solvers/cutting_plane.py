@@ -16,7 +16,7 @@ from structsvm_papk.solvers.bundle.cut_model import WIDE
 from structsvm_papk.solvers.cutting_plane_run import CuttingPlaneRun
 from structsvm_papk.solvers.line_search import LineSearch
 from structsvm_papk.solvers.one_slack import OneSlack
-from structsvm_papk.solvers.oracle import LineOracle, Oracle
+from structsvm_papk.solvers.oracle import BlockOracle, LineOracle, Oracle
 from structsvm_papk.solvers.proximal_bundle import ProximalBundle
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.solver import Solver
@@ -112,5 +112,6 @@ def default_blocks(oracle: Oracle) -> int:
     if oracle.n_features > WIDE:  # the restricted problem grows with the cuts, not the features
         affordable = max(1, (8 << 20) // (8 * oracle.n_features))
         return int(min(20, affordable))
-    least = 32 if oracle.sample is None else 400
+    sampled = isinstance(oracle, BlockOracle) and oracle.sample is not None
+    least = 400 if sampled else 32
     return int(min(max(2 * oracle.n_features, least), 400))

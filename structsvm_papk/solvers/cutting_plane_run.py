@@ -293,7 +293,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         self.best, self.best_error, self.evaluation = objective, self._error(cuts), cuts
 
     def _rounding(self):
-        """`Oracle.rounding`, of a risk as steep as its cuts have shown it to be."""
+        """`BlockOracle.rounding`, of a risk as steep as its cuts have shown it to be."""
         rounding = self.oracle.rounding()
         return None if rounding is None else rounding.times(self.steeper)
 

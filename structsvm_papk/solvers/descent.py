@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.dual_ascent import select_solver
-from structsvm_papk.solvers.oracle import LineOracle, Majorant, as_oracle
+from structsvm_papk.solvers.oracle import BlockOracle, LineOracle, Majorant, as_oracle
 from structsvm_papk.solvers.result import RISK_SCALE, Status, relative_gap
 
 if TYPE_CHECKING:
@@ -289,7 +289,8 @@ class Descent:
     def _minimise(self, majorant, tol, warm):
         """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
         start = self.objective
-        inner = self.config.inner(self.alpha, majorant.n_blocks, self.search.seconds_left())
+        n_blocks = majorant.n_blocks if isinstance(majorant, BlockOracle) else 1
+        inner = self.config.inner(self.alpha, n_blocks, self.search.seconds_left())
         inner = select_solver(inner, majorant)
 
         def enough(progress):

@@ -22,7 +22,7 @@ from structsvm_papk.solvers.checkpoints import (
     CheckpointSession,
 )
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks, not_convex
-from structsvm_papk.solvers.oracle import DualPoint, Oracle
+from structsvm_papk.solvers.oracle import DualOracle, DualPoint, Oracle
 from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
 from structsvm_papk.solvers.solver import Run, Solver, finite_start
 
@@ -31,6 +31,7 @@ _WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to
 _CERTIFY = 0.25  # of the last certified gap, to which the gaps have to fall for the next pass
 _OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not visited
 _STALL = 50  # iterations without any progress before the solver gives up
+_NO_DUALS = "{} offers no dual blocks: use CuttingPlane, which asks for cuts only"
 _ROUNDING = 1e-12  # a decrease below this share of F is rounding
 
 
@@ -52,7 +53,7 @@ class DualAscent(Solver[AscentResult]):
     """Certified minimiser of ``alpha/2 ||w||^2 + R(w)`` for convex R, by ascent on the dual.
 
     For risks with many blocks and features, above all sparse ones: `CuttingPlane` stores dense cuts
-    and needs ever more of them there. It asks for an oracle with `dual_blocks`, works in one
+    and needs ever more of them there. It asks for a `DualOracle`, works in one
     thread, and the result depends on the seed alone. Its cuts are a warm start of `CuttingPlane`.
 
     Parameters
@@ -87,6 +88,8 @@ class DualAscent(Solver[AscentResult]):
     def _prepare(self, oracle, w_init, warm_start):
         if not oracle.convex:
             raise not_convex(str(oracle))
+        if not isinstance(oracle, DualOracle):
+            raise InputError(_NO_DUALS.format(oracle))
         start: Any = None if warm_start is None else getattr(warm_start, "duals", None)
         if w_init is None and start is None and warm_start is not None:
             w_init = warm_start.w
@@ -100,7 +103,9 @@ def select_solver(solver: Any, oracle: Oracle) -> Any:
 
     Not where options of the bundle are set.
     """
-    if not isinstance(solver, CuttingPlane) or solver.method != "bundle":
+    if not isinstance(oracle, DualOracle) or not isinstance(solver, CuttingPlane):
+        return solver
+    if solver.method != "bundle":
         return solver
     usual = (None, default_blocks(oracle) if oracle.n_blocks == 1 else oracle.n_blocks)
     if solver.n_blocks not in usual or solver.qp_solver not in (None, "blocks"):
@@ -116,7 +121,7 @@ class AscentRun(Run[AscentResult]):
     def __init__(
         self,
         config: DualAscent,
-        oracle: Oracle,
+        oracle: DualOracle,
         start: Any,
         callback: Callback | None,
         session: CheckpointSession,
@@ -189,9 +194,7 @@ class AscentRun(Run[AscentResult]):
     def _open(self, start: Any | Mapping[str, Array]) -> None:
         blocks = self.oracle.dual_blocks(self.config.alpha, start)
         if blocks is None:
-            raise InputError(
-                f"{self.oracle} offers no dual blocks: use CuttingPlane, which asks for cuts only"
-            )
+            raise InputError(_NO_DUALS.format(self.oracle))
         self.blocks = blocks
 
     def _sweeps(self):

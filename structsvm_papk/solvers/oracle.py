@@ -8,10 +8,10 @@ the least; a class says by its bases what else it can do:
     LineOracle         the same, from scores that are linear in w: for exact line searches
     MajorisedOracle    convex majorants of a risk that is not convex
     BoxedOracle        bounds over boxes of w, for a global search
+    DualOracle         dual variables in blocks, for an ascent on the dual that stores no dense cut
 
-Any of them may offer `DualBlocks`, for an ascent on the dual that stores no dense cut. A plain
-callable with `n_features` is taken as well, see `as_oracle`. Solvers never ask an object whether it
-has a method: what a kind of oracle may lack has a default here.
+A plain callable with `n_features` is taken as well, see `as_oracle`. Solvers never ask an object
+whether it has a method: what a kind of oracle may lack has a default here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Cuts:
         were meant, and together the value from the risk at the computed scores. Without it the
         solver assumes what the sums in ``intercepts = values - slopes . point`` may lose.
     steeper : float
-        How many times steeper than `Oracle.rounding` assumes the risk is here in the scores.
+        How many times steeper than `BlockOracle.rounding` assumes the risk is here in the scores.
     """
 
     value: float
@@ -90,24 +90,12 @@ class Oracle(ABC):
     ----------
     n_features : int
         Length of w.
-    n_blocks : int
-        Cuts that one evaluation gives.
     convex : bool
         Whether R is convex. The cuts of a risk that is not are not lower bounds.
-    notes : tuple of str
-        What went wrong on the way and was put right, for the solver's result.
-    rows_scored : int
-        Rows scored so far, where they are counted.
-    sample : Oracle or None
-        A risk like this one that is much cheaper to evaluate.
     """
 
     n_features: int
-    n_blocks: int = 1
     convex: bool = True
-    notes: tuple[str, ...] = ()
-    rows_scored: int = 0
-    sample: Oracle | None = None
 
     @abstractmethod
     def __call__(self, w: Array) -> tuple[float, Array]:
@@ -121,33 +109,9 @@ class Oracle(ABC):
         """What tells this risk from others; None where nothing does."""
         return None
 
-    def rounding(self) -> Rounding | None:
-        """What rounding can do to values and slopes; None where it is not known."""
-        return None
-
-    def column_text(self, f: int) -> str:
-        """A feature by name, for messages."""
-        return f"column {f}"
-
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """The same risk with about `n_blocks` cuts an evaluation; by default a single block."""
         return _OneBlock(self)
-
-    def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
-        """Dual variables of ``min_w alpha/2 ||w||^2 + R(w)`` in blocks; by default none.
-
-        Parameters
-        ----------
-        alpha : float
-        start : ndarray of shape (n_features,), mapping or other, optional
-            A point w near which to begin, what `DualBlocks.state` returned for this risk, or
-            `DualBlocks.duals` of this one or a similar one. Without it they begin at zero.
-        """
-        return None
-
-    def suits_dual_ascent(self, alpha: float) -> bool:
-        """Whether ascent on the dual blocks is likely to be faster than cutting planes."""
-        return False
 
 
 class BlockOracle(Oracle):
@@ -157,11 +121,23 @@ class BlockOracle(Oracle):
 
     Attributes
     ----------
+    n_blocks : int
+        Cuts that one evaluation gives.
     layout : str or None
         What tells this division into blocks from others with as many.
+    notes : tuple of str
+        What went wrong on the way and was put right, for the solver's result.
+    rows_scored : int
+        Rows scored so far, where they are counted.
+    sample : Oracle or None
+        A risk like this one that is much cheaper to evaluate.
     """
 
+    n_blocks: int = 1
     layout: str | None = None
+    notes: tuple[str, ...] = ()
+    rows_scored: int = 0
+    sample: Oracle | None = None
 
     @abstractmethod
     def blocks(self, w: Array) -> tuple[Array, Array]:
@@ -181,6 +157,14 @@ class BlockOracle(Oracle):
         values, slopes = self.blocks(w)
         return Cuts(float(values.sum()), slopes, values - slopes @ w, w)
 
+    def rounding(self) -> Rounding | None:
+        """What rounding can do to values and slopes; None where it is not known."""
+        return None
+
+    def column_text(self, f: int) -> str:
+        """A feature by name, for messages."""
+        return f"column {f}"
+
 
 class LineOracle(BlockOracle):
     """A risk that is evaluated in two steps: scores, linear in w, and a rest that is cheap."""
@@ -196,6 +180,26 @@ class LineOracle(BlockOracle):
     @abstractmethod
     def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
         """`cuts` at w, where the scores are known."""
+
+
+class DualOracle(BlockOracle):
+    """A risk with dual variables, for an ascent on the dual that stores no dense cut."""
+
+    @abstractmethod
+    def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
+        """Dual variables of ``min_w alpha/2 ||w||^2 + R(w)`` in blocks; None where it has none.
+
+        Parameters
+        ----------
+        alpha : float
+        start : ndarray of shape (n_features,), mapping or other, optional
+            A point w near which to begin, what `DualBlocks.state` returned for this risk, or
+            `DualBlocks.duals` of this one or a similar one. Without it they begin at zero.
+        """
+
+    def suits_dual_ascent(self, alpha: float) -> bool:
+        """Whether ascent on the dual blocks is likely to be faster than cutting planes."""
+        return False
 
 
 class Majorant(BlockOracle):
@@ -344,12 +348,12 @@ class DualBlocks(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Array]:
-        """The dual variables as arrays, for `Oracle.dual_blocks` of the same risk."""
+        """The dual variables as arrays, for `DualOracle.dual_blocks` of the same risk."""
 
     @property
     @abstractmethod
     def duals(self) -> Any:
-        """The dual variables with what they belong to, for `Oracle.dual_blocks` of other ones."""
+        """The dual variables with what they belong to, for `dual_blocks` of other risks."""
 
 
 def as_oracle(given: Any) -> Oracle:
