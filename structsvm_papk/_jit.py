@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
+import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from numba import config, njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 
+_log = logging.getLogger(__name__)
 _COMPILED_IN = (bool, int, float, complex, str, bytes, tuple, np.generic, np.ndarray)
 
 
@@ -78,9 +80,12 @@ class _Cache(FunctionCache):
         except Exception:  # not readable, or cut off: unpickling raises anything
             with contextlib.suppress(Exception):
                 self.flush()
-            return None
+            compiled = None
         # two processes that compile for other types at once can take one file's name
-        return compiled if compiled is None or compiled.signature.args == tuple(sig) else None
+        if compiled is None or compiled.signature.args != tuple(sig):
+            _log.info("compiling %s", self._py_func.__qualname__)
+            return None
+        return compiled
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with contextlib.suppress(OSError):  # no room, or the folder has gone

@@ -66,7 +66,7 @@ def run(arguments: list[str]) -> int:
     if sys.stdout is None:  # closed by whoever started the program
         sys.stdout = _ClosedOutput()
     try:
-        with _termination_as_interrupt():
+        with _termination_as_interrupt(), console.compiling_noted():
             status = app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
         sys.stdout.flush()
     except (InputError, _ClickException) as error:

@@ -1,6 +1,8 @@
 import contextlib
 import inspect
+import io
 import json
+import logging
 import os
 import re
 import shlex
@@ -13,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
+from rich.console import Console
 
 import structsvm_papk
 from helpers.commands import refused, run, run_json
@@ -728,3 +731,17 @@ def test_ctrl_c_while_modules_are_imported_shows_no_traceback(module):
         started.send_signal(signal.SIGINT)
         _, said = started.communicate()
     assert (started.returncode, said) == (130, "Error: interrupted\n")
+
+
+def test_a_terminal_is_told_once_why_the_first_run_takes_longer(monkeypatch):
+    shown = io.StringIO()
+    screen = Console(file=shown, force_terminal=True)
+    monkeypatch.setattr(console, "notes", lambda: screen)
+    log = logging.getLogger("structsvm_papk._jit")
+    for said in ("once", "once", ""):
+        monkeypatch.setattr(screen, "_force_terminal", bool(said))
+        with console.compiling_noted():
+            log.info("compiling one")
+            log.info("compiling another")
+        assert shown.getvalue().count("compiling kernels, once") == bool(said)
+        shown.truncate(0)

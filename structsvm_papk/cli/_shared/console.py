@@ -1,9 +1,12 @@
 """What the commands print: results on standard output, everything else on standard error."""
 
 import json
+import logging
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,9 @@ from rich.table import Table
 from structsvm_papk.cli._shared.recording import add_record
 
 
+@cache
 def notes() -> Console:
-    """Console for notes, warnings and progress."""
+    """Console for notes, warnings and progress: one, so that notes stand above what moves."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -26,6 +30,27 @@ def note(text: str, style: str = "dim") -> None:
 def warn(text: str) -> None:
     """Print what should not be overlooked on standard error."""
     note(text, style="yellow")
+
+
+@contextmanager
+def compiling_noted() -> Iterator[None]:
+    """Say once, on a terminal, why the first run after an install takes longer."""
+    log, handler = logging.getLogger("structsvm_papk._jit"), logging.Handler()
+    before = log.level
+
+    def emit(record: logging.LogRecord) -> None:
+        log.removeHandler(handler)
+        note("compiling kernels, once: the next run has them")
+
+    handler.emit = emit  # type: ignore[method-assign]
+    if notes().is_terminal:
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
 
 
 def answer(as_json: bool, content: dict[str, Any], show: Callable[..., None], *shown: Any) -> None:
