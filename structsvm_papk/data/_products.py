@@ -11,7 +11,7 @@ and, without a trace of them, for None.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,10 +19,18 @@ from scipy import sparse
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 
-if TYPE_CHECKING:
-    from structsvm_papk.data.origins import Origins
-
 _SUMS = {"reassoc", "contract", "nsz"}
+
+
+class Origins(NamedTuple):
+    """What is subtracted at each list position: a row of X, in the columns that are True."""
+
+    rows: Array
+    columns: Array
+
+    def at(self, positions: Array) -> Origins:
+        """The origins at some list positions."""
+        return Origins(self.rows[positions], self.columns)
 
 
 def scores(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -26,17 +26,6 @@ EPS = float(np.finfo(float).eps)
 FEW_ROUNDINGS = 24  # of one number, beside the sums: margins, scales, counts, differences
 _OFFSET = 1024.0  # how many times its spread a column's values must be for origins to pay
 _STEPS = 4  # steps of the storage type within a user that are too few to be more than rounding
-
-
-class Origins(NamedTuple):
-    """What is subtracted at each list position: a row of X, in the columns that are True."""
-
-    rows: Array
-    columns: Array
-
-    def at(self, positions: Array) -> Origins:
-        """The origins at some list positions."""
-        return Origins(self.rows[positions], self.columns)
 
 
 @dataclass(frozen=True)

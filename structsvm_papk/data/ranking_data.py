@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import _products, validation
+from structsvm_papk.data._products import Origins
 from structsvm_papk.data.deviations import scale_of, within_user_deviation
 from structsvm_papk.data.groups import checked_weight, encode_groups, laid_out
 from structsvm_papk.data.matrix import check_matrix
-from structsvm_papk.data.origins import Origins, Spread, column_text, refuse_unresolved, spread_of
+from structsvm_papk.data.origins import Spread, column_text, refuse_unresolved, spread_of
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
 

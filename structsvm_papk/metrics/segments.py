@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,26 +12,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_array, check_ids, encode, missing
 from structsvm_papk.errors import InputError
 
-if TYPE_CHECKING:
-    from structsvm_papk.metrics.table import MetricTable
-
 _MAX_SEGMENTS = 1000
-
-
-@dataclass(frozen=True)
-class Segment:
-    """The metrics of the users with one value of one column.
-
-    `kind` is `user` for whole lists; `item` where the value differs inside a list, so that lists
-    are restricted to the rows with this value.
-    """
-
-    column: str
-    value: object
-    kind: str
-    n_rows: int
-    n_pos: int
-    table: MetricTable
 
 
 def split(
@@ -40,14 +20,16 @@ def split(
     values: ArrayLike,
     codes: Array,
     relevant: Array,
-    whole: MetricTable,
-    restricted: Callable[[Array], MetricTable],
-) -> list[Segment]:
-    """Segments of one column; `restricted` gives the MetricTable of a mask of rows."""
+    whole: Any,
+    restricted: Callable[[Array], Any],
+) -> Iterator[tuple[Any, ...]]:
+    """The fields of each `Segment` of one column, of which `whole` is the table.
+
+    `restricted` gives the MetricTable of a mask of rows.
+    """
     values = _as_rows(column, as_array(values, column), codes, whole.users.size)
     names, inverse = levels(values, column)
     kind = "user" if _constant_within(inverse, codes, whole.users.size) else "item"
-    parts = []
     for level, name in enumerate(names):
         mask = inverse == level
         if kind == "user" and not whole.is_pooled:
@@ -56,8 +38,7 @@ def split(
             table = whole.take(chosen)
         else:
             table = restricted(mask)
-        parts.append(Segment(column, name, kind, int(mask.sum()), int(relevant[mask].sum()), table))
-    return parts
+        yield column, name, kind, int(mask.sum()), int(relevant[mask].sum()), table
 
 
 def _as_rows(column: str, values: Array, codes: Array, n_users: int) -> Array:

@@ -24,7 +24,6 @@ from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.discounts import Discount
 from structsvm_papk.metrics.parsing import Metric
 from structsvm_papk.metrics.ranked_lists import Gains, RankedLists
-from structsvm_papk.metrics.segments import Segment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +60,22 @@ class Summary:
         rules = ", ".join(f"{count} {rule}" for rule, count in self.touched.items() if count)
         mean = f"{self.metric} {self.value:.6g} over {self.n_used} of {self.n_users} users"
         return f"{mean} ({rules})" if rules else mean
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The metrics of the users with one value of one column.
+
+    `kind` is `user` for whole lists; `item` where the value differs inside a list, so that lists
+    are restricted to the rows with this value.
+    """
+
+    column: str
+    value: object
+    kind: str
+    n_rows: int
+    n_pos: int
+    table: MetricTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -356,9 +371,9 @@ def _with_segments(
         return evaluate_lists(parsed, part, rules, **how)
 
     parts = [
-        segment
+        Segment(*fields)
         for column, values in columns.items()
-        for segment in segmenting.split(column, values, codes, relevant, table, restricted)
+        for fields in segmenting.split(column, values, codes, relevant, table, restricted)
     ]
     return replace(table, segments=tuple(parts))
 

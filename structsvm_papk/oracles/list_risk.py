@@ -32,7 +32,7 @@ from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import Surrogate, check_scores
 
 if TYPE_CHECKING:
-    from structsvm_papk.data.origins import Origins
+    from structsvm_papk.data._products import Origins
 
 CHUNK_ROWS = 1 << 16
 _SAMPLED = 20  # one user of so many
