@@ -43,15 +43,21 @@ class Grid:
         None, "Try this strength; repeat. By default three that suit the features."
     )
     standardize: bool = PROBLEM(True, options.STANDARDIZE)
-    user_scaling: str | None = PROBLEM(None, options.USER_SCALING, "NAME")
+    user_scaling: list[str] | None = PROBLEM(
+        None,
+        "Scale columns inside each user's list: try this one, none, standardise or rank; repeat "
+        "for more. By default none.",
+        "NAME",
+    )
 
     def settings(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
         lists: dict[str, Any] = {
             "surrogates": self.surrogate, "user_weights": self.user_weight, "alphas": self.alpha,
             "depths": [options.parse_depth(text) for text in self.depth or ()],
+            "user_scaling": [options.parse_scaling(text) for text in self.user_scaling or ()],
         }  # fmt: skip
-        given = {"k": self.k, "standardize": self.standardize, "user_scaling": self.user_scaling}
+        given: dict[str, Any] = {"k": self.k, "standardize": self.standardize}
         return given | {name: values for name, values in lists.items() if values}
 
 
@@ -190,10 +196,8 @@ def _content(
         "command": _command(ranker, data, reading, policy),
         "python": f"PAPKRanker(k={ranker.k}, "
         + "".join(f"{name}={value!r}, " for name, value in best.items())
-        + f"policy={policy!r}, tol={ranker.tol!r}, standardize={ranker.standardize!r}, "
-        + f"user_scaling={ranker.user_scaling!r})",
+        + f"policy={policy!r}, tol={ranker.tol!r}, standardize={ranker.standardize!r})",
         "standardized": ranker.standardize,
-        "user_scaling": ranker.user_scaling,
         "model": None if model_file is None else str(model_file),
     }
 
@@ -203,7 +207,6 @@ def _command(ranker: Any, data: Path, reading: options.Reading, policy: str) -> 
     best = ranker.best_params_ | {"depth": ranker.best_params_["depth"] or "k"}
     given = {
         "k": ranker.k, **best, "tol": ranker.tol, "policy": policy,
-        "user-scaling": ranker.user_scaling,
         "label": None if reading.label == "label" else reading.label, "group": reading.group,
         "relevance-threshold": reading.relevance_threshold, "output": "MODEL",
     }  # fmt: skip
@@ -216,8 +219,9 @@ def _command(ranker: Any, data: Path, reading: options.Reading, policy: str) -> 
 
 def _show(content: dict[str, Any], n_shown: int | None) -> None:
     title = f"Mean {content['scoring']} over held-out users, {content['n_splits']} folds"
-    title += f", user scaling {content['user_scaling']}" if content["user_scaling"] else ""
-    columns = ("surrogate", ">depth", "users' weight", ">alpha", ">mean", ">± error", ">folds")
+    columns = (
+        "surrogate", ">depth", "users' weight", ">alpha", "scaling", ">mean", ">± error", ">folds"
+    )  # fmt: skip
     rows = _rows(content)
     console.print_table(title, columns, rows[:n_shown])
     if n_shown is not None and len(rows) > n_shown:
@@ -228,11 +232,11 @@ def _show(content: dict[str, Any], n_shown: int | None) -> None:
 def _rows(content: dict[str, Any]) -> Sequence[Sequence[str]]:
     rows = []
     for row in content["settings"]:
-        mine = all(row[name] == content["chosen"][name] for name in ("surrogate", "depth", "alpha"))
-        mine = mine and row["user_weight"] == content["chosen"]["user_weight"]
+        mine = content["chosen"].items() <= row.items()
         cells = [
             row["surrogate"], str(row["depth"] or "k"), row["user_weight"], f"{row['alpha']:.4g}",
-            f"{row['mean']:.4f}", f"{row['error']:.4f}", str(row["folds"]),
+            row["user_scaling"] or "none", f"{row['mean']:.4f}", f"{row['error']:.4f}",
+            str(row["folds"]),
         ]  # fmt: skip
         rows.append([f"[bold]{cell}[/bold]" for cell in cells] if mine else cells)
     return rows

@@ -19,6 +19,8 @@ _RESOLVED = 16  # of the last digits: a column that varies by less is constant
 
 def check_user_scaling(how: Any) -> None:
     """Refuse what is neither None nor the name of a scaling."""
+    if isinstance(how, list | tuple):
+        raise InputError(f"user_scaling={how!r}: one is needed; PAPKRankerCV tries several")
     if how is not None:
         check_choice("user_scaling", how, USER_SCALINGS)
 

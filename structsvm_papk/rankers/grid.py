@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
+from structsvm_papk.data.user_scaling import check_user_scaling
 from structsvm_papk.errors import InputError, as_floats, as_names
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.rankers.settings import (
@@ -32,8 +33,11 @@ def grid(
     user_weights: Sequence[str],
     alphas: str | ArrayLike,
     data: RankingData,
+    user_scaling: str | None,
 ) -> list[Setting]:
-    """Every combination once; the parameters are those of `PAPKRankerCV`.
+    """Every combination once, of lists that are scaled already.
+
+    The parameters are those of `PAPKRankerCV`.
 
     Raises
     ------
@@ -52,8 +56,7 @@ def grid(
     surrogates, weights = as_names("surrogates", surrogates), as_names("user_weights", weights)
     lists = {"surrogates": surrogates, "depths": depths, "user_weights": weights}
     for name, values in {**lists, "alphas": strengths}.items():
-        if isinstance(values, str) or not len(np.atleast_1d(np.asarray(values, object))):
-            raise InputError(f"{name} must be a sequence with something in it, got {values!r}")
+        _refuse_empty(name, values)
     settings = []
     for name, weight in product(surrogates, weights):
         known = SURROGATES.get(name) if isinstance(name, str) else None
@@ -61,13 +64,28 @@ def grid(
         for depth, alpha in product(
             depths if convex else few_depths, strengths if convex else few_strengths
         ):
-            settings.append(Setting(name, as_depth(depth), weight, float(alpha)))
+            settings.append(Setting(name, as_depth(depth), weight, float(alpha), user_scaling))
     for setting in settings:
         surrogate = setting.make(k)
         make_solver("auto", surrogate, setting.alpha)
         data.weighted(setting.user_weight)
         refuse_deeper_than_all(surrogate, data.most_negatives)
     return list(dict.fromkeys(settings))
+
+
+def scalings(user_scaling: Any) -> list[str | None]:
+    """The scalings to try, each once: those of a sequence, or the one that is given."""
+    one = isinstance(user_scaling, str) or not isinstance(user_scaling, Iterable)
+    names = (user_scaling,) if one else as_names("user_scaling", user_scaling)
+    _refuse_empty("user_scaling", names)
+    for name in names:
+        check_user_scaling(name)
+    return list(dict.fromkeys(names))
+
+
+def _refuse_empty(name: str, values: Any) -> None:
+    if isinstance(values, str) or not len(np.atleast_1d(np.asarray(values, object))):
+        raise InputError(f"{name} must be a sequence with something in it, got {values!r}")
 
 
 def users_without_use(

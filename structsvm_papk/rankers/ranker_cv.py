@@ -1,4 +1,4 @@
-"""`PAPKRankerCV`: surrogate, depth, weights of users and alpha chosen on held-out users."""
+"""`PAPKRankerCV`: surrogate, depth, weights, alpha and scaling chosen on held-out users."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.plots.depths import depth_figure
 from structsvm_papk.rankers.choice import SELECTIONS, Choice, choose
 from structsvm_papk.rankers.folds import make_folds, shown
-from structsvm_papk.rankers.grid import grid, users_without_use
+from structsvm_papk.rankers.grid import grid, scalings, users_without_use
 from structsvm_papk.rankers.kept import KeptFits
 from structsvm_papk.rankers.linear import check_seed
 from structsvm_papk.rankers.log import Lines
@@ -51,13 +51,13 @@ class _OnFold(PAPKRanker):
 class PAPKRankerCV(PAPKRanker):
     """`PAPKRanker` whose settings are chosen by cross-validation over users.
 
-    Every combination of surrogate, depth, weights of users and alpha is trained on all folds but
-    one and scored on the users of that one; the best trains on all users. Solves start where the
-    one before ended, along alpha and depth, with its cuts along alpha; where w = 0 is optimal, it
-    is at smaller depths too, which are not solved. Surrogates that are not convex start from the
-    optima of those that are. After each fold, from fifty held-out users on, settings that fall
-    behind the leader are dropped, by paired t-tests that together drop a setting which is as good
-    as the best with a probability of 0.1% at most.
+    Every combination of surrogate, depth, weights of users, alpha and scaling is trained on all
+    folds but one and scored on the users of that one; the best trains on all users. Solves start
+    where the one before ended, along alpha and depth, with its cuts along alpha; where w = 0 is
+    optimal, it is at smaller depths too, which are not solved. Surrogates that are not convex start
+    from the optima of those that are. After each fold, from fifty held-out users on, settings that
+    fall behind the leader are dropped, by paired t-tests that together drop a setting which is as
+    good as the best with a probability of 0.1% at most.
 
     Parameters
     ----------
@@ -95,8 +95,10 @@ class PAPKRankerCV(PAPKRanker):
         Relative gap of the final fit.
     cv_tol : float
         Relative gap of the fits on folds.
-    max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose,
-    standardize, user_scaling
+    user_scaling : None, {'standardise', 'rank'} or sequence of these
+        As for `PAPKRanker`; of a sequence such as ``[None, "standardise", "rank"]`` each is tried,
+        and held in memory as a copy of X.
+    max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose, standardize
         As for `PAPKRanker`; they apply to every solve. On a fold columns have the scale of its
         training rows.
     time_limit : float, optional
@@ -117,7 +119,7 @@ class PAPKRankerCV(PAPKRanker):
     Attributes
     ----------
     best_params_ : dict
-        surrogate, depth, user_weight and alpha.
+        surrogate, depth, user_weight, alpha and user_scaling.
     best_score_ : float
         Their mean score over held-out users.
     choice_ : Choice
@@ -159,7 +161,7 @@ class PAPKRankerCV(PAPKRanker):
         one_list: bool = False,
         verbose: int = 0,
         standardize: bool = True,
-        user_scaling: str | None = None,
+        user_scaling: Any = None,
     ) -> None:
         self.k = k
         self.surrogates = surrogates
@@ -203,12 +205,12 @@ class PAPKRankerCV(PAPKRanker):
         """Choose, then train on all users."""
         started = time.perf_counter()
         self._check_settings()
-        data, self.user_scaling_ = scaled_lists(data, self.user_scaling), self.user_scaling
-        everyone = data.standardized() if self.standardize else data
-        self.scale_ = everyone.column_scale
         k, limit = whole_number("k", self.k), self.time_limit
         training = Training(k, self.policy, self.max_iter, self.n_threads, self._extra_settings())
-        settings = grid(k, self.surrogates, self.depths, self.user_weights, self.alphas, everyone)
+        tried = {how: scaled_lists(data, how) for how in scalings(self.user_scaling)}
+        everyone = {how: x.standardized() if self.standardize else x for how, x in tried.items()}
+        values = self.surrogates, self.depths, self.user_weights, self.alphas
+        settings = [s for how, x in everyone.items() for s in grid(k, *values, x, how)]
         exclusions = users_without_use(settings, k, self.policy, data)
         folds = make_folds(self.cv, data, exclusions, self.random_state)
         place = as_checkpoint(self.checkpoint)
@@ -216,26 +218,24 @@ class PAPKRankerCV(PAPKRanker):
         fits = Fits(training, self.cv_tol, self.standardize, self.n_jobs, kept)
         scoring = self._scoring(shown(k, folds, data))
         lines = Lines(self.verbose)
-        search = Search(data, settings, folds, scoring, fits, lines, self.callback)
+        search = Search(tried, settings, folds, scoring, fits, lines, self.callback)
         search.run(None if limit is None else started + 2 / 3 * limit)
         best = choose(self.selection, settings, search.scores, search.finished())
         self.cv_results_, self.n_splits_ = search.results(), len(folds)
         self._setting, start = settings[best], search.start(best)
+        self.user_scaling_ = self._setting.user_scaling
+        lists = weighted(self._setting, everyone[self.user_scaling_])
+        self.scale_ = lists.column_scale
         start = start if self.scale_ is None else start * self.scale_
         self.best_params_ = self._setting.as_dict()
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
         if limit is not None:
             limit = max(started + limit - time.perf_counter(), 1e-3)
         if place is not None and kept is not None:
-            key = kept.key(training.identity(), self._setting, everyone.fingerprint(), start)
+            key = kept.key(training.identity(), repr(self._setting), lists.fingerprint(), start)
             place = place.part(f"all-users-{key}")
         self.result_ = training.solve(
-            self._setting,
-            weighted(self._setting, everyone),
-            self.tol,
-            start,
-            limit,
-            checkpoint=place,
+            self._setting, lists, self.tol, start, limit, checkpoint=place
         )
         default, (lead, error) = search.default, search.scores.lead(best, search.default)
         self.choice_ = Choice(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -23,9 +23,11 @@ from structsvm_papk.rankers.held_out import HeldOut
 from structsvm_papk.rankers.kept import KeptFits
 from structsvm_papk.rankers.log import Lines
 from structsvm_papk.rankers.scoring import ByMetric, ByScorer
-from structsvm_papk.rankers.settings import Setting, Training, order_of_depth
+from structsvm_papk.rankers.settings import Setting, Training, order_of_depth, weighted
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES
+
+_OfLists = tuple[str | None, str]  # user scaling and weights of users
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,14 @@ class Fits:
 
 
 class Search:
-    """The settings of one search, and what each of them has scored so far."""
+    """The settings of one search, and what each of them has scored so far.
+
+    `data` holds the same lists with each user scaling that is tried.
+    """
 
     def __init__(
         self,
-        data: RankingData,
+        data: Mapping[str | None, RankingData],
         settings: Sequence[Setting],
         folds: Sequence[Fold],
         scoring: ByMetric | ByScorer,
@@ -109,34 +114,43 @@ class Search:
         Surrogates that are not convex come last and start from the optima of those that are.
         """
         stop, fold = False, self.folds[number]
-        scores = self.scoring.on(self.data.at_positions(fold.test))
-        lists = self._training_lists(fold)
-        starts: dict[str, dict[float, Array]] = {}
+        lists, scores = self._training_lists(fold), {}
+        for scaling, _ in lists:
+            scores[scaling] = self.scoring.on(self.data[scaling].at_positions(fold.test))
+        starts: dict[_OfLists, dict[float, Array]] = {}
         for convex in (True, False):
             chains = [
-                _Chain(self.fits, settings, lists[weight], starts.get(weight, {}), self._key(fold))
-                for weight, settings in self._runs(convex)
+                _Chain(self.fits, run, lists[of], starts.get(of, {}), self._key(fold, of[0]))
+                for of, run in self._runs(convex)
             ]
             with closing(_solved(chains, self.fits.n_jobs)) as solved:
                 for setting, w, seconds in solved:
-                    coef = lists[setting.user_weight].divided(w)
-                    stop |= self._note(setting, number, scores(coef), coef, seconds)
+                    coef = lists[setting.of_lists].divided(w)
+                    values = scores[setting.user_scaling](coef)
+                    stop |= self._note(setting, number, values, coef, seconds)
                     if w.any():
-                        starts.setdefault(setting.user_weight, {})[setting.alpha] = w
+                        starts.setdefault(setting.of_lists, {})[setting.alpha] = w
         return stop
 
-    def _key(self, fold: Fold) -> tuple[Any, ...]:
+    def _key(self, fold: Fold, scaling: str | None) -> tuple[Any, ...]:
         """What tells the training data of a fold from others."""
-        return () if self.fits.kept is None else (self.data.fingerprint(), fold.train)
+        return () if self.fits.kept is None else (self.data[scaling].fingerprint(), fold.train)
 
-    def _training_lists(self, fold: Fold) -> dict[str, RankingData]:
-        """The lists of a fold with each weighting; what solvers ask about them is computed once."""
-        train, out = self.data.at_positions(fold.train), {}
-        train.spread()
-        train = train.standardized() if self.fits.standardize else train
-        for weight in {setting.user_weight for setting in self.settings}:
-            out[weight] = train if train.user_weight is not None else train.weighted(weight)
-            out[weight].fingerprint()
+    def _training_lists(self, fold: Fold) -> dict[_OfLists, RankingData]:
+        """The lists of a fold, of each scaling and weighting that is alive.
+
+        What solvers ask about them is computed once.
+        """
+        alive = [setting for setting, on in zip(self.settings, self.alive, strict=True) if on]
+        out: dict[_OfLists, RankingData] = {}
+        for scaling in dict.fromkeys(setting.user_scaling for setting in alive):
+            train = self.data[scaling].at_positions(fold.train)
+            train.spread()
+            train = train.standardized() if self.fits.standardize else train
+            for setting in alive:
+                if setting.user_scaling == scaling and setting.of_lists not in out:
+                    out[setting.of_lists] = weighted(setting, train)
+                    out[setting.of_lists].fingerprint()
         return out
 
     def _note(
@@ -170,7 +184,7 @@ class Search:
             f"{self.scoring.name} {self.scores.means()[best]:.4f}"
         )
 
-    def _runs(self, convex: bool) -> Iterator[tuple[str, list[Setting]]]:
+    def _runs(self, convex: bool) -> Iterator[tuple[_OfLists, list[Setting]]]:
         """Settings that are alive, in runs that share warm starts: from deep and strong on."""
         alive = [
             setting
@@ -178,8 +192,9 @@ class Search:
             if alive and SURROGATES[setting.surrogate].convex == convex
         ]
         alive.sort(key=_path_key)
-        for (weight, _), run in groupby(alive, key=lambda setting: _path_key(setting)[:2]):
-            yield weight, list(run)
+        for _, group in groupby(alive, key=lambda setting: _path_key(setting)[:3]):
+            run = list(group)
+            yield run[0].of_lists, run
 
     def results(self) -> dict[str, Any]:
         """`cv_results_` as scikit-learn has it."""
@@ -240,7 +255,7 @@ class _Chain:
             return
         starts = (part for start in self.starts.items() for part in start)
         fits = self.fits
-        how = fits.training.identity(), fits.tol, fits.standardize, *self.settings
+        how = fits.training.identity(), fits.tol, fits.standardize, *map(repr, self.settings)
         key = kept.key(*how, *self.of_data, *starts)
         old = kept.read(key, (len(self.settings), self.lists.n_features))
         if old is not None:
@@ -319,7 +334,8 @@ def _not_deeper(setting: Setting, other: Setting) -> bool:
     return (shallow < 1) == (deep < 1) and shallow <= deep
 
 
-def _path_key(setting: Setting) -> tuple[str, str, float, float, float]:
+def _path_key(setting: Setting) -> tuple[str, str, str, float, float, float]:
     """Deep before shallow, strong regularisation before weak."""
     kind, depth = order_of_depth(setting.depth)
-    return setting.user_weight, setting.surrogate, -kind, -depth, -setting.alpha
+    scaling, weight = setting.of_lists
+    return scaling or "", weight, setting.surrogate, -kind, -depth, -setting.alpha

@@ -110,12 +110,19 @@ class Setting:
     depth : int, float or None
     user_weight : str
     alpha : float
+    user_scaling : {None, 'standardise', 'rank'}
     """
 
     surrogate: str
     depth: int | float | None
     user_weight: str
     alpha: float
+    user_scaling: str | None = None
+
+    @property
+    def of_lists(self) -> tuple[str | None, str]:
+        """What of it tells the lists that are trained on from others."""
+        return self.user_scaling, self.user_weight
 
     def make(self, k: int) -> Surrogate:
         """The surrogate."""
@@ -128,7 +135,8 @@ class Setting:
     def __str__(self) -> str:
         depth = "k" if self.depth is None else self.depth
         weight = "users count the same" if self.user_weight == "equal" else "users by positives"
-        return f"{self.surrogate}, depth {depth}, {weight}, alpha {self.alpha:.4g}"
+        scaling = f", user scaling {self.user_scaling}" if self.user_scaling else ""
+        return f"{self.surrogate}, depth {depth}, {weight}, alpha {self.alpha:.4g}{scaling}"
 
 
 def order_of_depth(depth: int | float | None) -> tuple[float, float]:

@@ -644,7 +644,8 @@ def test_tune_shows_ten_settings_or_all_and_the_lead_over_the_default(noisy, cap
     lead = means[tuple(own.values())] - means[tuple(told["default"].values())]
     assert told["ahead_of_default"]["mean"] == pytest.approx(lead, abs=1e-12)
     assert told["default"] == {
-        "surrogate": "avg", "depth": 0.9, "user_weight": "equal", "alpha": 0.01
+        "surrogate": "avg", "depth": 0.9, "user_weight": "equal", "alpha": 0.01,
+        "user_scaling": None,
     }  # fmt: skip
     assert told["certified"] and told["ahead_of_default"]["error"] >= 0
 

@@ -65,6 +65,9 @@ OTHERWISE = [
     {"max_iter": 40},
     {"policy": "exclude"},
     {"alphas": (1.0, 0.3, 0.1, 0.01, 0.001)},
+    {"alphas": (1.0, 0.1, 0.0100001)},
+    {"user_scaling": "rank"},
+    {"user_scaling": ("standardise", None)},
     {"k": 2},
     {"solver_options": {"n_blocks": 1}},
     {"scoring": "auc"},
@@ -72,7 +75,7 @@ OTHERWISE = [
 ]
 
 
-@pytest.mark.parametrize("changed", OTHERWISE, ids=lambda changed: next(iter(changed)))
+@pytest.mark.parametrize("changed", OTHERWISE, ids=str)
 def test_a_kept_search_that_is_changed_is_that_of_a_fresh_run(changed, rows, tmp_path):
     first = {
         **CV, "alphas": (1.0, 0.1, 0.01), "surrogates": ("avg", "clipped_ramp"), "max_iter": 2,

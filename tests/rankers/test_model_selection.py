@@ -63,7 +63,8 @@ def test_settings_of_several_kinds_share_a_search():
     ).fit(X, Y, GROUPS)
     results = ranker.cv_results_
     assert len(results["params"]) == 3 * 3 * 2 * 2 == results["mean_test_score"].size
-    assert set(ranker.best_params_) == {"surrogate", "depth", "user_weight", "alpha"}
+    parts = {"surrogate", "depth", "user_weight", "alpha", "user_scaling"}
+    assert set(ranker.best_params_) == parts
     assert results["rank_test_score"].min() == 1
     seen = results["n_splits"]
     assert seen.max() == 3 and (seen >= 1).all()

@@ -9,14 +9,21 @@ from scipy import sparse, stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from structsvm_papk import EmpiricalRisk, PAPKRanker, PAPKRankerCV, RankingData, make_surrogate
+from structsvm_papk import (
+    EmpiricalRisk,
+    PAPKRanker,
+    PAPKRankerCV,
+    RankingData,
+    make_surrogate,
+    metrics,
+)
 from structsvm_papk.data.user_scaling import scaled_lists, scaled_rows
 from structsvm_papk.datasets import recommender_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
 from structsvm_papk.files.model import Model
 from structsvm_papk.files.tensors import TensorFile
-from structsvm_papk.rankers import UserScaler
+from structsvm_papk.rankers import UserScaler, ranker_cv
 
 HOW = ["standardise", "rank"]
 RNG = np.random.default_rng(3)
@@ -121,12 +128,67 @@ def test_search_scales_and_its_parameters_repeat_the_model():
     for how in (None, "standardise"):
         search = PAPKRankerCV(**settings, cv=3, user_scaling=how)
         search.fit(train[columns], train["relevant"], groups=train["user"])
-        again = PAPKRanker(5, **search.best_params_, policy="cap", user_scaling=how, tol=1e-6)
+        again = PAPKRanker(5, **search.best_params_, policy="cap", tol=1e-6)
         again.fit(train[columns], train["relevant"], groups=train["user"])
         assert again.result_.objective == pytest.approx(search.result_.objective, rel=2e-6)
         values.append(search.score(new[columns], new["relevant"], groups=new["user"]))
         assert search.to_model().user_scaling == how
     assert values[1] > values[0]
+
+
+GRID = {
+    "k": 2, "surrogates": ["avg", "ts"], "depths": [None, 0.9], "alphas": [1.0, 0.1],
+    "user_weights": ["equal", "positives"], "cv": 2, "cv_tol": 1e-4, "tol": 1e-3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+def test_a_search_over_scalings_is_a_search_on_each_scaled_matrix(standardize, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        ranker_cv, "scaled_lists", lambda lists, how: made.append(how) or scaled_lists(lists, how)
+    )
+    tried, scale = ["rank", None, "standardise", "rank"], [1e30, 1e-9, 2e-30]
+    settings = {**GRID, "standardize": standardize, "alphas": "auto"}
+    search = PAPKRankerCV(**settings, user_scaling=tried).fit(X * scale, Y, groups=USERS)
+    assert made == ["rank", None, "standardise"]
+    results = search.cv_results_
+    scaling = results["param_user_scaling"]
+    for how in tuple(made):
+        alone = PAPKRankerCV(**settings).fit(scaled_rows(X * scale, USERS, how), Y, groups=USERS)
+        for name in ("split0_test_score", "split1_test_score", "param_alpha", "param_depth"):
+            np.testing.assert_array_equal(results[name][scaling == how], alone.cv_results_[name])
+    best = search.best_params_["user_scaling"]
+    assert search.to_model().user_scaling == search.user_scaling_ == best
+    assert search.choice_.setting.user_scaling == best
+    assert search.choice_.default.user_scaling is None
+
+
+def test_a_search_takes_the_scaling_that_is_better():
+    """In each list another unit and offset: as they are the columns say nothing across users."""
+    rng = np.random.default_rng(0)
+    users = np.repeat(np.arange(60), 20)
+    score = rng.normal(size=1200)
+    relevant = score + 0.3 * rng.normal(size=1200) > 1.0
+    noise = rng.normal(size=1200) * 10.0 ** rng.integers(0, 6, 60)[users]
+    x = np.column_stack([score * 10.0 ** rng.integers(-5, 6, 60)[users], noise])
+    options = {**GRID, "scoring": "auc"}
+    search = PAPKRankerCV(**options, user_scaling=[None, "rank"]).fit(x, relevant, groups=users)
+    assert search.best_params_["user_scaling"] == "rank" and search.choice_.lead > 0.05
+    assert ", user scaling rank: auc" in str(search.choice_)
+    plain = PAPKRankerCV(**options, user_scaling=(None,)).fit(x, relevant, groups=users)
+    assert plain.best_score_ < search.best_score_ - 0.05
+
+
+def test_a_search_over_scalings_with_a_scorer_and_threads():
+    def scorer(ranker, rows, y, groups):
+        return metrics.evaluate("auc", ranker.predict(rows), y, groups).mean("auc")
+
+    options = {**GRID, "user_scaling": ["rank", "standardise"], "selection": "best"}
+    named = PAPKRankerCV(**options, scoring="auc").fit(X, Y, groups=USERS)
+    called = PAPKRankerCV(**options, scoring=scorer, n_jobs=2).fit(X, Y, groups=USERS)
+    scores = [search.cv_results_["split0_test_score"] for search in (named, called)]
+    np.testing.assert_allclose(*scores)
 
 
 def test_transformer_in_a_pipeline_gets_the_groups():
@@ -146,6 +208,10 @@ def test_transformer_in_a_pipeline_gets_the_groups():
     np.testing.assert_array_equal(scaler.transform(train), train)
 
 
+def cv_of(user_scaling, features=X):
+    return PAPKRankerCV(**GRID, user_scaling=user_scaling).fit(features, Y, groups=USERS)
+
+
 def wrong():
     fitted = PAPKRanker(k=2, user_scaling="rank", alpha=0.1).fit(X, Y, groups=USERS)
     scale = UserScaler("rank")
@@ -162,6 +228,12 @@ def wrong():
         "mixed": (lambda: fitted.predict(X, [1, "a"] * 36), "mix types"),
         "unknown": (lambda: ranker.fit(X, Y, groups=USERS), "user_scaling='ranks' is not known"),
         "unknown, cv": (lambda: cv.fit(X, Y, groups=USERS), "choose one of standardise, rank"),
+        "none, cv": (lambda: cv_of([]), "something in it"),
+        "one is unknown": (lambda: cv_of([None, "none"]), "user_scaling='none' is not known"),
+        "a list in it": (lambda: cv_of([["rank"]]), "one is needed"),
+        "number, cv": (lambda: cv_of(3), "user_scaling=3 is not known"),
+        "several": (lambda: PAPKRanker(user_scaling=[None]).fit(X, Y, USERS), "PAPKRankerCV"),
+        "sparse, cv": (lambda: cv_of([None, "rank"], sparse.csr_array(X)), "needs a dense X"),
         "a number": (lambda: UserScaler(1).fit(X), "user_scaling=1 is not known"),
         "sparse": (lambda: fitted.fit(sparse.csr_array(X), Y, USERS), "needs a dense X"),
         "sparse rows": (lambda: scale.fit_transform(sparse.csr_array(X), Y, USERS), "dense"),

@@ -16,6 +16,7 @@ from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.readers import Table, read_table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS
+from structsvm_papk.data.user_scaling import USER_SCALINGS
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_writable
 from structsvm_papk.files.checkpoint import Checkpoint
@@ -57,6 +58,13 @@ _POLICY = (
     "Users without a positive or with too few negatives: exclude or raise; cap, in training: few "
     "negatives count as they are."
 )
+
+
+def parse_scaling(text: str) -> str | None:
+    """The user scaling that a text means; None for none."""
+    if text not in ("none", *USER_SCALINGS):
+        raise InputError(f"--user-scaling {text!r} must be none, {' or '.join(USER_SCALINGS)}")
+    return None if text == "none" else text
 
 
 def option(panel: Panel, help: str, *flags: str, **more: Any) -> Any:
