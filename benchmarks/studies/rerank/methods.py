@@ -60,9 +60,10 @@ class Ranker:
         """Train on all users; a ranker that chooses its settings does so by itself."""
         ranker = self.make(k, folds, seed).fit(lists.X, lists.labels, groups=lists.groups)
         model = ranker.to_model()
-        setting = {name: getattr(model, name) for name in ("surrogate", "depth", "user_weight")}
+        names = ("surrogate", "depth", "user_weight", "user_scaling")
+        setting = {name: getattr(model, name) for name in names}
         setting["alpha"] = float(model.alpha)
-        return Fit(lambda test: test.X @ ranker.coef_, setting, model.certificate)
+        return Fit(lambda test: model.predict(test.X, test.groups), setting, model.certificate)
 
 
 def in_rows(lists, result):
