@@ -10,6 +10,7 @@ import typer
 from structsvm_papk.cli._shared import console, options, progress
 from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER, option
 from structsvm_papk.cli._shared.runs import explain, print_runs
+from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.plots import convergence as plots
 from structsvm_papk.rankers.settings import solver_name
 from structsvm_papk.rankers.solver_race import ETAS
@@ -64,7 +65,7 @@ def compare(
     table = reading.table(data)
     second = reading.second_table(test, table)
     train = weighting.lists(reading.lists(table), any_surrogate)
-    held_out = None if second is None else reading.lists(second)
+    held_out = None if second is None else scaled_lists(reading.lists(second), weighting.scaling)
     checkpoint = saving.open("compare", train)
     with progress.live() as watch:
         runs = run_all(

@@ -13,6 +13,7 @@ from structsvm_papk.diagnosis.zero_test import SURROGATES, diagnose_over_k
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.plots.degeneracy import degeneracy_figure
+from structsvm_papk.rankers.settings import refuse_deeper_than_all
 from structsvm_papk.surrogates import make_surrogate
 
 _WORDS = {
@@ -62,7 +63,8 @@ def diagnose(
     table = reading.table(data)
     lists = reading.lists(table)
     for k in ks:
-        lists = weighting.lists(lists, weighting.surrogate(names[0], k))
+        refuse_deeper_than_all(weighting.surrogate(names[0], k), lists.most_negatives)
+    lists = weighting.lists(lists, weighting.surrogate(names[0], ks[0]))
     with progress.bar("diagnosing", total=2 * len(ks) * len(names)) as update:
         answers = diagnose_over_k(
             lists,

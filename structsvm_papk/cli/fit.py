@@ -27,7 +27,6 @@ class Problem:
     k: int = PROBLEM(..., options.SHOWN, flags="--k")
     surrogate: str = PROBLEM(SURROGATE, "avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp.")
     alpha: float = PROBLEM(ALPHA, options.ALPHA)
-    user_scaling: str | None = PROBLEM(None, options.USER_SCALING, "NAME")
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def fit(
         solver.solver, **stopping.limits(), policy=policy, n_threads=stopping.threads,
         relevance_threshold=reading.relevance_threshold, checkpoint=saving.checkpoint,
         solver_options=None if solver.eta is None else {"eta": solver.eta},
-        standardize=weighting.standardize, user_scaling=problem.user_scaling,
+        standardize=weighting.standardize, user_scaling=weighting.scaling,
     )  # fmt: skip
     ranker.check_settings()
     options.check_outputs(output)
@@ -88,10 +87,9 @@ def fit(
             console.warn(_said(warning.message))
     if run.result.status is not Status.DEGENERATE:
         explain(run)
-    content = run.as_dict() | weighting.content | {"user_scaling": model.user_scaling}
+    content = run.as_dict() | weighting.content
     content |= {"model": str(output)}
     title = options.problem_text(*weighting.content.values(), k=model.k, alpha=model.alpha)
-    title += f", user scaling {model.user_scaling}" if model.user_scaling else ""
     console.answer(as_json, content, print_runs, [run], f"{data.name}: {title}")
     console.note(f"model written to {output}")
     if run.result.status == Status.FAILED:

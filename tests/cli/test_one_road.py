@@ -11,6 +11,7 @@ from helpers.commands import run, run_json
 from helpers.sources import npy_source
 from structsvm_papk.data.partitions import open_source
 from structsvm_papk.data.readers import read_table
+from structsvm_papk.data.user_scaling import scaled_rows
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles import StreamedRisk
@@ -118,3 +119,34 @@ def test_tables_say_what_was_minimised(tmp_path, capsys):
     assert compared["runs"][0]["objective"] == pytest.approx(told["objective"], rel=1e-5)
     run("diagnose", tmp_path / "rows.csv", "--k", "2", "--surrogate", "avg", "--users", "0")
     assert "depth 0.9, users' weight equal, standardized" in capsys.readouterr().out
+
+
+def test_compare_and_diagnose_scale_inside_lists_as_fit_does(tmp_path, capsys):
+    X, y, users = lists(noise=2.0)
+    unit = 10.0 ** np.random.default_rng(1).integers(-3, 4, 24)[users - 10]
+    X = X.toarray() * unit[:, None] + unit[:, None]
+    write_csv(tmp_path / "rows.csv", X, y, users)
+    write_csv(tmp_path / "scaled.csv", scaled_rows(X, users, "rank"), y, users)
+    once, scaling = ["--k", "2", "--surrogate", "avg"], ["--user-scaling", "rank"]
+    for command in ("compare", "diagnose"):
+        told = [
+            run_json(capsys, command, tmp_path / name, *once, *more)[1]
+            for name, more in (("rows.csv", scaling), ("scaled.csv", ()), ("rows.csv", ()))
+        ]
+        assert [one.pop("user_scaling") for one in told] == ["rank", None, None]
+        for one in told:
+            one.pop("run", None)
+            for each in one.get("runs", ()):
+                each.pop("seconds")
+        assert told[0] == told[1] != told[2]
+        run(command, tmp_path / "rows.csv", *once, *scaling)
+        assert "standardized columns, user scaling rank" in capsys.readouterr().out
+    test = ["--test", tmp_path / "rows.csv"]
+    _, told = run_json(capsys, "compare", tmp_path / "rows.csv", *once, *scaling, *test)
+    gains = told["runs"][0]["pap_at_k"]
+    assert gains["test"] == pytest.approx(gains["train"])
+    run("fit", tmp_path / "rows.csv", "--k", "2", *scaling, "-o", tmp_path / "m")
+    assert "standardized columns, user scaling rank" in capsys.readouterr().out
+    for command in ("compare", "diagnose"):
+        assert run(command, tmp_path / "rows.csv", *once, "--user-scaling", "z") != 0
+        assert "--user-scaling 'z' must be none, standardise or rank" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.readers import Table, read_table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS
-from structsvm_papk.data.user_scaling import USER_SCALINGS
+from structsvm_papk.data.user_scaling import USER_SCALINGS, scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_writable
 from structsvm_papk.files.checkpoint import Checkpoint
@@ -52,7 +52,7 @@ STANDARDIZE = (
     "do not matter; without, as they are, which is the paper's problem."
 )
 USER_SCALING = (
-    "Scale columns inside each user's list, in training and prediction: standardise, or rank."
+    "Scale columns inside each user's list, in training and prediction: standardise, rank, or none."
 )
 _POLICY = (
     "Users without a positive or with too few negatives: exclude or raise; cap, in training: few "
@@ -135,12 +135,17 @@ def parse_depth(text: str) -> int | float | None:
 
 
 def problem_text(
-    depth: int | float | None, user_weight: str, standardized: bool, **more: float
+    depth: int | float | None,
+    user_weight: str,
+    standardized: bool,
+    user_scaling: str | None,
+    **more: float,
 ) -> str:
     """What was minimised, for the title of a table."""
     columns = "standardized columns" if standardized else "columns as they are"
     texts = [f"{name} = {value:g}" for name, value in more.items()]
-    return ", ".join([*texts, f"depth {depth or 'k'}", f"users' weight {user_weight}", columns])
+    texts += [f"depth {depth or 'k'}", f"users' weight {user_weight}", columns]
+    return ", ".join([*texts, f"user scaling {user_scaling}"] if user_scaling else texts)
 
 
 @dataclass(frozen=True)
@@ -153,9 +158,11 @@ class Weighting:
     )
 
     standardize: bool = PROBLEM(True, STANDARDIZE)
+    user_scaling: str = PROBLEM("none", USER_SCALING, "NAME")
 
     def __post_init__(self) -> None:
         parse_depth(self.depth)
+        parse_scaling(self.user_scaling)
         if self.user_weight not in ("equal", "positives"):
             raise InputError(f"--user-weight {self.user_weight!r} must be equal or positives")
 
@@ -166,6 +173,7 @@ class Weighting:
             "depth": self.negatives,
             "user_weight": self.user_weight,
             "standardized": self.standardize,
+            "user_scaling": self.scaling,
         }
 
     @property
@@ -173,13 +181,19 @@ class Weighting:
         """The depth as surrogates take it."""
         return parse_depth(self.depth)
 
+    @property
+    def scaling(self) -> str | None:
+        """The user scaling as rankers take it."""
+        return parse_scaling(self.user_scaling)
+
     def surrogate(self, name: str, k: int) -> Surrogate:
         """The surrogate called `name` at this depth."""
         return make_surrogate(name, k, self.negatives)
 
     def lists(self, lists: RankingData, surrogate: Surrogate) -> RankingData:
-        """The lists with the weights of their users, where the surrogate's depth suits them."""
+        """The lists as they are trained on, where the surrogate's depth suits them."""
         refuse_deeper_than_all(surrogate, lists.most_negatives)
+        lists = scaled_lists(lists, self.scaling)
         lists = lists.standardized() if self.standardize else lists
         return lists if self.user_weight == "equal" else lists.weighted(self.user_weight)
 
