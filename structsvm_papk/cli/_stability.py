@@ -18,7 +18,7 @@ from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.propositions.optimising import list_risks
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates import SURROGATES, make_surrogate
 
 _ALPHAS = (0.3, 1.0, 3.0, 10.0, 30.0)  # times the model's
 _DEPTHS = (None, 0.5, 0.9)
@@ -30,6 +30,11 @@ def of_new_users(
 ) -> dict[str, Any]:  # fmt: skip
     """The bound by stability, beside an interval of held-out users and the uniform bound."""
     model = load_model(model_file)
+    if model.surrogate not in SURROGATES:
+        raise InputError(
+            f"{model_file} is of surrogate {model.surrogate!r}, of which the file holds the name "
+            "only: in Python bounds.stability(risk, result) takes the surrogate itself"
+        )
     table = reading.table(data, model)
     options.say_columns(table)
     lists = scaled_lists(reading.lists(table).weighted(model.user_weight), model.user_scaling)

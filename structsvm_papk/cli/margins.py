@@ -13,6 +13,7 @@ from structsvm_papk.cli._shared.scores import Scorer
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.margins.existence import find_in_data
+from structsvm_papk.margins.scores import CONDITIONS
 
 
 def margins(
@@ -56,10 +57,10 @@ def margins(
 
 
 def _conditions(names: Sequence[str] | None) -> list[str]:
-    names = list(names or theory.CONDITIONS)
+    names = list(names or CONDITIONS)
     for name in names:
-        if name not in theory.CONDITIONS:
-            raise InputError(f"condition {name!r} is not one of {', '.join(theory.CONDITIONS)}")
+        if name not in CONDITIONS:
+            raise InputError(f"condition {name!r} is not one of {', '.join(CONDITIONS)}")
     return names
 
 

@@ -196,11 +196,11 @@ def _in_memory(job: Job) -> Loaded:
     if job.data.is_dir():
         raise InputError(f"{job.data} is a directory: give --memory-budget or --dask")
     table = job.reading.table(job.data)
-    lists = job.reading.lists(table)
+    lists, k = job.reading.lists(table), job.ranker.n_shown
     return Loaded(
         lists,
         lambda ranker: ranker.fit_lists(lists),
-        lambda w: mean_pap_at_k(w, scaled_lists(lists, job.ranker.user_scaling), job.ranker.k),
+        lambda w: mean_pap_at_k(w, scaled_lists(lists, job.ranker.user_scaling), k),
         table,
     )
 

@@ -54,7 +54,7 @@ _TOL = 1e-8
 
 def has_test(surrogate: Surrogate | type[Surrogate]) -> bool:
     """Whether its slope at 0 says if w = 0 is optimal."""
-    return surrogate.above_slope_at_zero and (surrogate.convex or surrogate.majorised)
+    return surrogate.above_slope_at_zero and (surrogate.convex or surrogate.boxed)
 
 
 SURROGATES = tuple(name for name, cls in ALL_SURROGATES.items() if has_test(cls))

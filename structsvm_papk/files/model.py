@@ -39,7 +39,8 @@ class Model:
     k : int
         Number of recommended items that it was trained for.
     surrogate, solver : str
-        By name.
+        By name. Of a surrogate of a user's own the name is all that a file holds; the weights
+        predict without it.
     alpha : float
         Regularisation strength.
     certificate : dict

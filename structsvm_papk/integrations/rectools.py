@@ -71,7 +71,7 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         if Columns is None:
             raise InputError("PAPKReranker needs RecTools: pip install 'structsvm-papk[rectools]'")
         last = _last_step(model)
-        if not (hasattr(last, "to_model") and hasattr(last, "k")):
+        if not hasattr(type(last), "n_shown"):
             raise InputError(
                 f"PAPKReranker takes PAPKRanker, PAPKRankerCV or a pipeline that ends in one, not "
                 f"{type(last).__name__}; other models go into RecTools' own Reranker"
@@ -109,7 +109,7 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
     def _refuse_few_negatives(self, frame: pd.DataFrame) -> None:
         """There is no pAp@k where no user has k negatives; of some users, see `policy`."""
         negatives = frame[frame[Columns.Target] == 0].groupby(Columns.User).size()
-        most, k = int(negatives.max() if len(negatives) else 0), _last_step(self.model).k
+        most, k = int(negatives.max() if len(negatives) else 0), _last_step(self.model).n_shown
         if most < k:
             raise InputError(
                 f"k={k} items are to be shown, but no user has more than {most} negatives among "

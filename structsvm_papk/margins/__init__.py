@@ -6,10 +6,9 @@ and below.
 """
 
 from structsvm_papk.margins.existence import Existence, find_scorer
-from structsvm_papk.margins.scores import CONDITIONS, MarginReport, check_scores, check_users
+from structsvm_papk.margins.scores import MarginReport, check_scores, check_users
 
 __all__ = [
-    "CONDITIONS",
     "Existence",
     "MarginReport",
     "check_scores",

@@ -66,8 +66,8 @@ class DaskRisk(PartitionedRisk):
     Raises
     ------
     InputError
-        A partition that cannot be loaded, no user that can be used, no partition at all; workers
-        or a scheduler without this version of the package.
+        A custom surrogate that cannot be sent, a partition that cannot be loaded, no user that can
+        be used, no partition at all; workers or a scheduler without this version of the package.
     OracleFailure
         In mid-course: the scheduler is gone, no worker is left, workers die again and again, or a
         partition is not what it was when it has to be loaded again.
@@ -93,6 +93,8 @@ class DaskRisk(PartitionedRisk):
         *needed, policy = users_needed(surrogate, policy)
         users = (*needed, user_weight)
         parts = _DaskParts(list(partitions), client, users, retries, patience)
+        if surrogate.is_custom:
+            parts.check_sent(surrogate)
         super().__init__(surrogate, parts, policy)
 
     @cached_property
@@ -106,6 +108,10 @@ class DaskRisk(PartitionedRisk):
         if parts.sample is None:
             parts.sample = self._every_nth(step)
         return ListRisk(self.surrogate, parts.sample.scaled_by(self.column_scale), "cap")
+
+
+def _in_a_line(error):
+    return " ".join(str(error).split())
 
 
 def connect(address: str | None = None, **options: Any) -> Client:
@@ -228,6 +234,25 @@ class _DaskParts:
                     f"version {__version__}, as in this process"
                 )
 
+    def check_sent(self, surrogate):
+        """Refuse a surrogate whose class workers cannot have."""
+        from distributed.protocol.pickle import dumps, loads
+
+        try:
+            sent = dumps(surrogate)
+        except Exception as error:  # whatever the class holds
+            raise InputError(
+                f"surrogate {surrogate.label} cannot be sent to workers: {_in_a_line(error)}"
+            ) from None
+        answers = self._patiently(self.client.run, loads, sent, on_error="return")
+        for worker, answer in answers.items():
+            if isinstance(answer, Exception) and not isinstance(answer, OSError):
+                raise InputError(
+                    f"the worker {worker} cannot load surrogate {surrogate.label} "
+                    f"({_in_a_line(answer)}): its module has to be there; "
+                    "`client.upload_file` sends one"
+                )
+
     def _place(self, p):
         """A future of a partition on some worker."""
         partition = self._partitions[p]
@@ -249,7 +274,7 @@ class _DaskParts:
                 raise
             raise InputError(
                 "the scheduler needs the same packages as this process and the workers: "
-                f"{' '.join(str(error).split())}"
+                f"{_in_a_line(error)}"
             ) from None
 
     def _repeated(self, call):

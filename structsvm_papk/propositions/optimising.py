@@ -17,7 +17,8 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.datasets.margin_conditions import margin_lists
-from structsvm_papk.margins import CONDITIONS, find_scorer
+from structsvm_papk.margins import find_scorer
+from structsvm_papk.margins.scores import CONDITIONS
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions.search import Claim, Effort, Found
 from structsvm_papk.solvers.cutting_plane import CuttingPlane

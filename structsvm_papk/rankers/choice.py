@@ -9,7 +9,6 @@ import numpy as np
 
 from structsvm_papk.rankers.held_out import HeldOut
 from structsvm_papk.rankers.settings import DEFAULT, Setting, order_of_depth
-from structsvm_papk.surrogates import SURROGATES
 
 SELECTIONS = ("1se", "best")
 
@@ -86,7 +85,7 @@ def choose(selection: str, settings: Sequence[Setting], scores: HeldOut, among: 
         return best
     leads = {i: scores.lead(best, i) for i in among}
     tied = [i for i, (lead, error) in leads.items() if i == best or lead <= error]
-    certified = [i for i in tied if SURROGATES[settings[i].surrogate].convex]
+    certified = [i for i in tied if settings[i].kind.convex]
     return min(certified or tied, key=lambda i: (n_differing(settings[i]), -means[i]))
 
 

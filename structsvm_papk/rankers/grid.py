@@ -15,11 +15,10 @@ from structsvm_papk.errors import InputError, as_floats, as_names
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.rankers.settings import (
     Setting,
-    as_depth,
     make_solver,
     refuse_deeper_than_all,
 )
-from structsvm_papk.surrogates import SURROGATES
+from structsvm_papk.surrogates import SURROGATES, Surrogate
 
 ALPHAS = (1e-2, 1e-3, 1e-4)  # of features that vary by 1 within users
 _DEPTHS = (0.0, 0.5, 0.75, 0.95)  # between k and all negatives, on a logarithmic scale
@@ -28,7 +27,7 @@ _MANY_ROWS = 10_000  # from which 'auto' tries surrogates that are not convex at
 
 def grid(
     k: int,
-    surrogates: Sequence[str],
+    surrogates: Sequence[str | Surrogate],
     depths: str | Sequence[int | float | None],
     user_weights: Sequence[str],
     alphas: str | ArrayLike,
@@ -44,33 +43,40 @@ def grid(
     InputError
         Names, depths or strengths that cannot be, or nothing to try.
     """
+    surrogates, weights = as_names("surrogates", surrogates), as_names("user_weights", user_weights)
     most = int(data.n_neg.max())
     if k > most:
         raise InputError(
             f"k={k} is larger than the number of negatives of every user (at most {most}); choose "
             f"k <= {most}"
         )
-    weights = ("equal",) if data.user_weight is not None else user_weights
-    depths, few_depths = _depths(k, depths, data)
+    weights = ("equal",) if data.user_weight is not None else weights
+    auto, (depths, few_depths) = _is_auto(depths), _depths(k, depths, data)
     strengths, few_strengths = _alphas(alphas, data)
-    surrogates, weights = as_names("surrogates", surrogates), as_names("user_weights", weights)
     lists = {"surrogates": surrogates, "depths": depths, "user_weights": weights}
     for name, values in {**lists, "alphas": strengths}.items():
         _refuse_empty(name, values)
     settings = []
-    for name, weight in product(surrogates, weights):
-        known = SURROGATES.get(name) if isinstance(name, str) else None
-        convex = known is None or known.convex
-        for depth, alpha in product(
-            depths if convex else few_depths, strengths if convex else few_strengths
-        ):
-            settings.append(Setting(name, as_depth(depth), weight, float(alpha), user_scaling))
+    for given, weight in product(surrogates, weights):
+        kind = SURROGATES.get(given) if isinstance(given, str) else given
+        convex = getattr(kind, "convex", True)
+        tried = depths if convex else few_depths
+        if auto and getattr(kind, "depth", None) is not None:
+            tried = ["auto"]  # that of the object
+        for depth, alpha in product(tried, strengths if convex else few_strengths):
+            settings.append(Setting.of(given, depth, weight, float(alpha), user_scaling))
     for setting in settings:
         surrogate = setting.make(k)
         make_solver("auto", surrogate, setting.alpha)
         data.weighted(setting.user_weight)
         refuse_deeper_than_all(surrogate, data.most_negatives)
-    return list(dict.fromkeys(settings))
+    unique = list(dict.fromkeys(settings))
+    kinds = {setting.surrogate: setting.name for setting in unique}
+    for kind, name in kinds.items():
+        if list(kinds.values()).count(name) > 1:
+            own = type(kind).__name__
+            raise InputError(f"surrogates of two classes are called {name!r}: rename {own}")
+    return unique
 
 
 def scalings(user_scaling: Any) -> list[str | None]:

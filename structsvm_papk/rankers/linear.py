@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +18,10 @@ from structsvm_papk.data import validation
 from structsvm_papk.data.groups import ONE_LIST, required
 from structsvm_papk.data.matrix import refuse_misread
 from structsvm_papk.data.user_scaling import scaled_rows
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError, whole_number
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.export import weights_of, write_onnx
 from structsvm_papk.files.model import Model, certificate_of, save_model
-from structsvm_papk.rankers.settings import Setting, solver_name
+from structsvm_papk.rankers.settings import Setting, k_of, solver_name
 from structsvm_papk.solvers.dual_ascent import AscentResult
 from structsvm_papk.solvers.result import SolverResult
 
@@ -59,7 +60,7 @@ class LinearRanker(BaseEstimator):
     __metadata_request__decision_function: ClassVar = {"groups": True}
     __metadata_request__predict: ClassVar = {"groups": True}
 
-    k: int
+    k: int | None
     policy: str
     relevance_threshold: float | None
     one_list: bool
@@ -69,6 +70,11 @@ class LinearRanker(BaseEstimator):
     result_: SolverResult
     classes_: Array
     _setting: Setting
+
+    @property
+    def n_shown(self) -> int:
+        """Number of items that a user is shown: k, where it is given."""
+        return k_of(self.k, self._surrogates())
 
     def decision_function(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
@@ -113,11 +119,11 @@ class LinearRanker(BaseEstimator):
         InputError
             No groups, no user that can be used, or labels that were not there in training.
         """
-        groups = self._groups(groups, qid)
+        groups, k = self._groups(groups, qid), self.n_shown
         scores = self.decision_function(X, ONE_LIST if groups is None else groups)
         y = validation.check_grades(y, scores.size, name="labels y")
         table = metrics.evaluate(
-            f"pap@{whole_number('k', self.k)}",
+            f"pap@{k}",
             scores,
             self._relevance(y),
             groups,
@@ -126,22 +132,23 @@ class LinearRanker(BaseEstimator):
         )
         summary = table.summary()[0]
         if summary.n_used == 0:
-            raise InputError(f"no user has a positive and k={self.k} negatives: {summary}")
+            raise InputError(f"no user has a positive and k={k} negatives: {summary}")
         return summary.value
 
     def to_model(self) -> Model:
         """What is needed to score new rows, as a `Model`."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
+        surrogate = self._setting.make(self.n_shown)
         return Model(
             coef=self.coef_,
-            k=whole_number("k", self.k),
-            surrogate=self._setting.surrogate,
+            k=surrogate.k,
+            surrogate=surrogate.label,
             alpha=self.result_.alpha,
             solver="dual_ascent"
             if isinstance(self.result_, AscentResult)
-            else solver_name(self._solver_name(), self._setting.make(self.k)),
-            depth=self._setting.make(self.k).depth,
+            else solver_name(self._solver_name(), surrogate),
+            depth=surrogate.depth,
             user_weight=self._setting.user_weight,
             standardized=self.scale_ is not None,
             user_scaling=self.user_scaling_,
@@ -164,6 +171,10 @@ class LinearRanker(BaseEstimator):
     def export_weights(self) -> dict[str, Any]:
         """Weights by feature name, settings and certificate, as plain values for JSON."""
         return weights_of(self.to_model())
+
+    def _surrogates(self) -> Sequence[Any]:
+        """Names and objects among the settings."""
+        raise NotImplementedError
 
     def _groups(self, groups: ArrayLike | None, qid: ArrayLike | None) -> Any:
         """The user of each row; None where all rows are one list, which has to be said."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -27,7 +28,6 @@ from structsvm_papk.rankers.settings import (
     DEPTH,
     SURROGATE,
     Setting,
-    as_depth,
     make_solver,
     refuse_deeper_than_all,
     weights_of_users,
@@ -49,16 +49,18 @@ class PAPKRanker(LinearRanker):
 
     Parameters
     ----------
-    k : int
+    k : int, optional
         Number of items that a user is shown. Choose it for your task; every user needs at least
-        k negatives to take part.
-    surrogate : {'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'}
+        k negatives to take part. By default that of a surrogate that is an object, else 1.
+    surrogate : {'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'} or Surrogate
         The first four are convex and solved to a certified gap; the last two to a critical
-        point.
+        point. An object of a class of your own is tried with `check_surrogate` first; its k, and
+        its depth if it has one, must not contradict the others. Model files store its name.
     depth : int, float, 'auto' or None
         How many of a user's best negatives count in training: a number of at least k (what becomes
         of users with fewer says `policy`), a share of each user's negatives, or None for k, as in
-        the paper, where many optima are w = 0. 'auto' is a share of 0.9.
+        the paper, where many optima are w = 0. 'auto' is a surrogate object's own, else a share of
+        0.9.
     user_weight : {'equal', 'positives'}
         What a user counts in the mean: the same, or its number of positives. For other weights
         give `fit` a sample_weight.
@@ -161,8 +163,8 @@ class PAPKRanker(LinearRanker):
 
     def __init__(
         self,
-        k: int = 1,
-        surrogate: str = SURROGATE,
+        k: int | None = None,
+        surrogate: str | Surrogate = SURROGATE,
         depth: int | float | str | None = DEPTH,
         user_weight: str = "equal",
         alpha: float = ALPHA,
@@ -294,7 +296,7 @@ class PAPKRanker(LinearRanker):
 
     def make_surrogate(self) -> Surrogate:
         """The surrogate of the settings, for a risk that `fit_risk` is to minimise."""
-        return self._given_setting().make(self.k)
+        return self._given_setting().make(self.n_shown)
 
     def check_settings(self) -> None:
         """Refuse settings that no data could be fitted with."""
@@ -365,7 +367,7 @@ class PAPKRanker(LinearRanker):
         self.exclusions_ = exclusions
         result = self.result_
         if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
-            surrogate = self._setting.make(self.k)
+            surrogate = self._setting.make(self.n_shown)
             limit = max(1.0, result.seconds)
             warning: Any = warning_of_zero(surrogate, result.alpha, risk, everyone, limit)
             warnings.warn(warning, stacklevel=4)
@@ -374,7 +376,7 @@ class PAPKRanker(LinearRanker):
         return self
 
     def _given_setting(self) -> Setting:
-        return Setting(self.surrogate, as_depth(self.depth), self.user_weight, self.alpha)
+        return Setting.of(self.surrogate, self.depth, self.user_weight, self.alpha)
 
     def _solve(self, solver: Any, risk: Any) -> SolverResult:
         """Solve; with `warm_start`, from the last result."""
@@ -399,6 +401,9 @@ class PAPKRanker(LinearRanker):
 
     def _solver_name(self) -> str:
         return self.solver
+
+    def _surrogates(self) -> Sequence[Any]:
+        return (self.surrogate,)
 
     def _make_solver(self, surrogate: Surrogate) -> Any:
         seed = None

@@ -15,10 +15,10 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import (
     InputError,
+    as_names,
     check_callback,
     check_choice,
     check_number,
-    whole_number,
 )
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.plots.depths import depth_figure
@@ -32,6 +32,7 @@ from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.scoring import ByMetric, ByScorer
 from structsvm_papk.rankers.search import Fits, Search, Trial
 from structsvm_papk.rankers.settings import Training, order_of_depth, weighted
+from structsvm_papk.surrogates import Surrogate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,14 +62,15 @@ class PAPKRankerCV(PAPKRanker):
 
     Parameters
     ----------
-    k : int
-        Number of items that a user is shown.
-    surrogates : sequence of str
-        Names, see `PAPKRanker`.
+    k : int, optional
+        As for `PAPKRanker`.
+    surrogates : sequence of str or Surrogate
+        As for `PAPKRanker`.
     depths : 'auto' or sequence of int, float, None
-        Training depths, see `PAPKRanker`. 'auto': k and three numbers on a logarithmic scale up to
-        nearly all negatives of the median user; for surrogates that are not convex k and the first
-        of them, or k alone from 10,000 rows on, since their fits take ten times as long.
+        Training depths, see `PAPKRanker`. 'auto': a surrogate object's own, else k and three
+        numbers on a logarithmic scale up to nearly all negatives of the median user; for surrogates
+        that are not convex k and the first of them, or k alone from 10,000 rows on, since their
+        fits take ten times as long.
     user_weights : sequence of {'equal', 'positives'}
         Not used where `fit` gets a sample_weight.
     alphas : 'auto' or sequence of float
@@ -138,8 +140,8 @@ class PAPKRankerCV(PAPKRanker):
 
     def __init__(
         self,
-        k: int = 1,
-        surrogates: Sequence[str] = ("ts", "avg", "clipped_ramp"),
+        k: int | None = None,
+        surrogates: Sequence[str | Surrogate] = ("ts", "avg", "clipped_ramp"),
         depths: str | Sequence[int | float | None] = "auto",
         user_weights: Sequence[str] = ("equal", "positives"),
         alphas: str | ArrayLike = "auto",
@@ -191,6 +193,9 @@ class PAPKRankerCV(PAPKRanker):
     def _solver_name(self) -> str:
         return "auto"
 
+    def _surrogates(self) -> Sequence[Any]:
+        return as_names("surrogates", self.surrogates)
+
     def fit_risk(self, risk: Any) -> NoReturn:
         """Refused: the search needs the lists of a risk, not the risk."""
         raise InputError("PAPKRankerCV chooses the risk: give the lists to fit or fit_lists")
@@ -205,7 +210,7 @@ class PAPKRankerCV(PAPKRanker):
         """Choose, then train on all users."""
         started = time.perf_counter()
         self._check_settings()
-        k, limit = whole_number("k", self.k), self.time_limit
+        k, limit = self.n_shown, self.time_limit
         training = Training(k, self.policy, self.max_iter, self.n_threads, self._extra_settings())
         tried = {how: scaled_lists(data, how) for how in scalings(self.user_scaling)}
         everyone = {how: x.standardized() if self.standardize else x for how, x in tried.items()}
@@ -232,7 +237,8 @@ class PAPKRankerCV(PAPKRanker):
         if limit is not None:
             limit = max(started + limit - time.perf_counter(), 1e-3)
         if place is not None and kept is not None:
-            key = kept.key(training.identity(), repr(self._setting), lists.fingerprint(), start)
+            chosen = self._setting.identity(k)
+            key = kept.key(training.identity(), *chosen, lists.fingerprint(), start)
             place = place.part(f"all-users-{key}")
         self.result_ = training.solve(
             self._setting, lists, self.tol, start, limit, checkpoint=place
@@ -271,7 +277,7 @@ class PAPKRankerCV(PAPKRanker):
         )
 
     def _on_fold(self, coef: Array) -> PAPKRanker:
-        ranker = _OnFold(self.k, policy=self.policy, one_list=self.one_list)
+        ranker = _OnFold(self.n_shown, policy=self.policy, one_list=self.one_list)
         ranker.classes_, ranker.coef_, ranker.n_features_in_ = self.classes_, coef, coef.size
         return ranker
 
@@ -295,10 +301,14 @@ class PAPKRankerCV(PAPKRanker):
         results, best = self.cv_results_, {}
         for i in results["rank_test_score"].argsort(kind="stable")[::-1]:
             params = results["params"][i]
-            best[params["surrogate"], params["depth"]] = i
+            best[_named(params["surrogate"]), params["depth"]] = i
         points = {
             key: (results["mean_test_score"][i], results["se_test_score"][i])
             for key, i in sorted(best.items(), key=lambda item: order_of_depth(item[0][1]))
         }
-        chosen = self.best_params_["surrogate"], self.best_params_["depth"]
+        chosen = _named(self.best_params_["surrogate"]), self.best_params_["depth"]
         return depth_figure(points, chosen, self.choice_.scoring)
+
+
+def _named(surrogate: str | Surrogate) -> str:
+    return surrogate if isinstance(surrogate, str) else surrogate.label

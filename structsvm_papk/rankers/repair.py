@@ -7,6 +7,7 @@ from typing import Any
 
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth, critical_depth
+from structsvm_papk.diagnosis.zero_test import has_test
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.settings import AUTO_DEPTH
@@ -38,18 +39,21 @@ def warning_of_zero(
     max_seconds : float
         For the search of the critical depth, which may cost more than the fit.
     """
+    settings: dict[str, Any] = {}
     text = (
-        f"w = 0 is the optimum of {surrogate.name} at depth {surrogate.depth or surrogate.k}, to "
+        f"w = 0 is the optimum of {surrogate.label} at depth {surrogate.depth or surrogate.k}, to "
         "within the tolerance, and ranks nothing"
     )
     if risk is None or everyone is None:
         settings = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
-    else:
+    elif has_test(surrogate):  # of others no critical depth is known
         answer = critical_depth(risk, max_seconds=max_seconds)
         text += f": {str(answer).partition(': ')[2]}"
         settings = _deeper(risk, everyone, alpha, answer)
     if not settings and surrogate.name != "clipped_ramp":
         settings = {"surrogate": "clipped_ramp"}
+    elif surrogate.is_custom:
+        settings = {"surrogate": replace(surrogate, depth=None)} | settings
     return DegenerateOptimumWarning(f"{text}.", settings)
 
 

@@ -25,7 +25,6 @@ from structsvm_papk.rankers.log import Lines
 from structsvm_papk.rankers.scoring import ByMetric, ByScorer
 from structsvm_papk.rankers.settings import Setting, Training, order_of_depth, weighted
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.surrogates import SURROGATES
 
 _OfLists = tuple[str | None, str]  # user scaling and weights of users
 
@@ -189,7 +188,7 @@ class Search:
         alive = [
             setting
             for setting, alive in zip(self.settings, self.alive, strict=True)
-            if alive and SURROGATES[setting.surrogate].convex == convex
+            if alive and setting.kind.convex == convex
         ]
         alive.sort(key=_path_key)
         for _, group in groupby(alive, key=lambda setting: _path_key(setting)[:3]):
@@ -255,8 +254,9 @@ class _Chain:
             return
         starts = (part for start in self.starts.items() for part in start)
         fits = self.fits
-        how = fits.training.identity(), fits.tol, fits.standardize, *map(repr, self.settings)
-        key = kept.key(*how, *self.of_data, *starts)
+        how = fits.training.identity(), fits.tol, fits.standardize
+        tried = (part for one in self.settings for part in one.identity(fits.training.k))
+        key = kept.key(*how, *tried, *self.of_data, *starts)
         old = kept.read(key, (len(self.settings), self.lists.n_features))
         if old is not None:
             yield from zip(self.settings, *old, strict=True)
@@ -328,6 +328,8 @@ def _not_deeper(setting: Setting, other: Setting) -> bool:
     """
     if (setting.surrogate, setting.alpha) != (other.surrogate, other.alpha):
         return False
+    if not setting.kind.above_slope_at_zero:
+        return False  # what its depth does is not known
     shallow, deep = setting.depth, other.depth
     if shallow is None or deep is None:
         return shallow is None
@@ -338,4 +340,4 @@ def _path_key(setting: Setting) -> tuple[str, str, str, float, float, float]:
     """Deep before shallow, strong regularisation before weak."""
     kind, depth = order_of_depth(setting.depth)
     scaling, weight = setting.of_lists
-    return scaling or "", weight, setting.surrogate, -kind, -depth, -setting.alpha
+    return scaling or "", weight, setting.name, -kind, -depth, -setting.alpha

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError, check_choice
+from structsvm_papk.errors import InputError, check_choice, whole_number
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.checkpoints import CheckpointStore
@@ -18,7 +19,7 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane, not_convex
 from structsvm_papk.solvers.dual_ascent import DualAscent, select_solver
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import SURROGATES, Surrogate, make_surrogate
+from structsvm_papk.surrogates import SURROGATES, Surrogate, check_surrogate, make_surrogate
 
 AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
 # What a fit without further settings takes, in Python and on the command line: docs/howto/tune.md.
@@ -100,20 +101,39 @@ def as_depth(depth: int | float | str | None) -> int | float | None:
     return depth
 
 
+def k_of(k: Any, surrogates: Iterable[Any]) -> int:
+    """k as given, or that of the surrogates that are objects, or 1.
+
+    Raises
+    ------
+    InputError
+        No whole number, or they contradict each other.
+    """
+    known = {} if k is None else {whole_number("k", k): "the k that was given"}
+    for one in surrogates:
+        if isinstance(one, Surrogate):
+            known.setdefault(one.k, f"that of surrogate {one.label}")
+    if len(known) > 1:
+        told = ", ".join(f"{number} ({what})" for number, what in known.items())
+        raise InputError(f"k is {told}: give one of them, k or {type(one).__name__}(k=..)")
+    return next(iter(known), 1)
+
+
 @dataclass(frozen=True)
 class Setting:
     """What is minimised, beside the data and k.
 
     Attributes
     ----------
-    surrogate : str
+    surrogate : str or Surrogate
+        A name of the package's; an object of a class of a user's own, without a depth.
     depth : int, float or None
     user_weight : str
     alpha : float
     user_scaling : {None, 'standardise', 'rank'}
     """
 
-    surrogate: str
+    surrogate: str | Surrogate
     depth: int | float | None
     user_weight: str
     alpha: float
@@ -124,19 +144,63 @@ class Setting:
         """What of it tells the lists that are trained on from others."""
         return self.user_scaling, self.user_weight
 
+    @classmethod
+    def of(cls, surrogate: Any, depth: Any, *others: Any) -> Setting:
+        """A setting of a name, or of an object, whose own depth has to agree with the given one.
+
+        Raises
+        ------
+        InputError
+            It does not, or the object is not what its class declares.
+        """
+        if not isinstance(surrogate, Surrogate):
+            return cls(surrogate, as_depth(depth), *others)
+        check_surrogate(surrogate)
+        name, own = surrogate.name, surrogate.depth
+        if name in SURROGATES and surrogate.is_custom:
+            raise InputError(
+                f"{type(surrogate).__name__} is called {name!r}, as a surrogate of the package "
+                "is: give the class a `name` of its own"
+            )
+        if own is None or isinstance(depth, str):
+            own = as_depth(depth) if own is None else own
+        elif as_depth(depth) != own:
+            raise InputError(
+                f"depth={depth!r}, but surrogate {surrogate.label} has depth={own!r}: give one of "
+                "them"
+            )
+        return cls(replace(surrogate, depth=None), own, *others)
+
+    @property
+    def name(self) -> str:
+        """What the surrogate is called."""
+        return self.surrogate if isinstance(self.surrogate, str) else self.surrogate.label
+
+    @property
+    def kind(self) -> Any:
+        """What declares what may be relied on: the surrogate or its class."""
+        return SURROGATES[self.surrogate] if isinstance(self.surrogate, str) else self.surrogate
+
     def make(self, k: int) -> Surrogate:
         """The surrogate."""
+        if isinstance(self.surrogate, Surrogate):
+            return replace(self.surrogate, depth=self.depth)
         return make_surrogate(self.surrogate, k, self.depth)
+
+    def identity(self, k: int) -> tuple[Any, ...]:
+        """All that determines it: for digests."""
+        lists = repr(self.user_scaling), self.user_weight
+        return *self.make(k).settings(), *lists, repr(self.alpha)
 
     def as_dict(self) -> dict[str, Any]:
         """Name and value of each part."""
-        return asdict(self)
+        return dict(vars(self))
 
     def __str__(self) -> str:
         depth = "k" if self.depth is None else self.depth
         weight = "users count the same" if self.user_weight == "equal" else "users by positives"
         scaling = f", user scaling {self.user_scaling}" if self.user_scaling else ""
-        return f"{self.surrogate}, depth {depth}, {weight}, alpha {self.alpha:.4g}{scaling}"
+        return f"{self.name}, depth {depth}, {weight}, alpha {self.alpha:.4g}{scaling}"
 
 
 def order_of_depth(depth: int | float | None) -> tuple[float, float]:

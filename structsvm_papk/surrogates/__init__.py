@@ -8,12 +8,14 @@ from difflib import get_close_matches
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates.base import Surrogate
+from structsvm_papk.surrogates.checking import check_surrogate
 from structsvm_papk.surrogates.convex import PAUC, TS, Avg, Max
 from structsvm_papk.surrogates.ramp import ClippedRamp, Ramp, TSAlg2
 
 __all__ = [
     "SURROGATES",
     "Surrogate",
+    "check_surrogate",
     "make_surrogate",
 ]
 
@@ -41,5 +43,7 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
     if not isinstance(name, str) or name not in SURROGATES:
         close = get_close_matches(str(name), SURROGATES, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
+        if isinstance(name, type) and issubclass(name, Surrogate):
+            hint = f", or give an object: {name.__name__}(k=..)"
         raise InputError(f"unknown surrogate {name!r}: choose from {', '.join(SURROGATES)}{hint}")
     return SURROGATES[name](k, depth=depth)

@@ -11,7 +11,7 @@ Recommender Systems", ICML 2020.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,6 +25,7 @@ from structsvm_papk.surrogates.list_terms import ListTerms
 if TYPE_CHECKING:
     from structsvm_papk.surrogates.majorants import MajorantSurrogate
 
+_EXAMPLE = np.array([0.7, -0.1, 0.4, -0.6, 0.5, -0.2, 0.1]), np.array([0, 3, 7]), np.array([2, 1])
 _ALL = np.inf  # depth of lists of which every negative counts
 
 
@@ -62,14 +63,14 @@ class Surrogate(ABC):
         positives through the min(n_pos, k) lowest only: then solvers need not score the others
         (`structsvm_papk.oracles.short_lists`).
     majorised : bool
-        Whether it has `majorant`: then CCCP solves it.
+        Whether it is nowhere negative and has `majorant`: then CCCP solves it.
     boxed, clipped : bool
-        Whether its risk can be bounded over boxes of w (`structsvm_papk.oracles.boxes`), and
-        whether a pair costs at most 1.
+        Whether it is Ramp or ClippedRamp, whose risks are bounded over boxes of w
+        (`structsvm_papk.oracles.boxes`), and whether a pair costs at most 1.
     above_slope_at_zero : bool
         Whether ``R(w) >= 1 + D(w)`` everywhere, where D is positively homogeneous and equality
-        holds for scores within ``1 / (10 n_pos)`` of zero: then `diagnose` tells whether w = 0 is
-        optimal if it is convex or `majorised`.
+        holds for scores within ``1 / (10 n_pos)`` of zero, and R does not rise with the depth: then
+        `diagnose` tells whether w = 0 is optimal if it is convex or `boxed`.
     shift_invariant : bool
         Whether the value stays the same when one number is added to all scores of a user: then
         columns with large offsets are read as differences within the user (`origins`).
@@ -147,16 +148,35 @@ class Surrogate(ABC):
         self.evaluate(scores, indptr, n_pos, 0, n_pos.size, values, coef)
         return values, coef
 
+    @property
+    def label(self) -> str:
+        """The name, with the settings beside k and depth: ``name(exponent=1.5)``."""
+        own = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[2:]]
+        return f"{self.name}({', '.join(own)})" if own else self.name
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether its class is not the package's."""
+        return not type(self).__module__.startswith("structsvm_papk.")
+
     def settings(self) -> tuple[Any, ...]:
-        """The name and all that was set, k among it: what a fingerprint of a risk is made of."""
-        return (self.name, *(part for item in sorted(vars(self).items()) for part in item))
+        """What a fingerprint of a risk is made of: the name and all that was set, k among it.
+
+        And values on two lists, of custom classes, whose formula no version tells.
+        """
+        named = (self.name, *(part for item in sorted(vars(self).items()) for part in item))
+        if not self.is_custom:
+            return named
+        values, coef = self.value_and_subgradient(*_EXAMPLE)
+        return *named, *(f"{x:.6g}" for x in (*values, *coef))
 
     def l1_bound(self, n_pos: Array) -> Array:
         """What the absolute subgradients of a user's list add up to at most, of the shape of n_pos.
 
         It enters the bound of rounding in the certificate. By default ``2 n_pos / min(n_pos, k)``,
         where every pair of a positive and one of the m highest negatives weighs 1/(beta m);
-        surrogates that can be steeper have to say so.
+        surrogates that can be steeper have to say so. Where slopes have no bound, it is that of
+        scores at most 1 apart; the solver raises it to what it meets, see `Cuts.steeper`.
         """
         return 2.0 * n_pos / np.minimum(n_pos, self.k)
 

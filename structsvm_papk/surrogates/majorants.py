@@ -58,6 +58,9 @@ class MajorantSurrogate(Surrogate):
     parts: ClassVar[tuple[str, ...]]  # the fields that are frozen, by position
     __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
 
+    def settings(self) -> tuple[Any, ...]:  # noqa: D102
+        return self.name, self.k, self.depth, self.frozen()
+
     def frozen(self) -> Array:
         """What is frozen, by position: one row for each kind of entry."""
         return np.stack([getattr(self, name) for name in self.parts])

@@ -48,6 +48,9 @@ class Ramp(Segments):
         rank = Frozen.at(self, scores, indptr, n_pos).rank
         return FrozenPositives(self.k, depth=self.depth, chosen=rank < self.k)
 
+    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
+        return np.minimum(n_pos, self.k) / n_pos, self.negatives_counted(n_neg) / n_neg
+
     def is_convex_on(self, n_pos: Array) -> bool:
         """Where every user has ``n_pos <= k``: there Ramp is convex."""
         return bool((np.asarray(n_pos) <= self.k).all())

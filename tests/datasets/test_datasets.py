@@ -5,6 +5,7 @@ from helpers.problems import degenerate_lists
 from helpers.reference_theory import margins_by_subsets
 from structsvm_papk import datasets, margins, metrics
 from structsvm_papk.errors import InputError
+from structsvm_papk.margins.scores import CONDITIONS
 
 IMPLIED = {
     "weak": {"weak"},
@@ -23,7 +24,7 @@ def users(lists, k, delta):
         yield {c for c, v in found.items() if v is not None and v >= delta}
 
 
-@pytest.mark.parametrize("condition", margins.CONDITIONS)
+@pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize(("exclude", "n_pos"), [(None, 6), ("truth", 7), ("any", 9)])
 def test_condition_holds_exactly_and_no_other_on_request(condition, exclude, n_pos):
     how = {"n_users": 2, "n_pos": n_pos, "n_neg": 9, "n_features": 4, "k": 3, "seed": n_pos}
@@ -39,7 +40,7 @@ def test_no_linear_scorer_realises_an_excluded_condition(condition):
     lists = datasets.margin_lists(
         condition, n_pos=8, n_neg=12, n_features=3, k=3, exclude="any", seed=4
     )
-    for other in margins.CONDITIONS:
+    for other in CONDITIONS:
         found = margins.find_scorer(lists.X, lists.y, 3, other, largest_margin=False)
         assert found.answer == ("yes" if other in IMPLIED[condition] else "no")
         assert found.verify(lists.X, lists.y)

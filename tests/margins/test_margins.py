@@ -15,7 +15,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.margins.exact import exact_margins, exact_scores, solve_near
 from structsvm_papk.margins.many_users import CutSeparator
 from structsvm_papk.margins.proofs import no_choice_avoids
-from structsvm_papk.margins.scores import join
+from structsvm_papk.margins.scores import CONDITIONS, join
 
 
 def lattice_list(rng, n_pos=6, n_neg=5):
@@ -69,7 +69,7 @@ def small_instances(n):
 
 @pytest.mark.parametrize("n", [20, slow(200)])
 def test_existence_against_subset_enumeration(n):
-    answers = {c: {"yes": 0, "no": 0} for c in margins.CONDITIONS}
+    answers = {c: {"yes": 0, "no": 0} for c in CONDITIONS}
     for X, y, k in small_instances(n):
         truth = exists_by_subsets(X[y == 1], X[y == 0], k)
         for condition, expected in truth.items():
@@ -80,7 +80,7 @@ def test_existence_against_subset_enumeration(n):
     assert min(n for counts in answers.values() for n in counts.values()) >= n / 10
 
 
-@pytest.mark.parametrize("condition", margins.CONDITIONS)
+@pytest.mark.parametrize("condition", CONDITIONS)
 def test_largest_margin_is_between_its_bounds_and_beats_random_directions(condition):
     lists = datasets.margin_lists(
         condition, n_users=2, n_pos=6, n_neg=10, n_features=3, k=2, seed=5
@@ -134,7 +134,7 @@ def test_large_lists_with_certificates():
 
 def test_sparse_and_dense_agree():
     lists = datasets.margin_lists("beta", n_pos=6, n_neg=10, n_features=3, k=2, exclude="any")
-    for condition in margins.CONDITIONS:
+    for condition in CONDITIONS:
         dense = margins.find_scorer(lists.X, lists.y, 2, condition)
         found = margins.find_scorer(sparse.csr_array(lists.X), lists.y, 2, condition)
         assert (found.answer, found.margin) == (dense.answer, pytest.approx(dense.margin))
@@ -237,7 +237,7 @@ def test_margins_command(files):
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert told["scores"]["joint"]["beta"] and not told["scores"]["joint"]["moderate"]
-    assert {c: told["shared"][c]["answer"] for c in margins.CONDITIONS} == {
+    assert {c: told["shared"][c]["answer"] for c in CONDITIONS} == {
         "weak": "yes", "beta": "yes", "moderate": "no", "strong": "no"
     }  # fmt: skip
     assert told["per_user"]["strong"] == {"yes": 0, "no": 2, "undecided": 0}

@@ -89,6 +89,7 @@ def cases(folder):
         RISK.__call__: {"w": np.zeros(2)},
         sp.make_surrogate: {"name": "avg", "k": 2, "depth": 3},
         surrogates.SURROGATES["avg"]: {"k": 2, "depth": None},
+        surrogates.check_surrogate: {"surrogate": TS},
         solved(sp.CuttingPlane): limits | {"alpha": 1.0, "method": "bundle", "n_blocks": None,
                                            "qp_solver": None},
         sp.CuttingPlane(1.0, 1e-3).solve: {"oracle": RISK, "w_init": None, "callback": None,

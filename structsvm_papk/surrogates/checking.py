@@ -1,0 +1,235 @@
+"""Whether a surrogate is what its class declares, tried on random lists."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.surrogates.base import Surrogate
+from structsvm_papk.surrogates.ramp import ClippedRamp, Ramp
+
+_N_LISTS = 100
+_SETTINGS: tuple[tuple[int, int | float | None], ...] = ((1, None), (2, 3), (3, 0.5))  # k, depth
+_DEEPER = 14  # than any of these: all negatives of a list
+_ROUNDING, _CURVED = 1e-9, 1e-3  # relative; of difference quotients
+
+
+def check_surrogate(surrogate: Surrogate) -> None:
+    """Try on random lists what the class of a surrogate declares; certificates rest on it.
+
+    The lists have ties and scores of all sizes; k and depth are not only the surrogate's own.
+    `PAPKRanker` and `PAPKRankerCV` try every surrogate that they are given as an object.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+
+    Raises
+    ------
+    InputError
+        What is false, with the scores of a list that shows it and the two numbers to compare.
+
+    Examples
+    --------
+    >>> from structsvm_papk.surrogates import check_surrogate, make_surrogate
+    >>> check_surrogate(make_surrogate("ts", k=5))  # all is as declared
+    """
+    check_type("surrogate", surrogate, Surrogate, "an object of a class derived from Surrogate")
+    _check_settings(surrogate)
+    _try(surrogate)
+
+
+@lru_cache(maxsize=64)  # a search with many fits asks often
+def _try(surrogate, seed=0):
+    rng = np.random.default_rng(seed)
+    for k, depth in _SETTINGS:
+        lists = _Lists(replace(surrogate, k=k, depth=depth), rng)
+        for check in (_evaluation, _slopes, _what_counts, _at_zero, _bounds, _majorant, _terms):
+            check(lists, lists.draw())
+
+
+def _check_settings(surrogate):
+    own, name = type(surrogate).__name__, getattr(surrogate, "name", None)
+    if not isinstance(name, str):
+        raise InputError(f"{own} needs a `name`, by which messages and files call it")
+    try:
+        known = set(vars(surrogate)) == {field.name for field in fields(surrogate)}
+        fine = known and replace(surrogate) == surrogate and hash(surrogate) is not None
+    except TypeError:
+        fine = False
+    if not fine:
+        raise InputError(
+            f"the settings of {own} must be fields, of values that can be compared and hashed: "
+            "decorate the class with @dataclass(frozen=True) and write `exponent: float = 2.0`"
+        )
+
+
+class _Lists:
+    """Random lists, positives first, and a surrogate's values on them."""
+
+    def __init__(self, surrogate: Any, rng: np.random.Generator) -> None:
+        self.surrogate, self.rng = surrogate, rng
+        self.n_pos, self.n_neg = rng.integers(1, 8, (2, _N_LISTS))
+        self.indptr = np.append(0, np.cumsum(self.n_pos + self.n_neg))
+        self.user = np.repeat(np.arange(_N_LISTS), self.n_pos + self.n_neg)
+        place = np.arange(self.user.size) - self.indptr[self.user]
+        self.negative = place >= self.n_pos[self.user]
+        self.rank = place - self.negative * self.n_pos[self.user]  # where scores are `sorted`
+
+    def draw(self) -> Array:
+        """Scores of all sizes; a third of the lists with ties and pairs at the margin."""
+        scores, tied = self.rng.normal(size=self.user.size), self.user % 3 == 0
+        scale = 10.0 ** self.rng.uniform(-2, 1, _N_LISTS)[self.user]
+        return np.where(tied, np.round(2 * scores) / 2, scale * scores)
+
+    def sorted(self, scores: Array) -> Array:
+        """Each user's positives in decreasing order, and negatives."""
+        return scores[np.lexsort((-scores, self.negative, self.user))]
+
+    def at(self, scores: Array, surrogate: Any = None, first: int = 0) -> tuple[Array, Array]:
+        """Values and subgradients of the users from `first` on; NaN where nothing was written."""
+        values, coef = np.full(_N_LISTS, np.nan), np.full(scores.size, np.nan)
+        lists = scores.copy(), self.indptr, self.n_pos, first, _N_LISTS
+        (surrogate or self.surrogate).evaluate(*lists, values, coef)
+        return values, coef
+
+    def sums(self, coef: Array, where: Any = 1.0) -> Array:
+        """Sums over each list."""
+        return np.add.reduceat(coef * where, self.indptr[:-1])
+
+    def refuse(self, claim: str, wrong: Array, scores: Array, one: Array, other: Array) -> None:
+        """Raise with the first list on which a claim is wrong."""
+        for u in np.flatnonzero(wrong)[:1]:
+            own = np.round(scores[self.indptr[u] : self.indptr[u + 1]], 6) + 0.0  # not -0.0
+            p, q = (part.tolist() for part in np.split(own, self.n_pos[u : u + 1]))
+            where = f"k={self.surrogate.k}, depth={self.surrogate.depth}, positives {p}, "
+            raise InputError(
+                f"{type(self.surrogate).__name__} declares what it is not: {claim}. At {where}"
+                f"negatives {q} these are {one[u]:.8g} and {other[u]:.8g}"
+            )
+
+    def at_least(self, claim: str, scores: Array, one: Array, other: Array, size: Any = 0) -> None:
+        """Expect ``one >= other``, to the rounding of numbers of a size."""
+        near = _ROUNDING * (1 + np.abs(one) + np.abs(other) + size)
+        self.refuse(claim, ~(one >= other - near), scores, one, other)
+
+    def same(self, claim: str, scores: Array, one: Array, other: Array, size: Any = 0) -> None:
+        """Expect ``one == other``, to the rounding of numbers of a size."""
+        near = _ROUNDING * (1 + np.abs(one) + np.abs(other) + size)
+        self.refuse(claim, ~(np.abs(one - other) <= near), scores, one, other)
+
+
+def _evaluation(lists, scores):
+    values, coef = lists.at(scores)
+    wrong = ~np.isfinite(values + lists.sums(coef))
+    lists.refuse("value and sum of slopes are finite", wrong, scores, values, lists.sums(coef))
+    order = np.lexsort((lists.rng.random(scores.size), lists.negative, lists.user))
+    claim = "values do not depend on the order of positives, and of negatives"
+    lists.same(claim, scores, values, lists.at(scores[order])[0])
+    alone, half = lists.at(scores, first=_N_LISTS // 2)[0], np.arange(_N_LISTS) >= _N_LISTS // 2
+    claim = "evaluate(first, last) writes users first <= u < last, whoever else there is"
+    lists.same(claim, scores, values, np.where(half == np.isnan(alone), np.nan, values))
+    lists.same(claim, scores, values, np.where(half, alone, values))
+
+
+def _slopes(lists, scores):
+    if lists.surrogate.convex:
+        _cuts(lists, "convex: a value is at least the cut from other scores", lists.surrogate)
+    way, noise = lists.rng.normal(size=(2, scores.size))
+    scores = scores + 0.01 * noise  # ties have several slopes
+    values, coef = lists.at(scores)
+    ahead, behind = ((lists.at(scores + s * way)[0] - values) / s for s in (1e-6, -1e-6))
+    near, slope = _CURVED * (1 + np.abs(ahead)), lists.sums(coef, way)
+    wrong = (np.abs(ahead - behind) <= near) & (np.abs(slope - ahead) > 2 * near)
+    lists.refuse("coef is the slope, as of difference quotients", wrong, scores, slope, ahead)
+
+
+def _cuts(lists, claim, surrogate):
+    start = lists.draw()
+    values, coef = lists.at(start, surrogate)
+    for other in (lists.draw(), start + 0.1 * lists.draw(), -start):
+        size = lists.sums(np.abs(coef), np.abs(other) + np.abs(start))
+        cut = values + lists.sums(coef, other - start)
+        lists.at_least(claim, other, lists.at(other, surrogate)[0], cut, size)
+
+
+def _what_counts(lists, scores):
+    surrogate, scores = lists.surrogate, lists.sorted(scores)
+    m, beta = surrogate.negatives_counted(lists.n_neg), np.minimum(lists.n_pos, surrogate.k)
+    values, move = lists.at(scores)[0], lists.rng.exponential(size=scores.size)
+    low = lists.negative & (lists.rank >= m[lists.user])
+    high = ~lists.negative & (lists.rank < (lists.n_pos - beta)[lists.user])
+    for declared, moved in (
+        ("top_negatives_only: lower negatives may fall", scores - low * move),
+        ("low_positives_only: higher positives may rise", scores + high * move),
+        ("shift_invariant: scores may all rise by 8", scores + 8.0),
+    ):
+        if getattr(surrogate, declared.partition(":")[0]):
+            size = np.maximum.reduceat(np.abs(scores), lists.indptr[:-1])
+            lists.same(declared, scores, values, lists.at(moved)[0], size)
+
+
+def _at_zero(lists, scores):
+    if not lists.surrogate.above_slope_at_zero:
+        return
+    values, largest = lists.at(scores)[0], np.maximum.reduceat(np.abs(scores), lists.indptr[:-1])
+    scale = 0.1 / (lists.n_pos * np.maximum(largest, 0.01))
+    near = scale[lists.user] * scores
+    full, half = lists.at(near)[0], lists.at(near / 2)[0]
+    claim = "above_slope_at_zero: 1 at 0, linear near it (half way, the mean of both ends)"
+    lists.same(claim, near, half, (1 + full) / 2)
+    line = 1 + (full - 1) / scale
+    lists.at_least("above_slope_at_zero: at least that line", scores, values, line, 1 / scale)
+    deeper = lists.at(scores, replace(lists.surrogate, depth=_DEEPER))[0]
+    lists.at_least("above_slope_at_zero: no larger at more depth", scores, values, deeper)
+
+
+def _bounds(lists, scores):
+    surrogate, (values, coef) = lists.surrogate, lists.at(scores)
+    largest = np.maximum.reduceat(np.abs(scores), lists.indptr[:-1])[lists.user]
+    close = scores / np.maximum(2 * largest, 1)  # at most 1 apart
+    bound = surrogate.l1_bound(lists.n_pos)
+    steep = lists.sums(np.abs(lists.at(close)[1]))
+    lists.at_least("l1_bound, of scores at most 1 apart, and the slopes' sum", close, bound, steep)
+    shares = surrogate.weight_shares(lists.n_pos, lists.n_neg) or ()
+    for side, share in zip((~lists.negative, lists.negative), shares, strict=False):
+        most = bound / 2 / (np.minimum(share, 1.0) * lists.sums(side))
+        heaviest = np.maximum.reduceat(np.abs(coef * side), lists.indptr[:-1])
+        lists.at_least("weight_shares: a slope's bound, and a slope", scores, most, heaviest)
+    if surrogate.clipped:
+        lists.at_least("clipped: at most 1", scores, np.ones(_N_LISTS), values)
+    if surrogate.boxed:
+        ramp = (ClippedRamp if surrogate.clipped else Ramp)(surrogate.k, depth=surrogate.depth)
+        own = lists.at(scores, ramp)[0]
+        lists.same("boxed: the value is that of Ramp or ClippedRamp", scores, values, own)
+
+
+def _majorant(lists, scores):
+    surrogate = lists.surrogate
+    if not surrogate.majorised:
+        return
+    majorant, other = surrogate.majorant(scores, lists.indptr, lists.n_pos), lists.draw()
+    here, there = lists.at(scores)[0], lists.at(other)[0]
+    lists.at_least("majorised: nowhere negative", scores, here, np.zeros(_N_LISTS))
+    lists.same("majorant: tight where it is made", scores, lists.at(scores, majorant)[0], here)
+    lists.at_least("majorant: nowhere below", other, lists.at(other, majorant)[0], there)
+    _cuts(lists, "majorant: convex", majorant)
+    exact = np.array([surrogate.is_convex_on(lists.n_pos[u : u + 1]) for u in range(_N_LISTS)])
+    above = np.where(exact, lists.at(other, majorant)[0], there)
+    lists.same("is_convex_on: the majorant is the surrogate", other, there, above)
+
+
+def _terms(lists, scores):
+    values, sums = lists.at(scores)[0].copy(), lists.at(scores)[0]
+    for u, (n_pos, n_neg) in enumerate(zip(lists.n_pos, lists.n_neg, strict=True)):
+        terms = lists.surrogate.list_terms(n_pos, n_neg)
+        if terms is not None:
+            ends = n_pos * terms.over_negatives + np.array([0, terms.n_terms])
+            own = scores[lists.indptr[u] : lists.indptr[u + 1]]
+            sums[u] = terms.blocks(own, n_pos, ends).values.sum()
+    lists.same("list_terms: their mean is the value", scores, values, sums)

@@ -1,0 +1,218 @@
+"""Surrogates of a user's own: trained, certified, searched, kept and refused as the package's."""
+
+import pickle
+from dataclasses import dataclass, replace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from helpers.own import PowerPairs
+from helpers.problems import degenerate_lists
+from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, PAPKRankerCV, RankingData, cli
+from structsvm_papk.data.partitions import array_partitions
+from structsvm_papk.datasets import linear_lists
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.files import load_model
+from structsvm_papk.oracles import DaskRisk, connect
+from structsvm_papk.surrogates.convex import PAUC, Avg
+
+LISTS = linear_lists(n_users=12, n_items=14, n_features=3, noise=1.0, relevant_share=0.3, seed=0)
+ROWS = LISTS.X, LISTS.y, LISTS.groups
+SQUARES = PowerPairs(k=2)
+
+
+def test_a_fit_is_that_of_the_same_formula_in_the_package():
+    settings = {"k": 2, "alpha": 0.1, "tol": 1e-9}
+    own = PAPKRanker(surrogate=PowerPairs(2, exponent=1.0), **settings).fit(*ROWS)
+    known = PAPKRanker(surrogate="pauc", **settings).fit(*ROWS)
+    assert own.result_.gap <= 1e-9
+    assert own.result_.objective == pytest.approx(known.result_.objective, rel=2e-9)
+
+
+def test_the_certificate_holds_against_another_solver():
+    ranker = PAPKRanker(
+        surrogate=PowerPairs(2, depth=10), alpha=0.1, tol=1e-8, policy="cap", standardize=False
+    ).fit(*ROWS)  # all negatives count: a quadratic program
+    w, losses = cp.Variable(3), []
+    for u in np.unique(LISTS.groups):
+        X, y = LISTS.X[LISTS.groups == u], LISTS.y[LISTS.groups == u].astype(bool)
+        pairs = (X[y][:, None] - X[~y][None]).reshape(-1, 3)
+        if len(pairs):
+            losses.append(cp.sum_squares(cp.pos(1 - pairs @ w)) / len(pairs))
+    problem = cp.Problem(cp.Minimize(0.05 * cp.sum_squares(w) + sum(losses) / len(losses)))
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    result = ranker.result_
+    assert result.converged and result.lower_bound <= problem.value * (1 + 1e-9)
+    assert problem.value <= result.objective * (1 + 1e-9)
+
+
+def test_k_and_depth_are_taken_from_the_object_or_agree():
+    assert PAPKRanker(surrogate=SQUARES).make_surrogate() == replace(SQUARES, depth=0.9)
+    assert PAPKRanker(surrogate=SQUARES, depth=None).make_surrogate() == SQUARES
+    deep = replace(SQUARES, depth=5)
+    assert PAPKRanker(surrogate=deep).make_surrogate() == deep
+    assert PAPKRanker(k=2, surrogate=deep, depth=5).make_surrogate() == deep
+    assert PAPKRanker().make_surrogate().k == 1
+    with pytest.raises(InputError, match=r"k is 3 .*, 2 \(that of surrogate power_pairs"):
+        PAPKRanker(k=3, surrogate=SQUARES).fit(*ROWS)
+    for depth in (4, None, 0.9):
+        with pytest.raises(InputError, match="has depth=5: give one of them"):
+            PAPKRanker(surrogate=deep, depth=depth).fit(*ROWS)
+    with pytest.raises(InputError, match=r"k is 2 .*, 3 "):
+        PAPKRankerCV(surrogates=[SQUARES, PowerPairs(3)]).fit(*ROWS)
+
+
+def test_scikit_learn_copies_and_sets_it():
+    ranker = PAPKRanker(surrogate=SQUARES, alpha=0.1)
+    copied = clone(ranker)
+    assert copied.get_params()["surrogate"] == SQUARES and repr(copied) == repr(ranker)
+    copied.set_params(surrogate="ts", k=2)
+    assert copied.fit(*ROWS).to_model().surrogate == "ts"
+    fitted = pickle.loads(pickle.dumps(ranker.fit(*ROWS)))
+    assert np.array_equal(fitted.predict(LISTS.X), ranker.predict(LISTS.X))
+    assert 0.5 < fitted.score(*ROWS) <= 1  # pAp@2
+
+
+def test_a_model_file_has_its_name_and_predicts(tmp_path, capsys):
+    ranker = PAPKRanker(surrogate=SQUARES, alpha=0.1).fit(*ROWS)
+    ranker.save(tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    assert (model.surrogate, model.k, model.depth) == ("power_pairs(exponent=2.0)", 2, 0.9)
+    assert model.solver == "cutting_plane" and model.certificate["gap"] <= 1e-6
+    assert np.array_equal(model.predict(LISTS.X), ranker.predict(LISTS.X))
+    (tmp_path / "data.csv").write_text(
+        "user_id,label,a,b,c\n"
+        + "".join(
+            f"{u},{int(y)},{a},{b},{c}\n" for u, y, (a, b, c) in zip(*ROWS[::-1], strict=True)
+        )
+    )
+    command = ["bound", str(tmp_path / "model"), str(tmp_path / "data.csv")]
+    assert cli.main(command) == 2
+    assert "of which the file holds the name only" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_search_takes_names_and_objects(tmp_path):
+    settings = {
+        "surrogates": [SQUARES, PowerPairs(2, exponent=1.0), replace(SQUARES, depth=4), "ts"],
+        "user_weights": ["equal"], "alphas": [0.1, 0.01], "cv": 3,
+    }  # fmt: skip
+    search = PAPKRankerCV(**settings).fit(*ROWS)
+    names = {str(trial["surrogate"]) for trial in search.cv_results_["params"]}
+    assert names == {str(PowerPairs(2)), str(PowerPairs(2, exponent=1.0)), "ts"}
+    again = PAPKRanker(policy="cap", k=2, **search.best_params_, tol=1e-7).fit(*ROWS)
+    assert again.result_.objective == pytest.approx(search.result_.objective, rel=1e-3)
+    shared = PAPKRankerCV(**settings, n_jobs=2, checkpoint=tmp_path).fit(*ROWS)
+    resumed = clone(shared).fit(*ROWS)
+    for other in (shared, resumed):
+        assert other.best_params_ == search.best_params_
+        assert np.array_equal(
+            other.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+        )
+    assert search.plot() is not None
+    with pytest.raises(TypeError, match="surrogates must be a sequence"):
+        PAPKRankerCV(surrogates=SQUARES).fit(*ROWS)
+
+
+@pytest.mark.parametrize("alphas", [([0.1], [0.10000001]), ([0.1], [0.1])])
+def test_kept_fits_are_those_of_the_same_alpha_and_formula(tmp_path, alphas):
+    """Fits are kept under all digits of alpha, and under what a custom class computes."""
+
+    class Changed(PowerPairs):
+        def evaluate(self, *lists):
+            super().evaluate(*lists)
+            for out in lists[-2:]:
+                out *= 0.9
+
+    kinds = (SQUARES, SQUARES) if alphas[0] != alphas[1] else (SQUARES, Changed(2))
+    kept = []
+    for alpha, kind in zip(alphas, kinds, strict=True):
+        PAPKRankerCV(surrogates=[kind], alphas=alpha, cv=2, checkpoint=tmp_path).fit(*ROWS)
+        kept.append({file.name for file in tmp_path.glob("*.fits")})
+    assert len(kept[1]) == 2 * len(kept[0]) > 0
+
+
+def test_cuts_of_another_formula_of_that_name_are_refused():
+    class Changed(PowerPairs):
+        def evaluate(self, *lists):
+            super().evaluate(*lists)
+            for out in lists[-2:]:
+                out *= 0.5
+
+    data = RankingData.from_groups(*ROWS)
+    first = CuttingPlane(0.1).solve(EmpiricalRisk(SQUARES, data))
+    with pytest.raises(InputError):
+        CuttingPlane(0.1).solve(EmpiricalRisk(Changed(2), data), warm_start=first)
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_the_warning_of_zero_says_only_what_is_known(above):
+    class Pairs(PAUC):
+        name = "pairs"
+        above_slope_at_zero = above
+
+    data = degenerate_lists(n_users=5, n_pos=4, n_neg=8, n_features=3)
+    with pytest.warns(DegenerateOptimumWarning, match="w = 0 is the optimum of pairs") as caught:
+        PAPKRanker(surrogate=Pairs(2), depth=None).fit(data.X, data.y, data.groups)
+    assert ("depth" in str(caught[0].message).partition(":")[2].partition("Try")[0]) == above
+
+
+def test_what_is_no_surrogate_is_refused():
+    class SameName(Avg):
+        pass
+
+    for given, told in (
+        (PowerPairs, r"or give an object: PowerPairs\(k=..\)"),
+        (SameName(2), "SameName is called 'avg', as a surrogate of the package"),
+        (3, "unknown surrogate 3"),
+    ):
+        with pytest.raises(InputError, match=told):
+            PAPKRanker(surrogate=given).fit(*ROWS)
+
+    class Wrong(PowerPairs):
+        low_positives_only = True
+
+    with pytest.raises(InputError, match="Wrong declares what it is not: low_positives_only"):
+        PAPKRanker(surrogate=Wrong(2)).fit(*ROWS)
+
+    class Other(PowerPairs):
+        pass
+
+    with pytest.raises(InputError, match="two classes are called 'power_pairs"):
+        PAPKRankerCV(surrogates=[SQUARES, Other(2)]).fit(*ROWS)
+
+
+@dataclass(frozen=True)
+class Unsent(PowerPairs):
+    """Refuses to be pickled."""
+
+    def __reduce__(self):
+        raise TypeError("cannot pickle an open file")
+
+
+@dataclass(frozen=True)
+class Elsewhere(PowerPairs):
+    """Cannot be loaded where its module is not."""
+
+    def __reduce__(self):
+        return _load, (self.k,)
+
+
+def _load(k):
+    raise ImportError("No module named 'mine'")
+
+
+@pytest.mark.scale
+def test_on_a_cluster_it_is_sent_to_the_workers_or_refused():
+    data = RankingData.from_groups(*ROWS)
+    parts = array_partitions(data, 3)
+    with connect(n_workers=1, threads_per_worker=2) as client:
+        there = PAPKRanker(surrogate=SQUARES, alpha=0.1, tol=1e-8)
+        there.fit_risk(DaskRisk(there.make_surrogate(), parts, client))
+        here = PAPKRanker(surrogate=SQUARES, alpha=0.1, tol=1e-8).fit(*ROWS)
+        assert there.result_.objective == pytest.approx(here.result_.objective, rel=2e-8)
+        with pytest.raises(InputError, match=r"cannot be sent to workers: .*cannot pickle"):
+            DaskRisk(Unsent(2), parts, client)
+        with pytest.raises(InputError, match=r"cannot load surrogate .*No module named 'mine'"):
+            DaskRisk(Elsewhere(2), parts, client)
