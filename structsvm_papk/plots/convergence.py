@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
     figure.legend(
         handles, labels, loc="outside lower center", ncols=min(len(labels), 1 + len(names))
     )
-    figure.suptitle(literal(title))
+    figure.suptitle(literal(fill(title, round(11 * width))), fontsize="medium")
     return figure
 
 
