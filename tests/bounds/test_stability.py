@@ -40,8 +40,9 @@ def pap_risk(scores, n_pos, k=K):
     return (p[:, None] <= q).mean()
 
 
-@pytest.mark.parametrize("name", SURROGATES)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("seed", "name"), [(seed, SURROGATES[(seed + i) % 4]) for seed in range(5) for i in (0, 2)]
+)
 def test_refits_without_each_user_stay_within_the_bound(name, seed):
     depth, weight = [(None, None), (5, None), (0.5, "positives"), (0.9, None), (5, "positives")][
         seed
@@ -76,7 +77,7 @@ def test_no_slope_of_a_user_is_larger(name, depth):
     found = bounds.stability(risk, result)
     largest = (found.distances - found.from_gap) * risk.n_users
     data, rng, ratio = risk.data, np.random.default_rng(0), 0.0
-    for _ in range(200):
+    for _ in range(100):
         w = rng.normal(size=risk.n_features) * 10.0 ** rng.uniform(-3, 1)
         _, coef = risk.user_values(risk.scores(w))
         parts = np.split(coef[:, None] * data.X[data.rows], data.indptr[1:-1])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.marks import slow
 from helpers.problems import walk
 from helpers.sources import N_USERS, D, damage, npy_source, parquet_source, tall_lists
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
@@ -86,8 +87,17 @@ def streamed(directory, surrogate, budget=0.9, dtype=np.float64, **options):
 WEIGHTS = np.arange(1.0, N_USERS + 1)
 
 
-@pytest.mark.parametrize(("depth", "weight"), [(None, "equal"), (8, "positives"), (0.02, WEIGHTS)])
-@pytest.mark.parametrize("name", ["avg", "max"])
+@pytest.mark.parametrize(
+    ("name", "depth", "weight"),
+    [
+        ("avg", None, "equal"),
+        ("max", 8, "positives"),
+        ("avg", 0.02, WEIGHTS),
+        slow("max", None, "equal"),
+        slow("avg", 8, "positives"),
+        slow("max", 0.02, WEIGHTS),
+    ],
+)
 def test_cuts_are_to_the_bit_those_of_the_fit_in_memory(tmp_path, name, depth, weight):
     surrogate = make_surrogate(name, 5, depth)
     data = RankingData.from_groups(*tall_lists(np.float32), user_weight=weight)
@@ -126,7 +136,7 @@ def test_a_fit_is_that_in_memory_and_ends_without_reading(tmp_path, source):
     assert np.array_equal(again.w, found.w)
 
 
-@pytest.mark.parametrize("weight", ["equal", "positives"])
+@pytest.mark.parametrize("weight", ["positives", slow("equal")])
 def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, weight):
     monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
     monkeypatch.setattr(list_risk, "_USERS_PER_FEATURE", 1)

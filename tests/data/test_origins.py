@@ -73,22 +73,22 @@ def offsets(rng, kind, shape, groups):
 
 
 @pytest.mark.parametrize(
-    ("kind", "dtype"),
+    ("kind", "dtype", "storages", "n"),
     [
-        ("common", np.float32),
-        ("of_users", np.float64),
-        slow("common", np.float64),
-        slow("of_users", np.float32),
+        ("common", np.float32, ("rows",), 6),
+        ("of_users", np.float64, ("rows", "columns", "csr"), 9),
+        slow("common", np.float64, ("rows", "columns", "csr"), 16),
+        slow("of_users", np.float32, ("rows", "columns", "csr"), 16),
     ],
 )
-def test_no_bound_is_above_the_optimum_and_no_gap_larger_than_certified(kind, dtype):
+def test_no_bound_is_above_the_optimum_and_no_gap_larger_than_certified(kind, dtype, storages, n):
     n_solved = 0
-    for seed in range(16):
+    for seed in range(n):
         rng = np.random.default_rng(seed)
         _, _, groups = problem = lists(seed=seed, n_users=int(rng.integers(1, 5)))
         X = (problem[0] + offsets(rng, kind, problem[0].shape, groups)).astype(dtype)
         y, name, alpha = problem[1], CONVEX[seed % 4], 10.0 ** rng.uniform(-3, -1)
-        stored = STORAGE[("rows", "columns", "csr")[seed % 3]](X)
+        stored = STORAGE[storages[seed % len(storages)]](X)
         try:
             results = [
                 CuttingPlane(alpha, method=method).solve(a_risk(name, stored, y, groups))
@@ -104,7 +104,7 @@ def test_no_bound_is_above_the_optimum_and_no_gap_larger_than_certified(kind, dt
             assert abs(each.objective - objective) < 1e-10
             assert each.status in ("converged", "degenerate")
             assert objective - min(true) <= 1e-6 * max(objective, RISK_SCALE)
-    assert n_solved > 8
+    assert n_solved > n // 2
 
 
 def test_the_counterexample_of_the_certificate_page():
@@ -116,8 +116,15 @@ def test_the_counterexample_of_the_certificate_page():
     assert result.lower_bound <= wide_objective("ts", 3, 1e-2, X, y, groups, other.w)
 
 
-@pytest.mark.parametrize("storage", STORAGE)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("storage", "dtype"),
+    [
+        *((storage, np.float64) for storage in STORAGE),
+        ("rows", np.float32),
+        slow("columns", np.float32),
+        slow("csr", np.float32),
+    ],
+)
 def test_rows_are_read_as_differences(storage, dtype):
     X, y, groups = lists(np.array([1e5, 0.0, -3e4]), dtype=dtype)
     risk = a_risk("avg", STORAGE[storage](X), y, groups)
@@ -233,8 +240,14 @@ def test_row_skipping_takes_the_same_rows(storage):
     assert skipping.rows_scored < plain.rows_scored
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(("offset", "dtype"), [(1e4, np.float32), (1e7, np.float64)])
+@pytest.mark.parametrize(
+    ("method", "offset", "dtype"),
+    [
+        ("bundle", 1e7, np.float64),
+        ("line_search", 1e4, np.float32),
+        ("one_slack", 1e7, np.float64),
+    ],
+)
 def test_a_run_takes_its_own_checkpoint(tmp_path, method, offset, dtype):
     X, y, groups = lists(offset, dtype=dtype)
     solver = {"alpha": 1e-4, "method": method}
@@ -269,7 +282,7 @@ def test_a_column_without_digits_is_refused_by_its_name():
         CuttingPlane(1e-2).solve(a_risk("ts", X, y, groups))
 
 
-@pytest.mark.parametrize("outlier", [1e10, 1e15])
+@pytest.mark.parametrize("outlier", [1e10, slow(1e15)])
 def test_where_digits_do_not_suffice_nothing_is_certified_and_the_column_is_named(outlier):
     X, y, groups = lists()
     X[7, 1] = outlier
@@ -278,8 +291,7 @@ def test_where_digits_do_not_suffice_nothing_is_certified_and_the_column_is_name
     assert "column 1 of X" in result.notes[-1]
 
 
-@pytest.mark.parametrize("times", [3, 8, 9])
-@pytest.mark.parametrize("storage", [sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize(("times", "storage"), [(3, sparse.csr_matrix), (9, sparse.csr_array)])
 def test_entries_that_are_stored_several_times(times, storage):
     """Row skipping squared every one of them: rows that count were left out."""
     X, y, groups = lists(n_users=2, n_items=200, d=12)

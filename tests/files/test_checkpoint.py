@@ -4,6 +4,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from helpers.marks import slow
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files import atomic as outputs
@@ -40,6 +41,8 @@ SOLVERS = {
     "cccp, race": (CCCP(1e-2, tol=1e-4), make_risk("clipped_ramp", n_users=24)),
     "cccp, continuation": (CCCP(1e-2, continuation=(10.0, 3.0)), make_risk("clipped_ramp", k=3)),
 }
+LONG = ("one_slack", "cccp", "cccp, continuation")  # a second each, on paths that others take too
+NAMES = [slow(name) if name in LONG else name for name in SOLVERS]
 
 
 def contents(folder):
@@ -85,7 +88,7 @@ def test_a_stopped_run_goes_on_and_ends_where_it_would_have(name, how, tmp_path)
     assert (np.diff(seconds) > 0).all() and (np.diff(passes) > 0).all()
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_finished_run_is_certified_anew_and_returns(name, tmp_path):
     solver, risk = SOLVERS[name]
     place = Checkpoint(tmp_path)
@@ -408,7 +411,7 @@ class InMemory(CheckpointSession):
         self.store.saved = result
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_solvers_go_on_from_whatever_keeps_their_results(name):
     solver, risk = SOLVERS[name]
     whole, store = solver.solve(risk), Memory()

@@ -108,6 +108,7 @@ def test_majorants_are_those_of_the_risk_in_memory(tmp_path, name):
         np.testing.assert_allclose(found.blocks(point)[1].sum(axis=0), slope, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_cccp_on_files_descends_to_a_critical_point(tmp_path):
     oracle = streamed(tmp_path, "ramp")
     result = CCCP(1e-2).solve(oracle)
@@ -115,6 +116,10 @@ def test_cccp_on_files_descends_to_a_critical_point(tmp_path):
     starts = oracle.starts(1e-2)
     reached = min(oracle(w)[0] + 5e-3 * (w @ w) for w in starts.values())
     assert result.objective <= reached + 1e-12
+
+
+def test_starts_and_majorants_that_there_are_not_are_refused(tmp_path):
+    oracle = streamed(tmp_path, "ramp")
     with pytest.raises(InputError, match="starts='random' is not known"):
         oracle.starts(1e-2, names=["random"])
     with pytest.raises(InputError, match="has no majorant"):

@@ -42,16 +42,12 @@ def wait_for_end(pid):
     return False
 
 
-def test_tasks_are_done_and_failures_come_back():
-    with workers(1) as pool:
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at /proc")
+def test_failures_of_tasks_come_back_and_an_exception_ends_workers_in_mid_task():
+    with pytest.raises(KeyboardInterrupt), workers(1) as pool:
         assert list(pool.map(abs, [-1, 2])) == [1, 2]
         with pytest.raises(ZeroDivisionError):
             pool.submit(divmod, 1, 0).result()
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at /proc")
-def test_an_exception_ends_workers_in_mid_task():
-    with pytest.raises(KeyboardInterrupt), workers(1) as pool:
         pid = pool.submit(os.getpid).result()
         pool.submit(time.sleep, 300)
         raise KeyboardInterrupt

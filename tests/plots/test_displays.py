@@ -1,4 +1,3 @@
-import subprocess
 import sys
 
 import numpy as np
@@ -133,13 +132,6 @@ def test_names_are_drawn_to_the_letter(name):
         display.figure_.canvas.draw()
         drawn, is_formula = text._preprocess_math(text.get_text())
         assert drawn.splitlines()[0].strip() == expected and not is_formula
-
-
-def test_matplotlib_is_imported_late():
-    code = "import sys, structsvm_papk.plots.rankings, structsvm_papk.plots.page;"
-    code += "print([m for m in ('matplotlib', 'plotly', 'pandas') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_missing_matplotlib_is_said(monkeypatch):

@@ -369,8 +369,8 @@ def test_random_state_seeds_a_random_start(task):
 
 def test_what_results_print_fits_a_screen():
     rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(200, 900)), rng.random(200) < 0.2
-    ranker = PAPKRanker(k=2, tol=1e-3).fit(X, y, np.repeat(np.arange(10), 20))
+    X, y = rng.normal(size=(40, 900)), np.tile(np.arange(20) < 4, 2)
+    ranker = PAPKRanker(k=2, tol=1e-3).fit(X, y, np.repeat([0, 1], 20))
     for shown in (ranker, ranker.result_, ranker.exclusions_, PAPKRankerCV(k=2)):
         assert len(repr(shown)) < 1500, repr(shown)
     assert "PAPKRanker" in ranker._repr_html_()

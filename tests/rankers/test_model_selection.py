@@ -43,15 +43,16 @@ def test_the_choice_has_the_best_mean_and_the_model_is_a_cold_fit():
 
 
 def test_fold_scores_are_those_of_users_left_out():
-    ranker = PAPKRankerCV(k=2, alphas=(0.03,), cv=24, tol=1e-8, cv_tol=1e-8, **SMALL)
-    ranker.fit(X, Y, GROUPS)
+    ranker = PAPKRankerCV(k=2, alphas=(0.03,), cv=12, tol=1e-8, cv_tol=1e-8, **SMALL)
+    x, y, groups = X[:240], Y[:240], GROUPS[:240]
+    ranker.fit(x, y, groups)
     rest = PAPKRanker(k=2, surrogate="ts", depth=None, alpha=0.03, tol=1e-8)
     own = []
-    for user in np.unique(GROUPS):
-        left = user == GROUPS
-        rest.fit(X[~left], Y[~left], GROUPS[~left])
-        own.append(rest.score(X[left], Y[left], GROUPS[left]))
-    scores = [ranker.cv_results_[f"split{i}_test_score"][0] for i in range(24)]
+    for user in np.unique(groups):
+        left = user == groups
+        rest.fit(x[~left], y[~left], groups[~left])
+        own.append(rest.score(x[left], y[left], groups[left]))
+    scores = [ranker.cv_results_[f"split{i}_test_score"][0] for i in range(12)]
     assert sorted(scores) == pytest.approx(sorted(own))
 
 
@@ -154,7 +155,7 @@ def raced(rng, gaps, n_users, n_folds=5):
 
 def test_the_race_keeps_settings_that_are_as_good_and_drops_those_that_are_not():
     rng = np.random.default_rng(0)
-    kept = [raced(rng, np.zeros(48), n_users=100).mean() for _ in range(200)]
+    kept = [raced(rng, np.zeros(48), n_users=100).mean() for _ in range(80)]
     assert np.mean(kept) >= 0.999
     assert not raced(rng, [0.0, 1.5], n_users=250)[1]
     assert raced(rng, [0.0, 1.5], n_users=45).all()  # too few users to say
@@ -223,13 +224,14 @@ def test_of_settings_that_are_tied_the_certified_one_nearest_the_default_is_chos
 
 
 def test_the_choice_says_by_how_much_it_is_ahead_of_the_default():
-    options = {"k": 2, "depths": (None, 0.9), "alphas": (0.1, 0.01), "cv": GroupKFold(24)}
-    options["surrogates"] = ("avg", "ts")
-    noise = np.random.default_rng(3).normal(size=480)
+    options = {"k": 2, "depths": (None, 0.9), "alphas": (0.1, 0.01), "cv": GroupKFold(12)}
+    options |= {"surrogates": ("avg", "ts"), "user_weights": ("equal",)}
+    x, groups = X[:240], GROUPS[:240]
+    noise = np.random.default_rng(3).normal(size=240)
     for selection in ("best", "1se"):
-        search = PAPKRankerCV(selection=selection, **options).fit(X, X[:, 0] + noise > 0.8, GROUPS)
+        search = PAPKRankerCV(selection=selection, **options).fit(x, x[:, 0] + noise > 0.8, groups)
         choice, results = search.choice_, search.cv_results_
-        users = np.stack([results[f"split{i}_test_score"] for i in range(24)])  # one user a fold
+        users = np.stack([results[f"split{i}_test_score"] for i in range(12)])  # one user a fold
         places = [
             results["params"].index(setting.as_dict())
             for setting in (choice.setting, choice.default)
@@ -422,7 +424,8 @@ def test_weights_of_rows_replace_the_weights_of_users():
 
 
 def test_saved_model_states_the_choice(tmp_path):
-    ranker = clone(PAPKRankerCV(k=2, alphas=ALPHAS, cv=3)).fit(X, Y, GROUPS)
+    some = {"surrogates": ("avg", "ts"), "depths": (None, 0.9), "alphas": (0.1,)}
+    ranker = clone(PAPKRankerCV(k=2, cv=2, **some)).fit(X, Y, GROUPS)
     ranker.save(tmp_path / "model")
     model = load_model(tmp_path / "model")
     for name, value in ranker.best_params_.items():
@@ -522,11 +525,12 @@ def test_large_data_get_one_clipped_setting_a_weight(monkeypatch):
     options = {"k": 2, "cv": 2, "surrogates": ("avg", "clipped_ramp")}
 
     def clipped():
-        params = PAPKRankerCV(**options).fit(X, Y, GROUPS).cv_results_["params"]
+        fitted = PAPKRankerCV(**options).fit(X[:160], Y[:160], GROUPS[:160])
+        params = fitted.cv_results_["params"]
         return {(p["depth"], p["alpha"]) for p in params if p["surrogate"] == "clipped_ramp"}
 
     small = clipped()
-    monkeypatch.setattr(grid_of_settings, "_MANY_ROWS", 400)
+    monkeypatch.setattr(grid_of_settings, "_MANY_ROWS", 150)
     large = clipped()
     assert len(small) == 6 and len(large) == 1 and large < small
 
@@ -534,8 +538,9 @@ def test_large_data_get_one_clipped_setting_a_weight(monkeypatch):
 def test_plot_draws_the_means_and_errors():
     pytest.importorskip("matplotlib")
     ranker = PAPKRankerCV(
-        k=2, surrogates=("ts", "avg"), depths=(None, 6, 0.9), alphas=(0.1, 0.01), cv=3
-    ).fit(X, Y, GROUPS)
+        k=2, surrogates=("ts", "avg"), depths=(None, 6, 0.9), user_weights=("equal",),
+        alphas=(0.1, 0.01), cv=2,
+    ).fit(X, Y, GROUPS)  # fmt: skip
     axes = ranker.plot().axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["k", "6", "0.9"]
     results, seen = ranker.cv_results_, 0

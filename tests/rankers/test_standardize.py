@@ -50,7 +50,8 @@ def assert_same_problem(own, by_hand, scale, rtol=1e-5):
     [
         ("rows", {}),
         ("columns", {"surrogate": "ts", "user_weight": "positives", "n_threads": 2}),
-        ("float32", {"surrogate": "max", "depth": 5, "solver": "dual_ascent"}),
+        ("float32", {"surrogate": "max", "depth": 5}),
+        slow("float32", {"surrogate": "max", "depth": 5, "solver": "dual_ascent"}),
         ("sparse", {"solver": "dual_ascent"}),
         ("sparse", {"surrogate": "pauc", "solver_options": {"method": "one_slack"}}),
     ],
@@ -164,7 +165,7 @@ def test_boxes_see_the_divided_columns():
     data = RankingData.from_groups(X, y, users).standardized()
     by_hand = RankingData.from_groups(X / data.column_scale, y, users)
     own, other = (
-        GlobalRamp(0.1, tol=0.01).solve(EmpiricalRisk(make_surrogate("clipped_ramp", 1), each))
+        GlobalRamp(0.1, tol=0.1).solve(EmpiricalRisk(make_surrogate("clipped_ramp", 1), each))
         for each in (data, by_hand)
     )
     assert own.lower_bound == pytest.approx(other.lower_bound, rel=1e-9)
@@ -195,7 +196,7 @@ def test_files(tmp_path, surrogate, budget):
 def test_the_search_chooses_in_these_units():
     X, y, users = lists(30)
     units = 10.0 ** np.array([-6, 3, 0, 5, 2])
-    search = {"surrogates": ["avg", "ts"], "depths": [None, 0.9], "cv": 3}
+    search = {"surrogates": ["avg"], "depths": [None, 0.9], "user_weights": ["equal"], "cv": 2}
     plain = PAPKRankerCV(2, **search).fit(X, y, groups=users)
     moved = PAPKRankerCV(2, **search).fit(X * units, y, groups=users)
     assert moved.best_params_ == plain.best_params_

@@ -298,7 +298,7 @@ def test_warm_start_and_continuation():
 
 @pytest.mark.parametrize("name", [slow("ramp"), "clipped_ramp"])
 def test_long_lists_of_which_convex_risks_skip_rows(name):
-    lists = linear_lists(n_users=7, n_items=320, n_features=17, noise=1.0, seed=6)
+    lists = linear_lists(n_users=4, n_items=320, n_features=17, noise=1.0, seed=6)
     data = ranking_data(lists)
     risks = [EmpiricalRisk(make_surrogate(name, 3), data, skip_rows=skip) for skip in (True, False)]
     skipping, whole = (CCCP(1e-2, tol=1e-3).solve(risk) for risk in risks)

@@ -85,7 +85,7 @@ def cancelling(rng, n_blocks, n_pieces):
 
 @pytest.mark.parametrize("n_blocks", [3, 21])
 def test_bounds_are_below_exact_optima_for_slopes_that_cancel(n_blocks):
-    for seed in range(20):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         slopes, alpha = cancelling(rng, n_blocks, int(rng.integers(1, 4)))
         oracle = Pieces(slopes, rng.uniform(0, 1, slopes.shape) / n_blocks)
@@ -95,7 +95,7 @@ def test_bounds_are_below_exact_optima_for_slopes_that_cancel(n_blocks):
 
 def test_slopes_of_many_magnitudes_are_certified():
     certified = 0
-    for seed in range(30):
+    for seed in range(15):
         rng = np.random.default_rng(seed)
         slopes = rng.normal(size=(9, 3)) * 10.0 ** rng.uniform(-6, 6, (9, 1))
         oracle = Pieces(slopes, rng.uniform(0, 1, slopes.shape) / 9)
@@ -106,7 +106,7 @@ def test_slopes_of_many_magnitudes_are_certified():
         if result.converged:
             certified += 1
             assert result.objective - float(optimum) <= 2e-6 * max(result.objective, 1e-3)
-    assert certified > 20
+    assert certified > 10
 
 
 def test_weights_that_have_drifted_are_scaled_back():

@@ -6,6 +6,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from helpers import problems
+from helpers.marks import slow
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -28,8 +29,13 @@ def objective(oracle, alpha, w):
     return alpha / 2 * (w @ w) + oracle(w)[0]
 
 
-@pytest.mark.parametrize("alpha", [0.3, 0.02])
-@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize(
+    ("name", "alpha"),
+    [
+        *[("avg", 0.3), ("max", 0.02), ("ts", 0.3), ("pauc", 0.02)],
+        *[slow("avg", 0.02), slow("max", 0.3), slow("ts", 0.02), slow("pauc", 0.3)],
+    ],
+)
 def test_agrees_with_the_full_problem(name, alpha):
     oracle = problems.risk(name)
     optimum = problems.full_problem(oracle, alpha)
@@ -41,8 +47,13 @@ def test_agrees_with_the_full_problem(name, alpha):
         assert result.objective == pytest.approx(objective(oracle, alpha, result.w), rel=1e-12)
 
 
-@pytest.mark.parametrize("k", [10, 160])
-@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize(
+    ("name", "k"),
+    [
+        *[("avg", 160), ("max", 10), ("ts", 160), ("pauc", 10)],
+        *[slow("avg", 10), slow("max", 160), slow("ts", 10), slow("pauc", 160)],
+    ],
+)
 def test_one_user_in_blocks_agrees_with_one_slack(name, k):
     oracle = problems.one_user_risk(name, k)
     blocks = CuttingPlane(1e-2, tol=1e-8, n_blocks=12).solve(oracle)

@@ -42,7 +42,7 @@ def objective(risk, alpha, w):
 def test_bound_is_below_the_objective_in_the_box(name, make):
     rng = np.random.default_rng(0)
     risk = make(name)
-    d, alpha, n = risk.n_features, 0.03, 300
+    d, alpha, n = risk.n_features, 0.03, 80
     centre = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-1, 2, (n, 1))
     half = rng.random((n, d)) * 10.0 ** rng.integers(-3, 2, (n, 1))
     lower, value, split = Boxes(risk).bounds(alpha, centre - half, centre + half)
@@ -79,7 +79,7 @@ def test_bound_of_a_point_is_never_above_its_exact_objective(name, scale, offset
     X, alpha = data.X[data.rows] * scale + offset, 0.03
     data = RankingData(X, data.labels, data.indptr)
     risk = EmpiricalRisk(make_surrogate(name, 2), data)
-    points = rng.normal(size=(60, 3)) * 10.0 ** rng.integers(-2, 2, (60, 1))
+    points = rng.normal(size=(20, 3)) * 10.0 ** rng.integers(-2, 2, (20, 1))
     lower = Boxes(risk).bounds(alpha, points, points)[0]
     clipped = name == "clipped_ramp"
     for w, bound in zip(points, lower, strict=True):
@@ -107,9 +107,9 @@ def test_optimum_in_two_dimensions_against_a_fine_grid(name):
     risk = one_user_risk(name)
     result = GlobalRamp(0.05).solve(risk)
     radius = np.sqrt(2 * result.objective / 0.05)
-    line = np.linspace(-radius, radius, 101)
+    line = np.linspace(-radius, radius, 61)
     grid = np.array([[a, b] for a in line for b in line])
-    half = np.full_like(grid, radius / 100)
+    half = np.full_like(grid, radius / 60)
     _, values, _ = Boxes(risk).bounds(0.05, grid - half, grid + half)
     assert result.status is Status.CONVERGED
     assert 0 <= result.gap <= 1e-4
@@ -117,7 +117,8 @@ def test_optimum_in_two_dimensions_against_a_fine_grid(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "seed"), [slow("ramp", 0), ("clipped_ramp", 0), ("ramp", 1), slow("clipped_ramp", 1)]
+    ("name", "seed"),
+    [("clipped_ramp", 0), slow("ramp", 0), slow("ramp", 1), slow("clipped_ramp", 1)],
 )
 def test_no_solver_ever_goes_below_the_bound(name, seed):
     risk = one_user_risk(name, d=3, n_pos=10, n_neg=40, k=4, seed=seed)
@@ -150,7 +151,8 @@ def test_zero_is_certified_where_it_is_optimal():
 
 
 def test_threads_do_not_change_the_result():
-    one, two = (GlobalRamp(1e-2).solve(one_user_risk("ramp", d=3, n_threads=n)) for n in (1, 2))
+    risks = [one_user_risk("ramp", d=3, n_threads=n) for n in (1, 2)]
+    one, two = map(GlobalRamp(1e-2, tol=0.02).solve, risks)
     np.testing.assert_array_equal(one.w, two.w)
     assert one.lower_bound == two.lower_bound
 

@@ -155,7 +155,7 @@ def assert_same_optimum(first, second):
         assert bound.lower_bound <= reached.objective + slack
 
 
-@few(30)
+@few(18)
 @given(problems(scales=(1e-6, 1.0, 1.0, 1e6)), st.sampled_from(ALPHAS), st.integers(0, 99))
 def test_certificates_hold_for_every_method(problem, alpha, seed):
     oracle, results = risk_of(problem), []
