@@ -101,7 +101,8 @@ def critical_depth(
     tol : float
         As for `diagnose`.
     max_seconds : float, optional
-        No further depth is tried after that.
+        Of this thread's processor time, whatever else the machine does; no further depth is tried
+        after them.
 
     Returns
     -------
@@ -114,12 +115,12 @@ def critical_depth(
     check_type("risk", risk, (EmpiricalRisk, PartitionedRisk), "an EmpiricalRisk")
     check_number("tol", tol, above=0)
     check_number("max_seconds", max_seconds, least=0.0, optional=True)
-    stop = time.monotonic() + (math.inf if max_seconds is None else max_seconds)
+    stop = time.thread_time() + (math.inf if max_seconds is None else max_seconds)
     k, deepest = risk.surrogate.k, int(risk.data.n_neg.max())
     degenerate_to, informative_from, direction = 0, None, None
     coordinates = Coordinates(risk.data)
     low, high = min(k, deepest), deepest + 1  # the answer is in low, .., high; high: none
-    while low < high and time.monotonic() < stop:
+    while low < high and time.thread_time() < stop:
         m = k if low == k and direction is None and degenerate_to == 0 else (low + high) // 2
         at_m = _at_depth(risk, m)
         if direction is not None and at_m.convex and falls_along(at_m, direction):
