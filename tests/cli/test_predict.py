@@ -160,7 +160,7 @@ def test_wrong_calls_of_the_command(place, capsys):
     for name, said in (("bad.csv", "line 3: column 'score'"), ("short.csv", "1 scores for 108")):
         assert said in refused(capsys, "evaluate", data, "--scores", place / name)
     fit = ("fit", data, "--k", 3, "-o", place / "m", "--user-scaling")
-    assert "choose one of standardise, rank" in refused(capsys, *fit, "max")
+    assert "must be none, standardise or rank" in refused(capsys, *fit, "max")
     assert "--memory-budget" in refused(capsys, *fit, "rank", "--memory-budget", "1GB")
     tune = refused(capsys, "tune", data, "--k", 3, "--user-scaling", "z")
-    assert "choose one of standardise, rank" in tune
+    assert "must be none, standardise or rank" in tune
