@@ -1,10 +1,26 @@
-"""What all tests share: one cluster, and what a system that is not POSIX leaves out."""
+"""What all tests share: two processes, a cluster, what a system that is not POSIX leaves out."""
 
 import sys
 
 import pytest
 
 collect_ignore = ["stress"] if sys.platform == "win32" else []  # limits that Windows has not
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Run everyday tests of all folders in two processes, if nothing else is asked for.
+
+    More would compile the same kernels at the same time. Tests of one file stay together: they
+    share fixtures. `pytest -n 0`, `-p no:xdist`, files and other markers run in one process.
+    """
+    if hasattr(config, "workerinput"):  # it is one of the two
+        return
+    options, whole = config.option, config.args_source is config.ArgsSource.TESTPATHS
+    everyday = options.markexpr.startswith("not (slow")
+    apart = getattr(options, "numprocesses", 0) is None  # pytest-xdist is there, without -n
+    if whole and everyday and apart and not (options.usepdb or options.collectonly):
+        options.numprocesses, options.dist = 2, "loadfile"
 
 
 @pytest.fixture(scope="session")
