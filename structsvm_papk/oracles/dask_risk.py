@@ -110,10 +110,6 @@ class DaskRisk(PartitionedRisk):
         return ListRisk(self.surrogate, parts.sample.scaled_by(self.column_scale), "cap")
 
 
-def _in_a_line(error):
-    return " ".join(str(error).split())
-
-
 def connect(address: str | None = None, **options: Any) -> Client:
     """A client of the scheduler at an address, such as ``tcp://10.0.0.1:8786``.
 
@@ -418,6 +414,10 @@ def _raise_first(results, worker):
         if isinstance(result, Exception):
             what = f"{type(result).__name__}: {result}"
             raise OracleFailure(f"the worker {worker} cannot compute: {what}") from result
+
+
+def _in_a_line(error):
+    return " ".join(str(error).split())
 
 
 async def _finished(futures):

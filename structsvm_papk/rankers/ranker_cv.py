@@ -31,7 +31,7 @@ from structsvm_papk.rankers.log import Lines
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.scoring import ByMetric, ByScorer
 from structsvm_papk.rankers.search import Fits, Search, Trial
-from structsvm_papk.rankers.settings import Training, order_of_depth, weighted
+from structsvm_papk.rankers.settings import Training, name_of, order_of_depth, weighted
 from structsvm_papk.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -301,14 +301,10 @@ class PAPKRankerCV(PAPKRanker):
         results, best = self.cv_results_, {}
         for i in results["rank_test_score"].argsort(kind="stable")[::-1]:
             params = results["params"][i]
-            best[_named(params["surrogate"]), params["depth"]] = i
+            best[name_of(params["surrogate"]), params["depth"]] = i
         points = {
             key: (results["mean_test_score"][i], results["se_test_score"][i])
             for key, i in sorted(best.items(), key=lambda item: order_of_depth(item[0][1]))
         }
-        chosen = _named(self.best_params_["surrogate"]), self.best_params_["depth"]
+        chosen = name_of(self.best_params_["surrogate"]), self.best_params_["depth"]
         return depth_figure(points, chosen, self.choice_.scoring)
-
-
-def _named(surrogate: str | Surrogate) -> str:
-    return surrogate if isinstance(surrogate, str) else surrogate.label

@@ -110,13 +110,18 @@ def k_of(k: Any, surrogates: Iterable[Any]) -> int:
         No whole number, or they contradict each other.
     """
     known = {} if k is None else {whole_number("k", k): "the k that was given"}
-    for one in surrogates:
-        if isinstance(one, Surrogate):
-            known.setdefault(one.k, f"that of surrogate {one.label}")
+    objects = [one for one in surrogates if isinstance(one, Surrogate)]
+    for one in objects:
+        known.setdefault(one.k, f"that of surrogate {one.label}")
     if len(known) > 1:
         told = ", ".join(f"{number} ({what})" for number, what in known.items())
-        raise InputError(f"k is {told}: give one of them, k or {type(one).__name__}(k=..)")
+        raise InputError(f"k is {told}: give one of them, k or {type(objects[0]).__name__}(k=..)")
     return next(iter(known), 1)
+
+
+def name_of(surrogate: str | Surrogate) -> str:
+    """What a surrogate is called that is given as a name or as an object."""
+    return surrogate if isinstance(surrogate, str) else surrogate.label
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,7 @@ class Setting:
     @property
     def name(self) -> str:
         """What the surrogate is called."""
-        return self.surrogate if isinstance(self.surrogate, str) else self.surrogate.label
+        return name_of(self.surrogate)
 
     @property
     def kind(self) -> Any:

@@ -62,6 +62,8 @@ def test_k_and_depth_are_taken_from_the_object_or_agree():
             PAPKRanker(surrogate=deep, depth=depth).fit(*ROWS)
     with pytest.raises(InputError, match=r"k is 2 .*, 3 "):
         PAPKRankerCV(surrogates=[SQUARES, PowerPairs(3)]).fit(*ROWS)
+    with pytest.raises(InputError, match=r"give one of them, k or PowerPairs\(k=\.\.\)"):
+        PAPKRankerCV(k=3, surrogates=[SQUARES, "ts"]).fit(*ROWS)
 
 
 def test_scikit_learn_copies_and_sets_it():

@@ -35,21 +35,21 @@ def warn(text: str) -> None:
 @contextmanager
 def compiling_noted() -> Iterator[None]:
     """Say once, on a terminal, why the first run after an install takes longer."""
-    log, handler = logging.getLogger("structsvm_papk._jit"), logging.Handler()
+    log = logging.getLogger("structsvm_papk._jit")
     before = log.level
 
-    def emit(record: logging.LogRecord) -> None:
-        log.removeHandler(handler)
+    def say(record: logging.LogRecord) -> bool:
+        log.removeFilter(say)
         note("compiling kernels, once: the next run has them")
+        return True
 
-    handler.emit = emit  # type: ignore[method-assign]
     if notes().is_terminal:
-        log.addHandler(handler)
+        log.addFilter(say)
         log.setLevel(logging.INFO)
     try:
         yield
     finally:
-        log.removeHandler(handler)
+        log.removeFilter(say)
         log.setLevel(before)
 
 
