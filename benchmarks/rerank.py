@@ -32,8 +32,8 @@ def page_of(name):
     def write(kept):
         run = kept[name]
         k = run["k"]
-        head = ("method", f"NDCG@{k}", "± draws", f"recall@{k}", f"pAp@{k}",
-                "`PAPKRankerCV` ahead in NDCG by (95%)", "s")  # fmt: skip
+        head = ("method", f"NDCG@{k}", f"recall@{k}", f"pAp@{k}",
+                "`PAPKRankerCV` ahead in NDCG by, 95%", "s")  # fmt: skip
         rows = sorted(_shown(run), key=lambda row: -row["ndcg"])
         yield from table(head, [_cells(row) for row in rows])
 
@@ -51,15 +51,14 @@ def _shown(run):
 
 
 def _cells(row):
-    name, spread = row["name"], row.get("spread")
-    numbers = [f"{row['ndcg']:.4f}", "–" if spread is None else f"{spread:.4f}"]
-    numbers.append(f"{row['recall']:.4f}")
+    name = row["name"]
+    numbers = [f"{row['ndcg']:.4f}", f"{row['recall']:.4f}"]
     if "kind" not in row:
         return [f"*{name}* (published)", *numbers, "–", "–", "–"]
     own = f"**`{name}`**" if name.startswith("PAPK") else name
     ahead = "–"
     if row["lower"] is not None:
-        ahead = f"{row['ours_ahead']:+.4f} ({row['lower']:+.4f} to {row['upper']:+.4f})"
+        ahead = f"{row['lower']:+.4f} to {row['upper']:+.4f}"
     return [own, *numbers, f"{row['pap']:.4f}", ahead, f"{row['seconds']:.0f}"]
 
 

@@ -5,6 +5,8 @@ python benchmarks/scale_tables.py
 
 from tables import PAGE, fill, table
 
+SHOWN = ("products", "messages", "sample")
+
 
 def main():
     fill(PAGE.with_name("scale.md"), TABLES)
@@ -28,51 +30,62 @@ def out_of_core(found):
     ])  # fmt: skip
 
 
-def cluster(found):
-    head = ("fit", "load, s", "fit, s", "processor here, s", "of the workers, s", "a pass, s",
-            "objective")  # fmt: skip
-    rows = [("one process, one thread", found["one_machine"])]
-    for how, sent in (("files", "workers read files"), ("arrays", "arrays sent to workers")):
-        for name in ("undisturbed", "worker_killed"):
-            rows.append((f"{sent}, {name.replace('_', ' ')}", found[how][name]))
+def dask_time(found):
+    head = ("rows", "surrogate", "way", "solve, s", "times one thread", *SHOWN)
+    alone = {(r["rows"], r["surrogate"]): r["seconds"] for r in found if r["way"] == "one thread"}
     yield from table(head, [
         [
-            name,
-            f"{row['load_seconds']:.1f}",
-            f"{row['fit_seconds']:.1f}",
-            f"{row['processor_seconds']:.2f}",
-            " and ".join(f"{each:.2f}" for each in row.get("worker_seconds", ())),
-            f"{row['pass_seconds']:.3f}",
-            f"{row['objective']:.9f}",
+            f"{row['rows']:,}",
+            row["surrogate"],
+            row["way"],
+            f"{row['seconds']:.2f}",
+            f"{row['seconds'] / alone[row['rows'], row['surrogate']]:.2f}",
+            *(f"{row[part]:.2f}" for part in SHOWN),
         ]
-        for name, row in rows
+        for row in found
     ])  # fmt: skip
 
 
-def cost(found):
-    head = ("features", "workers", "GB a worker", "load, s", "compute a pass, s",
-            "cluster a pass, s", "passes", "solve", "with 57 passes")  # fmt: skip
-    head = [name.replace("57", str(found["model"]["passes"])) for name in head]
+def checked(found):
+    head = ("rows", "features", "workers", "delay of a message, ms", "predicted, s", "measured, s",
+            "predicted / measured")  # fmt: skip
     yield from table(head, [
         [
+            f"{row['rows']:,}",
             f"{row['features']}",
             f"{row['workers']}",
-            f"{row['gigabytes_a_worker']:.1f}",
-            f"{row['load_seconds']:.0f}",
-            f"{row['compute_seconds_a_pass']:.2f}",
-            f"{row['round_trip_seconds']:.2f}",
-            f"{row['passes']}",
-            f"{row['solve_seconds'] / 60:.1f} min",
-            f"{row['solve_seconds_without_more_passes'] / 60:.1f} min",
+            f"{1e3 * row.get('delay', 0.0):.0f}",
+            f"{row['predicted']:.2f}",
+            f"{row['seconds']:.2f}",
+            f"{row['predicted'] / row['seconds']:.2f}",
         ]
-        for row in found["prediction"]
+        for row in found["checked"]
+    ])  # fmt: skip
+
+
+def many(found):
+    head = ("rows", "workers", "GB a worker", "compute, s", "messages, s", "solve, s",
+            "times one worker", "fastest with")  # fmt: skip
+    yield from table(head, [
+        [
+            f"{row['rows']:,}",
+            f"{row['workers']}",
+            f"{row['GB a worker']:.2g}",
+            f"{row['compute']:.2g}",
+            f"{row['messages']:.2g}",
+            f"{row['solve']:.2g}",
+            f"{row['times one worker']:.0f}",
+            f"{row['fastest with']}",
+        ]
+        for row in found["many"]
     ])  # fmt: skip
 
 
 TABLES = {
     "out-of-core": ("out_of_core.json", out_of_core),
-    "cluster": ("cluster.json", cluster),
-    "cost": ("scaling.json", cost),
+    "dask-time": ("dask_time.json", dask_time),
+    "checked": ("machines.json", checked),
+    "many": ("machines.json", many),
 }
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How time grows with rows, users, features, k and workers, and what larger data would cost.
+"""How time grows with rows, users, features, k and workers.
 
     python benchmarks/scaling.py [--json benchmarks/results/scaling.json] [--plot docs/scaling.png]
 
@@ -10,18 +10,16 @@ through the logarithms of the larger half of the sizes.
 
     python benchmarks/scaling.py --from benchmarks/results/scaling.json --plot docs/scaling.png
 
-fits, predicts and draws again what was measured.
+fits and draws again what was measured.
 """
 
 import argparse
 import json
-import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
@@ -39,8 +37,6 @@ SOLVES = {name: SWEEPS[name] for name in ("rows", "features", "k")}
 PARTITIONS = (2, 4, 8, 16, 32, 64)
 WORKERS = (1, 2, 4, 8)
 ALPHA, TOL = 1e-3, 1e-6
-MEASURED = ("evaluation", "solve", "cluster")
-CLUSTER = Path(__file__).parent / "results" / "cluster.json"
 
 
 def main():
@@ -51,12 +47,7 @@ def main():
     options = parser.parse_args()
     report = json.loads(options.measured.read_text()) if options.measured else measured()
     report["exponents"] = exponents(report)
-    report["model"] = cost_model(report)
-    report["prediction"] = predictions(report["model"])
-    if CLUSTER.exists():
-        report["check"] = check(report["model"], json.loads(CLUSTER.read_text()))
-    fitted = {name: found for name, found in report.items() if name not in MEASURED}
-    print(json.dumps(fitted, indent=1))
+    print(json.dumps(report["exponents"], indent=1))
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
     if options.plot:
@@ -127,7 +118,7 @@ def solve(rows, list_rows, features, k):
 
 
 def cluster():
-    """Wall seconds of a round trip with next to no data, and of loading the rows of files."""
+    """Wall seconds of a round trip with next to no data."""
     data = RankingData.from_groups(*lists(64 * 100, 100, 50))
     trips = []
     for n in WORKERS:
@@ -135,8 +126,7 @@ def cluster():
             trips.append(round_trip(client, data, n, n))
             if n == 2:
                 trips += [round_trip(client, data, n, more) for more in PARTITIONS[1:]]
-                loaded = load_speed(client, n)
-    return {"round_trips": trips, "load_bytes_a_second_and_worker": loaded}
+    return {"round_trips": trips}
 
 
 @contextmanager
@@ -155,22 +145,6 @@ def round_trip(client, data, n_workers, partitions):
     risk = DaskRisk(make_surrogate("ts", 10), array_partitions(data, partitions), client)
     seconds = median_seconds(risk, np.zeros(data.n_features))
     return {"workers": n_workers, "partitions": partitions, "seconds": seconds}
-
-
-def load_speed(client, n_workers):
-    """Bytes of features that a worker reads, checks and fingerprints in a second."""
-    from structsvm_papk.data.partitions import file_partitions, open_source
-    from structsvm_papk.oracles.dask_risk import DaskRisk
-
-    with tempfile.TemporaryDirectory() as directory:
-        arrays = lists(200_000, 100, 100)
-        for name, values in zip(("X", "y", "groups"), arrays, strict=True):
-            np.save(Path(directory) / f"{name}.npy", values)
-        started = time.perf_counter()
-        DaskRisk(
-            make_surrogate("ts", 10), file_partitions(open_source(directory), 40_000_000), client
-        )
-        return arrays[0].nbytes / n_workers / (time.perf_counter() - started)
 
 
 def median_seconds(risk, w, repeat=15):
@@ -208,116 +182,6 @@ def trip_sweeps(report):
 def slope(sizes, values):
     half = len(sizes) // 2
     return float(np.polyfit(np.log(sizes[half:]), np.log(values[half:]), 1)[0])
-
-
-def cost_model(report):
-    """Seconds of an evaluation as a non-negative sum over what it does; of a round trip too."""
-    points = [point for sweep in report["evaluation"].values() for point in sweep]
-    seconds = np.array([point["seconds"] for point in points])
-    terms = np.array([list(work(point).values()) for point in points])
-    costs, _ = nnls(terms / seconds[:, None], np.ones(seconds.size))  # relative errors
-    errors = terms @ costs / seconds
-    trips = report["cluster"]["round_trips"]
-    n = np.array([trip["partitions"] for trip in trips])
-    wall = np.array([trip["seconds"] for trip in trips])
-    trip, _ = nnls(np.column_stack([np.ones(n.size), n]) / wall[:, None], np.ones(n.size))
-    return {
-        "nanoseconds": dict(zip(work(points[0]), (1e9 * costs).tolist(), strict=True)),
-        "predicted_over_measured": [float(errors.min()), float(errors.max())],
-        "round_trip_seconds": float(trip[0]),
-        "seconds_a_partition": float(trip[1]),
-        "load_bytes_a_second": report["cluster"]["load_bytes_a_second_and_worker"],
-        "solver_seconds_a_pass": solver_seconds(report),
-        "passes": report["solve"]["rows"][-1]["passes"],
-        "passes_at_rows": report["solve"]["rows"][-1]["rows"],
-        "passes_exponent": report["exponents"]["passes of solve against rows"],
-    }
-
-
-def solver_seconds(report):
-    """What a solve takes beside its evaluations, for each pass; by the number of features."""
-    pairs = zip(report["solve"]["features"], report["evaluation"]["features"], strict=True)
-    return {
-        solved["features"]: solved["seconds"] / solved["passes"] - evaluated["seconds"]
-        for solved, evaluated in pairs
-    }
-
-
-def work(point):
-    rows, users, features, k = (point[name] for name in ("rows", "users", "features", "k"))
-    return {
-        "a feature of a row": rows * features,
-        "a row": rows,
-        "a user": users,
-        "a recommended item of a user": users * k,
-    }
-
-
-def predictions(model):
-    """10^9 rows on 100 workers, fewer and more workers, narrower and wider rows."""
-    many = 10**9
-    return [
-        prediction(model, rows, features, n_workers)
-        for rows, features, n_workers in
-        ((many, 100, 100), (many, 100, 25), (many, 100, 400), (many, 20, 100), (many, 300, 100))
-    ]  # fmt: skip
-
-
-def prediction(model, rows, features, workers):
-    """What a solve would cost with lists of 100 rows, k = 10, one partition and thread a worker.
-
-    The passes are extrapolated from their trend; what as many as the largest measured solve took
-    would cost is there too.
-    """
-    compute = compute_seconds(model, rows // workers, rows // workers // 100, features)
-    trip = trip_seconds(model, workers)
-    sizes, own = zip(*model["solver_seconds_a_pass"].items(), strict=True)
-    solver = float(np.interp(features, [int(size) for size in sizes], own))
-    growth = max(1.0, (rows / model["passes_at_rows"]) ** model["passes_exponent"])
-    passes = round(model["passes"] * growth)
-    pass_seconds = compute + trip + solver
-    bytes_a_worker = 8 * rows * features / workers
-    return {
-        "rows": rows,
-        "features": features,
-        "workers": workers,
-        "gigabytes_a_worker": bytes_a_worker / 1e9,
-        "load_seconds": bytes_a_worker / model["load_bytes_a_second"],
-        "compute_seconds_a_pass": compute,
-        "round_trip_seconds": trip,
-        "solver_seconds_a_pass": solver,
-        "fastest_workers": round(np.sqrt(workers * compute / model["seconds_a_partition"])),
-        "passes": passes,
-        "solve_seconds": passes * pass_seconds,
-        "solve_seconds_without_more_passes": model["passes"] * pass_seconds,
-        "worker_hours": workers * passes * pass_seconds / 3600,
-    }
-
-
-def compute_seconds(model, rows, users, features, k=10):
-    """An evaluation on one thread."""
-    parts = work({"rows": rows, "users": users, "features": features, "k": k})
-    return sum(1e-9 * model["nanoseconds"][name] * size for name, size in parts.items())
-
-
-def trip_seconds(model, partitions):
-    """What a cluster takes for an evaluation beside computing."""
-    return model["round_trip_seconds"] + partitions * model["seconds_a_partition"]
-
-
-def check(model, found):
-    """The model beside the fits of `cluster.py`, which it was not fitted to."""
-    workers, partitions = 2, 8
-    rows = found["rows"] // workers
-    predicted = compute_seconds(model, rows, rows // 500, found["features"])
-    predicted += trip_seconds(model, partitions)
-    undisturbed = [found[how]["undisturbed"]["pass_seconds"] for how in ("files", "arrays")]
-    return {
-        "workers": workers,
-        "partitions": partitions,
-        "predicted_pass_seconds": predicted,
-        "measured_pass_seconds": undisturbed,
-    }
 
 
 def plot(report, path):

@@ -5,7 +5,7 @@
 The layers are read from the table in `docs/design.md`, so that page and check cannot differ.
 Imports inside functions and those for annotations count. Exit status 1 where a layer imports one
 above it, where two subpackages of the core import each other, where modules import each other in a
-circle when they run, or where a subpackage is missing in the table.
+circle, or where a subpackage is missing in the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from pathlib import Path
 PACKAGE = "structsvm_papk"
 PAGE = Path("docs", "design.md")
 CORE = "core"  # its subpackages know nothing of each other
-_GUARD = "TYPE_CHECKING"
 _ROW = re.compile(r"^\| (\w+) \|((?: `[\w/]+`,?)+) \|", re.MULTILINE)
 
 
@@ -43,18 +42,11 @@ def subpackage(module: str) -> str:
     return module.partition(".")[2].partition(".")[0]
 
 
-def imports(root: Path) -> Iterator[tuple[str, str, int, bool]]:
-    """Every import of one module of the package by another, and whether it runs.
-
-    ``(importer, imported, line, runs)``; those for annotations do not run.
-    """
+def imports(root: Path) -> Iterator[tuple[str, str, int]]:
+    """Every import of one module of the package by another: ``(importer, imported, line)``."""
     known = modules(root)
     for name, file in known.items():
         tree = ast.parse(file.read_text())
-        guarded = [
-            n for n in ast.walk(tree) if isinstance(n, ast.If) and _GUARD in ast.dump(n.test)
-        ]
-        annotations = {node for guard in guarded for node in ast.walk(guard)}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 wanted = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -65,7 +57,7 @@ def imports(root: Path) -> Iterator[tuple[str, str, int, bool]]:
             for target in wanted:
                 imported = target if target in known else target.rpartition(".")[0]
                 if imported in known and imported != name:
-                    yield name, imported, node.lineno, node not in annotations
+                    yield name, imported, node.lineno
 
 
 def faults(root: Path) -> list[str]:
@@ -76,12 +68,11 @@ def faults(root: Path) -> list[str]:
     out = [f"{name!r} is missing in the table of {PAGE}" for name in sorted(present - {*height})]
     out += [f"{PAGE} names {name!r}, which does not exist" for name in sorted({*height} - present)]
     graph: dict[str, set[str]] = {}
-    for importer, imported, line, runs in imports(root):
+    for importer, imported, line in imports(root):
         upper, lower = subpackage(importer), subpackage(imported)
         if not upper:
             continue  # the package's own names
-        if runs:
-            graph.setdefault(importer, set()).add(imported)
+        graph.setdefault(importer, set()).add(imported)
         place = f"{importer}:{line} imports {imported}"
         if height.get(upper, 99) < height.get(lower, 99):
             out.append(f"{place}: not downwards")
@@ -102,7 +93,7 @@ def main(root: Path) -> int:
         lines[subpackage(name)] += file.read_text().count("\n")
         files[subpackage(name)] += 1
     below: dict[str, set[str]] = {}
-    for importer, imported, _, _ in imports(root):
+    for importer, imported, _ in imports(root):
         below.setdefault(subpackage(importer), set()).add(subpackage(imported))
     for layer, names in layers(root).items():
         print(layer)

@@ -10,18 +10,14 @@ expectation. May import `data` and below.
 
 from structsvm_papk.bounds.class_bound import (
     NotGuaranteedWarning,
-    UniformBound,
     uniform,
 )
-from structsvm_papk.bounds.interval import Interval
 from structsvm_papk.bounds.intervals import held_out, many_users
 from structsvm_papk.bounds.planning import required_items, required_users
 from structsvm_papk.bounds.stability import stability
 
 __all__ = [
-    "Interval",
     "NotGuaranteedWarning",
-    "UniformBound",
     "held_out",
     "many_users",
     "required_items",

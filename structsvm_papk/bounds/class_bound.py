@@ -10,8 +10,7 @@ import scipy  # its parts load when they are first used: half of the import time
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.checks import check_rho, checked_sizes
-from structsvm_papk.bounds.interval import Interval
+from structsvm_papk.bounds.intervals import Interval, check_rho, checked_sizes
 from structsvm_papk.errors import InputError, check_choice, whole_number
 
 Growth: TypeAlias = Callable[[Array], Array]
@@ -156,7 +155,11 @@ def uniform(
             for n, share in ((n_pos, a), (n_neg, b))
         )
     else:
-        raw = (constant or CONSTANTS[form]) * _rate(n_pos, n_neg, a, b, dim, rho, form)
+        log_pos, log_neg = (dim * np.log(n) + np.log(1 / rho) for n in (n_pos, n_neg))
+        rate = np.sqrt(log_pos / (a * n_pos)) + np.sqrt(log_neg / (b * n_neg))
+        if form == "c2":
+            rate = np.sqrt(log_pos / n_pos) / a + np.sqrt(log_neg / n_neg) / b
+        raw = (constant or CONSTANTS[form]) * rate
     note = _uniform_note(gamma, form, constant)
     if note:
         warnings.warn(note, NotGuaranteedWarning, stacklevel=2)
@@ -183,13 +186,12 @@ def shares(n_pos: int, n_neg: int, k: int, gamma: str = "empirical") -> tuple[fl
     "empirical": ``a = min(n_pos, k)/n_pos, b = k/n_neg``. "paper":
     ``a = 1 if n_pos/(n_pos + n_neg) <= b else b``.
     """
+    check_choice("gamma", gamma, ("empirical", "paper"))
     n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
     b = k / n_neg
     if gamma == "empirical":
         return min(n_pos, k) / n_pos, b
-    if gamma == "paper":
-        return (1.0 if n_pos / (n_pos + n_neg) <= b else b), b
-    raise InputError(f"gamma = {gamma!r}: use 'empirical' or 'paper'")
+    return (1.0 if n_pos / (n_pos + n_neg) <= b else b), b
 
 
 def absolute_deviation(n: int, delta: float, log_growth: Growth) -> float:
@@ -273,14 +275,6 @@ def _normal_risk(a: float, b: float) -> float:
     kink = normal.sf(normal.isf(b) - 1)
     value, _ = scipy.integrate.quad(height, 0, a, points=[kink] if kink < a else None)
     return float(value / (a * b))
-
-
-def _rate(n_pos: int, n_neg: int, a: float, b: float, dim: int, rho: float, form: str) -> float:
-    """Return the data-free factor of the forms c2 and k3."""
-    log_pos, log_neg = (dim * np.log(n) + np.log(1 / rho) for n in (n_pos, n_neg))
-    if form == "c2":
-        return np.sqrt(log_pos / n_pos) / a + np.sqrt(log_neg / n_neg) / b
-    return np.sqrt(log_pos / (a * n_pos)) + np.sqrt(log_neg / (b * n_neg))
 
 
 def _one_side(

@@ -1,18 +1,75 @@
-"""Intervals for one scorer that was fixed before its data were seen."""
+"""Intervals for one scorer that was fixed before its data were seen, or for a mean over users."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # its parts load when they are first used: half of the import time
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.bootstrap import rests_on, weighted_mean_ends
-from structsvm_papk.bounds.checks import check_rho, checked_sizes
-from structsvm_papk.bounds.interval import Interval
-from structsvm_papk.data.validation import as_array, check_labels, check_scores, is_zero_one
-from structsvm_papk.errors import InputError, as_floats, check_choice
+from structsvm_papk.data.validation import (
+    FEWEST_RESAMPLED,
+    as_array,
+    check_labels,
+    check_scores,
+    is_zero_one,
+    too_few_to_resample,
+)
+from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
 
 HELD_OUT = ("shift", "dkw", "asymptotic")
 MANY_USERS = ("kl", "hoeffding", "bernstein", "exact", "bootstrap")
+_BATCH_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value in [0, 1] with an interval.
+
+    Attributes
+    ----------
+    value : float
+        As measured: a risk from `bounds`, what the table holds from `metrics`.
+    lower, upper : float
+    level : float
+        Nominal coverage.
+    method : str
+    guaranteed : bool
+        Whether the coverage holds for every sample size; False for asymptotic methods.
+    n_users : int or None
+        Users that entered; None where the interval is not about users.
+    note : str
+    """
+
+    value: float
+    lower: float
+    upper: float
+    level: float
+    method: str
+    guaranteed: bool
+    n_users: int | None = None
+    note: str = ""
+
+    @property
+    def vacuous(self) -> bool:
+        """True when the interval is all of [0, 1]."""
+        return self.lower <= 0.0 and self.upper >= 1.0
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval's length."""
+        return (self.upper - self.lower) / 2
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as plain Python values."""
+        return asdict(self) | {"vacuous": self.vacuous, "half_width": self.half_width}
+
+    def __str__(self) -> str:
+        of = "" if self.n_users is None else f", {self.n_users} user{'s' * (self.n_users != 1)}"
+        ends = f"[{self.lower:.6g}, {self.upper:.6g}]"
+        note = f"; {self.note}" if self.note else ""
+        return f"{self.value:.6g} {ends} ({100 * self.level:g}% {self.method}{of}{note})"
 
 
 def held_out(
@@ -45,7 +102,10 @@ def held_out(
     """
     check_rho(rho)
     check_choice("method", method, HELD_OUT)
-    p, q = _sorted_sides(scores, labels, k)
+    scores = check_scores(scores)
+    relevant = check_labels(labels, scores.size)
+    p, q = (np.sort(scores[side])[::-1] for side in (relevant, ~relevant))
+    checked_sizes(len(p), len(q), k)
     beta = min(len(p), k)
     risk = _top_risk(p, q, beta, k)
     ends = {"shift": _shift, "dkw": _dkw, "asymptotic": _asymptotic}[method](p, q, k, rho)
@@ -95,13 +155,14 @@ def _rank_below(n: int, share: float, prob: float) -> int:
 
 
 def _dkw(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
-    n_pos, n_neg = len(p), len(q)
-    beta = min(n_pos, k)
-    width = sum(
-        np.sqrt(np.log(4 / rho) / (2 * n)) * n / top for n, top in ((n_pos, beta), (n_neg, k))
-    )
-    risk = _top_risk(p, q, beta, k)
+    width, risk = dkw_width(len(p), len(q), k, rho), _top_risk(p, q, min(len(p), k), k)
     return risk - width, risk + width
+
+
+def dkw_width(n_pos: int, n_neg: int, k: int, rho: float) -> float:
+    """Half-width of the interval by the inequality of Dvoretzky, Kiefer and Wolfowitz."""
+    parts = ((n_pos, min(n_pos, k)), (n_neg, k))
+    return sum(np.sqrt(np.log(4 / rho) / (2 * n)) * n / top for n, top in parts)
 
 
 def _asymptotic(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
@@ -129,17 +190,6 @@ def _top_risk(p: Array, q: Array, n_top_pos: int, n_top_neg: int) -> float:
     ascending = q[:n_top_neg][::-1]
     below = np.searchsorted(ascending, p[:n_top_pos], side="left")
     return float(1 - below.sum() / (n_top_pos * n_top_neg))
-
-
-def _sorted_sides(scores: ArrayLike, labels: ArrayLike, k: int) -> tuple[Array, Array]:
-    scores = check_scores(scores)
-    relevant = check_labels(labels, scores.size)
-    p, q = scores[relevant], scores[~relevant]
-    checked_sizes(len(p), len(q), k)
-    return np.sort(p)[::-1], np.sort(q)[::-1]
-
-
-# ----------------------------------------------------------------- many users
 
 
 def many_users(
@@ -177,7 +227,10 @@ def many_users(
         level = np.log(2 / rho) / values.size
         ends = kl_inverse_down(risk, level), kl_inverse_up(risk, level)
     elif method == "exact":
-        ends = _clopper_pearson(values, rho)
+        if not is_zero_one(values):
+            raise InputError("method='exact' is for values 0 and 1 only; 'kl' holds for all")
+        test = scipy.stats.binomtest(int(values.sum()), values.size)
+        ends = test.proportion_ci(1 - rho, method="exact")
     elif method == "bootstrap":
         ends = weighted_mean_ends(values, np.ones(values.size), 1 - rho, n_resamples, seed)
     else:
@@ -186,13 +239,6 @@ def many_users(
     note = "asymptotic: coverage is approximate" if method == "bootstrap" else ""
     note += f", {rests_on(values)}" if method == "bootstrap" and rests_on(values) else ""
     return Interval(risk, *_within_01(ends), 1 - rho, method, not note, values.size, note)
-
-
-def _clopper_pearson(values: Array, rho: float) -> tuple[float, float]:
-    if not is_zero_one(values):
-        raise InputError("method='exact' is for values 0 and 1 only; 'kl' holds for all")
-    test = scipy.stats.binomtest(int(values.sum()), values.size)
-    return test.proportion_ci(1 - rho, method="exact")
 
 
 def _mean_half_width(values: Array, rho: float, method: str) -> float:
@@ -215,9 +261,6 @@ def _checked_values(values: ArrayLike) -> Array:
     return values
 
 
-# ----------------------------------------------------------------- Chernoff
-
-
 def kl_bernoulli(p: float, q: float) -> float:
     """``p ln(p/q) + (1 - p) ln((1 - p)/(1 - q))``."""
     return float(scipy.special.rel_entr(p, q) + scipy.special.rel_entr(1 - p, 1 - q))
@@ -234,3 +277,58 @@ def kl_inverse_up(p: float, level: float) -> float:
 def kl_inverse_down(p: float, level: float) -> float:
     """Smallest q <= p with ``kl(p, q) <= level``."""
     return 1.0 - kl_inverse_up(1.0 - p, level)
+
+
+def checked_sizes(n_pos: int, n_neg: int, k: int) -> tuple[int, int, int]:
+    """Return the sizes as whole numbers with n_pos >= 1 and 1 <= k <= n_neg, or refuse."""
+    for name, value in (("n_pos", n_pos), ("n_neg", n_neg), ("k", k)):
+        check_number(name, value, least=0)
+    if n_pos < 1:
+        raise InputError("the list has no positives: the pAp@k risk is not defined")
+    if not 1 <= k <= n_neg:
+        raise InputError(f"k = {k} with {n_neg} negatives: need 1 <= k <= n_neg")
+    return int(n_pos), int(n_neg), int(k)
+
+
+def check_rho(rho: float) -> None:
+    """Refuse an error probability outside (0, 1/2]."""
+    check_number("rho, the error probability,", rho, above=0, most=0.5)
+
+
+def check_width(half_width: float) -> None:
+    """Refuse a target half-width outside (0, 1)."""
+    check_number("half_width", half_width, above=0, below=1)
+
+
+def weighted_mean_ends(
+    values: Array, weights: Array, level: float, n_resamples: int, seed: int
+) -> tuple[float, float]:
+    """Percentile interval for ``sum w_i v_i / sum w_i``; users of weight 0 are not drawn."""
+    values, weights = values[weights > 0], weights[weights > 0]
+    reason = too_few_to_resample(values.size)
+    if reason is not None:
+        raise InputError(reason)
+    check_number("n_resamples", n_resamples, least=1)
+    check_number("seed", seed, least=0)
+    if np.ptp(values) == 0:  # without the rounding of the sums
+        return float(values[0]), float(values[0])
+    rng, weighted, means = np.random.default_rng(seed), values * weights, []
+    batch = max(1, _BATCH_BYTES // (16 * values.size))
+    for start in range(0, n_resamples, batch):
+        drawn = rng.integers(0, values.size, (min(batch, n_resamples - start), values.size))
+        means.append(weighted[drawn].sum(axis=1) / weights[drawn].sum(axis=1))
+    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, 1 - (1 - level) / 2])
+    return float(low), float(high)
+
+
+def rests_on(values: Array) -> str:
+    """Why a bootstrap interval covers less than it says; empty where nothing speaks against it.
+
+    Resampling learns how users differ from those with the most frequent value. Where nine of them
+    or fewer do, and less than half, it is too short: for 20 users of whom each has a 1 with
+    probability .05 and else a 0 it covers 62%, not 95%.
+    """
+    n_other = values.size - int(np.unique(values, return_counts=True)[1].max())
+    if n_other >= min(FEWEST_RESAMPLED, values.size / 2):
+        return ""
+    return f"rests on {n_other} user{'s' * (n_other != 1)}"

@@ -1,19 +1,29 @@
-"""How many items or users a bound needs, and its plot."""
+"""How many items or users a bound needs, its plot, and what sampled negatives estimate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy  # its parts load when they are first used
 
-from structsvm_papk.bounds.checks import check_rho, check_width, checked_sizes
+from structsvm_papk._types import Array
 from structsvm_papk.bounds.class_bound import FORMS, uniform
-from structsvm_papk.bounds.intervals import MANY_USERS, kl_inverse_down, kl_inverse_up
-from structsvm_papk.errors import InputError, check_choice, check_number
+from structsvm_papk.bounds.intervals import (
+    MANY_USERS,
+    check_rho,
+    check_width,
+    checked_sizes,
+    dkw_width,
+    kl_inverse_down,
+    kl_inverse_up,
+)
+from structsvm_papk.errors import InputError, check_choice, check_number, whole_number
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def required_items(
@@ -64,8 +74,7 @@ def required_items(
         n_pos, n_neg, k = sizes(n_neg)
         if form == "dkw":
             check_rho(rho)
-            parts = ((n_pos, min(n_pos, k)), (n_neg, k))
-            return sum(np.sqrt(np.log(4 / rho) / (2 * n)) * n / top for n, top in parts)
+            return dkw_width(n_pos, n_neg, k, rho)
         return uniform(n_pos, n_neg, k, n_features, vc_dim, rho, form).raw
 
     n_neg = _smallest(lambda n: width(n) <= half_width, 10**12)
@@ -143,14 +152,13 @@ def plot_uniform(
     n_features: int | None = None,
     vc_dim: int | None = None,
     rho: float = 0.05,
-    axes: Any | None = None,
-) -> tuple[Axes, Axes]:
+) -> Figure:
     """Plot every form of the uniform bound against k and against n; above 1 it says nothing."""
-    n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
-    if axes is None:
-        from matplotlib.figure import Figure
+    from matplotlib.figure import Figure
 
-        axes = Figure(figsize=(9, 3.6), layout="constrained").subplots(1, 2, sharey=True)
+    n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
     ks = np.unique(np.geomspace(1, n_neg, 40).astype(int))
     factors = np.geomspace(0.01, 1e4, 40)
     grown = [(round(n_pos * f), round(n_neg * f), round(k * f)) for f in factors]
@@ -169,4 +177,68 @@ def plot_uniform(
             0.5, 0.94, "vacuous: says nothing", transform=ax.transAxes, ha="center", va="center"
         )
     axes[1].legend(title="form", loc="lower left")
-    return axes
+    return figure
+
+
+@dataclass(frozen=True)
+class SampledTarget:
+    """What the mean of risk_k over samples of the negatives is on the full list.
+
+    It is ``(1/beta) sum_{i <= beta} sum_j weights[j-1] 1[p_(i) <= q_(j)]``: a soft risk at
+    `effective_k` negatives, `off` away from the risk there at most, which occurs.
+    """
+
+    k: int
+    n_neg: int
+    n_sampled: int
+    weights: Array
+
+    @property
+    def effective_k(self) -> int:
+        """The cut-off ``k n_neg / n_sampled`` on the full list, rounded."""
+        return max(1, round(self.k * self.n_neg / self.n_sampled))
+
+    @property
+    def off(self) -> float:
+        """Total variation between the weights and 1/K each on the K = `effective_k` first."""
+        hard = (np.arange(self.n_neg) < self.effective_k) / self.effective_k
+        return float(np.abs(self.weights - hard).sum() / 2)
+
+    @property
+    def off_from_k(self) -> float:
+        """The same for the risk at k itself, for which it is often taken."""
+        hard = (np.arange(self.n_neg) < self.k) / self.k
+        return float(np.abs(self.weights - hard).sum() / 2)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values; places by the share of weight that is above them."""
+        above = np.cumsum(self.weights)
+        places = {
+            f"place_{share:.0%}": int(np.searchsorted(above, share - 1e-12)) + 1
+            for share in (0.5, 0.95)
+        }
+        names = ("k", "n_neg", "n_sampled", "effective_k", "off", "off_from_k")
+        return {name: getattr(self, name) for name in names} | places
+
+
+def sampled_target(n_neg: int, n_sampled: int, k: int) -> SampledTarget:
+    """The `SampledTarget` of risk_k on `n_sampled` of `n_neg` negatives and all positives.
+
+    Proofs: `docs/math/sampled.md`.
+
+    The samples are uniform, without replacement. The j-th best negative has the weight
+    ``n_sampled / (k n_neg) P(H < k)``, H the number of the j - 1 better ones among the n_sampled -
+    1 others that are drawn (hypergeometric).
+
+    Raises
+    ------
+    InputError
+        Sizes that are no whole numbers, ``k > n_sampled`` or ``n_sampled > n_neg``.
+    """
+    n_neg, n_sampled = whole_number("n_neg", n_neg), whole_number("n_sampled", n_sampled)
+    _, _, k = checked_sizes(1, n_sampled, k)
+    if n_sampled > n_neg:
+        raise InputError(f"n_sampled = {n_sampled}, but there are {n_neg} negatives")
+    better = np.arange(n_neg)
+    few = scipy.stats.hypergeom.cdf(k - 1, n_neg - 1, better, n_sampled - 1)
+    return SampledTarget(k, n_neg, n_sampled, n_sampled / (k * n_neg) * few)

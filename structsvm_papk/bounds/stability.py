@@ -15,11 +15,13 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._jit import kernel
+from structsvm_papk._sorting import increasing_order
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.checks import check_width
+from structsvm_papk.bounds.intervals import check_width
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.surrogates import Surrogate
+from structsvm_papk.surrogates._kernels import top_k
 
 _STEPS = 64  # of the sum of weights, on each of which the largest slope is bounded
 _ROWS = 1 << 14  # read at a time
@@ -269,8 +271,7 @@ def _largest_slopes(apart: Array, *sides: tuple[Array, Array]) -> Array:
         inverse = 1 / share[:, None]
         t = np.clip(inverse / 2, low, high)
         slopes += np.sqrt(var[:, None] * np.maximum(t * inverse - t**2, 0.0))
-    largest: Array = slopes.max(axis=1)
-    return largest
+    return slopes.max(axis=1)
 
 
 @kernel
@@ -281,13 +282,18 @@ def _worst_risks(
     risks = np.empty(n_pos.size)
     for u in range(n_pos.size):
         first, middle, last = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
-        p = np.sort(scores[first:middle] - distances[u] * radii[first:middle])[::-1]
-        q = np.sort(scores[middle:last] + distances[u] * radii[middle:last])[::-1]
-        beta, top = min(p.size, k), min(q.size, k)
+        p = _largest(scores[first:middle] - distances[u] * radii[first:middle], k)
+        q = _largest(scores[middle:last] + distances[u] * radii[middle:last], k)
         wrong, above = 0, 0
-        for i in range(beta):  # the lower the positive, the more negatives are not below it
-            while above < top and q[above] >= p[i]:
+        for positive in p:  # the lower the positive, the more negatives are not below it
+            while above < q.size and q[above] >= positive:
                 above += 1
             wrong += above
-        risks[u] = wrong / (beta * top)
+        risks[u] = wrong / (p.size * q.size)
     return risks
+
+
+@kernel
+def _largest(values: Array, k: int) -> Array:
+    chosen = values[top_k(values, min(k, values.size))]
+    return chosen[increasing_order(chosen)[::-1]]

@@ -1,65 +1,51 @@
 """``compare``: the cutting plane against subgradient descent on one file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER, option
+from structsvm_papk.cli._shared import console, options
+from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.data.user_scaling import scaled_lists
-from structsvm_papk.plots import convergence as plots
+from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.settings import solver_name
 from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX, make_surrogate
 
-Eta = Annotated[
-    list[float] | None,
-    option(
-        SOLVER,
-        "Step size eta/sqrt(t+1) of subgradient descent; repeat for more runs. By default 0.01, "
-        "0.1 and 1.",
-        "--eta",
-    ),
-]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is minimised."""
-
-    k: int = PROBLEM(..., options.SHOWN, flags="--k")
-    surrogate: list[str] | None = PROBLEM(
-        None, "avg, max, ts or pauc; repeat for more, or all. By default all."
-    )
-    alpha: float = PROBLEM(1e-2, options.ALPHA)
+ETA = SOLVER(
+    None,
+    "Step size eta/sqrt(t+1) of subgradient descent; repeat for more runs. By default 0.01, 0.1 "
+    "and 1.",
+)
 
 
 def compare(
-    data: options.DataFile,
-    problem: Problem,
+    *,
+    data: Path = options.DATA,
+    k: int = options.K,
+    surrogate: list[str] | None = PROBLEM(
+        None, "avg, max, ts or pauc; repeat for more, or all. By default all."
+    ),
+    alpha: float = PROBLEM(1e-2, options.ALPHA),
     weighting: options.Weighting,
     reading: options.Reading,
     stopping: options.Stopping,
     saving: options.Saving,
-    test: Annotated[
-        Path | None, option(READING, "Report pAp@k on this file as well.", metavar="FILE")
-    ] = None,
-    eta: Eta = None,
-    plot: options.Plot = None,
-    as_json: options.Json = False,
+    test: Path | None = READING(None, "Report pAp@k on this file as well.", "FILE"),
+    eta: list[float] | None = ETA,
+    plot: Path | None = options.PLOT,
+    as_json: bool = options.JSON,
 ) -> None:
     """Cutting plane against subgradient descent with the same data passes.
 
     Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run.
     """
-    k, alpha = problem.k, problem.alpha
-    names = convex_names(problem.surrogate or ["all"], k)
+    names = convex_names(surrogate or ["all"], k)
     any_surrogate = weighting.surrogate(names[0], k)
     options.check_plot(plot)
     table = reading.table(data)
@@ -67,7 +53,7 @@ def compare(
     train = weighting.lists(reading.lists(table), any_surrogate)
     held_out = None if second is None else scaled_lists(reading.lists(second), weighting.scaling)
     checkpoint = saving.open("compare", train)
-    with progress.live() as watch:
+    with console.live() as watch:
         runs = run_all(
             train, names, k, alpha, depth=weighting.negatives, etas=eta or ETAS, test=held_out,
             watch=watch, n_threads=stopping.threads, checkpoint=checkpoint, **stopping.limits(),
@@ -77,7 +63,7 @@ def compare(
             options.say_columns(used)
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
-    title = options.problem_text(*weighting.content.values(), k=k, alpha=alpha)
+    title = weighting.title(k=k, alpha=alpha)
     finish(runs, f"{data.name}: {title}", weighting.content, plot, as_json)
 
 

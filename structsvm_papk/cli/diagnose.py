@@ -1,20 +1,19 @@
 """``diagnose``: what a surrogate can say about a file, before any training."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
-from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk import diagnosis
+from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM
-from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.diagnosis import CriticalDepth, Diagnosis, critical_depth
 from structsvm_papk.diagnosis.convex_test import Verdict
-from structsvm_papk.diagnosis.zero_test import SURROGATES, diagnose_over_k
+from structsvm_papk.diagnosis.critical_depth import CriticalDepth
+from structsvm_papk.diagnosis.zero_test import SURROGATES, Diagnosis
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import EmpiricalRisk
-from structsvm_papk.plots.degeneracy import degeneracy_figure
-from structsvm_papk.rankers.settings import refuse_deeper_than_all
-from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
+from structsvm_papk.plots.figures import degeneracy_figure
 
 _WORDS = {
     Verdict.DEGENERATE: "optimal",
@@ -23,60 +22,46 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What is asked."""
-
-    k: list[int] | None = PROBLEM(None, f"{options.SHOWN} Repeat for more.", flags="--k")
-    surrogate: list[str] | None = PROBLEM(None, "Only this one; repeat for more.")
+def diagnose(
+    *,
+    data: Path = options.DATA,
+    k: list[int] | None = PROBLEM(
+        None, "Number of items that a user is shown. Repeat for more.", flags="--k"
+    ),
+    surrogate: list[str] | None = PROBLEM(None, "Only this one; repeat for more."),
     users: int = PROBLEM(
         200, "Also test so many users alone, evenly spread; 0 for none.", min=0, metavar="N"
-    )
-
-    def checked(self, plot: Path | None) -> Sequence[str]:
-        """The surrogates, where all that is asked can be answered."""
-        if not self.k:
-            raise InputError("give --k, the number of items that a user is shown; repeat for more")
-        unknown = [name for name in self.surrogate or () if name not in SURROGATES]
-        if unknown:
-            raise InputError(f"no diagnosis of {unknown[0]!r}: choose from {', '.join(SURROGATES)}")
-        options.check_plot(plot)
-        if plot is not None and not self.users:
-            raise InputError("--plot shows the users' verdicts: --users has to be above 0")
-        return self.surrogate or SURROGATES
-
-
-def diagnose(
-    data: options.DataFile,
-    problem: Problem,
+    ),
     weighting: options.Weighting,
     reading: options.Reading,
-    plot: options.Plot = None,
-    as_json: options.Json = False,
+    plot: Path | None = options.PLOT,
+    as_json: bool = options.JSON,
 ) -> None:
     """Is w = 0 optimal, so that a surrogate says nothing?
 
     For all users jointly, and for some alone; and from which training depth on it is not.
     """
-    names = problem.checked(plot)
-    ks = problem.k or []
+    if not k:
+        raise InputError("give --k, the number of items that a user is shown; repeat for more")
+    names = surrogate or SURROGATES
+    for name in names:
+        if name not in SURROGATES:
+            raise InputError(f"no diagnosis of {name!r}: choose from {', '.join(SURROGATES)}")
+    options.check_plot(plot)
+    if plot is not None and not users:
+        raise InputError("--plot shows the users' verdicts: --users has to be above 0")
     table = reading.table(data)
     lists = reading.lists(table)
-    for k in ks:
-        refuse_deeper_than_all(weighting.surrogate(names[0], k), lists.most_negatives)
-    lists = weighting.lists(lists, weighting.surrogate(names[0], ks[0]))
-    with progress.bar("diagnosing", total=2 * len(ks) * len(names)) as update:
-        answers = diagnose_over_k(
-            lists,
-            ks,
-            names,
-            problem.users,
-            lambda one: update(advance=1),
-            weighting.negatives,
-        )
-        depths = []
-        for one in answers:
-            depths.append(_critical_depth(one, lists))
+    for shown in k:
+        refuse_deeper_than_all(weighting.surrogate(names[0], shown), lists.most_negatives)
+    lists = weighting.lists(lists, weighting.surrogate(names[0], k[0]))
+    with console.bar("diagnosing", total=2 * len(k) * len(names)) as update:
+        answers, depths = [], []
+        for shown, name in product(k, names):
+            risk = EmpiricalRisk(weighting.surrogate(name, shown), lists)
+            answers.append(diagnosis.diagnose(risk, users))
+            update(advance=1)
+            depths.append(diagnosis.critical_depth(risk))
             update(advance=1)
     options.say_columns(table)
     options.save_plot(plot, lambda: degeneracy_figure(answers))
@@ -84,12 +69,8 @@ def diagnose(
         one.as_dict() | {"critical_depth": depth.as_dict()}
         for one, depth in zip(answers, depths, strict=True)
     ]
-    title = f"Is w = 0 optimal? ({options.problem_text(*weighting.content.values())})"
+    title = f"Is w = 0 optimal? ({weighting.title()})"
     console.answer(as_json, weighting.content | {"diagnoses": parts}, _show, title, answers, depths)
-
-
-def _critical_depth(one: Diagnosis, lists: RankingData) -> CriticalDepth:
-    return critical_depth(EmpiricalRisk(make_surrogate(one.surrogate, one.k), lists))
 
 
 def _show(title: str, answers: Sequence[Diagnosis], depths: Sequence[CriticalDepth]) -> None:

@@ -1,20 +1,18 @@
 """``example-data``: files to try the other commands on."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from structsvm_papk.cli._shared import console
+from structsvm_papk.cli._shared import console, options
 from structsvm_papk.datasets import recommender_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 
 
 def example_data(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write.")] = Path("."),
-    n_users: Annotated[int, typer.Option(help="Users.")] = 400,
-    seed: Annotated[int, typer.Option(help="Other data for another seed.")] = 0,
+    *,
+    folder: Path = options.argument(Path("."), "Where to write.", "FOLDER"),
+    n_users: int = options.PLAIN(400, "Users."),
+    seed: int = options.PLAIN(0, "Other data for another seed."),
 ) -> None:
     """Write train.csv and new.csv: candidates with four scores each.
 

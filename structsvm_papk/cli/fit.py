@@ -3,14 +3,14 @@
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk.cli import scale
-from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, option
+from structsvm_papk.cli._shared import console, options
+from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
 from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.files.model import save_model
@@ -24,33 +24,25 @@ from structsvm_papk.solvers.result import Status
 class Problem:
     """What is minimised."""
 
-    k: int = PROBLEM(..., options.SHOWN, flags="--k")
+    k: int = options.K
     surrogate: str = PROBLEM(SURROGATE, "avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp.")
     alpha: float = PROBLEM(ALPHA, options.ALPHA)
 
 
-@dataclass(frozen=True)
-class Solver:
-    """What minimises it."""
-
-    solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}.")
-    eta: float | None = SOLVER(None, "Step size of subgradient descent.")
-
-
 def fit(
-    data: options.DataFile,
+    *,
+    data: Path = options.DATA,
     problem: Problem,
     weighting: options.Weighting,
     reading: options.Reading,
-    solver: Solver,
+    solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}."),
+    eta: float | None = SOLVER(None, "Step size of subgradient descent."),
     stopping: options.Stopping,
-    output: Annotated[
-        Path, option(OUTPUT, "Model file to write.", "--output", "-o", metavar="FILE")
-    ],
+    output: Path = OUTPUT(..., "Model file to write.", "FILE", flags="--output -o"),
     saving: options.Saving,
     where: scale.Scale,
-    policy: options.Policy = "exclude",
-    as_json: options.Json = False,
+    policy: str = options.policy("exclude"),
+    as_json: bool = options.JSON,
 ) -> None:
     """Train a ranker and write a model file.
 
@@ -58,9 +50,9 @@ def fit(
     """
     ranker = PAPKRanker(
         problem.k, problem.surrogate, weighting.negatives, weighting.user_weight, problem.alpha,
-        solver.solver, **stopping.limits(), policy=policy, n_threads=stopping.threads,
+        solver, **stopping.limits(), policy=policy, n_threads=stopping.threads,
         relevance_threshold=reading.relevance_threshold, checkpoint=saving.checkpoint,
-        solver_options=None if solver.eta is None else {"eta": solver.eta},
+        solver_options=None if eta is None else {"eta": eta},
         standardize=weighting.standardize, user_scaling=weighting.scaling,
     )  # fmt: skip
     ranker.check_settings()
@@ -68,10 +60,10 @@ def fit(
     with where.loaded(scale.Job(data, reading, ranker)) as loaded:
         ranker.checkpoint = saving.open("fit", loaded.lists)
         loaded.remember(saving.checkpoint)
-        with progress.live() as watch, warnings.catch_warnings(record=True) as raised:
+        with console.live() as watch, warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
-            ranker.callback = watch(solver.solver, problem.surrogate)
-            loaded.fit(ranker)
+            ranker.callback = watch(solver, problem.surrogate)
+            loaded.train(ranker)
         model = replace(
             ranker.to_model(), feature_names=loaded.table.feature_names,
             first_index=loaded.table.first_index,
@@ -79,7 +71,7 @@ def fit(
         save_model(output, model)
         options.say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
-        gains = {"train": loaded.gain(ranker.coef_)}
+        gains = {"train": loaded.gain(ranker)}
     run = Run(model.solver, model.surrogate, model.k, model.alpha, ranker.result_,
               ranker.exclusions_, ranker.solver_options or {}, gains)  # fmt: skip
     for warning in raised:
@@ -89,7 +81,7 @@ def fit(
         explain(run)
     content = run.as_dict() | weighting.content
     content |= {"model": str(output)}
-    title = options.problem_text(*weighting.content.values(), k=model.k, alpha=model.alpha)
+    title = weighting.title(k=model.k, alpha=model.alpha)
     console.answer(as_json, content, print_runs, [run], f"{data.name}: {title}")
     console.note(f"model written to {output}")
     if run.result.status == Status.FAILED:

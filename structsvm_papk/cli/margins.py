@@ -1,14 +1,15 @@
 """``margins``: which margin conditions hold, and which can hold."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from structsvm_papk import margins as theory
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import PROBLEM, option
+from structsvm_papk.cli._shared.options import PROBLEM
 from structsvm_papk.cli._shared.scores import Scorer
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
@@ -17,26 +18,20 @@ from structsvm_papk.margins.scores import CONDITIONS
 
 
 def margins(
-    data: options.DataFile,
-    k: options.K,
+    *,
+    data: Path = options.DATA,
+    k: int = options.K,
     scorer: Scorer,
     reading: options.Reading,
-    delta: Annotated[float, option(PROBLEM, "Margin to check the scores for.")] = 1.0,
-    condition: Annotated[
-        list[str] | None,
-        option(PROBLEM, "weak, beta, moderate or strong; repeat for more. By default all."),
-    ] = None,
-    search: Annotated[
-        bool, option(PROBLEM, "Look for linear scorers that realise the conditions.")
-    ] = True,
-    per_user: Annotated[
-        bool, option(PROBLEM, "Also look for each user's own scorer.", "--per-user")
-    ] = False,
-    time_limit: Annotated[
-        float, option(PROBLEM, "For each question; then 'undecided'.", metavar="SECONDS")
-    ] = 60.0,
-    policy: options.Policy = "raise",
-    as_json: options.Json = False,
+    delta: float = PROBLEM(1.0, "Margin to check the scores for."),
+    condition: list[str] | None = PROBLEM(
+        None, "weak, beta, moderate or strong; repeat for more. By default all."
+    ),
+    search: bool = PROBLEM(True, "Look for linear scorers that realise the conditions."),
+    per_user: bool = PROBLEM(False, "Also look for each user's own scorer.", flags="--per-user"),
+    time_limit: float = PROBLEM(60.0, "For each question; then 'undecided'.", "SECONDS"),
+    policy: str = options.policy("raise"),
+    as_json: bool = options.JSON,
 ) -> None:
     """Which margin conditions hold for scores, and for any linear scorer?"""
     conditions = _conditions(condition)
@@ -75,12 +70,10 @@ def _check(lists: RankingData, scores: Array, k: int, delta: float) -> dict[str,
 
 
 def _count_users(lists: RankingData, k: int, condition: str, time_limit: float) -> dict[str, int]:
-    counts = {"yes": 0, "no": 0, "undecided": 0}
     every = np.arange(lists.n_users)
-    for u in every:
-        alone = lists.subset(every == u)
-        counts[find_in_data(alone, k, condition, time_limit).answer] += 1
-    return counts
+    alone = (lists.subset(every == u) for u in every)
+    answers = [find_in_data(one, k, condition, time_limit).answer for one in alone]
+    return {answer: answers.count(answer) for answer in ("yes", "no", "undecided")}
 
 
 def _show(answers: dict[str, Any], conditions: Sequence[str]) -> None:
@@ -122,4 +115,4 @@ def _search_cells(shared: dict[str, Any], condition: str) -> list[str]:
 
 
 def _user_cells(counts: dict[str, Any], condition: str) -> list[str]:
-    return [" / ".join(str(counts[condition][answer]) for answer in ("yes", "no", "undecided"))]
+    return [" / ".join(map(str, counts[condition].values()))]

@@ -2,13 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, READING, option
+from structsvm_papk.cli._shared.options import OUTPUT, READING
 from structsvm_papk.cli._shared.scores import item_column, refuse_unknown_users, scores_of
 from structsvm_papk.data.tables import FORMATS, Kind, format_of, read_columns
 from structsvm_papk.data.top import scored_rows, top_rows
@@ -18,27 +15,23 @@ from structsvm_papk.files.model import load_model
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
-    data: options.DataFile,
+    *,
+    model: Path = options.argument(..., "Model file written by fit."),
+    data: Path = options.DATA,
     columns: options.Columns,
-    item: Annotated[
-        str | None, option(READING, options.ITEM, "--item", metavar="COLUMN")
-    ] = None,
-    one_list: Annotated[
-        bool, option(READING, "All rows are one ranked list.", "--one-list")
-    ] = False,
-    top: Annotated[
-        int | None,
-        option(OUTPUT, "Only the N best rows of each user, best first, with their rank.",
-               "--top", metavar="N", min=1),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        option(OUTPUT, "Where to write CSV (.tsv: TSV); by default standard output.",
-               "--output", "-o", metavar="FILE"),
-    ] = None,
-    as_json: options.Json = False,
-) -> None:  # fmt: skip
+    item: str | None = READING(None, options.ITEM, "COLUMN"),
+    one_list: bool = options.ONE_LIST,
+    top: int | None = OUTPUT(
+        None, "Only the N best rows of each user, best first, with their rank.", "N", min=1
+    ),
+    output: Path | None = OUTPUT(
+        None,
+        "Where to write CSV (.tsv: TSV); by default standard output.",
+        "FILE",
+        flags="--output -o",
+    ),
+    as_json: bool = options.JSON,
+) -> None:
     """Score every row of a file with a model, or list the best of each user.
 
     Columns user, item and score, with --top also rank; rows stay in their order, larger scores rank
@@ -48,7 +41,9 @@ def predict(
     if output is not None and format_of(output) == "parquet":
         raise InputError(f"--output {output}: CSV or TSV is written, not Parquet")
     trained = load_model(model)
-    items = _items(data, columns.format or format_of(data), item)
+    format = columns.format or format_of(data)
+    name = item_column(data, format, item) if format in FORMATS else None
+    items = None if name is None else read_columns(data, str(format), {name: Kind.ID})[name]
     ignored = [*(columns.ignore or ()), *([item] if item else [])]
     table = replace(columns, ignore=ignored).table(data, like=trained, require_labels=False)
     scores = scores_of(trained, table, one_list)
@@ -70,12 +65,6 @@ def predict(
         print(text, end="")
     else:
         console.note(f"{len(frame)} scores written to {output}")
-
-
-def _items(path: Path, format: str | None, item: str | None) -> Array | None:
-    """Item of each row of a file; None where no column is called so."""
-    name = item_column(path, format, item) if format in FORMATS else None
-    return None if name is None else read_columns(path, str(format), {name: Kind.ID})[name]
 
 
 def _content(frame: Any, top: int | None) -> dict[str, Any]:

@@ -22,7 +22,6 @@ _ClickException: type[Any] = next(
 )
 
 app = recording.app_of(
-    "structsvm_papk.cli",
     "Train and evaluate rankers for the pAp@k metric, with certificates.",
     {
         "Train and use a ranker": {

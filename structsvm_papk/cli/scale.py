@@ -3,18 +3,16 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.grouped import Panel
-from structsvm_papk.cli._shared.options import Reading
+from structsvm_papk.cli._shared.options import Panel, Reading
 from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.atomic import write_atomically
@@ -63,16 +61,26 @@ class Job:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Lists or a risk, how to train on them, mean pAp@k of weights there, the features' names.
+    """Lists or a risk, and the features' names.
 
     `cut` says what the partitions depend on: a run can go on with the same ones only.
     """
 
     lists: Any
-    fit: Callable[[PAPKRanker], PAPKRanker]
-    gain: Callable[[Array], float]
     table: Any
     cut: dict[str, Any] = field(default_factory=dict)
+
+    def train(self, ranker: PAPKRanker) -> None:
+        """Train a ranker on them."""
+        fit = ranker.fit_lists if isinstance(self.lists, RankingData) else ranker.fit_risk
+        fit(self.lists)
+
+    def gain(self, ranker: PAPKRanker) -> float:
+        """Mean pAp@k of a trained ranker on them."""
+        if not isinstance(self.lists, RankingData):
+            return train_gain(self.lists, ranker.coef_)
+        lists = scaled_lists(self.lists, ranker.user_scaling)
+        return mean_pap_at_k(ranker.coef_, lists, ranker.n_shown)
 
     def remember(self, folder: Path | None) -> None:
         """Write into the folder of a checkpoint what the partitions depend on."""
@@ -118,7 +126,8 @@ class Scale:
                 yield self._streamed(job, self.memory_budget)
             elif self.dask is not None:
                 with connect(self.dask) as client:
-                    _quieten()
+                    for name in ("distributed", "distributed.client"):  # a lost scheduler is told
+                        logging.getLogger(name).setLevel(logging.CRITICAL)  # by an error of ours
                     yield self._on_cluster(job, client)
             else:
                 yield _in_memory(job)
@@ -154,12 +163,15 @@ class Scale:
             ranker.n_threads, self.scratch, ranker.user_weight,
         )  # fmt: skip
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
-        return Loaded(
-            risk, lambda ranker: ranker.fit_risk(risk), partial(train_gain, risk), source, cut
-        )
+        return Loaded(risk, source, cut)
 
     def _on_cluster(self, job: Job, client: Any) -> Loaded:
-        self._wait_for_workers(client)
+        if not client.nthreads():
+            console.note(f"no worker at {self.dask} yet: waiting for one")
+            try:
+                client.wait_for_workers(1, timeout=_PATIENCE)
+            except TimeoutError:
+                raise InputError(f"no worker came to {self.dask} within {_PATIENCE} s") from None
         ranker = job.ranker
         cut = _as_begun(ranker.checkpoint, "partitions", self.partitions)
         if cut["partitions"] is None:
@@ -178,31 +190,14 @@ class Scale:
             user_weight=ranker.user_weight,
         )  # fmt: skip
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
-        return Loaded(
-            risk, lambda ranker: ranker.fit_risk(risk), partial(train_gain, risk), table, cut
-        )
-
-    def _wait_for_workers(self, client: Any) -> None:
-        if client.nthreads():
-            return
-        console.note(f"no worker at {self.dask} yet: waiting for one")
-        try:
-            client.wait_for_workers(1, timeout=_PATIENCE)
-        except TimeoutError:
-            raise InputError(f"no worker came to {self.dask} within {_PATIENCE} s") from None
+        return Loaded(risk, table, cut)
 
 
 def _in_memory(job: Job) -> Loaded:
     if job.data.is_dir():
         raise InputError(f"{job.data} is a directory: give --memory-budget or --dask")
     table = job.reading.table(job.data)
-    lists, k = job.reading.lists(table), job.ranker.n_shown
-    return Loaded(
-        lists,
-        lambda ranker: ranker.fit_lists(lists),
-        lambda w: mean_pap_at_k(w, scaled_lists(lists, job.ranker.user_scaling), k),
-        table,
-    )
+    return Loaded(job.reading.lists(table), table)
 
 
 def size_in_bytes(text: str) -> int:
@@ -211,12 +206,6 @@ def size_in_bytes(text: str) -> int:
     if not match or match[2] not in _BYTES or float(match[1]) == 0:
         raise InputError(f"--memory-budget must be a size such as 500MB or 2GiB, got {text!r}")
     return int(float(match[1]) * _BYTES[match[2]])
-
-
-def _quieten() -> None:
-    """A lost scheduler is reported as an error of ours, not by Dask's log with a traceback."""
-    for name in ("distributed", "distributed.client"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _as_begun(folder: Path | None, name: str, value: Any) -> dict[str, Any]:

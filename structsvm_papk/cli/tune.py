@@ -5,14 +5,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
 
-from structsvm_papk.cli._shared import console, options, progress
-from structsvm_papk.cli._shared.grouped import Panel
-from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, option
+from structsvm_papk.cli._shared import console, options
+from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, Panel
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import certificate_of, save_model
 from structsvm_papk.rankers import PAPKRankerCV
@@ -26,7 +25,7 @@ _SHOWN = 10  # settings
 class Grid:
     """What is tried."""
 
-    k: int = PROBLEM(..., options.SHOWN, flags="--k")
+    k: int = options.K
     surrogate: list[str] | None = PROBLEM(
         None, "Try this one; repeat for more. By default ts, avg and clipped_ramp."
     )
@@ -100,21 +99,20 @@ class Stopping(options.Stopping):
 
 
 def tune(
-    data: options.DataFile,
+    *,
+    data: Path = options.DATA,
     grid: Grid,
     choice: Choice,
     reading: options.Reading,
     stopping: Stopping,
     saving: options.Saving,
-    model_file: Annotated[
-        Path | None, option(OUTPUT, "Write the chosen model here.", "--model", metavar="FILE")
-    ] = None,
-    plot: options.Plot = None,
-    policy: options.Policy = "cap",
-    show_all: Annotated[
-        bool, option(OUTPUT, f"Print every setting, not the {_SHOWN} best alone.", "--all")
-    ] = False,
-    as_json: options.Json = False,
+    model_file: Path | None = OUTPUT(None, "Write the chosen model here.", "FILE", flags="--model"),
+    plot: Path | None = options.PLOT,
+    policy: str = options.policy("cap"),
+    show_all: bool = OUTPUT(
+        False, f"Print every setting, not the {_SHOWN} best alone.", flags="--all"
+    ),
+    as_json: bool = options.JSON,
 ) -> None:
     """Choose surrogate, depth and alpha on held-out users, and train with them.
 
@@ -127,7 +125,7 @@ def tune(
     table = reading.table(data)
     lists = reading.lists(table)
     checkpoint = saving.open("tune", lists)
-    with progress.bar("fits on folds") as update, warnings.catch_warnings(record=True) as raised:
+    with console.bar("fits on folds") as update, warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         ranker = PAPKRankerCV(
             **grid.settings(), **choice.settings(), **stopping.limits(), policy=policy,

@@ -4,38 +4,31 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from structsvm_papk import propositions
-from structsvm_papk.cli._shared import console, options, progress
+from structsvm_papk.cli._shared import console, options
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.pages import check_templates
 from structsvm_papk.propositions.optimising import regimes
-from structsvm_papk.propositions.running import ALL_IDS, expanded
+from structsvm_papk.propositions.running import ALL_IDS, expanded, render
 
 
 def verify(
-    check: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--check", metavar="ID", help="Only this one, or all of ndcg, depth ..; repeat."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
-    effort: Annotated[
-        str, typer.Option(help="quick (seconds), normal (a minute or two) or thorough.")
-    ] = "normal",
-    jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core.")] = 0,
-    report: Annotated[
-        Path | None,
-        options.option(
-            options.OUTPUT, "Also write a self-contained HTML page here.", metavar="FILE"
-        ),
-    ] = None,
-    as_json: options.Json = False,
+    *,
+    check: list[str] | None = options.PLAIN(
+        None, "Only this one, or all of ndcg, depth ..; repeat.", "ID"
+    ),
+    seed: int = options.PLAIN(0, "Seed of the search."),
+    effort: str = options.PLAIN("normal", "quick (seconds), normal (a minute or two) or thorough."),
+    jobs: int = options.PLAIN(0, "Processes; 0: one for each core."),
+    report: Path | None = options.OUTPUT(
+        None, "Also write a self-contained HTML page here.", "FILE"
+    ),
+    as_json: bool = options.JSON,
 ) -> None:
     """Search the published claims for counterexamples.
 
@@ -48,15 +41,13 @@ def verify(
         raise InputError(f"jobs = {jobs}: a number of processes, or 0 for one each core")
     ids = expanded(check or ALL_IDS)
     start = time.perf_counter()
-    with progress.bar("searching", total=len(ids)) as update:
+    with console.bar("searching", total=len(ids)) as update:
         checks = propositions.verify(
             ids, seed, effort, jobs or os.cpu_count() or 1,
             lambda c: update(advance=1, description=f"{c.id} {c.verdict}"),
         )  # fmt: skip
     parts = [] if check else regimes(seed)
     if report is not None:
-        from structsvm_papk.propositions.report import render
-
         write_atomically(report, render(checks, seed, effort, parts).encode())
         console.note(f"report written to {report}")
     content = {"seed": seed, "effort": effort, "checks": [c.as_dict() for c in checks]}

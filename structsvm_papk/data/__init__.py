@@ -1,7 +1,7 @@
 """The lists of all users (`RankingData`), what checks them, and what reads them from files.
 
-Ids, labels and scores are checked by `validation`, features by `matrix`; the two products with the
-features are in `_products`; data larger than memory are sources, cut into partitions. May import
+Ids, labels and scores are checked by `validation`, the rows that are given by `rows`; what reads
+the matrix is in `features`; data larger than memory are sources, cut into partitions. May import
 `files`, and the contract of `solvers`; knows nothing of losses and metrics.
 """
 

@@ -1,7 +1,5 @@
 """A matrix whose rows are in a file: some are kept in memory, the others are read when needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, pairwise
@@ -22,23 +20,9 @@ class FileRows:
     """Rows of a file, `capacity` of which are kept in memory.
 
     Which ones is left to whoever works with them: what is asked for is kept as long as there is
-    room, and what `keep` was called with in any case.
-
-    Parameters
-    ----------
-    read : callable
-        ``read(start, out)`` fills an array with the rows from `start` on.
-    shape : tuple of int
-    dtype : dtype
-    capacity : int
-        Rows in memory, beside two batches of those that are in work.
-
-    Attributes
-    ----------
-    kept : ndarray of shape (capacity, n_features)
-        Rows in memory, at the places that `keep` returns.
-    rows_read : int
-        Rows read so far, those between others included.
+    room, and what `keep` was called with in any case. They are in `kept`, at the places that `keep`
+    returns; two batches of rows that are in work come on top. ``read(start, out)`` fills an array
+    with the rows from `start` on; `rows_read` counts them, those between others included.
     """
 
     def __init__(self, read: Callback, shape: tuple[int, int], dtype: Any, capacity: int) -> None:

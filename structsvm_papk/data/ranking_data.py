@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import _products, validation
-from structsvm_papk.data._products import Origins
-from structsvm_papk.data.deviations import scale_of, within_user_deviation
-from structsvm_papk.data.groups import checked_weight, encode_groups, laid_out
-from structsvm_papk.data.matrix import check_matrix
-from structsvm_papk.data.origins import Spread, column_text, refuse_unresolved, spread_of
+from structsvm_papk.data import features, validation
+from structsvm_papk.data.features import (
+    Origins,
+    Spread,
+    column_text,
+    refuse_unresolved,
+    scale_of,
+    spread_of,
+    within_user_deviation,
+)
+from structsvm_papk.data.rows import check_matrix, checked_weight, encode_groups, laid_out
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
 
@@ -285,10 +291,7 @@ class RankingData:
 
     def scaled_by(self, column_scale: Array | None) -> RankingData:
         """These lists with their columns divided by other numbers than now; nothing is copied."""
-        return RankingData.from_parts(
-            self.X, self.rows, self.indptr, self.n_pos, self.users, self.user_weight,
-            self.feature_names, self._spread, self._origins, column_scale,
-        )  # fmt: skip
+        return self._with(column_scale=column_scale)
 
     def divided(self, values: Array) -> Array:
         """Weights in the units of `X`, or sums of rows of `X` in those of the scaled columns."""
@@ -297,35 +300,32 @@ class RankingData:
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions, shape (n_positions,), float64."""
         out, w = np.empty(self.rows.size), self.divided(self.checked_weights(w))
-        _products.scores(self.X, self.rows, w, 0, out.size, out)
+        features.scores(self.X, self.rows, w, 0, out.size, out)
         return out
 
     def rmatvec(self, coef: Array) -> Array:
         """``X.T @ coef`` for coefficients at the list positions, shape (n_features,)."""
         out = np.zeros((1, self.n_features))
-        _products.add_weighted_rows(self.X, self.rows, coef, self.indptr[[0, -1]], out)
+        features.add_weighted_rows(self.X, self.rows, coef, self.indptr[[0, -1]], out)
         return self.divided(out[0])
 
     def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
         """The same lists with other weights of users; everything else is shared."""
-        weight = checked_weight(user_weight, self.users, self.n_pos)
-        return RankingData.from_parts(
-            self.X, self.rows, self.indptr, self.n_pos, self.users, weight,
-            self.feature_names, self._spread, self._origins, self.column_scale,
-        )  # fmt: skip
+        return self._with(user_weight=checked_weight(user_weight, self.users, self.n_pos))
+
+    def _with(self, **changes: Any) -> RankingData:
+        """The same lists but for some attributes."""
+        other = copy.copy(self)
+        other.__dict__ |= {"_fingerprint": None, **changes}
+        return other
 
     def exclusions(self, needed: int, setting: str = "k") -> Exclusions:
         """Users that have no positive or fewer negatives than needed, as `Exclusions`."""
         needed = whole_number(setting, needed)
         no_positive = self.n_pos == 0
         few_negatives = ~no_positive & (self.n_neg < needed)
-        return Exclusions(
-            needed,
-            self.n_users,
-            np.flatnonzero(no_positive),
-            np.flatnonzero(few_negatives),
-            setting,
-        )
+        left_out = np.flatnonzero(no_positive), np.flatnonzero(few_negatives)
+        return Exclusions(needed, self.n_users, *left_out, setting)
 
     def usable(self, needed: int, policy: str = "exclude", setting: str = "k") -> RankingData:
         """Restrict to the users with at least one positive and as many negatives as needed.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import PathLike
-from structsvm_papk.data import matrix, svmlight, tables, validation
+from structsvm_papk.data import rows, svmlight, tables, validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 
@@ -105,7 +105,7 @@ def read_table(
         Anything that cannot be read, with file, line, and reason.
     """
     path = as_path(path)
-    format = format or tables.format_of(path) or "svmlight"
+    format = (tables.format_of(path) or "svmlight") if format is None else format
     check_choice("format", format, FORMATS)
     if format == "svmlight" and (group is not None or ignore):
         raise InputError(
@@ -178,7 +178,7 @@ def _checked(table, format):
     if bad.size:
         value = table.labels[bad[0]]
         raise InputError(f"{_place(table, bad[0], format)}: the label is {value}")
-    feature = matrix.first_non_finite(table.X)
+    feature = rows.first_non_finite(table.X)
     if feature is not None:
         row, column, value = feature
         name = (

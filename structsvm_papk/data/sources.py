@@ -1,23 +1,28 @@
-"""Sources: data sets in files that are read in pieces, `NpyFiles` and `ParquetFiles`.
-
-A source knows the number of its rows and features without reading them, and reads any range of
-rows. It never holds more than the range that was asked for.
-"""
+"""Sources: data sets in files that are read in pieces, `NpyFiles` and `ParquetFiles`."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.parquet import index_columns, numbers, open_parquet, values_of
-from structsvm_papk.data.tables import USER_COLUMNS, Roles, choose_columns, feature_matrix
+from structsvm_papk.data.tables import (
+    USER_COLUMNS,
+    Roles,
+    choose_columns,
+    feature_matrix,
+    index_columns,
+    numbers,
+    open_parquet,
+    values_of,
+)
 from structsvm_papk.errors import InputError
 
 _SCAN_ROWS = 1 << 16
@@ -93,15 +98,45 @@ class NpyFile:
 
 
 @dataclass(frozen=True)
-class NpyFiles:
+class Source(ABC):
+    """Rows in files; `columns_used` says in a line what was taken for features, label and user.
+
+    `name` is the first file, for messages. No method holds more than the rows that are asked for.
+    """
+
+    name: str
+    n_rows: int
+    n_features: int
+    dtype: np.dtype
+    columns_used: str
+    feature_names: tuple[str, ...] | None
+    first_index: ClassVar[None] = None
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the features of one row in memory."""
+        return self.n_features * self.dtype.itemsize
+
+    @abstractmethod
+    def lists(self) -> Iterator[tuple[int, Array, Array]]:
+        """Labels and users in pieces: yields (first row, labels, groups)."""
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
+        """X, labels and groups of a range of rows."""
+
+    @abstractmethod
+    def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
+        """The features as an open file that can be read at any row: (`NpyFile`, file)."""
+
+
+@dataclass(frozen=True)
+class NpyFiles(Source):
     """Features, labels and users in three `.npy` files of the same number of rows."""
 
     X: NpyFile
     y: NpyFile
     groups: NpyFile
-
-    feature_names = None
-    first_index = None
 
     @classmethod
     def open(
@@ -110,84 +145,51 @@ class NpyFiles:
         """Open three files, or the files `X.npy`, `y.npy` and `groups.npy` of a directory."""
         if y is None or groups is None:
             X, y, groups = (Path(X) / f"{name}.npy" for name in ("X", "y", "groups"))
-        files = cls(*map(NpyFile.open, (X, y, groups)))
-        files._check()
-        return files
+        files = tuple(map(NpyFile.open, (X, y, groups)))
+        _check_npy(*files)
+        path, (n_rows, n_features) = files[0].path, files[0].shape
+        used = f"{n_features} features ({path}), label {files[1].path}, user {files[2].path}"
+        return cls(path, n_rows, n_features, files[0].dtype, used, None, *files)
 
-    @property
-    def name(self) -> str:
-        """The file of the features, for messages."""
-        return self.X.path
-
-    @property
-    def columns_used(self) -> str:
-        """One line that says what was taken for the features, the label and the user."""
-        return (
-            f"{self.n_features} features ({self.X.path}), label {self.y.path}, "
-            f"user {self.groups.path}"
-        )
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.X.shape[0]
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of X."""
-        return self.X.shape[1]
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of the features of one row in memory."""
-        return self.X.row_bytes
-
-    def lists(self) -> Iterator[tuple[int, Array, Array]]:
-        """Labels and users in pieces: yields (first row, labels, groups)."""
+    def lists(self) -> Iterator[tuple[int, Array, Array]]:  # noqa: D102
         for start in range(0, self.n_rows, _SCAN_ROWS):
             stop = min(start + _SCAN_ROWS, self.n_rows)
             yield start, self.y.read(start, stop), self.groups.read(start, stop)
 
-    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
-        """X, labels and groups of a range of rows."""
+    def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:  # noqa: D102
         return self.X.read(start, stop), self.y.read(start, stop), self.groups.read(start, stop)
 
-    def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
-        """The features as an open file that can be read at any row: (`NpyFile`, file)."""
+    def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:  # noqa: D102
         return self.X, open(self.X.path, "rb", buffering=0)
 
-    def _check(self) -> None:
-        if len(self.X.shape) != 2 or not self.X.shape[0] or not self.X.shape[1]:
-            raise InputError(f"{self.X.path}: shape {self.X.shape}, expected (rows, features)")
-        if self.X.dtype not in (np.float64, np.float32):
+
+def _check_npy(X, y, groups):
+    if len(X.shape) != 2 or not X.shape[0] or not X.shape[1]:
+        raise InputError(f"{X.path}: shape {X.shape}, expected (rows, features)")
+    if X.dtype not in (np.float64, np.float32):
+        raise InputError(
+            f"{X.path} holds {X.dtype}; features must be float64 or float32 in the byte order of "
+            "this machine"
+        )
+    for file in (y, groups):
+        if file.shape != X.shape[:1]:
             raise InputError(
-                f"{self.X.path} holds {self.X.dtype}; features must be float64 or float32 in the "
-                "byte order of this machine"
+                f"{file.path} has shape {file.shape}, but {X.path} has {X.shape[0]} rows"
             )
-        for file in (self.y, self.groups):
-            if file.shape != (self.n_rows,):
-                raise InputError(
-                    f"{file.path} has shape {file.shape}, but {self.X.path} has {self.n_rows} rows"
-                )
 
 
 @dataclass(frozen=True)
-class ParquetFiles:
+class ParquetFiles(Source):
     """Rows of one Parquet file, or of several that continue each other.
 
-    The features are float32 where every one of them is, else float64. `columns_used` is one line
-    that says what was taken for the features, the label and the user.
+    The features are float32 where every one of them is, else float64.
     """
 
     paths: tuple[str, ...]
     n_rows_of: tuple[int, ...]
-    feature_names: tuple[str, ...]
     label: str
     group: str
-    dtype: np.dtype
-    columns_used: str = ""
-
-    first_index = None
+    feature_names: tuple[str, ...]
 
     @classmethod
     def open(
@@ -219,37 +221,12 @@ class ParquetFiles:
         if not sum(counts):
             raise InputError(f"{path}: no data rows")
         return cls(
-            tuple(map(str, paths)),
-            tuple(counts),
-            columns.feature_names,
-            label,
-            names[columns.group],
-            np.dtype(np.float32 if narrow else np.float64),
-            columns.used(),
-        )
+            str(paths[0]), sum(counts), len(columns.feature_names),
+            np.dtype(np.float32 if narrow else np.float64), columns.used(), columns.feature_names,
+            tuple(map(str, paths)), tuple(counts), label, names[columns.group],
+        )  # fmt: skip
 
-    @property
-    def name(self) -> str:
-        """The first file, for messages."""
-        return self.paths[0]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return sum(self.n_rows_of)
-
-    @property
-    def n_features(self) -> int:
-        """Number of feature columns."""
-        return len(self.feature_names)
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of the features of one row in memory."""
-        return self.n_features * self.dtype.itemsize
-
-    def lists(self) -> Iterator[tuple[int, Array, Array]]:
-        """Labels and users in pieces: yields (first row, labels, groups)."""
+    def lists(self) -> Iterator[tuple[int, Array, Array]]:  # noqa: D102
         for first, frame in self._frames([self.label, self.group], 0, self.n_rows):
             yield first, *self._labels_and_groups(first, frame)
 
@@ -376,6 +353,3 @@ def _frames_of(path, file, groups, columns):
             pa.default_memory_pool().release_unused()  # it keeps some ten times what is in use
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} is damaged or has changed: {error}") from None
-
-
-Source = NpyFiles | ParquetFiles

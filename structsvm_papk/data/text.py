@@ -1,7 +1,5 @@
 """CSV and TSV, read by pandas. Ids are text as it stands in the file: `007` and `7` are two."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re

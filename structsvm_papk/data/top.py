@@ -9,7 +9,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import tables, validation
-from structsvm_papk.data.groups import ONE_LIST, one_list_or
+from structsvm_papk.data.rows import ONE_LIST, one_list_or
 from structsvm_papk.errors import InputError
 
 if TYPE_CHECKING:

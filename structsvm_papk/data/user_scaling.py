@@ -1,7 +1,5 @@
 """Features on a scale of their own inside each user's list: query-level normalisation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,8 +7,8 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
-from structsvm_papk.data.groups import one_list_or
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.rows import one_list_or
 from structsvm_papk.errors import InputError, check_choice
 
 USER_SCALINGS = ("standardise", "rank")

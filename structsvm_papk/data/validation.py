@@ -10,8 +10,6 @@ ids    of users and items: sortable, none missing. Two are the same when they ar
 Masked arrays are taken where nothing is masked.
 """
 
-from __future__ import annotations
-
 from numbers import Number
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -311,35 +309,9 @@ def _family_of(ids):
 def joined(*columns: Array) -> Array:
     """Checked ids of several tables as one array that holds each of them exactly."""
     columns = tuple(column for column in columns if column.size) or columns
-    if len({column.dtype for column in columns}) == 1 or not _all_numbers(columns):
+    if len({column.dtype for column in columns}) == 1 or _family_of(columns[0]) != "number":
         return np.concatenate(columns)
-    columns = tuple(map(_whole, columns))
-    return np.concatenate([column.astype(_exact_type(columns)) for column in columns])
-
-
-def _exact_type(columns):
-    """A type that holds every number of every column."""
-    kinds = {column.dtype.kind for column in columns}
-    whole = [column for column in columns if column.dtype.kind in "iu"]
-    low = min((int(column.min()) for column in whole), default=0)
-    high = max((int(column.max()) for column in whole), default=0)
-    if kinds <= set("iu"):
-        return np.int64 if high < 2**63 else np.uint64 if low >= 0 else object
-    small = max(abs(low), abs(high)) <= EXACT and all(c.dtype.itemsize <= 8 for c in columns)
-    return np.float64 if small and kinds <= set("iuf") else object
-
-
-def _all_numbers(columns):
-    return all(_family_of(column) == "number" for column in columns)
-
-
-def _whole(ids):
-    """Numbers as whole numbers where they are."""
-    if ids.dtype == bool:
-        return ids.astype(np.uint8)
-    if ids.dtype.kind == "f" and (np.abs(ids) < EXACT).all() and (ids == np.floor(ids)).all():
-        return ids.astype(np.int64)
-    return ids
+    return _fewest_bytes(np.concatenate([column.astype(object) for column in columns]))
 
 
 def _fewest_bytes(ids):

@@ -5,12 +5,12 @@ Most return plain arrays `X`, `y`, `groups`; each the same ones for the same see
 """
 
 from structsvm_papk.datasets.digits import digit_queries
-from structsvm_papk.datasets.interactions import interaction_pairs
 from structsvm_papk.datasets.margin_conditions import margin_lists
-from structsvm_papk.datasets.recommender_lists import recommender_lists
 from structsvm_papk.datasets.synthetic import (
     engagement_lists,
+    interaction_pairs,
     linear_lists,
+    recommender_lists,
     two_gaussians,
 )
 

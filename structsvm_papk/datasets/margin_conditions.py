@@ -74,7 +74,8 @@ def margin_lists(
     _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, n_features)
     rng = generator(seed)
     delta = np.ceil(delta / GRID) * GRID
-    w_true = _integer_direction(n_features, rng)
+    w_true = rng.integers(-3, 4, n_features).astype(float)
+    w_true[rng.integers(n_features)] = rng.choice([-1.0, 1.0])  # so scores can be set exactly
     users = [
         _margin_user(condition, n_pos, n_neg, k, delta, exclude, w_true, rng)
         for _ in range(n_users)
@@ -183,13 +184,6 @@ def _surrounded_point(neg, w, rng, tight):
     neg = neg.copy()
     neg[others] = centre + h * step
     return centre, neg
-
-
-def _integer_direction(n_features, rng):
-    """Draw a direction with entries in -3..3, one of them +-1: scores can then be set exactly."""
-    w = rng.integers(-3, 4, n_features).astype(float)
-    w[rng.integers(n_features)] = rng.choice([-1.0, 1.0])
-    return w
 
 
 def _unit_entry(w):

@@ -1,17 +1,20 @@
-"""Seeded synthetic data: recommender-like lists, and one user.
+"""Seeded synthetic data: recommender-like lists, one user, interactions, frames of candidates.
 
-Every generator returns `Lists(X, y, groups, w_true)`: rows, 0/1 labels, the user of each row and
-the direction that generated (or realises) the labels. Nothing but numpy is imported.
+The first return `Lists(X, y, groups, w_true)`: rows, 0/1 labels, the user of each row and the
+direction that generated (or realises) the labels. Nothing but numpy is imported before it is used.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Lists(NamedTuple):
@@ -21,9 +24,6 @@ class Lists(NamedTuple):
     y: np.ndarray
     groups: np.ndarray
     w_true: np.ndarray
-
-
-# ----------------------------------------------------------------- recommender-like lists
 
 
 def linear_lists(
@@ -76,10 +76,12 @@ def linear_lists(
     w_true = _direction(w_true, n_features, rng)
     X = rng.standard_normal((n_users * n_items, n_features))
     scores = X @ (w_true / np.sqrt(n_features)) + _noise(noise, noise_law, df, len(X), rng)
-    n_pos = _n_relevant(relevant_share, n_items)
+    check_number("relevant_share", relevant_share, above=0, below=1)
+    n_pos = int(np.clip(round(relevant_share * n_items), 1, n_items - 1))
     y = _top_labels(scores.reshape(n_users, n_items), n_pos)
-    n_bad = round(_share("mislabelled_users", mislabelled_users) * n_users)
-    n_exchanged = round(_share("mislabelled_share", mislabelled_share) * n_pos)
+    check_number("mislabelled_users", mislabelled_users, least=0.0, most=1)
+    check_number("mislabelled_share", mislabelled_share, least=0.0, most=1)
+    n_bad, n_exchanged = round(mislabelled_users * n_users), round(mislabelled_share * n_pos)
     _exchange_labels(y[:n_bad], scores.reshape(y.shape)[:n_bad], n_exchanged, rng)
     return Lists(X, y.ravel(), np.repeat(np.arange(n_users), n_items), w_true)
 
@@ -140,9 +142,6 @@ def engagement_lists(
     y = np.empty(len(groups), dtype=np.int64)
     y[order] = rank < np.repeat(n_pos, n_items)
     return Lists(X, y, groups, w_true)
-
-
-# ----------------------------------------------------------------- one user
 
 
 def two_gaussians(
@@ -217,7 +216,7 @@ def _noise(scale, law, df, size, rng):
 
 
 def _beta_shares(mean, spread, size, rng):
-    _share("relevant_share", mean)
+    check_number("relevant_share", mean, least=0.0, most=1)
     check_number("share_spread", spread, least=0.0)
     if not 0 <= spread**2 < mean * (1 - mean):
         raise InputError(
@@ -228,16 +227,6 @@ def _beta_shares(mean, spread, size, rng):
         return np.full(size, mean)
     c = mean * (1 - mean) / spread**2 - 1
     return rng.beta(mean * c, (1 - mean) * c, size)
-
-
-def _n_relevant(share, n_items):
-    check_number("relevant_share", share, above=0, below=1)
-    return int(np.clip(round(share * n_items), 1, n_items - 1))
-
-
-def _share(name, value):
-    check_number(name, value, least=0.0, most=1)
-    return value
 
 
 def _direction(w, n_features, rng):
@@ -259,3 +248,136 @@ def generator(seed: int) -> np.random.Generator:
     """Random numbers, the same ones for the same seed."""
     check_number("seed", seed, least=0)
     return np.random.default_rng(int(seed))
+
+
+def interaction_pairs(
+    n_users: int = 300,
+    n_items: int = 200,
+    mean_size: int = 25,
+    n_tastes: int = 6,
+    test_share: float = 0.2,
+    seed: int = 0,
+) -> tuple[Array, Array]:
+    """Users and items of a training and of a test part.
+
+    A user draws about ``mean_size`` different items with odds ``popularity_i exp(4 a_u . b_i)``,
+    where the popularity falls as ``1/(i + 5)`` in a random order and a, b are points on the unit
+    sphere of ``n_tastes`` dimensions; items of each user go to the test part at random.
+
+    Parameters
+    ----------
+    n_users, n_items, mean_size, n_tastes : int
+        Every user has at least 5 items.
+    test_share : float
+        Of a user's items, rounded.
+    seed : int
+
+    Returns
+    -------
+    train, test : ndarray of int, shape (n_pairs, 2)
+        User and item of each pair, counted from 0, ordered by user.
+
+    Raises
+    ------
+    InputError
+        Fewer than 1 user or 10 items, or a share outside 0..1.
+    """
+    check_sizes(n_users=n_users, n_tastes=n_tastes)
+    check_number("n_items", n_items, least=10)
+    check_number("mean_size", mean_size, above=0)
+    check_number("test_share", test_share, above=0, below=1)
+    rng = generator(seed)
+    taste = _on_sphere(rng.standard_normal((n_users, n_tastes)))
+    kind = _on_sphere(rng.standard_normal((n_items, n_tastes)))
+    popularity = -np.log(rng.permutation(n_items) + 5.0)
+    sizes = np.rint(mean_size * np.exp(0.5 * rng.standard_normal(n_users))).astype(int)
+    sizes = np.clip(sizes, 5, n_items // 2)
+    parts: list[list[Array]] = [[], []]
+    for u, size in enumerate(sizes):
+        # the largest of log-odds with Gumbel noise are a draw without replacement
+        odds = popularity + 4.0 * kind @ taste[u] + rng.gumbel(size=n_items)
+        items = rng.permutation(np.argsort(-odds)[:size])
+        n_test = max(1, round(test_share * int(size)))
+        for part, chosen in zip(parts, (items[n_test:], items[:n_test]), strict=True):
+            part.append(np.column_stack([np.full(chosen.size, u), np.sort(chosen)]))
+    train, test = (np.concatenate(part) for part in parts)
+    return train, test
+
+
+def _on_sphere(points: Array) -> Array:
+    lengths: Array = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.divide(points, lengths)
+
+
+def recommender_lists(
+    n_users: int = 400, n_items: int = 1000, n_candidates: int = 100, seed: int = 0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Two frames of candidates for the same users: one to learn from, one to test on.
+
+    A user likes the candidates with the largest ``t + 0.6 c + 0.5 p + e``, where taste t, content c
+    and noise e are standard normal for each candidate and p, standard normal for each item, is the
+    log of its popularity; how many, about a tenth of the user's activity, a log-normal number. Four
+    recommenders see different parts of that, with noise of their own, on scales of their own:
+
+        ease         0.1 (t + 0.3 p + noise)
+        neighbours   activity * exp((t + p + noise) / 2), a count
+        content      between 0 and 1, increasing in c + noise / 2
+        popularity   1000 exp(p), a count
+
+    Parameters
+    ----------
+    n_users, n_items, n_candidates : int
+        At most n_items candidates a user, at least 4.
+    seed : int
+
+    Returns
+    -------
+    train, new : DataFrame with columns user, item, ease, neighbours, content, popularity, relevant
+        A row for each candidate; `relevant` is 0 or 1.
+
+    Raises
+    ------
+    InputError
+        No users, or candidates that are too few or more than the items.
+
+    Examples
+    --------
+    >>> from structsvm_papk.datasets import recommender_lists
+    >>> train, new = recommender_lists(n_users=50)
+    >>> train.shape
+    (5000, 7)
+    """
+    check_sizes(n_users=n_users, n_items=n_items, n_candidates=n_candidates)
+    if not 4 <= n_candidates <= n_items:
+        raise InputError(
+            "recommender_lists needs 4 <= n_candidates <= n_items, got "
+            f"n_candidates={n_candidates}, n_items={n_items}"
+        )
+    rng = generator(seed)
+    popularity = rng.standard_normal(n_items)
+    activity = 40.0 * np.exp(0.6 * rng.standard_normal((n_users, 1)))
+    frames = [_candidates(rng, popularity, activity, n_candidates) for _ in range(2)]
+    return frames[0], frames[1]
+
+
+def _candidates(
+    rng: np.random.Generator, popularity: np.ndarray, activity: np.ndarray, n: int
+) -> pd.DataFrame:
+    import pandas as pd
+
+    shape = activity.size, n
+    item = np.argsort(rng.random((activity.size, popularity.size)), axis=1)[:, :n]
+    taste, content, noise, first, second, third = rng.standard_normal((6, *shape))
+    popular = popularity[item]
+    appeal = taste + 0.6 * content + 0.5 * popular + noise
+    place = np.argsort(np.argsort(-appeal, axis=1), axis=1)
+    columns = {
+        "user": np.broadcast_to(np.arange(1, activity.size + 1)[:, None], shape),
+        "item": item + 1,
+        "ease": np.round(0.1 * (taste + 0.3 * popular + first), 4),
+        "neighbours": np.rint(activity * np.exp(0.5 * (taste + popular + second))),
+        "content": np.round(1.0 / (1.0 + np.exp(-content - 0.5 * third)), 4),
+        "popularity": np.rint(1000.0 * np.exp(popular)),
+        "relevant": (place < np.clip(np.rint(activity / 10.0), 1, n // 4)).astype(int),
+    }
+    return pd.DataFrame({name: values.ravel() for name, values in columns.items()})

@@ -3,12 +3,10 @@
 Answers with certificates before any training. May import risks, data and surrogates.
 """
 
-from structsvm_papk.diagnosis.critical_depth import CriticalDepth, critical_depth
-from structsvm_papk.diagnosis.zero_test import Diagnosis, diagnose
+from structsvm_papk.diagnosis.critical_depth import critical_depth
+from structsvm_papk.diagnosis.zero_test import diagnose
 
 __all__ = [
-    "CriticalDepth",
-    "Diagnosis",
     "critical_depth",
     "diagnose",
 ]

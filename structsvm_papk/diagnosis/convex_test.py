@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import nnls
 
 from structsvm_papk._types import Array
-from structsvm_papk.diagnosis.coordinates import Coordinates
-from structsvm_papk.diagnosis.min_norm import min_norm_point
+from structsvm_papk.data.features import scale_of
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts
+from structsvm_papk.solvers.result import Progress
 
 _SUM_ROUNDING = 64 * np.finfo(float).eps  # of a slope, relative to the entries that it is made of
+_ROUNDING = 1e-12
+_FEW_FEATURES = 500  # up to which directions are scaled, not features only
+_SAMPLE_ENTRIES = 1 << 21
+_LEAST_SPREAD = 1e-14  # of a direction, squared and relative to the largest
+_TOL = 1e-9  # of the bundle; the least squares give the digits that are missing
+_CLOSE = 1e-5  # of the squared distance, where it is the distance that counts
+_LEAST = 1e-12
+_MAX_ITER = 60
+_SUMS = 1e3  # weight of the sums of a block's weights in the least squares, beside slopes of 1
 
 
 class Verdict(StrEnum):
@@ -66,8 +81,7 @@ class Slopes:
 
     def __call__(self, w: Array) -> Array:
         """A support point, shape (n_features,)."""
-        slope: Array = self.of_blocks(w).sum(axis=0)
-        return slope
+        return self.of_blocks(w).sum(axis=0)
 
     def of_blocks(self, w: Array) -> Array:
         """What each block adds to a support point, shape (n_blocks, n_features)."""
@@ -110,5 +124,228 @@ def rounding_of(risk: ListRisk) -> Array:
     """Bound of the rounding error of each entry of a slope: sums of multiples of rows of X."""
     data = risk.data
     heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
-    bound: Array = _SUM_ROUNDING * 2 * heaviest * data.divided(data.spread().largest)
-    return bound
+    return _SUM_ROUNDING * 2 * heaviest * data.divided(data.spread().largest)
+
+
+@dataclass(frozen=True)
+class NearestPoint:
+    """A convex combination `x` of support points, and bounds of the distance of 0 from K.
+
+    `direction` is a unit vector w with ``max_{v in K} v . w = -lower_bound < 0``, or None; `scale`
+    the largest norm of a support point; `n_steps` how many were asked for.
+    """
+
+    x: Array
+    distance: float
+    lower_bound: float
+    direction: Array | None
+    scale: float
+    n_steps: int
+
+
+def min_norm_point(
+    lmo: Callable[[Array], Array],
+    n_features: int,
+    tol: float = 1e-9,
+    max_iter: int | None = None,
+    noise: float | Array = 0.0,
+    any_direction: bool = False,
+) -> NearestPoint:
+    """The point of smallest norm in K = conv(V), which is known by ``lmo(w) in argmax_V v . w``.
+
+    Wolfe's algorithm (Mathematical Programming 11, 1976) keeps few affinely independent support
+    points, finds the point of smallest norm in their affine hull, and ends after finitely many
+    steps. At x with support point ``v = lmo(-x)``, ``v . x / ||x|| <= dist(0, K) <= ||x||``: -x
+    separates 0 from K as soon as ``v . x > 0``. It goes on to a distance or a difference of bounds
+    of ``tol * scale``.
+
+    `lmo` gives the support point of K in a direction, with entries in error by up to `noise`; by
+    default it is asked 2000 times, and 20 more for each feature. `any_direction` stops at the first
+    direction that separates 0 from K, however far the bounds are apart.
+    """
+    max_iter = max_iter or 2000 + 20 * n_features
+    first = lmo(np.zeros(n_features))
+    state = _Corral(first)
+    lower, direction = 0.0, None
+    scale = np.linalg.norm(first)
+    n_steps = 1
+    while n_steps < max_iter:
+        norm = np.linalg.norm(state.x)
+        if norm <= tol * scale or norm - lower <= tol * scale:
+            break
+        vertex = lmo(-state.x)
+        n_steps += 1
+        scale = max(scale, np.linalg.norm(vertex))
+        height = vertex @ state.x / norm
+        unsure = _ROUNDING * scale + np.sum(noise * np.abs(state.x)) / norm
+        if height > max(lower, unsure):
+            lower, direction = height, -state.x / norm
+            if any_direction:
+                break
+        if norm - height <= tol * scale or not state.add(vertex):
+            break
+    distance = float(np.linalg.norm(state.x))
+    return NearestPoint(state.x, distance, float(lower), direction, float(scale), n_steps)
+
+
+class _Corral:
+    """Affinely independent support points, and the point of smallest norm in their hull."""
+
+    def __init__(self, point: Array) -> None:
+        self.points, self.weights = point[None, :].copy(), np.ones(1)
+        self.x = point.copy()
+
+    def add(self, point: Array) -> bool:
+        """Take in a support point; return whether the norm went down."""
+        before = self.x @ self.x
+        self.points = np.vstack([self.points, point])
+        self.weights = np.append(self.weights, 0.0)
+        for _ in range(self.weights.size + 1):
+            target = self._affine_minimiser()
+            if target.min() > _ROUNDING:
+                self.weights = target
+                break
+            falling = target <= _ROUNDING
+            drop = np.maximum(self.weights - target, 1e-300)
+            step = min(1.0, (self.weights / drop)[falling].min())
+            self.weights = np.maximum(self.weights + step * (target - self.weights), 0.0)
+            keep = self.weights > _ROUNDING
+            keep[np.argmax(self.weights)] = True
+            self.points, self.weights = self.points[keep], self.weights[keep]
+        self.weights /= self.weights.sum()
+        self.x = self.weights @ self.points
+        return bool(self.x @ self.x < before)
+
+    def _affine_minimiser(self) -> Array:
+        """Weights that sum to 1 of the smallest point in the affine hull."""
+        base = self.points[0]
+        edges = self.points[1:] - base
+        if not edges.size:
+            return np.ones(1)
+        rest = np.linalg.lstsq(edges.T, -base, rcond=1e-13)[0]
+        return np.concatenate([[1.0 - rest.sum()], rest])
+
+
+class Coordinates:
+    """Coordinates ``T'x`` of subgradients x that suit the data.
+
+    First every feature is divided by its spread within users; then, unless there are too many
+    features, the directions of a sample's correlation matrix are by theirs. Directions with hardly
+    any spread are enlarged as far as the digits of X reach. T may be any invertible matrix; a
+    sample makes one that is good enough.
+    """
+
+    def __init__(self, data: RankingData) -> None:
+        rows, self.scale = _sample(data), scale_of(data.divided(data.deviation()))
+        scale = self.scale
+        self.T = sparse.diags_array(1.0 / scale)
+        if scale.size <= _FEW_FEATURES:
+            correlation = (rows / scale).T @ (rows / scale) / max(1, rows.shape[0])
+            spread, basis = np.linalg.eigh(correlation)
+            floor = _LEAST_SPREAD * max(spread[-1], np.finfo(float).tiny)
+            self.T = (basis / np.sqrt(np.maximum(spread, floor))) / scale[:, None]
+
+    def of(self, slopes: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        """Slopes (the last axis counts) in these coordinates, at directions in these."""
+        return lambda w: slopes(self.T @ w) @ self.T
+
+    def back(self, x: Array) -> Array:
+        """A subgradient in the given coordinates."""
+        return x * self.scale if sparse.issparse(self.T) else np.linalg.solve(self.T.T, x)
+
+    def noise(self, bound: Array) -> Array:
+        """Bound of the rounding errors here, for one of them in the given coordinates."""
+        return np.abs(self.T).T @ bound
+
+
+def _sample(data: RankingData) -> Array:
+    """Some rows, less the mean of their user's: whole users if possible, spread over the data."""
+    wanted = max(1, _SAMPLE_ENTRIES // data.n_features)
+    step = -(-data.rows.size // wanted)
+    users = range(0, data.n_users, step) if data.n_users > step else range(data.n_users)
+    stride = 1 if data.n_users > step else step
+    parts = []
+    for u in users:
+        rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1] : stride]]
+        dense = rows.toarray() if sparse.issparse(rows) else rows
+        divided = data.divided(dense.astype(np.float64))
+        parts.append(divided - divided.mean(axis=0))
+    return np.vstack(parts)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A `direction` in which D falls beyond rounding, or a `point` of K near 0; `first` slope."""
+
+    direction: Array | None
+    point: Array | None
+    first: Array
+
+
+class _Slope(BlockOracle):
+    """``1 + D``, D in units of its first slope."""
+
+    def __init__(self, slopes: Callable[[Array], Array], n_features: int) -> None:
+        self.slopes, self.n_features = slopes, n_features
+        self.at_zero = slopes(np.zeros(n_features))
+        self.n_blocks, self.first = self.at_zero.shape[0], self.at_zero.sum(axis=0)
+        self.scale = float(np.linalg.norm(self.first)) or 1.0
+        self.offsets = np.full(self.n_blocks, 1.0 / self.n_blocks)
+
+    def blocks(self, w: Array) -> tuple[Array, Array]:
+        slopes = (self.slopes(w) if w.any() else self.at_zero) / self.scale
+        return slopes @ w + self.offsets, slopes
+
+    def cuts(self, w: Array) -> Cuts:
+        values, slopes = self.blocks(w)
+        return Cuts(float(values.sum()), slopes, self.offsets, w, np.zeros(values.size))
+
+
+def bundle_test(slopes: Callable[[Array], Array], n_features: int, noise: Array) -> Answer:
+    """Look for a direction of descent, and for zero in K where there is none.
+
+    The steepest descent from 0 solves ``min_v ||v||^2 / 2 + D(v) = -dist(0, K)^2 / 2``, with a cut
+    for each block of users and evaluation. A point with ``D(v) < 0`` is a way down. Otherwise the
+    cuts that are left hold K's point of smallest norm: non-negative least squares finds their
+    weights to the last digits. That takes some ten evaluations where one support point a step takes
+    hundreds; what stays undecided is left to `min_norm_point`.
+
+    `slopes` gives those of the blocks at a direction, (n_blocks, n_features), whose sum is a
+    support point of K; `noise` is the rounding error of each entry of a support point.
+    """
+    oracle = _Slope(slopes, n_features)
+
+    def descends(progress: Progress) -> bool:
+        return progress.objective < 1.0 - _TOL
+
+    result = CuttingPlane(1.0, tol=_TOL, max_iter=_MAX_ITER).solve(oracle, callback=descends)
+    w = result.w
+    if slopes(w).sum(axis=0) @ w < -noise @ np.abs(w):
+        return Answer(w / np.linalg.norm(w), None, oracle.first)
+    assert result.cuts is not None
+    slopes_of_cuts, _, block = result.cuts
+    return Answer(None, oracle.scale * _smallest(slopes_of_cuts, block), oracle.first)
+
+
+def distance_from_zero(slopes: Callable[[Array], Array], start: Array) -> tuple[float, Array]:
+    """The distance of 0 from K, from above, and the steepest direction of descent that was met.
+
+    The optimum is ``1 - dist(0, K)^2 / 2`` in units of the first slope, so that the bundle's bound
+    of it is one of the distance. `start` is a unit vector along which D is negative.
+    """
+    oracle = _Slope(slopes, start.size)
+    fall = max(-slopes(start).sum(axis=0) @ start, 0.0) / oracle.scale  # at most the distance
+    solver = CuttingPlane(1.0, tol=max(_CLOSE * fall**2 / 2, _LEAST), max_iter=2 * _MAX_ITER)
+    result = solver.solve(oracle, fall * start)
+    distance = oracle.scale * np.sqrt(max(2.0 * (1.0 - result.lower_bound), 0.0))
+    return float(distance), result.w
+
+
+def _smallest(slopes: Array, block: Array) -> Array:
+    """The point of smallest norm among sums of one convex combination for each block."""
+    sums = (block == np.unique(block)[:, None]).astype(float)
+    system = np.vstack([slopes.T, _SUMS * sums])
+    target = np.concatenate([np.zeros(slopes.shape[1]), np.full(sums.shape[0], _SUMS)])
+    weights, _ = nnls(system, target, maxiter=10 * block.size)
+    weights /= (sums * weights).sum(axis=1) @ sums
+    return weights @ slopes

@@ -12,8 +12,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from structsvm_papk._types import Array
-from structsvm_papk.diagnosis.convex_test import Verdict
-from structsvm_papk.diagnosis.coordinates import Coordinates
+from structsvm_papk.diagnosis.convex_test import Coordinates, Verdict
 from structsvm_papk.diagnosis.zero_test import falls_along, is_zero_optimal
 from structsvm_papk.errors import check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -60,14 +59,8 @@ class CriticalDepth:
 
     def as_dict(self) -> dict[str, int | bool | str | None]:
         """Plain values for JSON."""
-        return {
-            "surrogate": self.surrogate,
-            "k": self.k,
-            "degenerate_to": self.degenerate_to,
-            "informative_from": self.informative_from,
-            "deepest": self.deepest,
-            "exact": self.is_exact,
-        }
+        names = ("surrogate", "k", "degenerate_to", "informative_from", "deepest")
+        return {name: getattr(self, name) for name in names} | {"exact": self.is_exact}
 
     def __str__(self) -> str:
         if self.informative_from is None and self.out_of_time:
@@ -122,7 +115,8 @@ def critical_depth(
     low, high = min(k, deepest), deepest + 1  # the answer is in low, .., high; high: none
     while low < high and time.thread_time() < stop:
         m = k if low == k and direction is None and degenerate_to == 0 else (low + high) // 2
-        at_m = _at_depth(risk, m)
+        surrogate = replace(risk.surrogate, depth=max(m, k))
+        at_m = EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
         if direction is not None and at_m.convex and falls_along(at_m, direction):
             verdict = Verdict.INFORMATIVE
         else:
@@ -136,8 +130,3 @@ def critical_depth(
     name = risk.surrogate.name
     interval = degenerate_to, informative_from, deepest
     return CriticalDepth(name, k, *interval, direction, out_of_time=low < high)
-
-
-def _at_depth(risk: EmpiricalRisk, m: int) -> EmpiricalRisk:
-    surrogate = replace(risk.surrogate, depth=max(m, risk.surrogate.k))
-    return EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)

@@ -29,7 +29,7 @@ of a user spread about equally in all directions (`Coordinates`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,19 +37,29 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.diagnosis.bundle_test import bundle_test, distance_from_zero
-from structsvm_papk.diagnosis.convex_test import Slopes, Verdict, ZeroTest, convex_test, rounding_of
-from structsvm_papk.diagnosis.coordinates import Coordinates
-from structsvm_papk.diagnosis.ramp_test import clipped_test, ramp_test
+from structsvm_papk.diagnosis.convex_test import (
+    Coordinates,
+    Slopes,
+    Verdict,
+    ZeroTest,
+    bundle_test,
+    convex_test,
+    distance_from_zero,
+    rounding_of,
+)
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
-from structsvm_papk.solvers.cutting_plane import default_blocks
+from structsvm_papk.oracles.starts import logistic_regression
+from structsvm_papk.solvers.steps import default_blocks
 from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
-from structsvm_papk.surrogates import Surrogate, make_surrogate
+from structsvm_papk.surrogates import Surrogate
+from structsvm_papk.surrogates.losses import Avg
 
 _TOL = 1e-8
+_NO_FALL = 1e-12  # ClippedRamp this close to 1 may be 1
+_ROUNDS = 20
 
 
 def has_test(surrogate: Surrogate | type[Surrogate]) -> bool:
@@ -106,11 +116,8 @@ class Diagnosis:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "surrogate": self.surrogate,
-            "k": self.k,
-            "n_users": self.n_users,
-            "zero_is_optimal": self.zero_is_optimal,
+        names = ("surrogate", "k", "n_users", "zero_is_optimal")
+        return {name: getattr(self, name) for name in names} | {
             "verdict": str(self.joint.verdict),
             "distance": self.joint.distance,
             "distance_lower_bound": self.joint.lower_bound,
@@ -173,33 +180,17 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
     return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users[alone], risk.convex)
 
 
-def diagnose_over_k(
-    data: RankingData,
-    ks: Sequence[int],
-    surrogates: Sequence[str] = SURROGATES,
-    per_user: bool | int = True,
-    callback: Callable[[Diagnosis], Any] | None = None,
-    depth: int | float | None = None,
-) -> list[Diagnosis]:
-    """Diagnose several surrogates at every k, over the users that have k negatives."""
-    answers = []
-    for k in ks:
-        for name in surrogates:
-            risk = EmpiricalRisk(make_surrogate(name, k, depth), data)
-            answers.append(diagnose(risk, per_user))
-            if callback is not None:
-                callback(answers[-1])
-    return answers
-
-
 def _one_user(risk: EmpiricalRisk, u: int) -> EmpiricalRisk:
-    data = risk.data
-    rows = data.rows[data.indptr[u] : data.indptr[u + 1]]
-    indptr, users = np.array([0, rows.size]), data.users[u : u + 1]
-    part = RankingData.from_parts(
-        data.X, rows, indptr, data.n_pos[u : u + 1], users, column_scale=data.column_scale
-    )
-    return EmpiricalRisk(risk.surrogate, part, "cap")
+    rows = risk.data.rows[risk.data.indptr[u] : risk.data.indptr[u + 1]]
+    return EmpiricalRisk(risk.surrogate, _one_list(risk.data, rows, u, risk.data.n_pos[u]), "cap")
+
+
+def _one_list(data: RankingData, rows: Array, user: int, n_pos: int) -> RankingData:
+    """Some rows of a user, positives first."""
+    return RankingData.from_parts(
+        data.X, rows, np.array([0, rows.size]), np.array([n_pos]), data.users[user : user + 1],
+        column_scale=data.column_scale,
+    )  # fmt: skip
 
 
 def _test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest] = ()) -> ZeroTest:
@@ -275,3 +266,95 @@ def falls_along(risk: EmpiricalRisk, w: Array) -> bool:
     """Whether a convex risk falls from w = 0 along w, beyond what rounding may have done."""
     slopes = Slopes(risk)
     return bool(slopes(w) @ w < -rounding_of(risk) @ np.abs(w))
+
+
+def ramp_test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest]) -> ZeroTest:
+    """Every positive inside K_N proves degeneracy; a direction, from freezing, disproves it."""
+    if risk.surrogate.is_convex_on(risk.data.n_pos):  # convex on these lists
+        return convex_test(Slopes(risk), tol)
+    if users and all(test.verdict == Verdict.DEGENERATE for test in users):
+        largest = max(test.distance for test in users)
+        return ZeroTest(Verdict.DEGENERATE, largest, 0.0)
+    start = convex_test(Slopes(_as_avg(risk)), tol)
+    if start.verdict == Verdict.INFORMATIVE:  # Ramp falls at least as fast as Avg
+        return start
+    directions = [logistic_regression(risk.data, centred=True)]
+    if risk.n_users == 1:
+        directions = _positives_outside(risk, tol)
+        if not directions:
+            return ZeroTest(Verdict.DEGENERATE, start.distance, 0.0)
+    for w in directions:
+        test = _freeze_and_test(risk, w, tol)
+        if test.verdict == Verdict.INFORMATIVE:
+            return test
+    return ZeroTest(Verdict.UNDECIDED, start.distance, 0.0)
+
+
+def _freeze_and_test(risk: EmpiricalRisk, w: Array, tol: float) -> ZeroTest:
+    """Freeze the best positives at w, find the steepest descent of that majorant, and repeat.
+
+    The majorant's slope is never below the slope of Ramp, so its directions of descent are
+    directions of descent of Ramp, and freezing at them again is never less steep.
+    """
+    best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
+    for _ in range(_ROUNDS):
+        test = convex_test(Slopes(risk.majorant(w)), tol)
+        if test.direction is None or test.lower_bound <= best.lower_bound * (1 + 1e-9):
+            return best
+        best, w = test, test.direction
+    return best
+
+
+def _positives_outside(risk: EmpiricalRisk, tol: float) -> list[Array]:
+    """For each positive of a single user outside K_N, a direction that separates it from K_N."""
+    data, avg = risk.data, _as_avg(risk).surrogate
+    n_pos = int(data.n_pos[0])
+    directions = []
+    for i in range(n_pos):
+        rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
+        test = convex_test(Slopes(EmpiricalRisk(avg, _one_list(data, rows, 0, 1), "cap")), tol)
+        if test.verdict != Verdict.DEGENERATE:
+            directions.append(test.direction)
+    return [w for w in directions if w is not None]
+
+
+def _as_avg(risk: EmpiricalRisk) -> EmpiricalRisk:
+    surrogate = Avg(risk.surrogate.k, depth=risk.surrogate.depth)
+    return EmpiricalRisk(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)
+
+
+def clipped_test(risk: EmpiricalRisk) -> ZeroTest:
+    """Look for any w that puts a selected positive above a selected negative."""
+    best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
+    for w in _candidates(risk.data):
+        norm = np.linalg.norm(w)
+        if norm > 0.0:
+            slope = _clipped_slope(risk, w / norm)
+            if slope < -best.lower_bound:
+                best = ZeroTest(Verdict.INFORMATIVE, np.nan, -slope, w / norm)
+    return best
+
+
+def _candidates(data: RankingData) -> Iterator[Array]:
+    """A few likely directions, both ways; then the positives of one user, one by one."""
+    sides = [data.rmatvec(side / max(side.sum(), 1)) for side in (data.labels, ~data.labels)]
+    difference = sides[0] - sides[1]
+    yield from (difference, -difference)
+    logistic = logistic_regression(data, centred=True, max_iter=20)
+    yield from (logistic, -logistic)
+    if data.n_users == 1:
+        for i in range(min(int(data.n_pos[0]), 50)):
+            one = np.zeros(data.rows.size)
+            one[i] = 1.0
+            yield data.rmatvec(one) - sides[1]
+
+
+def _clipped_slope(risk: EmpiricalRisk, w: Array) -> float:
+    """``D(w)``, from the value at a scale where no hinge has ended."""
+    scores = risk.scores(w)
+    largest = np.abs(scores).max()
+    if largest == 0.0:
+        return 0.0
+    values, _ = risk.user_values(scores * (0.25 / largest))
+    fall = 1.0 - risk.mean_over_users(values)
+    return -fall * largest / 0.25 if fall > _NO_FALL else 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -45,7 +44,8 @@ def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
     """
     for place, output in enumerate(outputs):
         for path in inputs:
-            if _is_same(output, path) or _is_data_of(output, path):
+            inside = path.is_dir() and output.resolve().parent == path.resolve()
+            if _is_same(output, path) or (inside and output.resolve().suffix in _DATA):
                 raise InputError(
                     f"{output} is an input of this command ({path}): writing it would destroy "
                     "the input; choose another name"
@@ -63,11 +63,6 @@ def _is_same(one, two):
         return one.samefile(two)
     except OSError:  # one of them is not there
         return False
-
-
-def _is_data_of(path, folder):
-    path = path.resolve()
-    return folder.is_dir() and path.parent == folder.resolve() and path.suffix in _DATA
 
 
 def write_atomically(path: PathLike, content: bytes) -> None:
@@ -127,17 +122,6 @@ def _lock(handle, folder):
         ) from None
     except OSError:  # a file system without locks
         return
-
-
-def remove_leftovers(folder: PathLike, older_than: float = 0.0) -> None:
-    """Remove the temporary files that killed processes left in a folder of one run.
-
-    Where other processes may be writing there, only files of an age in seconds.
-    """
-    for path in Path(folder).glob(".*.tmp"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime >= older_than:
-                path.unlink()
 
 
 def _temporary_beside(path):

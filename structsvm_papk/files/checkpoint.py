@@ -5,11 +5,12 @@ belongs to one solver with its settings, to one problem, told by its fingerprint
 of this package: cuts that another one took are not believed.
 """
 
+import json
 import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -18,15 +19,16 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.errors import InputError, as_path, check_callback, check_number
-from structsvm_papk.files.atomic import check_writable, held, remove_leftovers, write_atomically
+from structsvm_papk.files.atomic import check_writable, held, write_atomically
 from structsvm_papk.files.tensors import TensorFile, package_version
-from structsvm_papk.solvers.checkpoints import CheckpointSession, CheckpointStore
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
+from structsvm_papk.solvers.solver import CheckpointSession, CheckpointStore
 
 _FILE = TensorFile("checkpoint", version=2)
 _NAME = "result.checkpoint"
 _CUTS = ("slopes", "intercepts", "blocks")
 _EXTRA = "extra."  # before the names of what only the solver reads
+RECORD = "run.json"
 
 
 class CheckpointWarning(UserWarning):
@@ -93,7 +95,9 @@ class FolderSession(CheckpointSession):
         super().__init__()
         self._checkpoint, self._identity = checkpoint, identity
         self._path = checkpoint.folder / _NAME
-        remove_leftovers(checkpoint.folder)
+        for path in checkpoint.folder.glob(".*.tmp"):  # of processes that were killed
+            with suppress(OSError):
+                path.unlink()
         check_writable(self._path)
         if self._path.exists():
             known, self.saved = read_saved(self._path)
@@ -195,3 +199,45 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return list(value) if isinstance(value, tuple | list) else value
+
+
+def claim(folder: PathLike, identity: dict[str, Any]) -> Path:
+    """Make a new or empty folder this run's; refuse one claimed with another identity."""
+    folder, identity = Path(folder), json.loads(json.dumps(identity))
+    record = folder / RECORD
+    check_folder(folder)
+    if record.is_file():
+        _refuse_other(record, identity)
+        return folder
+    unfinished = f".{RECORD}.*.tmp"  # of a process that was killed in the middle of this
+    if folder.is_dir() and not all(path.match(unfinished) for path in folder.iterdir()):
+        raise InputError(
+            f"{folder} is not empty and holds no {RECORD}, so it is no folder of an earlier run; "
+            "choose a new folder"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror}") from None
+    write_atomically(record, json.dumps(identity, indent=1).encode())
+    return folder
+
+
+def check_folder(folder: PathLike) -> None:
+    """Raise `InputError` where a path is taken by something that is no folder."""
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise InputError(f"{folder} is no folder")
+
+
+def _refuse_other(record, identity):
+    try:
+        known = json.loads(record.read_text())
+    except (ValueError, OSError):
+        raise InputError(f"{record} cannot be read; choose a new folder") from None
+    known = known if isinstance(known, dict) else {}
+    other = [key for key in {**identity, **known} if known.get(key) != identity.get(key)]
+    if other:
+        raise InputError(
+            f"{record.parent} belongs to another run: {', '.join(other)} differ; results are not "
+            "mixed, choose another folder"
+        )

@@ -1,10 +1,15 @@
-"""Model files: one array and a JSON description in the safetensors layout, see `tensors`."""
+"""Model files: one array and a JSON description in the safetensors layout, see `tensors`.
+
+For programs that know nothing of this package a model is written as ONNX, and as plain JSON.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._html import html_table
 from structsvm_papk._types import PathLike
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError, whole_number
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_choice, whole_number
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.tensors import TensorFile, package_version
 
@@ -22,6 +27,11 @@ if TYPE_CHECKING:
 _SHOWN = 12  # weights in a notebook
 _PLAIN = TensorFile("model", version=1)
 _FILE = TensorFile("model", version=2, older=(1,))  # 2: X is scaled before it is multiplied
+_OLDER = {  # what files of older versions do not say
+    "feature_names": None, "depth": None, "user_weight": "equal", "standardized": False,
+    "user_scaling": None,
+}  # fmt: skip
+_DTYPES = ("float64", "float32")
 
 
 @dataclass(frozen=True)
@@ -162,7 +172,7 @@ class Model:
 
     def _features(self, X: Any) -> Any:
         """The columns of the model, checked."""
-        from structsvm_papk.data.matrix import check_matrix
+        from structsvm_papk.data.rows import check_matrix
 
         columns = getattr(X, "columns", None)
         if columns is not None and self.feature_names is not None:
@@ -195,7 +205,10 @@ def _finite_or_none(value):
 def save_model(path: PathLike, model: Model) -> None:
     """Write a `Model`; an existing file is replaced in one step or kept."""
     file = _PLAIN if model.user_scaling is None else _FILE
-    write_atomically(path, file.encoded(_description(model), {"coef": model.coef}))
+    entries = vars(model) | {"package_version": model.package_version or package_version()}
+    coef = entries.pop("coef")
+    entries |= {"k": int(model.k), "alpha": float(model.alpha)}
+    write_atomically(path, file.encoded(entries, {"coef": coef}))
 
 
 def load_model(path: PathLike) -> Model:
@@ -207,79 +220,28 @@ def load_model(path: PathLike) -> Model:
         The file cannot be read, is not a model file, is damaged, or of a later format.
     """
     description, arrays = _FILE.read(path)
-    coef = _checked_coef(path, arrays)
-    model = _model_from(path, description, coef)
-    if model.feature_names is not None and len(model.feature_names) != coef.size:
-        raise _FILE.damaged(
-            path, f"{len(model.feature_names)} feature names, {coef.size} coefficients"
-        )
-    return model
-
-
-def _description(model):
-    return {
-        "k": int(model.k),
-        "surrogate": model.surrogate,
-        "alpha": float(model.alpha),
-        "solver": model.solver,
-        "certificate": model.certificate,
-        "feature_names": None if model.feature_names is None else list(model.feature_names),
-        "first_index": model.first_index,
-        "relevance_threshold": model.relevance_threshold,
-        "depth": model.depth,
-        "user_weight": model.user_weight,
-        "standardized": model.standardized,
-        "user_scaling": model.user_scaling,
-        "package_version": model.package_version or package_version(),
-    }
-
-
-def _checked_coef(path, arrays):
     coef = arrays.get("coef")
     if len(arrays) != 1 or coef is None or coef.ndim != 1 or not coef.size:
         raise _FILE.damaged(path, "it does not hold one vector of coefficients")
     if not np.isfinite(coef).all():
         raise _FILE.damaged(path, "a coefficient is not finite")
-    return coef.astype(np.float64)
-
-
-def _model_from(path, description, coef):
     try:
-        return Model(
-            coef=coef,
-            k=_whole(description["k"], 1),
-            surrogate=_a(str, description["surrogate"]),
-            alpha=_strength(description["alpha"]),
-            solver=_a(str, description["solver"]),
-            certificate=_certificate_from(_a(dict, description["certificate"])),
-            feature_names=_names_from(description.get("feature_names")),
-            first_index=_optional(_whole, description["first_index"]),
-            relevance_threshold=_optional(_number, description["relevance_threshold"]),
-            depth=_optional(_depth, description.get("depth")),
-            user_weight=_a(str, description.get("user_weight", "equal")),
-            standardized=_a(bool, description.get("standardized", False)),
-            user_scaling=_optional(_scaling, description.get("user_scaling")),
-            package_version=_a(str, description["package_version"]),
-        )
+        entries = _checked(_ENTRIES, _OLDER | description)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
+    names = entries["feature_names"]
+    if names is not None and len(names) != coef.size:
+        raise _FILE.damaged(path, f"{len(names)} feature names, {coef.size} coefficients")
+    return Model(coef.astype(np.float64), **entries)
 
 
-def _certificate_from(entries):
-    return {
-        "objective": _number(entries["objective"]),
-        "lower_bound": _optional(_number, entries["lower_bound"]),
-        "gap": _optional(_number, entries["gap"]),
-        "status": _a(str, entries["status"]),
-        "converged": _a(bool, entries["converged"]),
-        "n_iter": _whole(entries["n_iter"]),
-    }
+def _checked(checks, entries):
+    """Entries of a file, each by its check; others are not looked at."""
+    return {name: check(entries[name]) for name, check in checks.items()}
 
 
-def _names_from(names):
-    if names is None:
-        return None
-    names = tuple(_a(str, name) for name in _a(list, names))
+def _names(value):
+    names = tuple(map(_text, _a(list, value)))
     if len(set(names)) < len(names):
         raise ValueError("a feature name appears twice")
     return names
@@ -322,5 +284,80 @@ def _strength(value):
     return float(value)
 
 
-def _optional(check, value):
-    return None if value is None else check(value)
+def _or_none(check):
+    return lambda value: None if value is None else check(value)
+
+
+_text, _truth, _size = partial(_a, str), partial(_a, bool), partial(_whole, least=1)
+_CERTIFICATE = {
+    "objective": _number, "lower_bound": _or_none(_number), "gap": _or_none(_number),
+    "status": _text, "converged": _truth, "n_iter": _whole,
+}  # fmt: skip
+_ENTRIES = {
+    "k": _size, "surrogate": _text, "alpha": _strength, "solver": _text,
+    "certificate": lambda value: _checked(_CERTIFICATE, _a(dict, value)),
+    "feature_names": _or_none(_names), "first_index": _or_none(_whole),
+    "relevance_threshold": _or_none(_number), "depth": _or_none(_depth), "user_weight": _text,
+    "standardized": _truth, "user_scaling": _or_none(_scaling), "package_version": _text,
+}  # fmt: skip
+
+
+_OPSET, _IR = 13, 8  # of 2021: read by everything since
+
+
+def weights_of(model: Model) -> dict[str, Any]:
+    """A model as names and numbers that JSON can say; features without names are x0, x1, .."""
+    names = model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
+    kept = ("surrogate", "depth", "user_weight", "standardized", "user_scaling")
+    return {
+        "weights": dict(zip(names, model.coef.tolist(), strict=True)),
+        "k": int(model.k),
+        **{name: getattr(model, name) for name in kept},
+        "alpha": float(model.alpha),
+        "certificate": model.certificate,
+    }
+
+
+def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
+    """Write a graph of one product: input ``X`` (rows, features), output ``scores`` (rows,).
+
+    The metadata ``structsvm_papk`` holds what `weights_of` gives, without the weights, and the
+    names of the features in their order.
+    """
+    try:
+        from onnx import TensorProto, helper, numpy_helper
+    except ImportError:
+        raise InputError("to_onnx needs onnx: pip install 'structsvm-papk[onnx]'") from None
+    check_choice("dtype", dtype, _DTYPES)
+    coef = _as_type(model, dtype)
+    kind = TensorProto.DOUBLE if dtype == "float64" else TensorProto.FLOAT
+    about = weights_of(model)
+    about["feature_names"] = list(about.pop("weights"))
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["X", "coef"], ["scores"])],
+        "structsvm_papk",
+        [helper.make_tensor_value_info("X", kind, ["rows", model.n_features])],
+        [helper.make_tensor_value_info("scores", kind, ["rows"])],
+        [numpy_helper.from_array(coef, "coef")],
+    )
+    opsets = [helper.make_opsetid("", _OPSET)]
+    made = helper.make_model(
+        graph, opset_imports=opsets, ir_version=_IR, producer_name="structsvm-papk"
+    )
+    helper.set_model_props(made, {"structsvm_papk": json.dumps(about)})
+    write_atomically(path, made.SerializeToString())
+
+
+def _as_type(model, dtype):
+    """The weights in another precision, in which all of them have to be the same numbers."""
+    with np.errstate(over="ignore", under="ignore"):
+        coef = model.coef.astype(dtype)
+        bad = ~(np.abs(coef - model.coef) <= 1e-6 * np.abs(model.coef))
+    if bad.any():
+        j = int(np.argmax(bad))
+        raise InputError(
+            f"the weight of feature {list(weights_of(model)['weights'])[j]!r} is "
+            f"{model.coef[j]:g}, outside the range of {dtype}: use dtype='float64', or scale the "
+            "feature"
+        )
+    return coef

@@ -5,12 +5,10 @@ returns a certificate that `Existence.verify` re-checks in rational arithmetic. 
 and below.
 """
 
-from structsvm_papk.margins.existence import Existence, find_scorer
-from structsvm_papk.margins.scores import MarginReport, check_scores, check_users
+from structsvm_papk.margins.existence import find_scorer
+from structsvm_papk.margins.scores import check_scores, check_users
 
 __all__ = [
-    "Existence",
-    "MarginReport",
     "check_scores",
     "check_users",
     "find_scorer",

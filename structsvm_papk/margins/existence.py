@@ -10,9 +10,15 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice, check_number
-from structsvm_papk.margins.exact import exact_linf, exact_margins, fractions
 from structsvm_papk.margins.many_users import separator_for
-from structsvm_papk.margins.proofs import CommonProof, HullProof, SubsetProof
+from structsvm_papk.margins.proofs import (
+    CommonProof,
+    HullProof,
+    SubsetProof,
+    exact_linf,
+    exact_margins,
+    fractions,
+)
 from structsvm_papk.margins.scores import CONDITIONS
 from structsvm_papk.margins.subsets import NUMERICAL_ZERO, SubsetSearch
 
@@ -77,14 +83,8 @@ class Existence:
 
     def as_dict(self) -> dict[str, Any]:
         """Return a summary as plain Python values."""
-        return {
-            "condition": self.condition,
-            "k": self.k,
-            "answer": self.answer,
-            "margin": self.margin,
-            "margin_bound": self.margin_bound,
-            "norm": self.norm,
-            "exact": self.exact,
+        names = ("condition", "k", "answer", "margin", "margin_bound", "norm", "exact")
+        return {name: getattr(self, name) for name in names} | {
             "proof": None if self.proof is None else type(self.proof).__name__,
             "w": None if self.w is None else self.w.tolist(),
             "seconds": round(self.seconds, 3),
@@ -140,121 +140,106 @@ def find_in_data(
     largest_margin: bool = True,
 ) -> Existence:
     """`find_scorer` for `RankingData` whose users all have a positive and k negatives."""
-    k, start = int(k), time.monotonic()
-    deadline = start + time_limit
-    if condition in ("strong", "beta"):
-        return _convex(data, k, condition, start, deadline, largest_margin)
-    if condition == "moderate":
-        return _moderate(data, k, start, deadline, largest_margin)
-    return _weak(data, k, start, deadline, largest_margin)
+    question = _Question(data, int(k), condition, time_limit, largest_margin)
+    return {"weak": question.weak, "moderate": question.moderate}.get(condition, question.convex)()
 
 
-def _convex(data, k, condition, start, deadline, largest_margin):
-    beta = np.minimum(data.n_pos, k)
-    n_lowest = np.ones_like(beta) if condition == "strong" else beta
-    found = separator_for(data, n_lowest, deadline=deadline).solve(largest_margin)
-    bound = found.proof.bound(data, "l2") if found.proof else np.inf
-    note = "" if found.answer != "undecided" else "no certificate within the limits"
-    return _result(data, k, condition, found.answer, found.w, bound, "l2", found.proof, start, note)
+class _Question:
+    """A condition on some data, and the time that its answer may take."""
 
+    def __init__(self, data, k, condition, time_limit, largest_margin):
+        self.data, self.k, self.condition = data, k, condition
+        self.time_limit, self.largest_margin = time_limit, largest_margin
+        self.start = time.monotonic()
+        self.deadline = self._after(1.0)
 
-def _moderate(data, k, start, deadline, largest_margin):
-    search = SubsetSearch(data, k, deadline)
-    w, proof = _strong_direction(data, start, deadline), None
-    answer = "yes" if w is not None else "undecided"
-    if w is None or search.is_small:
-        answer, w, proof = search.moderate()
-    bound = 0.0 if answer == "no" else np.inf
-    if answer == "yes" and largest_margin and search.is_small:
-        better, bound = search.largest_margin("moderate", deadline)
-        w = _better(data, k, "moderate", w, search.with_exact_ties(better))
-    note = "" if answer != "undecided" else "no certificate within the limits"
-    return _result(data, k, "moderate", answer, w, bound, "linf", proof, start, note)
+    def _after(self, share):
+        """When a share of the time is over."""
+        return self.start + share * self.time_limit
 
+    def convex(self):
+        beta = np.minimum(self.data.n_pos, self.k)
+        found = self._separated(np.ones_like(beta) if self.condition == "strong" else beta)
+        bound = found.proof.bound(self.data, "l2") if found.proof else np.inf
+        return self._result(found.answer, found.w, bound, found.proof)
 
-def _weak(data, k, start, deadline, largest_margin):
-    """Integer programme first when the largest margin is wanted, else the cheap questions first."""
-    search = SubsetSearch(data, k, deadline)
-    if not search.is_small:
-        w = _strong_direction(data, start, deadline)
-        found = search.weak_conflicts(deadline) if w is None else w
-        return _weak_result(data, k, start, deadline, found, np.inf)
-    if not largest_margin:
-        answer, w, _ = search.moderate()
-        found = w if answer == "yes" else search.weak_conflicts(_share(start, deadline, 0.4))
+    def moderate(self):
+        search = SubsetSearch(self.data, self.k, self.deadline)
+        w, proof = self._strong_direction(), None
+        answer = "yes" if w is not None else "undecided"
+        if w is None or search.is_small:
+            answer, w, proof = search.moderate()
+        bound = 0.0 if answer == "no" else np.inf
+        if answer == "yes" and self.largest_margin and search.is_small:
+            better, bound = search.largest_margin("moderate", self.deadline)
+            w = self._better(w, search.with_exact_ties(better))
+        return self._result(answer, w, bound, proof)
+
+    def weak(self):
+        """Integer programme first when the largest margin is wanted, else the cheap questions."""
+        search = SubsetSearch(self.data, self.k, self.deadline)
+        found, bound = None, np.inf
+        if not search.is_small:
+            found = self._strong_direction()
+        elif not self.largest_margin:
+            answer, w, _ = search.moderate()
+            found = w if answer == "yes" else search.weak_conflicts(self._after(0.4))
+        if found is None and search.is_small:
+            w, bound = search.largest_margin("weak", self._after(0.7))
+            found, bound = self._better(None, w), max(0.0, bound)
+        found = search.weak_conflicts(self.deadline) if found is None else found
+        return self._weak_result(found, bound)
+
+    def _separated(self, n_lowest, chosen=None, deadline=None, largest_margin=None):
+        separator = separator_for(self.data, n_lowest, chosen, deadline or self.deadline)
+        return separator.solve(self.largest_margin if largest_margin is None else largest_margin)
+
+    def _strong_direction(self):
+        """A w with the strong margin, which realises every condition; None: not found soon."""
+        ones = np.ones(self.data.n_users, dtype=int)
+        return self._separated(ones, None, self._after(0.5), False).w
+
+    def _weak_result(self, found, bound):
+        """From a direction, a proof, a choice of positives that can be lifted, or nothing."""
+        if isinstance(found, SubsetProof):
+            return self._result("no", None, 0.0, found)
+        if isinstance(found, np.ndarray) and found.dtype == bool:
+            ones = np.ones(self.data.n_users, dtype=int)
+            found = self._separated(ones, found, largest_margin=False).w
         if found is not None:
-            return _weak_result(data, k, start, deadline, found, np.inf)
-    w, bound = search.largest_margin("weak", _share(start, deadline, 0.7))
-    bound = max(0.0, bound)
-    found = _better(data, k, "weak", None, w)
-    found = search.weak_conflicts(deadline) if found is None else found
-    return _weak_result(data, k, start, deadline, found, bound)
+            return self._result("yes", found, bound)
+        if bound <= NUMERICAL_ZERO:
+            note = f"numerical, by the integer solver: no w with |w_j| <= 1 exceeds {bound:.1e}"
+            return self._result("no", None, bound, note=note)
+        return self._result("undecided", None, bound, note="time limit reached")
 
+    def _better(self, w, candidate):
+        """The one of two directions with the larger exact normalised margin; None if neither."""
+        best, best_margin = None, Fraction(0)
+        for direction in (w, candidate):
+            if direction is None or not any(direction):
+                continue
+            margins = exact_margins(self.data, direction, self.k, self.condition)
+            if any(m is None for m in margins):
+                continue
+            margin = min(margins) / exact_linf(direction)
+            if margin > best_margin:
+                best, best_margin = direction, margin
+        return best
 
-def _strong_direction(data, start, deadline):
-    """A w with the strong margin, which realises every condition; None when none is found soon."""
-    ones = np.ones(data.n_users, dtype=int)
-    return separator_for(data, ones, deadline=_share(start, deadline, 0.5)).solve(False).w
-
-
-def _share(start, deadline, share):
-    return start + share * (deadline - start)
-
-
-def _weak_result(data, k, start, deadline, found, bound):
-    """From a direction, a proof, a choice of positives that can be lifted, or nothing."""
-    if isinstance(found, SubsetProof):
-        return _result(data, k, "weak", "no", None, 0.0, "linf", found, start)
-    if isinstance(found, np.ndarray) and found.dtype == bool:
-        ones = np.ones(data.n_users, dtype=int)
-        found = separator_for(data, ones, found, deadline).solve(largest_margin=False).w
-    if found is not None:
-        return _result(data, k, "weak", "yes", found, bound, "linf", None, start)
-    if bound <= NUMERICAL_ZERO:
-        note = f"numerical, by the integer solver: no w with |w_j| <= 1 exceeds {bound:.1e}"
-        return _result(data, k, "weak", "no", None, bound, "linf", None, start, note)
-    return _result(
-        data, k, "weak", "undecided", None, bound, "linf", None, start, "time limit reached"
-    )
-
-
-def _better(data, k, condition, w, candidate):
-    """Return the one of two directions with the larger exact normalised margin; None if neither."""
-    best, best_margin = None, Fraction(0)
-    for direction in (w, candidate):
-        if direction is None or not any(direction):
-            continue
-        margins = exact_margins(data, direction, k, condition)
-        if any(m is None for m in margins):
-            continue
-        margin = min(margins) / exact_linf(direction)
-        if margin > best_margin:
-            best, best_margin = direction, margin
-    return best
-
-
-def _result(data, k, condition, answer, w, bound, norm, proof, start, note=""):
-    """Assemble the answer; the margin of w is computed exactly and rounded down."""
-    margin, direction, exact_w = 0.0, None, None
-    if answer == "yes":
-        rounded = np.array([float(v) for v in w])
-        size = np.linalg.norm(rounded) if norm == "l2" else np.abs(rounded).max()
-        exact = min(exact_margins(data, w, k, condition))
-        margin = float(exact) / float(size) * (1 - 1e-15)
-        direction = rounded / size
-        exact_w = tuple(fractions(w))
-    exact_answer = answer == "yes" or (answer == "no" and proof is not None)
-    return Existence(
-        condition=condition,
-        k=k,
-        answer=answer,
-        w=direction,
-        margin=margin,
-        margin_bound=max(float(bound), margin),
-        norm=norm,
-        exact=exact_answer,
-        proof=proof,
-        w_exact=exact_w,
-        seconds=time.monotonic() - start,
-        note=note,
-    )
+    def _result(self, answer, w, bound, proof=None, note="no certificate within the limits"):
+        """Assemble the answer; the margin of w is computed exactly and rounded down."""
+        margin, direction, exact_w = 0.0, None, None
+        norm = "l2" if self.condition in ("strong", "beta") else "linf"
+        if answer == "yes":
+            rounded = np.array([float(v) for v in w])
+            size = np.linalg.norm(rounded) if norm == "l2" else np.abs(rounded).max()
+            exact = min(exact_margins(self.data, w, self.k, self.condition))
+            margin = float(exact) / float(size) * (1 - 1e-15)
+            direction = rounded / size
+            exact_w = tuple(fractions(w))
+        is_exact = answer == "yes" or (answer == "no" and proof is not None)
+        note = "" if is_exact else note
+        seconds = time.monotonic() - self.start
+        found = self.condition, self.k, answer, direction, margin, max(float(bound), margin), norm
+        return Existence(*found, is_exact, proof, exact_w, seconds, note)

@@ -6,15 +6,12 @@ so far bounds the largest margin from above; w is asked for new cuts until there
 lambda_c >= 0 with sum 1 prove ``f(w) <= v.w``, ``v = sum lambda_c g_c``.
 """
 
-import time
 from fractions import Fraction
 
 import numpy as np
-from scipy import optimize
 
-from structsvm_papk.margins.exact import dense_rows, fractions, solve_near
-from structsvm_papk.margins.proofs import HullProof
-from structsvm_papk.margins.separation import Separation, Separator
+from structsvm_papk.margins.proofs import HullProof, dense_rows, fractions, solve_near
+from structsvm_papk.margins.separation import Separation, Separator, linear_programme
 
 MANY_USERS = 20
 IDLE = 15  # rounds that a cut may be slack before it leaves
@@ -27,14 +24,10 @@ class CutSeparator(Separator):
         self._cuts = {}  # (positives, negative) -> row
         self._rows = np.empty((0, self.data.n_features))
         self._keys, self._idle = [], np.empty(0, dtype=int)
-        self._grow(np.asarray(self._mean_difference()))
-
-    def _mean_difference(self):
-        """Direction from the negatives' mean to the positives', to start from."""
         usable = np.zeros(len(self.data.rows), dtype=bool)
         usable[np.concatenate(self._pos)] = True
         weights = usable / usable.sum() - ~self.data.labels / (~self.data.labels).sum()
-        return self.data.rmatvec(weights) * self.scale**2
+        self._grow(np.asarray(self.data.rmatvec(weights) * self.scale**2))  # between the means
 
     def _grow(self, w, batch=1):
         """Add the cut of every user at w that is violated there; False when there are none."""
@@ -49,23 +42,15 @@ class CutSeparator(Separator):
             key = (tuple(sorted(lowest.tolist())), int(highest))
             if value < level and key not in self._cuts:
                 found.append(key)
-        self._add_cuts(found)
+        rows = []  # g of each cut, in scaled features
+        for positives, negative in found:
+            values = dense_rows(self.data.X, self.data.rows[[*positives, negative]]) * self.scale
+            rows.append(values[:-1].mean(axis=0) - values[-1])
+        self._cuts.update(dict.fromkeys(found))
+        self._keys += found
+        self._rows = np.vstack([self._rows, *rows])
+        self._idle = np.concatenate([self._idle, np.zeros(len(found), dtype=int)])
         return bool(found)
-
-    def _add_cuts(self, keys):
-        if not keys:
-            return
-        rows = [self._difference(key) for key in keys]
-        self._cuts.update(dict.fromkeys(keys))
-        self._keys += keys
-        self._rows = np.vstack([self._rows, rows])
-        self._idle = np.concatenate([self._idle, np.zeros(len(keys), dtype=int)])
-
-    def _difference(self, key):
-        """Row g of a cut, in scaled features."""
-        pos, neg = key
-        values = dense_rows(self.data.X, self.data.rows[[*pos, neg]]) * self.scale
-        return values[:-1].mean(axis=0) - values[-1]
 
     def _drop_idle(self, duals):
         self._idle = np.where(duals > 1e-12, 0, self._idle + 1)
@@ -79,18 +64,13 @@ class CutSeparator(Separator):
 
     def _linear_programme(self):
         d = self.data.n_features
-        left = float(np.clip(self.deadline - time.monotonic(), 0.1, 1e6))
-        result = optimize.linprog(
-            np.r_[np.zeros(d), -1.0],
-            A_ub=np.hstack([-self._rows, np.ones((len(self._rows), 1))]),
-            b_ub=np.zeros(len(self._rows)),
-            bounds=[(-1, 1)] * d + [(0, None)],
-            options={"time_limit": left},
-        )
-        if result.status != 0:
+        cost, matrix = -np.eye(d + 1)[d], np.hstack([-self._rows, np.ones((len(self._rows), 1))])
+        bounds = [(-1, 1)] * d + [(0, None)]
+        x, duals = linear_programme(cost, matrix, bounds, self.deadline)
+        if x is None:
             return None, None, None
-        duals = self._drop_idle(-result.ineqlin.marginals)
-        return result.x[:d] * self.scale, result.x[d], (list(self._keys), duals)
+        duals = self._drop_idle(duals)
+        return x[:d] * self.scale, x[d], (list(self._keys), duals)
 
     def _quadratic_programme(self, target):
         import cvxpy as cp
@@ -103,8 +83,6 @@ class CutSeparator(Separator):
             return None, None
         duals = self._drop_idle(np.maximum(rule.dual_value, 0.0))
         return x.value * self.scale, (list(self._keys), duals)
-
-    # ------------------------------------------------------------- certificates
 
     def exact_proof(self, keys, duals):
         """Weights of the cuts with v = 0 exactly; None when that fails."""

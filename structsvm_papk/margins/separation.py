@@ -20,14 +20,14 @@ from fractions import Fraction
 import numpy as np
 from scipy import optimize, sparse
 
-from structsvm_papk.margins.exact import (
+from structsvm_papk.margins.proofs import (
     ExactLists,
+    HullProof,
     dense_rows,
     fill_to_share,
     fractions,
     solve_near,
 )
-from structsvm_papk.margins.proofs import HullProof
 
 MAX_ROUNDS = 500
 LARGEST_SYSTEM = 300  # equations solved in rational arithmetic: half a minute or so
@@ -63,8 +63,6 @@ class Separator:
     def _ranges(self):
         return zip(self.data.indptr[:-1], self.data.indptr[1:], strict=True)
 
-    # ------------------------------------------------------------- the linear programme
-
     def solve(self, largest_margin=True):
         """Decide; with `largest_margin`, go on to the largest margin over the l2 ball."""
         for _ in range(MAX_ROUNDS):
@@ -88,34 +86,17 @@ class Separator:
         model = self._model()
         cost = np.zeros(model.n_variables)
         cost[model.margin] = -1.0
-        result = optimize.linprog(
-            cost,
-            A_ub=model.matrix,
-            b_ub=np.zeros(model.matrix.shape[0]),
-            bounds=model.bounds,
-            method="highs",
-            options={"time_limit": max(0.1, min(1e6, self.deadline - time.monotonic()))},
-        )
-        if result.x is None or result.status != 0:
+        x, duals = linear_programme(cost, model.matrix, model.bounds, self.deadline)
+        if x is None:
             return None, None, None
-        w = result.x[: self.data.n_features] * self.scale
-        return w, result.x[model.margin], (model, -result.ineqlin.marginals)
+        return x[: self.data.n_features] * self.scale, x[model.margin], (model, duals)
 
     def _model(self):
         """Constraints ``z - h_i <= w.p_i``, ``t + m + sum h/r <= z``, ``w.q_j <= t`` per user.
 
         Then ``z - sum h/r`` is the mean of the r smallest scores at best.
         """
-        work = np.flatnonzero(self._in_work)
-        is_pos = self.data.labels[work]
-        return _Model(
-            pos=work[is_pos],
-            neg=work[~is_pos],
-            user=self._user,
-            n_lowest=self.n_lowest,
-            rows=lambda at: dense_rows(self.data.X, self.data.rows[at]) * self.scale,
-            n_features=self.data.n_features,
-        )
+        return _Model(self, np.flatnonzero(self._in_work))
 
     def whole_model(self):
         """Return the model of all rows, for questions that working sets do not answer."""
@@ -141,8 +122,6 @@ class Separator:
             if not (scores[~known] < worst - 1e-10 * (1 + abs(worst))).any():
                 return
         self._in_work[lowest] = True
-
-    # ------------------------------------------------------------- the quadratic programme
 
     def _quadratic(self, found):
         """``min |w|^2/2`` with margin 1 on the working set: the largest margin over the l2 ball."""
@@ -183,14 +162,11 @@ class Separator:
         """Run the quadratic solver until the deadline; whether it has a solution."""
         import cvxpy as cp
 
-        left = float(np.clip(self.deadline - time.monotonic(), 0.1, 1e6))
         try:
-            problem.solve(solver=cp.CLARABEL, time_limit=left)
+            problem.solve(solver=cp.CLARABEL, time_limit=seconds_to(self.deadline))
         except cp.SolverError:
             return False
         return problem.status in ("optimal", "optimal_inaccurate")
-
-    # ------------------------------------------------------------- certificates
 
     def exact_margin(self, w):
         """``f(w)``, exactly."""
@@ -217,14 +193,17 @@ class Separator:
         if duals is None:
             return None
         weights_pos, weights_neg, shares = model.split(duals)
-        users = np.flatnonzero(shares > 1e-9 * shares.max(initial=0.0))
+        counted = shares > 1e-9 * shares.max(initial=0.0)
+        users = np.flatnonzero(counted)
         if not len(users):
             return None
         if self.data.n_features + 2 * len(users) > LARGEST_SYSTEM:
             return None
         cap = shares / self.n_lowest
-        live_pos = [i for i in range(len(model.pos)) if weights_pos[i] > 1e-10 * shares.max()]
-        live_neg = [j for j in range(len(model.neg)) if weights_neg[j] > 1e-10 * shares.max()]
+        live_pos, live_neg = (
+            np.flatnonzero((weights > 1e-10 * shares.max()) & counted[self._user[rows]]).tolist()
+            for weights, rows in ((weights_pos, model.pos), (weights_neg, model.neg))
+        )
         at_cap = {
             i
             for i in live_pos
@@ -314,7 +293,7 @@ class Separator:
             self._in_work[extra.permutation(pos)[:size]] = True
             self._in_work[extra.permutation(neg)[:size]] = True
         model = self._model()
-        return model, model.interior_weights(self.n_lowest)
+        return model, model.interior_weights()
 
 
 class _Model:
@@ -323,29 +302,36 @@ class _Model:
     Variables: w (d), m, t (users), z (users), h (working positives).
     """
 
-    def __init__(self, pos, neg, user, n_lowest, rows, n_features):
-        n_users, n_pos, n_neg = len(n_lowest), len(pos), len(neg)
-        self.pos, self.neg = pos, neg
-        self._user_pos, self._user_neg = user[pos], user[neg]
-        self.margin = n_features
-        self.x_pos, self.x_neg = rows(pos), rows(neg)
+    def __init__(self, separator, positions):
+        data, self.n_lowest = separator.data, separator.n_lowest
+        is_pos = data.labels[positions]
+        self.pos, self.neg = positions[is_pos], positions[~is_pos]
+        self._user_pos, self._user_neg = (data.user_of_position[at] for at in (self.pos, self.neg))
+        self.x_pos, self.x_neg = (
+            dense_rows(data.X, data.rows[at]) * separator.scale for at in (self.pos, self.neg)
+        )
+        n_users, n_pos, n_neg = data.n_users, len(self.pos), len(self.neg)
+        self.margin = n_features = data.n_features
         self.slack_start = n_features + 1 + 2 * n_users
         self.n_variables = self.slack_start + n_pos
-        one_pos, one_neg = np.ones(n_pos), np.ones(n_neg)
-        pick_pos = sparse.csr_array((one_pos, (np.arange(n_pos), self._user_pos)), (n_pos, n_users))
-        pick_neg = sparse.csr_array((one_neg, (np.arange(n_neg), self._user_neg)), (n_neg, n_users))
-        spread = sparse.csr_array((1.0 / n_lowest)[:, None] * pick_pos.T)
-        eye = sparse.eye_array(n_users)
+
+        def of_users(user):
+            entries = np.ones(user.size), (np.arange(user.size), user)
+            return sparse.csr_array(entries, (user.size, n_users))
+
+        self.pick_pos, self.pick_neg = of_users(self._user_pos), of_users(self._user_neg)
+        spread = sparse.csr_array((1.0 / self.n_lowest)[:, None] * self.pick_pos.T)
+        eye, slack = sparse.eye_array(n_users), -sparse.eye_array(n_pos)
         self.matrix = sparse.block_array(
             [
-                [sparse.csr_array(-self.x_pos), None, None, pick_pos, -sparse.eye_array(n_pos)],
+                [sparse.csr_array(-self.x_pos), None, None, self.pick_pos, slack],
                 [None, sparse.csr_array(np.ones((n_users, 1))), eye, -eye, spread],
-                [sparse.csr_array(self.x_neg), None, -pick_neg, None, None],
+                [sparse.csr_array(self.x_neg), None, -self.pick_neg, None, None],
             ],
             format="csr",
         )
         self._sizes = (n_pos, n_users, n_neg)
-        single = np.asarray(n_lowest)[self._user_pos] == 1
+        single = self.n_lowest[self._user_pos] == 1
         self.bounds = (
             [(-1.0, 1.0)] * n_features
             + [(0.0, np.inf)]
@@ -359,27 +345,21 @@ class _Model:
         duals = np.maximum(duals, 0.0)
         return duals[:n_pos], duals[n_pos + n_users :], duals[n_pos : n_pos + n_users]
 
-    def interior_weights(self, n_lowest):
+    def interior_weights(self):
         """Weights with v = 0 as far from their bounds as can be; None on failure."""
         n_pos, n_users, n_neg = self._sizes
-        pick_pos = np.equal.outer(np.arange(n_users), self._user_pos).astype(float)
-        pick_neg = np.equal.outer(np.arange(n_users), self._user_neg).astype(float)
-        n = n_pos + n_neg + n_users
-        equal = np.zeros((self.x_pos.shape[1] + 2 * n_users + 1, n + 1))
-        d = self.x_pos.shape[1]
-        equal[:d, :n_pos], equal[:d, n_pos : n_pos + n_neg] = self.x_pos.T, -self.x_neg.T
-        equal[d : d + n_users, :n_pos] = pick_pos
-        equal[d + n_users : d + 2 * n_users, n_pos : n_pos + n_neg] = pick_neg
-        for block in range(2):
-            at = slice(d + block * n_users, d + (block + 1) * n_users)
-            equal[at, n_pos + n_neg : n] = -np.eye(n_users)
-        equal[-1, n_pos + n_neg : n] = 1.0
-        cap = np.zeros((n_pos, n + 1))
-        cap[:, :n_pos] = np.eye(n_pos)
-        cap[np.arange(n_pos), n_pos + n_neg + self._user_pos] = -1.0 / n_lowest[self._user_pos]
-        cap[:, -1] = (np.asarray(n_lowest)[self._user_pos] > 1).astype(float)
+        d, n, zeros = self.margin, n_pos + n_neg + n_users, np.zeros
+        pick_pos, pick_neg, eye = self.pick_pos.toarray(), self.pick_neg.toarray(), np.eye(n_users)
+        equal = np.block([
+            [self.x_pos.T, -self.x_neg.T, zeros((d, n_users + 1))],
+            [pick_pos.T, zeros((n_users, n_neg)), -eye, zeros((n_users, 1))],
+            [zeros((n_users, n_pos)), pick_neg.T, -eye, zeros((n_users, 1))],
+            [zeros((1, n_pos + n_neg)), np.ones((1, n_users)), zeros((1, 1))],
+        ])  # fmt: skip
+        several = (self.n_lowest[self._user_pos] > 1).astype(float)[:, None]
+        cap = np.hstack([np.eye(n_pos, n_pos + n_neg), -pick_pos / self.n_lowest, several])
         floor = np.hstack([-np.eye(n_pos + n_neg, n), np.ones((n_pos + n_neg, 1))])
-        result = optimize.linprog(
+        x = optimize.linprog(
             -np.eye(n + 1)[-1],
             A_ub=np.vstack([cap, floor]),
             b_ub=np.zeros(2 * n_pos + n_neg),
@@ -387,11 +367,23 @@ class _Model:
             b_eq=np.eye(len(equal))[-1],
             bounds=[(0, None)] * (n + 1),
             method="highs-ipm",
-        )
-        if result.x is None:
+        ).x
+        if x is None:
             return None
-        x = result.x
         return np.concatenate([x[:n_pos], x[n_pos + n_neg : n], x[n_pos : n_pos + n_neg]])
+
+
+def linear_programme(cost, matrix, bounds, deadline):
+    """``min cost.x`` with ``matrix x <= 0``: x and the multipliers; None without an optimum."""
+    options = {"time_limit": seconds_to(deadline)}
+    zeros = np.zeros(matrix.shape[0])
+    result = optimize.linprog(cost, matrix, zeros, bounds=bounds, options=options)
+    return (result.x, -result.ineqlin.marginals) if result.status == 0 else (None, None)
+
+
+def seconds_to(deadline):
+    """What is left of the time, as solvers take it."""
+    return float(np.clip(deadline - time.monotonic(), 0.1, 1e6))
 
 
 def normalised(margin, w):

@@ -14,18 +14,20 @@ import warnings
 from fractions import Fraction
 
 import numpy as np
-from scipy import optimize, sparse
+from scipy import sparse
 
-from structsvm_papk.margins.exact import dense_rows, fractions, solve_near
 from structsvm_papk.margins.many_users import separator_for
 from structsvm_papk.margins.proofs import (
     CommonProof,
     HullProof,
     SubsetProof,
+    dense_rows,
+    fractions,
     no_choice_avoids,
     positive_rows,
+    solve_near,
 )
-from structsvm_papk.margins.separation import Separator
+from structsvm_papk.margins.separation import Separator, linear_programme, seconds_to
 
 NUMERICAL_ZERO = 1e-6
 MOST_ENTRIES = 5_000_000  # rows times features that the integer programmes take
@@ -46,8 +48,6 @@ class SubsetSearch:
         """Whether programmes over all rows and positives at once are sensible."""
         entries = len(self._user) * (self.data.n_features + self.data.n_users)
         return entries <= MOST_ENTRIES and len(self._positives) <= 3000
-
-    # ------------------------------------------------------------- weak
 
     def weak_conflicts(self, deadline):
         """Return a SubsetProof, a choice of positives that can be lifted, or None (undecided)."""
@@ -126,8 +126,7 @@ class SubsetSearch:
                 member[n, [row_place[row] for row in s]] = 1.0
             rules.append(member @ z <= member.sum(axis=1) - 1)
         problem = cp.Problem(cp.Minimize(0), rules)
-        left = self.deadline - time.monotonic()
-        _solve(problem, left)
+        _solve(problem, self.deadline)
         if z.value is None:
             return None
         chosen = np.zeros(len(self._user), dtype=bool)
@@ -143,8 +142,6 @@ class SubsetSearch:
         except TimeoutError:
             return None
         return SubsetProof(tuple(conflicts), tuple(self.needed.tolist())) if closed else None
-
-    # ------------------------------------------------------------- moderate
 
     def moderate(self):
         """Return (answer, w as Fractions or None, CommonProof or None)."""
@@ -166,30 +163,23 @@ class SubsetSearch:
 
     def _lift_programme(self, model, scale):
         """``max sum m_i``: ``w.p_i >= t + m_i``, ``w.q_j <= t``, ``0 <= m_i <= 1``, w free."""
-        n_pos, n_neg, d = len(model.pos), len(model.neg), self.data.n_features
-        user_pos, user_neg = self._user[model.pos], self._user[model.neg]
-        n_users = self.data.n_users
-        at_pos = sparse.csr_array((np.ones(n_pos), (np.arange(n_pos), user_pos)), (n_pos, n_users))
-        at_neg = sparse.csr_array((np.ones(n_neg), (np.arange(n_neg), user_neg)), (n_neg, n_users))
+        n_pos, d, n_users = len(model.pos), self.data.n_features, self.data.n_users
         matrix = sparse.block_array(
             [
-                [sparse.csr_array(-model.x_pos), at_pos, sparse.eye_array(n_pos)],
-                [sparse.csr_array(model.x_neg), -at_neg, None],
+                [sparse.csr_array(-model.x_pos), model.pick_pos, sparse.eye_array(n_pos)],
+                [sparse.csr_array(model.x_neg), -model.pick_neg, None],
             ],
             format="csr",
         )
         cost = np.concatenate([np.zeros(d + n_users), -np.ones(n_pos)])
         bounds = [(None, None)] * (d + n_users) + [(0.0, 1.0)] * n_pos
-        left = float(np.clip(self.deadline - time.monotonic(), 0.1, 1e6))
-        result = optimize.linprog(
-            cost, matrix, np.zeros(matrix.shape[0]), bounds=bounds, options={"time_limit": left}
-        )
-        if result.status != 0:
+        x, duals = linear_programme(cost, matrix, bounds, self.deadline)
+        if x is None:
             return None, None, None
-        duals = -result.ineqlin.marginals
+        user_neg = self._user[model.neg]
         share = np.bincount(user_neg, weights=duals[n_pos:], minlength=n_users)
         duals = np.concatenate([duals[:n_pos], share, duals[n_pos:]])
-        return result.x[:d] * scale, result.x[d + n_users :], duals
+        return x[:d] * scale, x[d + n_users :], duals
 
     def with_exact_ties(self, w):
         """Rational w near the float one on which positives that must tie with max q do so exactly.
@@ -202,7 +192,9 @@ class SubsetSearch:
             return fractions(w)
         d, scores = self.data.n_features, self.data.scores(np.asarray(w, dtype=float))
         size = 1e-6 * np.abs(scores).max()
-        tops = np.array([scores[self._neg_at(u)].max() for u in range(self.data.n_users)])
+        middles = self.data.indptr[:-1] + self.data.n_pos
+        ends = zip(middles, self.data.indptr[1:], strict=True)
+        tops = np.array([scores[start:stop].max() for start, stop in ends])
         candidates = np.concatenate([self._tying, np.flatnonzero(~self.data.labels)])
         tied = candidates[np.abs(scores[candidates] - tops[self._user[candidates]]) <= size]
         values = dense_rows(self.data.X, self.data.rows[tied])
@@ -211,12 +203,6 @@ class SubsetSearch:
             columns.append([Fraction(-1 if self._user[p] == u else 0) for p in tied])
         exact = solve_near(columns, [Fraction(0)] * len(tied), np.concatenate([w, tops]))
         return None if exact is None else exact[:d]
-
-    def _neg_at(self, u):
-        start, stop = self.data.indptr[u] + self.data.n_pos[u], self.data.indptr[u + 1]
-        return np.arange(start, stop)
-
-    # ------------------------------------------------------------- largest margin
 
     def largest_margin(self, condition, deadline):
         """Mixed-integer programme for the largest margin over ``|w_j| <= 1``.
@@ -233,7 +219,11 @@ class SubsetSearch:
         x_pos = dense_rows(self.data.X, self.data.rows[pos])
         x_neg = dense_rows(self.data.X, self.data.rows[neg])
         in_user = [(self._user[pos] == u, self._user[neg] == u) for u in range(self.data.n_users)]
-        near, far = self._distances(x_pos, x_neg, in_user)
+        near, far = np.empty(len(x_pos)), np.empty(len(x_pos))  # l1 distances to negatives
+        for a, b in in_user:
+            for i in np.flatnonzero(a):
+                apart = np.abs(x_neg[b] - x_pos[i]).sum(axis=1)
+                near[i], far[i] = apart.min(), apart.max()
         most = float(
             min(np.sort(near[a])[-n] for (a, _), n in zip(in_user, self.needed, strict=True))
         )
@@ -251,7 +241,7 @@ class SubsetSearch:
             rules.append(x_pos @ w >= t_pos)
         problem = cp.Problem(cp.Maximize(m), rules)
         try:
-            _solve(problem, deadline - time.monotonic())
+            _solve(problem, deadline)
         except cp.SolverError:
             return None, most
         info = problem.solver_stats.extra_stats if problem.solver_stats else None
@@ -259,20 +249,11 @@ class SubsetSearch:
         bound = min(most, bound) if np.isfinite(bound) else most
         return w.value, float(bound)
 
-    def _distances(self, x_pos, x_neg, in_user):
-        """Smallest and largest l1 distance of each positive to its user's negatives."""
-        near, far = np.empty(len(x_pos)), np.empty(len(x_pos))
-        for a, b in in_user:
-            for i in np.flatnonzero(a):
-                apart = np.abs(x_neg[b] - x_pos[i]).sum(axis=1)
-                near[i], far[i] = apart.min(), apart.max()
-        return near, far
 
-
-def _solve(problem, seconds):
+def _solve(problem, deadline):
     """Run HiGHS with a time limit; its warning about a stop before optimality is no news here."""
     import cvxpy as cp
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        problem.solve(solver=cp.HIGHS, time_limit=float(np.clip(seconds, 0.1, 1e6)))
+        problem.solve(solver=cp.HIGHS, time_limit=seconds_to(deadline))

@@ -1,16 +1,21 @@
-"""Discounts D(r) of NDCG: what an item at rank r = 1, 2, .. is worth."""
+"""Discounts D(r) of NDCG: what an item at rank r = 1, 2, .. is worth, and what NDCG tends to.
+
+Limits are those of one growing list (Wang et al., COLT 2013; T1 to T13 are their theorems).
+"""
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
+import scipy  # its parts load when they are first used
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, as_floats
+from structsvm_papk.errors import InputError, as_floats, check_number
+from structsvm_papk.metrics import discounts
 
 Discount: TypeAlias = str | ArrayLike | Callable[[Array], ArrayLike]
 
@@ -112,3 +117,138 @@ def sum_is_bounded(discount: Discount) -> bool:
     """Whether sum_r D(r) is known to be finite: r^-b with b > 1, and 2^-r."""
     weight = resolve(discount)
     return weight is exponential or (isinstance(weight, Power) and weight.b > 1)
+
+
+Probability: TypeAlias = Callable[[Array], ArrayLike]
+
+
+def ndcg_limit(
+    discount: str,
+    cutoff: float | str | None,
+    relevance: Probability | Mapping[float, Probability],
+    n_items: int | None = None,
+) -> float:
+    """Limit of NDCG as the items of one list, drawn independently, grow in number.
+
+    Let y_1 > y_2 > .. be the levels of relevance, R_j = Pr[Y >= y_j], and g(s) the mean relevance
+    of the items above which a share 1 - s of the list stands. For a discount r^-b with b < 1 (b = 0
+    for `log`) and the first c n of n places (c = 1: all) the limit is::
+
+        (1 - b) int_{1-c}^1 g(s) (1-s)^-b ds / sum_j y_j (min(R_j, c)^(1-b) - min(R_{j-1}, c)^(1-b))
+
+    which is 1 for `log` without a cut-off, whatever the scorer (T1). For b = 1, and for cut-offs
+    that grow more slowly than the list, the top decides: g(1) / y_1.
+
+    Parameters
+    ----------
+    discount : str
+        `log`, `zipf`, `exp` or `r^-0.5`, any exponent.
+    cutoff : float, int, "slow" or None
+        A share of the list, as 0.2; a fixed number of places, as 10; `slow`: places that grow
+        without bound, but more slowly than the list; None: the whole list.
+    relevance : callable, or dict from levels to callables
+        Pr[Y = 1 | s], or Pr[Y = level | s] of each level above 0, for an array of shares s in
+        [0, 1]; continuous. This is all that the limit needs to know of scorer and data.
+    n_items : int, optional
+        Instead of the limit give what a list of so many items has on average, to first order.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        There is no limit: the discounts that count have a finite sum, as with a fixed cut-off, and
+        the relevance at the very top is not certain (T6, which does not state the last condition).
+        No probabilities, nothing relevant, other discounts and cut-offs.
+    """
+    exponent, share = _exponent(discount), _share(cutoff)
+    scorer = _Relevance.checked(relevance)
+    if n_items is not None:
+        return scorer.expected(discount, share, n_items)
+    if exponent < 1 and isinstance(share, float):
+        best = scorer.ideal(lambda r: min(r, share) ** (1 - exponent))
+        return scorer.integral(exponent, share) / best
+    chances = scorer.chances(np.ones(1))[:, 0]
+    if (exponent > 1 or isinstance(share, int)) and not np.isin(chances, (0, 1)).all():
+        raise InputError(f"NDCG has no limit here: {NO_LIMIT}")
+    return float(scorer.levels @ chances / scorer.levels[0])
+
+
+def _exponent(discount: str) -> float:
+    weight = discounts.resolve(discount)
+    if isinstance(weight, Power):
+        return weight.b
+    if weight is discounts.logarithmic:
+        return 0.0
+    if weight is discounts.exponential:
+        return np.inf
+    raise InputError("limits are known for the discounts log, zipf, exp and r^-0.5, any exponent")
+
+
+def _share(cutoff: float | str | None) -> float | int | None:
+    """Share of the list as a float, a number of places as an int, None for `slow`."""
+    if cutoff is None or (isinstance(cutoff, str) and cutoff == "slow"):
+        return 1.0 if cutoff is None else None
+    if isinstance(cutoff, int) and not isinstance(cutoff, bool) and cutoff >= 1:
+        return cutoff
+    if isinstance(cutoff, float) and 0 < cutoff <= 1:
+        return cutoff
+    raise InputError(
+        f"cutoff={cutoff!r} must be a share as 0.2, a number of places as 10, 'slow' or None"
+    )
+
+
+@dataclass(frozen=True)
+class _Relevance:
+    """Levels y_1 > y_2 > .. > 0, and the functions Pr[Y = y_j | s]."""
+
+    levels: Array
+    functions: tuple[Probability, ...]
+
+    @classmethod
+    def checked(cls, relevance: Probability | Mapping[float, Probability]) -> Self:
+        given = relevance if isinstance(relevance, Mapping) else {1.0: relevance}
+        for level, function in given.items():
+            check_number("a level of relevance", level, above=0)
+            if not callable(function):
+                raise InputError(f"relevance of level {level} must be a function of the share s")
+        levels = sorted(given, reverse=True)
+        made = cls(np.array(levels, dtype=float), tuple(given[level] for level in levels))
+        values = made.chances(np.linspace(0, 1, 1001))
+        if not ((values >= 0).all() and (values.sum(0) <= 1 + 1e-12).all() and values.any()):
+            raise InputError(
+                "relevance must be probabilities for s in [0, 1], in sum at most 1, and not all 0"
+            )
+        first = int(values.any(axis=1).argmax())  # of the levels that occur
+        return cls(made.levels[first:], made.functions[first:])
+
+    def chances(self, s: Array) -> Array:
+        """Probabilities of the levels, shape (n_levels, n)."""
+        return np.array([np.broadcast_to(f(s), s.shape) for f in self.functions], dtype=float)
+
+    def integral(self, b: float, share: float) -> float:
+        """The limit's numerator, in u = (1 - s)^(1 - b), in which nothing is infinite."""
+
+        def mean(u: float) -> float:
+            return float(self.levels @ self.chances(np.array([1 - u ** (1 / (1 - b))]))[:, 0])
+
+        return scipy.integrate.quad(mean, 0, share ** (1 - b), epsabs=1e-12, limit=200)[0]
+
+    def ideal(self, gained: Callable[[float], float]) -> float:
+        """``sum_j y_j (gained(R_j) - gained(R_{j-1}))``."""
+        each = [type(self)(np.ones(1), (f,)).integral(0.0, 1.0) for f in self.functions]
+        steps = np.diff([gained(share) for share in np.cumsum([0.0, *each])])
+        return float(self.levels @ steps)
+
+    def expected(self, discount: str, share: float | int | None, n: int) -> float:
+        """Mean DCG over that of the most likely number of items of each level in order."""
+        check_number("n_items", n, least=1)
+        if share is None:
+            raise InputError("cutoff='slow' does not say how many of n_items places count")
+        k = min(share, n) if isinstance(share, int) else max(1, round(share * n))
+        weights = discounts.values(discount, k)
+        sums = np.concatenate([[0.0], np.cumsum(weights)])
+        gain = self.levels @ self.chances(1 - (np.arange(k) + 0.5) / n) @ weights
+        return float(gain / self.ideal(lambda r: np.interp(r * n, np.arange(k + 1), sums)))

@@ -114,6 +114,8 @@ def evaluate_recommendations(
     -----
     Only listed negatives are known, so `few_negatives` refers to them, and `auc` is refused.
     """
+    import pandas as pd
+
     table.check_options(evaluate_recommendations, options, "indptr", "list_length")
     check_choice("unmatched", unmatched, ("raise", "count"))
     users, whose = codes_of(user, recommendations, interactions)
@@ -127,7 +129,9 @@ def evaluate_recommendations(
         _refuse_unmatched(users, lengths, np.bincount(whose[liked], minlength=users.size))
     ranks = _checked_ranks(recommendations, rank, users, whose[shown])
     pairs = whose * items.size + which
-    relevant, missed = _both_ways(pairs[shown], pairs[liked])
+    at = pd.Index(pairs[liked]).get_indexer(pairs[shown])
+    relevant, missed = at >= 0, np.ones(pairs[liked].size, dtype=bool)
+    missed[at[relevant]] = False  # of the liked pairs, those that are not shown
     evaluated = table.evaluate(
         metrics,
         np.concatenate([-ranks, np.full(missed.sum(), -np.inf)]),  # the missed ones come last
@@ -207,16 +211,6 @@ def _refuse_pairs_twice(users: Array, items: Array, whose: Array, which: Array) 
             f"item {items[which[second]]} of user {users[whose[second]]} occurs in row {first} and "
             f"in row {second}; give every pair (user, item) once"
         )
-
-
-def _both_ways(shown: Array, liked: Array) -> tuple[Array, Array]:
-    """Which of the shown pairs are liked, and which of the liked ones are not shown."""
-    import pandas as pd
-
-    at = pd.Index(liked).get_indexer(shown)
-    missed = np.ones(liked.size, dtype=bool)
-    missed[at[at >= 0]] = False
-    return at >= 0, missed
 
 
 def _refuse_unmatched(users: Array, shown: Array, liked: Array) -> None:

@@ -74,11 +74,6 @@ class Metric:
         """What the value says, in a sentence."""
         return _MEANINGS[self.code]
 
-    @property
-    def is_auc(self) -> bool:
-        """Whether the value is an area over both classes."""
-        return self.code in (_kernels.AUC, _kernels.AUC_AT_K)
-
 
 def as_names(metrics: str | Iterable[str]) -> list[str]:
     """The names of one metric or of several, each once."""

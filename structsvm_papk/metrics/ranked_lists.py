@@ -1,9 +1,9 @@
-"""Scores and labels of many users as contiguous lists, checked once."""
+"""Scores and labels of many users as contiguous lists, checked once; parts of them by a column."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,19 +14,21 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.groups import one_list_or
-from structsvm_papk.data.validation import rows_of
+from structsvm_papk.data.rows import one_list_or
+from structsvm_papk.data.validation import as_array, check_ids, encode, missing, rows_of
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
 from structsvm_papk.metrics import _kernels
 
 Gains: TypeAlias = str | Callable[[Array], ArrayLike]
+_MAX_SEGMENTS = 1000
 
 
 @dataclass(frozen=True)
 class RankedLists:
     """Rows sorted by user; user u owns the rows indptr[u] .. indptr[u+1]-1.
 
-    `gains` is None where they equal `relevant`; `lengths` is empty when lists are complete.
+    `gains` is None where they equal `relevant`; `lengths` is empty when lists are complete;
+    `sorter` says from where the rows came; None: they stay.
     """
 
     users: np.ndarray
@@ -35,11 +37,20 @@ class RankedLists:
     relevant: np.ndarray
     gains: np.ndarray | None
     lengths: np.ndarray
+    sorter: Sorter | None = None
 
     @property
     def n_users(self) -> int:
         """Number of lists."""
         return self.indptr.size - 1
+
+    def as_given(self) -> tuple[Array, Array]:
+        """User, counted from 0, and relevance of each row in the order that was given."""
+        if self.sorter is None:
+            return np.repeat(np.arange(self.n_users), np.diff(self.indptr)), self.relevant
+        relevant = np.empty_like(self.relevant)
+        relevant[self.sorter.order()] = self.relevant
+        return self.sorter.codes, relevant
 
     def pooled(self) -> RankedLists:
         """All rows as one list."""
@@ -84,7 +95,8 @@ def build(
     if sorter is not None:
         scores, relevant = sorter.place(scores, relevant)
         graded = None if graded is None else graded[sorter.order()]
-    return RankedLists(users, bounds, scores, relevant, graded, _lengths(list_length, users))
+    lengths = _lengths(list_length, users)
+    return RankedLists(users, bounds, scores, relevant, graded, lengths, sorter)
 
 
 def _graded_gains(labels: Array, relevant: Array, gains: Gains | None) -> Array | None:
@@ -136,15 +148,11 @@ class Sorter:
         """Row bounds of the users after sorting."""
         return np.concatenate([[0], np.cumsum(self.counts.sum(axis=0))])
 
-    def _starts(self) -> Array:
-        """Where each part's first row of each user goes."""
-        before = np.cumsum(self.counts, axis=0) - self.counts
-        return before + self.bounds[:-1]
-
     def place(self, scores: Array, relevant: Array) -> tuple[Array, Array]:
         """Both arrays in sorted order."""
         out = np.empty_like(scores), np.empty_like(relevant)
-        starts = self._starts()
+        before = np.cumsum(self.counts, axis=0) - self.counts
+        starts = before + self.bounds[:-1]  # of each part, where its first row of each user goes
 
         def one(part: int) -> None:
             rows = slice(self.cuts[part], self.cuts[part + 1])
@@ -186,41 +194,26 @@ def count_codes(codes: Array, n_users: int, n_threads: int = 1) -> tuple[Sorter,
 
 
 def grouped(groups: Array, n_threads: int = 1) -> tuple[Array, Sorter, bool]:
-    """Users, Sorter and whether the rows are sorted already; for checked ids."""
+    """Users, Sorter and whether the rows are sorted already; for checked ids.
+
+    Whole numbers that span a range near the number of rows need no sorting.
+    """
     if groups.dtype.kind in "iu":
-        low, high = int(groups.min()), int(groups.max())
-        if high - low <= 4 * groups.size + 1024:
-            return _grouped_by_counting(groups, low, high - low + 1, n_threads)
+        low = int(groups.min())
+        n_values = int(groups.max()) - low + 1
+        if n_values <= 4 * groups.size + 1025:
+            wide = np.uint64 if groups.dtype.kind == "u" else np.int64
+            codes = groups.astype(wide, copy=False)
+            codes = (codes - wide(low) if low else codes).astype(np.int64, copy=False)
+            sorter, in_order = count_codes(codes, n_values, n_threads)
+            present = sorter.counts.any(axis=0)
+            users = (np.flatnonzero(present).astype(wide) + wide(low)).astype(groups.dtype)
+            if users.size < n_values:
+                rank = np.cumsum(present) - 1
+                sorter = Sorter(rank[codes], sorter.counts[:, present], sorter.cuts)
+            return users, sorter, in_order
     users, codes = _validation.encode(groups)
     return users, *count_codes(codes, users.size, n_threads)
-
-
-def _grouped_by_counting(
-    groups: Array, low: int, n_values: int, n_threads: int
-) -> tuple[Array, Sorter, bool]:
-    """Labels that span a range near the number of rows need no sorting."""
-    shifted = _shifted(groups, low)
-    sorter, in_order = count_codes(shifted, n_values, n_threads)
-    present = sorter.counts.any(axis=0)
-    users = _shifted_back(np.flatnonzero(present), low, groups.dtype)
-    if users.size < n_values:
-        rank = np.cumsum(present) - 1
-        sorter = Sorter(rank[shifted], sorter.counts[:, present], sorter.cuts)
-    return users, sorter, in_order
-
-
-def _shifted(groups: Array, low: int) -> Array:
-    """Labels minus the smallest, as int64."""
-    if groups.dtype.kind == "u":
-        return (groups - groups.dtype.type(low)).astype(np.int64)
-    groups = groups.astype(np.int64, copy=False)
-    return groups if low == 0 else groups - low
-
-
-def _shifted_back(values: Array, low: int, dtype: np.dtype[Any]) -> Array:
-    """The labels that `_shifted` came from."""
-    wide = np.uint64 if dtype.kind == "u" else np.int64
-    return (values.astype(wide) + wide(low)).astype(dtype)
 
 
 def _lengths(list_length: ArrayLike | None, users: Array) -> Array:
@@ -251,3 +244,62 @@ def run_over_users(
     with ThreadPoolExecutor(n_threads) as pool:
         for done in [pool.submit(kernel, a, b) for a, b in pairwise(cuts)]:
             done.result()
+
+
+def split(
+    column: str,
+    values: ArrayLike,
+    codes: Array,
+    relevant: Array,
+    whole: Any,
+    restricted: Callable[[Array], Any],
+) -> Iterator[tuple[Any, ...]]:
+    """The fields of each `Segment` of one column, of which `whole` is the table.
+
+    `restricted` gives the MetricTable of a mask of rows.
+    """
+    values = _as_rows(column, as_array(values, column), codes, whole.users.size)
+    names, inverse = levels(values, column)
+    of_user = np.zeros(whole.users.size, dtype=inverse.dtype)
+    of_user[codes] = inverse
+    kind = "user" if (of_user[codes] == inverse).all() else "item"
+    for level, name in enumerate(names):
+        mask = inverse == level
+        if kind == "user" and not whole.is_pooled:
+            chosen = np.zeros(whole.users.size, dtype=bool)
+            chosen[codes[mask]] = True
+            table = whole.take(chosen)
+        else:
+            table = restricted(mask)
+        yield column, name, kind, int(mask.sum()), int(relevant[mask].sum()), table
+
+
+def _as_rows(column: str, values: Array, codes: Array, n_users: int) -> Array:
+    if values.shape == codes.shape:
+        return values
+    if values.shape == (n_users,):
+        return values[codes]
+    raise InputError(
+        f"segment column {column!r} has shape {values.shape}; give one value per row "
+        f"({codes.size}) or per user ({n_users})"
+    )
+
+
+def levels(values: Array, column: str = "segments") -> tuple[list[Any], Array]:
+    """Distinct values in order, `missing` last where some are, and the index of each row's value.
+
+    As for ids, 1 and "1" are not the same; a column that holds both is refused.
+    """
+    gone = missing(values)
+    present = values[~gone]
+    known, codes = encode(check_ids(present, present.size, f"segment column {column!r}"))
+    names, inverse = known.tolist(), np.full(values.size, known.size, dtype=np.int64)
+    inverse[~gone] = codes
+    if gone.any():
+        names.append("missing" if "missing" not in names else "no value")
+    if len(names) > _MAX_SEGMENTS:
+        raise InputError(
+            f"segment column {column!r} has {len(names)} different values, more than "
+            f"{_MAX_SEGMENTS}; group them first"
+        )
+    return names, inverse

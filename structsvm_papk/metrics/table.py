@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
+from structsvm_papk.data.rows import required
 from structsvm_papk.data.validation import as_array
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions
 from structsvm_papk.metrics import parsing as names
 from structsvm_papk.metrics import ranked_lists as lists
-from structsvm_papk.metrics import segments as segmenting
-from structsvm_papk.metrics._rules import apply_rules, check_truncation
-from structsvm_papk.metrics._values import run_kernels
+from structsvm_papk.metrics._values import Values
 from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.discounts import Discount
 from structsvm_papk.metrics.parsing import Metric
@@ -43,14 +42,8 @@ class Summary:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "metric": self.metric,
-            "value": None if np.isnan(self.value) else self.value,
-            "n_users": self.n_users,
-            "n_used": self.n_used,
-            "touched": self.touched,
-            "conventions": dict(vars(self.conventions)),
-        }
+        value = None if np.isnan(self.value) else self.value
+        return vars(self) | {"value": value, "conventions": dict(vars(self.conventions))}
 
     def touched_words(self) -> str:
         """Users touched by each rule, for people; empty where there are none."""
@@ -175,19 +168,11 @@ class MetricTable:
         """One Summary of a metric, or a list of all of them."""
         if metric is None:
             return [self.summary(name) for name in self.metrics]
-        return Summary(
-            metric=metric,
-            value=self.mean(metric),
-            n_users=self.users.size,
-            n_used=self._n_used(metric),
-            touched={rule: int(mask.sum()) for rule, mask in self.touched[metric].items()},
-            conventions=self.conventions,
-        )
-
-    def _n_used(self, metric: str) -> int:
+        value, n_used = self.mean(metric), int(self.used(metric).sum())
         if self.is_pooled:  # every row takes part, or there is no value
-            return 0 if np.isnan(self.mean(metric)) else self.users.size
-        return int(self.used(metric).sum())
+            n_used = 0 if np.isnan(value) else self.users.size
+        touched = {rule: int(mask.sum()) for rule, mask in self.touched[metric].items()}
+        return Summary(metric, value, self.users.size, n_used, touched, self.conventions)
 
     def take(self, mask: Array) -> MetricTable:
         """The table of some users, without segments; a pooled mean has to be computed afresh."""
@@ -196,16 +181,9 @@ class MetricTable:
             name: {rule: rows[mask] for rule, rows in rules.items()}
             for name, rules in self.touched.items()
         }
-        return replace(
-            self,
-            users=self.users[mask],
-            values=self.values[mask],
-            left_out=self.left_out[mask],
-            n_pos=self.n_pos[mask],
-            n_neg=self.n_neg[mask],
-            touched=touched,
-            segments=(),
-        )
+        of_users = ("users", "values", "left_out", "n_pos", "n_neg")
+        kept = {name: getattr(self, name)[mask] for name in of_users}
+        return replace(self, **kept, touched=touched, segments=())
 
     def to_columns(self) -> dict[str, Array]:
         """Dict of arrays: user, n_pos, n_neg and one column per metric."""
@@ -311,25 +289,14 @@ def evaluate(
     if not isinstance(gain, bool):
         raise InputError(f"gain={gain!r} must be True or False")
     rules = conventions.resolve(
-        preset,
-        ties=ties,
-        few_negatives=few_negatives,
-        no_positives=no_positives,
-        ideal=ideal,
-        mean=mean,
-        insufficient_handling=insufficient_handling,
-    )
+        preset, ties=ties, few_negatives=few_negatives, no_positives=no_positives, ideal=ideal,
+        mean=mean, insufficient_handling=insufficient_handling,
+    )  # fmt: skip
     rows = lists.build(
-        scores,
-        labels,
-        groups,
-        indptr=indptr,
-        list_length=list_length,
-        relevance_threshold=relevance_threshold,
-        gains=gains,
+        scores, labels, groups, indptr=indptr, list_length=list_length,
+        relevance_threshold=relevance_threshold, gains=gains, n_threads=n_threads,
         need_binary=any(metric.code != _kernels.NDCG for metric in parsed),
-        n_threads=n_threads,
-    )
+    )  # fmt: skip
     how: dict[str, Any] = {"discount": discount, "gain": gain, "n_threads": n_threads}
     table = evaluate_lists(parsed, rows, rules, **how)
     if segments is None:
@@ -338,42 +305,22 @@ def evaluate(
         raise InputError(
             f"segments={segments!r} must be a dict from names to columns, one value per row or user"
         )
-    shape = {"relevance_threshold": relevance_threshold, "gains": gains, "need_binary": False}
-    arrays = (as_array(scores, "scores"), as_array(labels, "labels"))
-    return _with_segments(table, segments, arrays, groups, indptr, parsed, rows, rules, shape, how)
-
-
-def _with_segments(
-    table: MetricTable,
-    columns: Mapping[str, ArrayLike],
-    arrays: tuple[Array, Array],
-    groups: ArrayLike | None,
-    indptr: ArrayLike | None,
-    parsed: Sequence[Metric],
-    rows: RankedLists,
-    rules: Conventions,
-    shape: dict[str, Any],
-    how: dict[str, Any],
-) -> MetricTable:
-    users, bounds, sorter = lists.group_rows(groups, indptr, arrays[0].size)
-    if sorter is None:
-        codes = np.repeat(np.arange(users.size), np.diff(bounds))
-        relevant = rows.relevant
-    else:
-        codes = sorter.codes
-        relevant = np.empty_like(rows.relevant)
-        relevant[sorter.order()] = rows.relevant
+    arrays = as_array(scores, "scores"), as_array(labels, "labels")
+    codes, relevant = rows.as_given()
 
     def restricted(mask: Array) -> MetricTable:
         if rows.lengths.size:
             raise InputError("an item column cannot split truncated lists; leave list_length out")
-        part = lists.build(arrays[0][mask], arrays[1][mask], users[codes[mask]], **shape)
+        part = lists.build(
+            arrays[0][mask], arrays[1][mask], rows.users[codes[mask]], gains=gains,
+            relevance_threshold=relevance_threshold, need_binary=False,
+        )  # fmt: skip
         return evaluate_lists(parsed, part, rules, **how)
 
     parts = [
         Segment(*fields)
-        for column, values in columns.items()
-        for fields in segmenting.split(column, values, codes, relevant, table, restricted)
+        for column, values in segments.items()
+        for fields in lists.split(column, values, codes, relevant, table, restricted)
     ]
     return replace(table, segments=tuple(parts))
 
@@ -415,28 +362,76 @@ def evaluate_lists(
     n_threads: int | None = None,
 ) -> MetricTable:
     """`evaluate` for parsed metrics on checked rows."""
-    values, counts = run_kernels(parsed, rows, rules, discount, n_threads)
-    check_truncation(parsed, rows, rules, counts)
-    touched, left_out = apply_rules(parsed, rules, rows, values, counts)
+    made = Values(parsed, rows, rules, discount, n_threads)
     pooled = {}
     if rules.mean == "pooled":
-        one = rows.pooled()
-        whole, sizes = run_kernels(parsed, one, rules, discount, n_threads)
-        apply_rules(parsed, rules, one, whole, sizes)
-        pooled = dict(zip([m.name for m in parsed], _oriented(whole[0], gain), strict=True))
+        whole = Values(parsed, rows.pooled(), rules, discount, n_threads).values[0]
+        pooled = dict(zip([m.name for m in parsed], _oriented(whole, gain).tolist(), strict=True))
     return MetricTable(
         users=rows.users,
         metrics=tuple(metric.name for metric in parsed),
-        values=_oriented(values, gain),
-        left_out=left_out,
-        n_pos=counts[:, _kernels.N_POS],
-        n_neg=counts[:, _kernels.N_NEG],
-        touched=touched,
+        values=_oriented(made.values, gain),
+        left_out=made.left_out,
+        n_pos=made.counts[:, _kernels.N_POS],
+        n_neg=made.counts[:, _kernels.N_NEG],
+        touched=made.touched,
         conventions=rules,
         gain=gain,
-        pooled={name: float(value) for name, value in pooled.items()},
+        pooled=pooled,
     )
 
 
 def _oriented(values: Array, gain: bool) -> Array:
     return values if gain else 1.0 - values
+
+
+def pap_at_k(
+    scores: ArrayLike, labels: ArrayLike, k: int, groups: ArrayLike | None = None, **options: Any
+) -> Array:
+    """PAp@k: share of correct pairs of the best min(n_pos, k) positives and k best negatives.
+
+        1 - 1/(beta k) sum_{i<=beta} sum_{j<=k} 1[p_(i) <= q_(j)],  beta = min(n_pos, k)
+
+    (Def. 1 of the paper; ties count as errors unless `ties` says otherwise.) One value per user, in
+    the order of the sorted unique groups, NaN where the user is left out; `options` are those of
+    `evaluate`. `per_user` does the same for any metric.
+    """
+    return per_user(f"pap@{k}", scores, labels, groups, **options)
+
+
+def mean_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    metric: str = "pap@10",
+    **options: Any,
+) -> float:
+    """Mean of a metric over users; larger is better.
+
+    With metadata routing::
+
+        scorer = make_scorer(mean_score, response_method="decision_function", metric="pap@5")
+        scorer.set_score_request(groups=True)
+
+    Parameters
+    ----------
+    y_true, y_score : array-like, shape (n_rows,)
+    groups : array-like of shape (n_rows,) or 'one_list'
+        User of each row; 'one_list' says that all rows are one list.
+    metric : str
+    **options
+        Of `evaluate`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        No groups, as when scikit-learn does not pass them on, or arguments that `evaluate` refuses.
+    """
+    check_options(mean_score, options)
+    groups = required(groups, scorer=True)
+    return evaluate([metric], y_score, y_true, groups, **options).mean(metric)

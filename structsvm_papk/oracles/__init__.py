@@ -6,6 +6,7 @@ not need them a tenth of a second. May import `metrics`, `data`, `surrogates` an
 `solvers`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -17,13 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["DaskRisk", "EmpiricalRisk", "StreamedRisk", "connect"]
 
 
+_LATER = {"StreamedRisk": "streamed", "DaskRisk": "dask_risk", "connect": "dask_risk"}
+
+
 def __getattr__(name: str) -> object:
-    if name == "StreamedRisk":
-        from structsvm_papk.oracles import streamed
-
-        return streamed.StreamedRisk
-    if name in ("DaskRisk", "connect"):
-        from structsvm_papk.oracles import dask_risk
-
-        return getattr(dask_risk, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -25,23 +25,22 @@ through more than n = max m_u + sum(beta) + 3d additions and a few products, so 
 is off by less than ``n eps m``. Twice that is taken off.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
+from structsvm_papk._jit import kernel
+from structsvm_papk._sorting import increasing_order, sort
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles._box_kernels import bound_boxes
-
-if TYPE_CHECKING:
-    from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.surrogates._kernels import counted_negatives
 
 MAX_FEATURES = 8
 MAX_WORK = 1_000_000
+_SWEEPS = 4
+_PENALTIES = (0.3, 0.03, 0.003)
 _FEW = 16  # operations on a term beside the sums
 
 
@@ -118,3 +117,212 @@ class Boxes:
             f"{MAX_WORK:,} multiplications a box (this is {self.work:.1e}). "
             "Use CCCP, which has no limit, or a sample of the users"
         )
+
+
+@kernel
+def bound_boxes(
+    X, indptr, n_pos, user_weight, k, depth, clipped, alpha, low, high, lower, centre, split
+):
+    """Bound the objective over each box ``low[b] <= w <= high[b]``.
+
+    Writes into ``lower[b]`` a lower bound over the box, into ``centre[b]`` the objective at its
+    centre, and into ``split[b]`` the coordinate along which the box is best cut.
+    """
+    n_users, d = n_pos.size, X.shape[1]
+    total = user_weight.sum()
+    n_rows = n_pos.sum()
+    most = 0
+    for u in range(n_users):
+        n_neg = indptr[u + 1] - indptr[u] - n_pos[u]
+        most += n_pos[u] * counted_negatives(depth, k, n_neg)
+    scores = np.empty(X.shape[0])
+    level, slope = np.empty(n_rows), np.empty((n_rows, d))
+    open_row, open_level = np.empty(most, dtype=np.int64), np.empty(most)
+    open_slope, weight = np.empty((most, d)), np.empty(most)
+    chosen = np.empty(n_rows, dtype=np.bool_)
+    safe = np.empty(n_rows)
+    for b in range(lower.size):
+        w = 0.5 * (low[b] + high[b])
+        radius = 0.5 * (high[b] - low[b])
+        for i in range(X.shape[0]):
+            scores[i] = np.sum(X[i] * w)
+        error = np.zeros(d)
+        value, crude = 0.0, 0.0
+        n_open, first_row = 0, 0
+        for u in range(n_users):
+            m = counted_negatives(depth, k, indptr[u + 1] - indptr[u] - n_pos[u])
+            scale = user_weight[u] / (total * m * min(n_pos[u], k))
+            n_open, added, bound = _one_user(
+                X, scores, indptr[u], indptr[u] + n_pos[u], indptr[u + 1], k, m, clipped, scale,
+                radius, first_row, level, slope, safe, chosen,
+                n_open, open_row, open_level, open_slope, error,
+            )  # fmt: skip
+            value += added
+            crude += bound
+            first_row += n_pos[u]
+        nearest = np.minimum(np.maximum(0.0, low[b]), high[b])
+        crude += alpha / 2 * np.sum(nearest * nearest)
+        centre[b] = value + alpha / 2 * np.sum(w * w)
+        _choose_weights(
+            alpha * w, radius, level, slope, chosen,
+            n_open, open_row, open_level, open_slope, weight,
+        )  # fmt: skip
+        for m in range(n_open):
+            level[open_row[m]] += weight[m] * open_level[m]
+            slope[open_row[m]] += weight[m] * open_slope[m]
+        lower[b] = max(crude, _over_corners(alpha, w, radius, n_pos, k, level, slope))
+        best = 0
+        for f in range(d):
+            error[f] += alpha * radius[f] * radius[f]
+            if error[f] > error[best]:
+                best = f
+        split[b] = best
+
+
+@kernel
+def _one_user(
+    X, scores, start, middle, stop, k, m, clipped, scale, radius,
+    first_row, level, slope, safe, chosen,
+    n_open, open_row, open_level, open_slope, error,
+):  # fmt: skip
+    """Linear minorants of each positive's loss; pairs with a free weight are listed, not added."""
+    d = radius.size
+    top = middle + increasing_order(-scores[middle:stop])[:m]
+    n = middle - start
+    losses = np.zeros(n)
+    edge = np.empty(d)
+    for i in range(n):
+        row = first_row + i
+        level[row] = 0.0
+        slope[row] = 0.0
+        safe[row] = 0.0
+        for j in top:
+            z = scores[start + i] - scores[j]
+            reach = 0.0
+            for f in range(d):
+                edge[f] = X[start + i, f] - X[j, f]
+                reach += radius[f] * abs(edge[f])
+            least, most = z - reach, z + reach
+            loss = max(0.0, 1.0 - z)
+            losses[i] += min(1.0, loss) if clipped else loss
+            worst = max(0.0, 1.0 - most)
+            safe[row] += scale * (min(1.0, worst) if clipped else worst)
+            # minorant over the box: weight * (height - fall * (z' - z)), weight in [0, 1] if free
+            free = False
+            if least >= 1.0:
+                continue
+            if clipped and most <= 0.0:
+                level[row] += scale
+                continue
+            if clipped and least < 0.0:
+                if most <= 1.0:
+                    fall = most / (most - least)
+                else:
+                    fall = 1.0 / (1.0 - least)
+                    free = True
+                height = 1.0 - fall * (z - least)
+            else:
+                fall, height = 1.0, 1.0 - z
+                free = most > 1.0
+            if free or (clipped and least < 0.0):
+                for f in range(d):
+                    error[f] += scale * radius[f] * abs(edge[f])
+            if free:
+                open_row[n_open] = row
+                open_level[n_open] = scale * height
+                for f in range(d):
+                    open_slope[n_open, f] = -scale * fall * edge[f]
+                n_open += 1
+            else:
+                level[row] += scale * height
+                for f in range(d):
+                    slope[row, f] -= scale * fall * edge[f]
+    beta = min(n, k)
+    order = increasing_order(losses)
+    value = 0.0
+    for r in range(n):
+        chosen[first_row + order[r]] = r < beta
+        if r < beta:
+            value += scale * losses[order[r]]
+    ordered = safe[first_row : first_row + n].copy()
+    sort(ordered, np.empty(n))
+    bound = np.sum(ordered[:beta])
+    return n_open, value, bound
+
+
+@kernel
+def _choose_weights(
+    gradient, radius, level, slope, chosen, n_open, open_row, open_level, open_slope, weight
+):  # fmt: skip
+    """Weights of the free pairs that make the bound high: those at the centre's positives.
+
+    For fixed positives the bound over the box is ``sum_m t_m b_m - sum_f r_f |g_f(t)|`` plus a
+    constant; its smooth relatives ``sum_m t_m b_m - sum_f (r_f g_f(t))^2 / (2 mu)`` are maximised
+    by coordinate ascent, for a few mu, and the best outcome is kept.
+    """
+    d = radius.size
+    for row in range(level.size):
+        if chosen[row]:
+            gradient = gradient + slope[row]
+    trial = np.empty(n_open)
+    total = 0.0
+    for m in range(n_open):
+        trial[m] = 1.0 if open_level[m] > 0.0 else 0.0
+        weight[m] = trial[m]
+        if chosen[open_row[m]]:
+            gradient = gradient + trial[m] * open_slope[m]
+            total += trial[m] * open_level[m]
+    spread = np.sum(radius * np.abs(gradient))
+    best = total - spread
+    for penalty in _PENALTIES:
+        mu = penalty * spread + 1e-300
+        for _ in range(_SWEEPS):
+            for m in range(n_open):
+                if not chosen[open_row[m]]:
+                    continue
+                pull, curvature = open_level[m], 1e-300
+                for f in range(d):
+                    step = radius[f] * open_slope[m, f]
+                    pull -= step * radius[f] * gradient[f] / mu
+                    curvature += step * step / mu
+                new = min(1.0, max(0.0, trial[m] + pull / curvature))
+                move = new - trial[m]
+                if move != 0.0:
+                    trial[m] = new
+                    total += move * open_level[m]
+                    for f in range(d):
+                        gradient[f] += move * open_slope[m, f]
+        bound = total - np.sum(radius * np.abs(gradient))
+        if bound > best:
+            best = bound
+            weight[:n_open] = trial
+
+
+@kernel
+def _over_corners(alpha, w, radius, n_pos, k, level, slope):
+    """Smallest value over the box's corners of the concave minorant."""
+    d = w.size
+    n_corners = 1 << d
+    best = np.inf
+    reg = alpha / 2 * np.sum(w * w)
+    offset = np.empty(d)
+    for corner in range(n_corners):
+        total = reg
+        for f in range(d):
+            offset[f] = radius[f] if (corner >> f) & 1 else -radius[f]
+            total += alpha * w[f] * offset[f]
+        row = 0
+        for n in n_pos:
+            beta = min(n, k)
+            values = np.empty(n)
+            for i in range(n):
+                values[i] = level[row + i]
+                for f in range(d):
+                    values[i] += slope[row + i, f] * offset[f]
+            if beta < n:
+                sort(values, np.empty(n))
+            for i in range(beta):
+                total += values[i]
+            row += n
+        best = min(best, total)
+    return best

@@ -6,15 +6,13 @@ nowhere larger, so a cut of the restricted list is one of the whole. As no loss 
 weights add up to at most 1.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS
+from structsvm_papk.data.features import EPS, FEW_ROUNDINGS
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.user_blocks import MORE, SHARE, Duals, UserBlocks
 
@@ -36,7 +34,6 @@ class _User:
     theta: Array
     gram: Array
     merged: int = 0
-    bounds: Array = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
 
     def take(self, kept: Array) -> None:
         """Keep these cuts only."""

@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.matrix import refuse_non_finite
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.rows import refuse_non_finite
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_risk import connect
@@ -46,7 +46,7 @@ def current_client() -> Iterator[Any]:
 class _Rows:
     """Some rows of a collection, in memory."""
 
-    X: object
+    X: Any
     y: np.ndarray
     groups: np.ndarray
 
@@ -93,7 +93,7 @@ class DaskLists:
         self.client = client
         self.sample = _sample(X)
         self._blocks = client.compute(_row_blocks(X, y, groups))
-        overviews = client.gather(client.map(_overview, self._blocks, pure=False))
+        overviews = client.gather(client.map(count_users, self._blocks, pure=False))
         filled = [b for b, each in enumerate(overviews) if each.users.size]
         self._blocks = [self._blocks[b] for b in filled]
         self._overviews = [overviews[b] for b in filled]
@@ -114,11 +114,12 @@ class DaskLists:
         pieces: list[list[Any]] = [[] for _ in self._blocks]
         for source, target in np.unique(np.column_stack([block[away], owner[away]]), axis=0):
             moved = users[away & (block == source) & (owner == target)]
-            pieces[target].append(self._submit(_take, self._blocks[source], moved))
+            pieces[target].append(self._submit(take_users, self._blocks[source], moved))
         bounds = np.flatnonzero(np.diff(block)) + 1
         gone = map(np.ndarray.__getitem__, np.split(users, bounds), np.split(away, bounds))
+        how = relevant_from, user_scaling
         return [
-            self._submit(_part, (relevant_from, user_scaling), left, self._blocks[b], *pieces[b])
+            self._submit(join_users, how, left, self._blocks[b], *pieces[b])
             for b, left in enumerate(gone)
             if left.size < self._overviews[b].users.size
         ]
@@ -161,7 +162,7 @@ def _row_blocks(X, y, groups):
     X, y = _aligned(X, y, "y")  # X may have learned its sizes
     columns = [values.to_delayed().ravel() for values in (X.rechunk({1: -1}), y, groups)]
     return [
-        dask.delayed(_rows, pure=False)(b, *block)
+        dask.delayed(check_block, pure=False)(b, *block)
         for b, block in enumerate(zip(*columns, strict=True))
     ]
 
@@ -191,7 +192,7 @@ def _aligned(X, values, name):
     return X, values.rechunk((X.chunks[0],))
 
 
-def _rows(b, X, y, groups):
+def check_block(b, X, y, groups):
     """Check the rows of block b; runs on a worker."""
     X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     y, groups = np.asarray(y), np.asarray(groups)
@@ -218,7 +219,8 @@ def _rows(b, X, y, groups):
     return _Rows(X, y, groups)
 
 
-def _overview(rows):
+def count_users(rows: _Rows) -> _Overview:
+    """What this process learns of a block; tasks of these names show on Dask's dashboard."""
     users, counts = _sorted(rows.groups, return_counts=True)
     return _Overview(rows.X.shape[1], np.unique(rows.y), users, counts)
 
@@ -235,17 +237,17 @@ def _other_types(why):
     return InputError(f"groups: labels of different types cannot be sorted ({why}); use one type")
 
 
-def _take(rows, users, others=False):
+def take_users(rows, users, others=False):
     """The rows of some users, or of all the others."""
     ids = _validation.joined(rows.groups, users)
     mine = np.isin(ids[: rows.groups.size], ids[rows.groups.size :], invert=others)
     return _Rows(rows.X[mine], rows.y[mine], rows.groups[mine])
 
 
-def _part(how, gone, rows, *pieces):
+def join_users(how, gone, rows, *pieces):
     """A block without the users that are gone, with the pieces that came from other blocks."""
     if gone.size:
-        rows = _take(rows, gone, others=True)
+        rows = take_users(rows, gone, others=True)
     if pieces:
         every = (rows, *pieces)
         stack = sparse.vstack if sparse.issparse(rows.X) else np.concatenate

@@ -307,9 +307,11 @@ class _DaskParts:
 
     def _ready(self):
         """The futures of partitions with users, when all are loaded."""
+        from distributed import wait as finished
+
         held = [self._held[p] for p in self._used]
         if any(future.status != "finished" for future in held):
-            self._patiently(_finished, held)
+            self._patiently(finished, held)
         for p, future in zip(self._used, held, strict=True):
             if future.status == "error":
                 raise OracleFailure(f"partition {p} cannot be loaded again: {future.exception()}")
@@ -418,12 +420,6 @@ def _raise_first(results, worker):
 
 def _in_a_line(error):
     return " ".join(str(error).split())
-
-
-async def _finished(futures):
-    from distributed import wait as wait_for
-
-    await wait_for(futures)
 
 
 def _lost():

@@ -1,20 +1,17 @@
 """The empirical risk of a linear scorer: the oracle that every solver can ask."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from structsvm_papk._types import Array
 from structsvm_papk.oracles.boxes import Boxes
-from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.oracles.majorants import MajorantRisk
+from structsvm_papk.oracles.convex_risk import ConvexRisk, MajorantRisk
 from structsvm_papk.oracles.starts import enough_for_starts, warm_starts
 from structsvm_papk.oracles.ties import Ties, ways_to_break
 from structsvm_papk.solvers.oracle import BoxedOracle
 
 
-class EmpiricalRisk(ListRisk, BoxedOracle):
+class EmpiricalRisk(ConvexRisk, BoxedOracle):
     """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
 
     The weights v are those of the data, by default all the same.
@@ -26,7 +23,7 @@ class EmpiricalRisk(ListRisk, BoxedOracle):
     and bounds over boxes too; others refuse.
 
     Where the surrogate is `shift_invariant` and columns have large offsets, rows are read as their
-    differences to the user's first row (`data.origins`): scores and subgradients differ from
+    differences to the user's first row (`data.features`): scores and subgradients differ from
     ``X @ w`` and its like by what does not count.
 
     Parameters

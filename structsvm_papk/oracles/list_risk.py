@@ -1,4 +1,9 @@
-"""The mean over users of a surrogate of their lists, as an oracle of w."""
+"""The risk of a linear scorer on users' lists, as an oracle of w.
+
+    R(w) = sum_u v_u S(X_u w) / sum_u v_u,    subgradient sum_u v_u X_u' S'(X_u w) / sum_u v_u
+
+S is a surrogate, which sees the scores ``X_u w`` of user u only, and v_u the user's weight.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +12,27 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data import _products
-from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS, rounding_bound
+from structsvm_papk.data import features
+from structsvm_papk.data.features import EPS, FEW_ROUNDINGS, Origins, rounding_bound
 from structsvm_papk.data.ranking_data import RankingData, check_policy
-from structsvm_papk.errors import check_type, whole_number
+from structsvm_papk.errors import InputError, check_type, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
-from structsvm_papk.oracles.dual_choice import ascent_pays, blocks_of
-from structsvm_papk.oracles.one_list import OneListCuts, terms_of
-from structsvm_papk.oracles.short_lists import short_lists
-from structsvm_papk.solvers.oracle import (
-    BlockOracle,
-    Cuts,
-    DualBlocks,
-    DualOracle,
-    LineOracle,
-    Rounding,
-)
+from structsvm_papk.oracles.short_lists import ShortLists
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Rounding
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import Surrogate, check_scores
-
-if TYPE_CHECKING:
-    from structsvm_papk.data._products import Origins
 
 CHUNK_ROWS = 1 << 16
 _SAMPLED = 20  # one user of so many
 _USERS_PER_FEATURE = 5
+_WORTH = 16  # rows for each one that is wanted, below which a full pass is as good
+_FEW_FEATURES = 8  # a bound costs about as much memory traffic as two features
 _MANY_ROWS = 100_000  # below, a solve is too short for anything beside it
 
 
@@ -56,11 +52,11 @@ class Tangents(NamedTuple):
         )
 
 
-class ListRisk(LineOracle, DualOracle):
+class ListRisk(LineOracle):
     """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
 
-    For convex surrogates it is all that a solver asks for; `EmpiricalRisk`, which has the same
-    parameters and attributes, adds the rest.
+    What a cutting plane asks for; `ConvexRisk` and `EmpiricalRisk`, which have the same parameters
+    and attributes, add what other solvers need.
     """
 
     def __init__(
@@ -80,7 +76,9 @@ class ListRisk(LineOracle, DualOracle):
         self.exclusions = data.exclusions(needed, setting)
         self.data = data.usable(needed, policy, setting)
         self.n_threads, self.skip_rows = n_threads, skip_rows
-        self.n_features = self.data.n_features
+        self.n_features, self.n_users = self.data.n_features, self.data.n_users
+        self.most_negatives = self.data.most_negatives  # of a user in the mean
+        self.column_scale = self.data.column_scale
         self._split(n_blocks)
 
     def _split(self, n_blocks):
@@ -98,36 +96,26 @@ class ListRisk(LineOracle, DualOracle):
         return f"surrogate {self.surrogate.name!r}"
 
     @property
-    def n_users(self) -> int:
-        """Number of users in the mean."""
-        return self.data.n_users
-
-    @property
-    def most_negatives(self) -> int:
-        """Of a user in the mean."""
-        return self.data.most_negatives
-
-    @property
-    def column_scale(self) -> Array | None:
-        """What the columns are divided by, see `RankingData.standardized`."""
-        return self.data.column_scale
-
-    @property
     def layout(self) -> str:  # type: ignore[override]
-        """SHA-256 that tells which users are in which block."""
-        return fingerprint_of("users", self.user_bounds)
+        """The bounds of the blocks in users."""
+        return f"users {self.user_bounds.tolist()}"
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return an oracle of this risk for one solve, with `n_blocks` cuts an evaluation.
 
         Blocks are runs of users, at most one block per user; a single user's list is split into
-        blocks of pairs (`OneListCuts`) where the surrogate allows it. The oracle may remember
-        scores from one evaluation to the next (`row_skipping`).
+        blocks of its terms where these are known. The oracle may remember scores from one
+        evaluation to the next (`short_lists`).
         """
         skip = self.skip_rows and self.convex  # the others are asked for majorants, of all rows
-        short = short_lists(self.data, self.surrogate, self._map) if skip else None
-        if self.n_users == 1 and n_blocks > 1 and terms_of(self) is not None:
-            return OneListCuts(self, n_blocks, short)
+        X, n_neg = self.data.X, self.data.n_neg
+        per_row = X.nnz / X.shape[0] if sparse.issparse(X) else self.n_features
+        skip = skip and skipping_pays(self.surrogate, n_neg, per_row)
+        short = ShortLists(self.data, self.surrogate, self._map) if skip else None
+        if self.n_users == 1 and n_blocks > 1:
+            one_list = self._blocks_of_one_list(n_blocks, short)
+            if one_list is not None:
+                return one_list
         if short is not None:
             return _OnShortLists(self, short, n_blocks)
         split = copy.copy(self)
@@ -146,16 +134,9 @@ class ListRisk(LineOracle, DualOracle):
             return None
         return ListRisk(self.surrogate, data.every_nth(step), "cap", 1, self.n_threads)
 
-    def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
-        """Users as blocks of the dual, for `DualAscent`; see `structsvm_papk.oracles.user_blocks`.
-
-        None for surrogates whose polytopes are not known.
-        """
-        return blocks_of(self, alpha, start)
-
-    def suits_dual_ascent(self, alpha: float) -> bool:
-        """See `structsvm_papk.oracles.dual_choice.ascent_pays`."""
-        return ascent_pays(self, alpha)
+    def _blocks_of_one_list(self, n_blocks: int, short: ShortLists | None) -> BlockOracle | None:
+        """A single user's list in blocks of its terms, or None."""
+        return None
 
     def score_terms(self) -> Array:
         """How many scores of each user a sum of the surrogate may have."""
@@ -200,7 +181,7 @@ class ListRisk(LineOracle, DualOracle):
         out = np.empty(data.rows.size)
         self.rows_scored += out.size
         self._map_ranges(
-            lambda lo, hi: _products.scores(data.X, data.rows, w, lo, hi, out, origins),
+            lambda lo, hi: features.scores(data.X, data.rows, w, lo, hi, out, origins),
             self.edges,
         )
         return out
@@ -284,7 +265,7 @@ class ListRisk(LineOracle, DualOracle):
         data, origins, coef = self.data, self.origins(), self._weigh_rows(coef)
         edges, partial = self.edges, np.zeros((self.edges.size - 1, data.n_features))
         self._map_ranges(
-            lambda lo, hi: _products.add_weighted_rows(
+            lambda lo, hi: features.add_weighted_rows(
                 data.X, data.rows, coef, edges[lo : hi + 1], partial[lo:hi], origins
             ),
             np.arange(edges.size),
@@ -364,6 +345,13 @@ def sampled(n_users: int, n_rows: int, n_features: int, step: float = _SAMPLED) 
     return None if n_rows < _MANY_ROWS or most < _SAMPLED else int(min(step, most))
 
 
+def skipping_pays(surrogate: Surrogate, n_neg: Array, per_row: float) -> bool:
+    """Whether `ShortLists` are allowed, and can be faster; `per_row` are the values of a row."""
+    if not surrogate.top_negatives_only or per_row < _FEW_FEATURES:
+        return False
+    return bool(n_neg.sum() >= _WORTH * surrogate.negatives_counted(n_neg).sum())
+
+
 def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
     """Negatives that a user needs, the setting that says so, and what to do without them."""
     check_type("surrogate", surrogate, Surrogate, "a surrogate, such as make_surrogate('avg', k)")
@@ -371,6 +359,15 @@ def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
     needed = 1 if policy == "cap" else surrogate.negatives_needed()
     setting = "k" if surrogate.depth is None or surrogate.depth < 1 else "depth"
     return needed, setting, "exclude" if policy == "cap" else policy
+
+
+def refuse_deeper_than_all(surrogate: Surrogate, most: int) -> None:
+    """A depth above the `most` negatives of any user is a mistake, whatever the policy."""
+    if surrogate.depth is not None and surrogate.depth > most:
+        raise InputError(
+            f"depth={surrogate.depth} is above every list: the most negatives of a user are "
+            f"{most}; give at most {most}, or a share such as 0.9"
+        )
 
 
 def _split_users(indptr, n_blocks):

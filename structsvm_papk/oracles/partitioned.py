@@ -19,13 +19,12 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.deviations import pooled, scale_of
-from structsvm_papk.data.origins import EPS, Spread, rounding_bound
+from structsvm_papk.data.features import EPS, Spread, pooled, rounding_bound, scale_of
 from structsvm_papk.data.ranking_data import Exclusions, RankingData, check_policy, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
-from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Tangents
+from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Tangents, refuse_deeper_than_all
 from structsvm_papk.oracles.starts import enough_for_starts, warm_starts
 from structsvm_papk.oracles.ties import TieLook, Ties, ways_to_break
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle, Rounding
@@ -104,6 +103,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         self.surrogate, self.convex, self.parts = surrogate, surrogate.convex, parts
         self.exclusions = _joined([each.exclusions for each in parts.summaries])
         if not self.exclusions.n_used:
+            refuse_deeper_than_all(surrogate, self.most_negatives)
             raise InputError(f"no user can be used: {self.exclusions}")
         if policy == "raise" and self.exclusions.n_excluded:
             first = next(each.first_excluded for each in parts.summaries if each.first_excluded)
@@ -119,7 +119,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         self._split(n_blocks)
 
     def __str__(self) -> str:
-        return f"surrogate {self.surrogate.name!r}"
+        return f"surrogate {self.surrogate.name!r} over partitions"
 
     @property
     def data(self) -> RankingData:

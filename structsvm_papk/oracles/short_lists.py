@@ -15,8 +15,6 @@ norm and one index a row. Rows that are scored are scored as ever, and the round
 added to the bound, so the lists are those of a full pass.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +23,7 @@ from scipy import sparse
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data import _products
+from structsvm_papk.data import features
 from structsvm_papk.data.file_rows import FileRows
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.surrogates import Surrogate, _kernels
@@ -35,25 +33,8 @@ _CHUNK_ROWS = 1 << 16
 _SAMPLE_ROWS = 2000
 _REFERENCE_BYTES = 1 << 25
 _MOST_REFERENCES = 1 << 10
-_WORTH = 16  # rows for each one that is wanted, below which a full pass is as good
-_FEW_FEATURES = 8  # a bound costs about as much memory traffic as two features
+_WORTH = 16  # positives for each one that is wanted, below which all are scored
 _EPS = np.finfo(float).eps
-
-
-def short_lists(data: RankingData, surrogate: Surrogate, run: Callback) -> ShortLists | None:
-    """`ShortLists` where the surrogate allows them and they can pay, else None.
-
-    ``run(task, arguments)`` calls ``task(*args)`` for every args, in any order.
-    """
-    per_row = data.X.nnz / data.X.shape[0] if sparse.issparse(data.X) else data.n_features
-    return ShortLists(data, surrogate, run) if pays(surrogate, data.n_neg, per_row) else None
-
-
-def pays(surrogate: Surrogate, n_neg: Array, per_row: float) -> bool:
-    """Whether short lists are allowed, and can be faster; `per_row` are the values of a row."""
-    if not surrogate.top_negatives_only or per_row < _FEW_FEATURES:
-        return False
-    return bool(n_neg.sum() >= _WORTH * surrogate.negatives_counted(n_neg).sum())
 
 
 class ShortLists:
@@ -228,7 +209,7 @@ class _Bounds:
         origins = None if self._origins is None else self._origins.at(positions)
         for X, rows, at in _pieces_of(data.X, data.rows[positions]):
             part = np.empty(rows.size)
-            _products.scores(X, rows, w, 0, rows.size, part, origins)
+            features.scores(X, rows, w, 0, rows.size, part, origins)
             out[at] = part
         check_scores(out)  # the selection must not meet NaN
         return out
@@ -239,7 +220,7 @@ class _Bounds:
         for X, rows, at in _pieces_of(self.data.X, self.data.rows[low:high]):
             if self._origins is not None:
                 origins = self._origins.at(slice(low, high))
-                X, rows = _products.shifted_rows(X, rows, origins), np.arange(high - low)
+                X, rows = features.shifted_rows(X, rows, origins), np.arange(high - low)
             if sparse.issparse(X):
                 squares[at] = _csr_squares(X.data, X.indptr, rows)
             else:
@@ -260,7 +241,7 @@ def _centre_and_scale(data, origins):
     if origins is None:
         sample = data.X[chosen]
     else:
-        sample = _products.shifted_rows(data.X, data.rows[chosen], origins.at(chosen))
+        sample = features.shifted_rows(data.X, data.rows[chosen], origins.at(chosen))
     if sparse.issparse(sample):
         return np.zeros(d), np.ones(d)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,21 +1,19 @@
 """Starting points for the non-convex risks: cheap, deterministic, from the data alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice
-from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.convex_risk import ConvexRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import Surrogate
-from structsvm_papk.surrogates.convex import Avg
-from structsvm_papk.surrogates.logistic import logistic_loss
+from structsvm_papk.surrogates.losses import Avg
 
 NAMES = ("zero", "avg", "deep_avg", "logistic", "centred_logistic")
 _DEEP = 0.9  # share of the negatives that 'deep_avg' counts
@@ -41,7 +39,7 @@ def warm_starts(
 
     def optimum_of_avg(depth: float | None) -> Array:
         avg = Avg(surrogate.k, depth=depth)
-        return _optimum_nearby(ListRisk(avg, data, "cap", n_threads=n_threads), alpha)
+        return _optimum_nearby(ConvexRisk(avg, data, "cap", n_threads=n_threads), alpha)
 
     makers = {
         "zero": lambda: np.zeros(data.n_features),
@@ -81,31 +79,24 @@ def logistic_regression(
     With `centred`, each user's scores enter less their mean, so that what all items of a user
     share does not count.
     """
-    loss = _LogisticLoss(data, centred, ridge)
+    sign = np.where(data.labels, 1.0, -1.0)
+    share = np.ones(data.n_users) if data.user_weight is None else data.user_weight
+    weight = np.repeat(share / (share.sum() * data.sizes), data.sizes)
+
+    def centre(values):
+        """Less the user's mean: a symmetric projection, so its own transpose."""
+        if not centred:
+            return values
+        sums = np.add.reduceat(values, data.indptr[:-1])
+        return values - np.repeat(sums / data.sizes, data.sizes)
+
+    def loss(point):
+        w, intercept = point[:-1], point[-1]
+        margin = sign * (centre(data.scores(w)) + intercept)
+        value = float(weight @ np.logaddexp(0.0, -margin))
+        slope = sign * (-weight * expit(-margin))
+        gradient = data.rmatvec(centre(slope)) + ridge * w
+        return value + ridge / 2 * (w @ w), np.append(gradient, slope.sum())
+
     start = np.zeros(data.n_features + 1)
     return minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": max_iter}).x[:-1]
-
-
-class _LogisticLoss:
-    """The loss in score space, pulled back to the features."""
-
-    def __init__(self, data, centred, ridge):
-        self.data, self.centred, self.ridge = data, centred, ridge
-        self.sign = np.where(data.labels, 1.0, -1.0)
-        share = np.ones(data.n_users) if data.user_weight is None else data.user_weight
-        self.weight = np.repeat(share / (share.sum() * data.sizes), data.sizes)
-
-    def __call__(self, point):
-        w, intercept = point[:-1], point[-1]
-        margin = self.sign * (self._centre(self.data.scores(w)) + intercept)
-        loss, slope = logistic_loss(margin, self.weight)
-        slope *= self.sign
-        gradient = self.data.rmatvec(self._centre(slope)) + self.ridge * w
-        return loss + self.ridge / 2 * (w @ w), np.append(gradient, slope.sum())
-
-    def _centre(self, values):
-        """Less the user's mean: a symmetric projection, so its own transpose."""
-        if not self.centred:
-            return values
-        sums = np.add.reduceat(values, self.data.indptr[:-1])
-        return values - np.repeat(sums / self.data.sizes, self.data.sizes)

@@ -6,8 +6,6 @@ in every pass, partition after partition; the next one is read while the present
 and as many partitions as fit stay in memory. So do labels and users in any case.
 """
 
-from __future__ import annotations
-
 import os
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -22,15 +20,14 @@ from numpy.typing import ArrayLike
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
 from structsvm_papk.data.file_rows import PLACE_BYTES, FileRows
-from structsvm_papk.data.groups import checked_weight
-from structsvm_papk.data.matrix import refuse_non_finite
 from structsvm_papk.data.partitions import cut_users, scan_users
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.rows import checked_weight, refuse_non_finite
 from structsvm_papk.data.sources import Source
 from structsvm_papk.errors import InputError, OracleFailure, check_number, whole_number
-from structsvm_papk.oracles.list_risk import ListRisk, sampled, users_needed
+from structsvm_papk.oracles.list_risk import ListRisk, sampled, skipping_pays, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
-from structsvm_papk.oracles.short_lists import ShortLists, pays
+from structsvm_papk.oracles.short_lists import ShortLists
 from structsvm_papk.solvers.oracle import BlockOracle
 from structsvm_papk.surrogates import Surrogate
 
@@ -202,7 +199,7 @@ class _StreamedParts:
         n_pos = np.add.reduceat(lists.positive, lists.indptr[:-1], dtype=np.int64)[users]
         n_neg = np.diff(lists.indptr)[users] - n_pos
         n_short = (n_pos + surrogate.negatives_counted(n_neg)).sum()  # or fewer, for Max
-        if not pays(surrogate, n_neg, self._file.npy.shape[1]):
+        if not skipping_pays(surrogate, n_neg, self._file.npy.shape[1]):
             return False
         if self._rows is None and not self._spread().from_origins:
             self._make_room(users, n_short)

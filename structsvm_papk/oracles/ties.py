@@ -1,6 +1,6 @@
 """Other convex majorants of Ramp and ClippedRamp at a point where scores tie.
 
-A majorant freezes the beta best positives and the clipped pairs (`surrogates.majorants`).
+A majorant freezes the beta best positives and the clipped pairs (`surrogates.losses`).
 Where scores tie there is a choice, and along a direction v the right one is that of the scores just
 ahead: ties are broken by ``x . v``. With M_v the majorant that breaks them so, and R' the
 derivative of the risk along a direction,
@@ -14,8 +14,6 @@ that is all, in two nearly so. None is tried where scores come only as near each
 brings them: those do not tie at w, which has one majorant.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.surrogates.majorants import MajorantSurrogate
+from structsvm_papk.surrogates.base import MajorantSurrogate
 
 _NEAR = 1e-3  # scores that differ by less tie, as w is not exact either; a margin is 1
 _FEW = 20  # ties that are tried whether or not they are more than chance brings
@@ -118,7 +116,7 @@ class Ties:
                 rise = sign * self.risk.scores(v)
                 _, coef = self.risk.user_values(self._ahead(rise))
                 slopes.append(self.risk.mean_slope(coef, rise))
-                kept = self._frozen(rise).frozen()[:, self._near]
+                kept = self._frozen(rise).held[:, self._near]
                 keys.append(hashlib.blake2b(kept.tobytes()).digest())
         return TieLook(self._counts, np.array(slopes), keys)
 

@@ -14,20 +14,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import _products
-from structsvm_papk.data.origins import EPS, FEW_ROUNDINGS
+from structsvm_papk.data import features
+from structsvm_papk.data.features import EPS, FEW_ROUNDINGS
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import _dual_kernels as kernels
+from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.oracle import DualBlocks, DualPoint
-
-if TYPE_CHECKING:
-    from structsvm_papk.oracles.list_risk import ListRisk
 
 _ROOM = 16  # slots of a user at first, beside those for the negatives that count
 MORE = 4  # times as many of the highest negatives as count become active at a visit
@@ -41,17 +39,8 @@ PAIRWISE = 64 * EPS  # of a pairwise sum, of any number of terms there can be
 class Duals:
     """A point of every user's polytope, and the lists that it belongs to.
 
-    Attributes
-    ----------
-    risk : ListRisk
-    coef : ndarray of shape (n_positions,)
-        c, over the list positions.
-    intercepts : ndarray of shape (n_users,)
-        b.
-    errors : ndarray of shape (n_users,)
-        How far rounding may have put each b above what is right.
-    roundings : int
-        How often each entry of c was rounded, beyond a few times.
+    `coef` is c, over the list positions, and `intercepts` b, for each user; rounding may have put b
+    above what is right by `errors`. Each entry of c was rounded `roundings` times and a few more.
     """
 
     risk: ListRisk
@@ -69,13 +58,7 @@ class Duals:
 
 
 class UserBlocks(DualBlocks):
-    """The users of a risk as blocks; a subclass knows the polytope.
-
-    Parameters
-    ----------
-    risk : ListRisk
-    alpha : float
-    """
+    """The users of a risk as blocks; a subclass knows the polytope."""
 
     def __init__(self, risk: ListRisk, alpha: float) -> None:
         self.risk, self.alpha = risk, alpha
@@ -232,14 +215,7 @@ class AverageBlocks(UserBlocks):
     """Blocks of Avg: weights of at most 1/m on negatives, adding up to at most 1.
 
     ``c`` is the weight of each negative, and less their sum over the number of positives at each
-    positive; ``b`` is their sum.
-
-    Parameters
-    ----------
-    risk : ListRisk
-    alpha : float
-    start : ndarray, mapping, Duals or None
-        See `DualOracle.dual_blocks`.
+    positive; ``b`` is their sum. `start` is that of `DualOracle.dual_blocks`.
     """
 
     def __init__(self, risk: ListRisk, alpha: float, start: Any = None) -> None:
@@ -316,7 +292,7 @@ def matrix_of(risk: ListRisk) -> tuple[tuple[Any, Any, Any], Array]:
     """
     X, rows, origins = risk.data.X, risk.data.rows, risk.origins()
     if origins is not None:
-        X, rows = _products.shifted_rows(X, rows, origins), np.arange(rows.size)
+        X, rows = features.shifted_rows(X, rows, origins), np.arange(rows.size)
     if sparse.issparse(X):
         return (X.data, X.indices, X.indptr), rows
     return (np.ascontiguousarray(X).ravel(), None, None), rows

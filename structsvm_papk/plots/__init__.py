@@ -3,7 +3,7 @@
 The drawing libraries are extras, imported where they are used. May import `metrics` and below.
 """
 
-from structsvm_papk.plots.convergence import convergence_figure
+from structsvm_papk.plots.figures import convergence_figure
 from structsvm_papk.plots.rankings import (
     PAPDisplay,
     RankStripDisplay,

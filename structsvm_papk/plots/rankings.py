@@ -19,10 +19,9 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_array, check_ids, same_kind
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.metrics import ranked_lists as lists
-from structsvm_papk.metrics.ranked_lists import RankedLists
 from structsvm_papk.metrics.significance import no_interval
 from structsvm_papk.metrics.table import MetricTable, check_options
-from structsvm_papk.plots.convergence import literal
+from structsvm_papk.plots.figures import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -289,7 +288,9 @@ class RankStripDisplay(_Display):
         depth = min(depth, int(np.diff(rows.indptr)[at].max()))
         strips = np.full((at.size, depth), np.nan)
         for i, u in enumerate(at):
-            strip = _ordered(rows, u)[:depth]
+            part = slice(rows.indptr[u], rows.indptr[u + 1])
+            order = np.lexsort((rows.relevant[part], -rows.scores[part]))  # negatives first in ties
+            strip = rows.relevant[part][order][:depth]
             strips[i, : strip.size] = strip
         return cls(wanted.tolist(), strips, k, table.values[at, 0]).plot(ax)
 
@@ -313,12 +314,6 @@ class RankStripDisplay(_Display):
         right.set_yticks(range(n_users), [_number(value) for value in self.papk], fontsize=8)
         right.set_ylabel(f"pAp@{self.k}")
         return self._drawn(ax)
-
-
-def _ordered(rows: RankedLists, user: int) -> Array:
-    """Relevance of a user's rows from rank 1 on; negatives first among ties."""
-    part = slice(rows.indptr[user], rows.indptr[user + 1])
-    return rows.relevant[part][np.lexsort((rows.relevant[part], -rows.scores[part]))]
 
 
 def _number(value: float) -> str:

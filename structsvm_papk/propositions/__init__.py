@@ -5,9 +5,8 @@ counterexample is made small enough to check by hand. Every check has a control,
 verdict must be the opposite. May import margins, risks, solvers and generators.
 """
 
-from structsvm_papk.propositions.running import Check, verify
+from structsvm_papk.propositions.running import verify
 
 __all__ = [
-    "Check",
     "verify",
 ]

@@ -6,13 +6,13 @@ that holds fails once its hypothesis is dropped, a claim that fails holds once i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from structsvm_papk.propositions.lists import Shape
-from structsvm_papk.propositions.search import Claim, Statement
-from structsvm_papk.propositions.statements import (
+from structsvm_papk._types import Array
+from structsvm_papk.propositions.lists import (
+    DELTA,
     ENOUGH,
     EVERY,
     HIGH,
@@ -21,6 +21,9 @@ from structsvm_papk.propositions.statements import (
     PAIRS_LOW,
     SMALL,
     TINY,
+    Batch,
+    Measure,
+    Shape,
     below,
     both,
     clipped_limit,
@@ -29,7 +32,6 @@ from structsvm_papk.propositions.statements import (
     half,
     margin_implies,
     move_into,
-    or_free,
     p_beta_above_mean,
     realises,
     separated_gaps,
@@ -37,74 +39,85 @@ from structsvm_papk.propositions.statements import (
     vanish,
     without_hinge_margin,
 )
+from structsvm_papk.propositions.search import Claim, Statement
 
 PAPER = "Hiranandani et al., ICML 2020"
-
-
 _EVERYTHING = ("risk", "clipped_ramp", "ramp", "avg", "max", "ts", "ts_alg2", "pauc")
 
+
+def under(
+    condition: str, violation: Measure, where: list[Shape] = EVERY, delta: float = DELTA
+) -> Statement:
+    """A statement about lists on which a margin condition holds."""
+    return Statement(violation, where, realises(condition, delta), move_into(condition, delta))
+
+
+def bound_and_zero(name: str, condition: str) -> Statement:
+    """``risk <= name``, and both are zero where a margin condition holds: on half of the lists."""
+    bound, zero = below("risk", name), vanish(name, "risk")
+    holds = realises(condition)
+
+    def violation(batch: Batch) -> Array:
+        return np.maximum(bound(batch), np.where(holds(batch), zero(batch), -np.inf))
+
+    return Statement(violation, EVERY, prepare=half(move_into(condition)))
+
+
+def _published(title: str, **rest: Any) -> Claim:
+    return Claim(title=title, source=f"{PAPER}, {title.partition(',')[0]}", **rest)
+
+
 PUBLISHED = (
-    Claim(
+    _published(
         id="theorem1",
         title="Theorem 1",
         claim="The risk is the worst, over sets of k negatives, of the best AUC risk over sets of "
         "beta positives.",
         formula="risk = max over Z- of min over Z+ of AUC-risk(Z+, Z-)",
-        source=f"{PAPER}, Theorem 1",
-        statement=Statement(lambda b: np.abs(b.risk() - b.minimax_auc_risk())[:, 0], SMALL),
-        control=Statement(lambda b: np.abs(b.risk() - b.maximin_auc_risk())[:, 0], SMALL),
+        statement=Statement(lambda b: np.abs(b.risk() - b.least_auc_risks().max(-1))[:, 0], SMALL),
+        control=Statement(lambda b: np.abs(b.risk() - b.least_auc_risks().min(-1))[:, 0], SMALL),
         control_words="the best instead of the worst set of negatives",
     ),
-    Claim(
+    _published(
         id="prop1",
         title="Proposition 1",
         claim="Ramp is an upper bound of the risk; under the weak margin both are zero.",
         formula="Ramp >= risk; weak 1-margin => Ramp = risk = 0",
-        source=f"{PAPER}, Proposition 1",
         hypothesis="second part: weak margin with delta = 1",
-        statement=Statement(
-            or_free(below("risk", "ramp"), vanish("ramp", "risk"), realises("weak")),
-            EVERY,
-            prepare=half(move_into("weak")),
-        ),
-        control=Statement(
-            vanish("ramp", "risk"), EVERY, realises("weak", 0.5), move_into("weak", 0.5)
-        ),
+        statement=bound_and_zero("ramp", "weak"),
+        control=under("weak", vanish("ramp", "risk"), delta=0.5),
         control_words="weak margin with delta = 1/2 only",
         quantities=("risk", "ramp"),
     ),
-    Claim(
+    _published(
         id="prop2",
         title="Proposition 2",
         claim="Ramp is convex when no user has more than k positives.",
         formula="n_pos <= k => Ramp((s + s')/2) <= (Ramp(s) + Ramp(s'))/2",
-        source=f"{PAPER}, Proposition 2",
         hypothesis="n_pos <= k",
         statement=Statement(convex("ramp"), PAIRS_LOW),
         control=Statement(convex("ramp"), PAIRS),
         control_words="n_pos > k allowed",
         quantities=("ramp",),
     ),
-    Claim(
+    _published(
         id="prop3-upper-bound",
         title="Proposition 3, first part",
         claim="Avg is an upper bound of the risk.",
         formula="Avg >= risk",
-        source=f"{PAPER}, Proposition 3",
         statement=Statement(below("risk", "avg"), EVERY),
         control=Statement(below("risk", "avg"), EVERY, p_beta_above_mean),
         control_words="only lists with p_(beta) >= mean(p)",
         quantities=("risk", "avg"),
     ),
-    Claim(
+    _published(
         id="prop3-consistency",
         title="Proposition 3, second part",
         claim="Under the beta margin, Avg and the risk are zero.",
         formula="beta 1-margin => Avg = risk = 0",
-        source=f"{PAPER}, Proposition 3",
         hypothesis="beta margin with delta = 1",
-        statement=Statement(vanish("avg", "risk"), EVERY, realises("beta"), move_into("beta")),
-        control=Statement(vanish("avg", "risk"), ENOUGH, realises("beta"), move_into("beta")),
+        statement=under("beta", vanish("avg", "risk")),
+        control=under("beta", vanish("avg", "risk"), ENOUGH),
         control_words="only n_pos >= 2 beta - 1",
         quantities=("risk", "avg"),
     ),
@@ -115,8 +128,8 @@ PUBLISHED = (
         formula="beta 1-margin and n_pos >= 2 beta - 1 => Avg = risk = 0",
         source="corrected here",
         hypothesis="beta margin with delta = 1, n_pos >= 2 beta - 1",
-        statement=Statement(vanish("avg", "risk"), ENOUGH, realises("beta"), move_into("beta")),
-        control=Statement(vanish("avg", "risk"), EVERY, realises("beta"), move_into("beta")),
+        statement=under("beta", vanish("avg", "risk"), ENOUGH),
+        control=under("beta", vanish("avg", "risk")),
         control_words="n_pos < 2 beta - 1 allowed",
         quantities=("risk", "avg"),
     ),
@@ -127,44 +140,37 @@ PUBLISHED = (
         formula="TS >= risk; moderate 1-margin => TS = risk = 0",
         source=f"{PAPER}, Proposition 4, for the exact TS of equation (14)",
         hypothesis="second part: moderate margin with delta = 1",
-        statement=Statement(
-            or_free(below("risk", "ts"), vanish("ts", "risk"), realises("moderate")),
-            EVERY,
-            prepare=half(move_into("moderate")),
-        ),
-        control=Statement(vanish("ts", "risk"), EVERY, realises("weak"), move_into("weak")),
+        statement=bound_and_zero("ts", "moderate"),
+        control=under("weak", vanish("ts", "risk")),
         control_words="weak margin only",
         quantities=("risk", "ts"),
     ),
-    Claim(
+    _published(
         id="prop5-risk-ramp",
         title="Proposition 5, first link",
         claim="The risk is at most Ramp.",
         formula="risk <= Ramp",
-        source=f"{PAPER}, Proposition 5",
         hypothesis="the hinge has margin 1",
         statement=Statement(below("risk", "ramp"), EVERY),
         control=Statement(without_hinge_margin("ramp"), EVERY),
         control_words="hinge with margin 0",
         quantities=("risk", "ramp"),
     ),
-    Claim(
+    _published(
         id="prop5-ramp-avg",
         title="Proposition 5, second link",
         claim="Ramp is at most Avg.",
         formula="Ramp <= Avg",
-        source=f"{PAPER}, Proposition 5",
         statement=Statement(below("ramp", "avg"), EVERY),
         control=Statement(below("ramp", "avg"), EVERY, p_beta_above_mean),
         control_words="only lists with p_(beta) >= mean(p)",
         quantities=("risk", "ramp", "avg"),
     ),
-    Claim(
+    _published(
         id="prop5-avg-max",
         title="Proposition 5, third link",
         claim="Avg is at most Max.",
         formula="Avg <= Max",
-        source=f"{PAPER}, Proposition 5",
         hypothesis="Max takes the beta lowest positives",
         statement=Statement(below("avg", "max"), EVERY),
         control=Statement(below("avg", "ramp"), EVERY),
@@ -182,23 +188,18 @@ PUBLISHED = (
         control_words="the objective of the paper's Algorithm 2 instead of (14)",
         quantities=("ramp", "ts", "ts_alg2"),
     ),
-    Claim(
+    _published(
         id="prop6",
         title="Proposition 6",
         claim="Under the strong margin every surrogate and the risk are zero.",
         formula="strong 1-margin => Ramp = Avg = Max = TS = pAUC = risk = 0",
-        source=f"{PAPER}, Proposition 6",
         hypothesis="strong margin with delta = 1",
-        statement=Statement(vanish(*_EVERYTHING), EVERY, realises("strong"), move_into("strong")),
-        control=Statement(
-            vanish(*_EVERYTHING), EVERY, realises("strong", 0.5), move_into("strong", 0.5)
-        ),
+        statement=under("strong", vanish(*_EVERYTHING)),
+        control=under("strong", vanish(*_EVERYTHING), delta=0.5),
         control_words="strong margin with delta = 1/2 only",
         quantities=_EVERYTHING,
     ),
 )
-
-# ----------------------------------------------------------------- corrected and further claims
 
 _EQUAL_WHEN_FEW = ("ts", "ts_alg2", "ramp", "max", "pauc")
 
@@ -281,7 +282,8 @@ FURTHER = (
 )
 
 
-_ONE_POSITIVE = [shape for shape in LOW if shape.n_pos == 1]
+_ONE_POSITIVE = [shape for shape in EVERY if shape.n_pos == 1]
+_ONE_COUNTED = [shape for shape in EVERY if shape.beta == 1]
 _ORDERS = (  # the smaller, the larger, and for the control: lists where it is so
     ("ts", "max", LOW, "n_pos <= k (equal there)"),
     ("max", "ts", LOW, "n_pos <= k (equal there)"),
@@ -328,58 +330,34 @@ def _convexity(name: str, relative: str, words: str) -> Claim:
     )
 
 
-# ----------------------------------------------------------------- margin conditions
+def _implies(premise: str, conclusion: str, where: list[Shape] = EVERY) -> Statement:
+    return under(premise, margin_implies(premise, conclusion), where)
 
 
-def _margin_lattice() -> Iterator[Claim]:
-    rows = (
-        ("strong", "beta", EVERY, None, "the converse"),
-        ("strong", "moderate", EVERY, None, "the converse"),
-        ("moderate", "weak", EVERY, None, "the converse"),
-        ("beta", "weak", ENOUGH, EVERY, "n_pos < 2 beta - 1 allowed"),
-    )
-    for premise, conclusion, where, wider, words in rows:
-        flipped = (premise, conclusion) if wider else (conclusion, premise)
-        control = Statement(
-            margin_implies(*flipped), wider or EVERY, realises(flipped[0]), move_into(flipped[0])
-        )
-        yield _implication(premise, conclusion, where, control, words)
-    beta_weak = Statement(
-        margin_implies("beta", "weak"), ENOUGH, realises("beta"), move_into("beta")
-    )
-    yield _implication(
-        "beta", "weak", EVERY, beta_weak, "only n_pos >= 2 beta - 1", suffix="-as-printed"
-    )
-    for premise, conclusion in (("beta", "moderate"), ("moderate", "beta")):
-        control = Statement(
-            margin_implies(premise, conclusion),
-            [s for s in EVERY if s.beta == 1 and (premise == "beta" or s.n_pos == 1)],
-            realises(premise),
-            move_into(premise),
-        )
-        words = "beta = 1" if premise == "beta" else "n_pos = 1"
-        yield _implication(premise, conclusion, EVERY, control, words)
+_IMPLICATIONS = (  # premise, conclusion and where; the control and its words
+    ("strong", "beta", EVERY, _implies("beta", "strong"), "the converse"),
+    ("strong", "moderate", EVERY, _implies("moderate", "strong"), "the converse"),
+    ("moderate", "weak", EVERY, _implies("weak", "moderate"), "the converse"),
+    ("beta", "weak", ENOUGH, _implies("beta", "weak"), "n_pos < 2 beta - 1 allowed"),
+    ("beta", "weak", EVERY, _implies("beta", "weak", ENOUGH), "only n_pos >= 2 beta - 1"),
+    ("beta", "moderate", EVERY, _implies("beta", "moderate", _ONE_COUNTED), "beta = 1"),
+    ("moderate", "beta", EVERY, _implies("moderate", "beta", _ONE_POSITIVE), "n_pos = 1"),
+)
 
 
 def _implication(
-    premise: str,
-    conclusion: str,
-    where: list[Shape],
-    control: Statement,
-    words: str,
-    suffix: str = "",
+    premise: str, conclusion: str, where: list[Shape], control: Statement, words: str
 ) -> Claim:
+    as_printed = (premise, conclusion) == ("beta", "weak") and where is EVERY
     enough = " and n_pos >= 2 beta - 1" if where is ENOUGH else ""
     return Claim(
-        id=f"margin-{premise}-{conclusion}{suffix}",
+        id=f"margin-{premise}-{conclusion}" + "-as-printed" * as_printed,
         title=f"{premise} margin implies {conclusion} margin",
         claim=f"The {premise} margin{enough} implies the {conclusion} margin with the same delta.",
         formula=f"{premise}{enough} => {conclusion}",
         source=f"{PAPER}, Definitions 2-5",
         hypothesis=f"{premise} margin with delta = 1{enough}",
-        statement=Statement(
-            margin_implies(premise, conclusion), where, realises(premise), move_into(premise)
-        ),
+        statement=_implies(premise, conclusion, where),
         control=control,
         control_words=words,
         quantities=(f"delta_{premise}", f"delta_{conclusion}"),
@@ -391,5 +369,5 @@ CLAIMS = (
     *FURTHER,
     *(_order(*row) for row in _ORDERS),
     *(_convexity(*row) for row in _CONVEX),
-    *_margin_lattice(),
+    *(_implication(*row) for row in _IMPLICATIONS),
 )

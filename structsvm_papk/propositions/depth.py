@@ -9,26 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.propositions.lists import FULL, TOL, Batch, shapes
-from structsvm_papk.propositions.search import Claim, Effort, Found, Statement
-from structsvm_papk.propositions.statements import (
+from structsvm_papk.propositions.lists import (
     EVERY,
+    FULL,
     PAIRS,
+    TOL,
+    Batch,
+    below,
     clipped_limit,
     half,
     separated_gaps,
+    shapes,
     tie_some,
 )
+from structsvm_papk.propositions.search import Claim, Drawn, Effort, Statement
 from structsvm_papk.surrogates import make_surrogate
 
 BOUNDS = ("clipped_ramp", "ramp", "pauc", "max", "ts")
 _NAMES = ("avg", *BOUNDS)
+_ORDER = [*pairwise(("clipped_ramp", "ramp", "avg", "pauc", "max")), ("pauc", "avg")]
+_TOGETHER = [("ts", "avg"), ("avg", "ts")]
 _SETS_A_DRAW = 4  # data sets for each one that claims about certified optima solve
 _WIDE_PAIRS = [*PAIRS, *shapes(0, ((2, 4, 2), (3, 6, 2)), n_lists=2)]
 _SOURCE = "this package (the page on training depth)"
@@ -99,7 +106,7 @@ class Data:
             (((q[None] - p[:, None]) @ w.T) > edge).sum(axis=1).min(axis=1) for p, q in self.users
         ]
 
-    def described(self, names: Sequence[str]) -> dict[str, Any]:
+    def described(self, names: Sequence[str], _: float) -> dict[str, Any]:
         """The users' items (features, or scores where there are two) and critical depths."""
         m = self.depths[-1]
         w = self.directions[int(np.argmax(self.gains(names[0], m)))]
@@ -112,33 +119,14 @@ class Data:
         return {"k": self.k, "lists": lists, "values": values}
 
 
-@dataclass
-class DataOutcome(Found):
-    """What came out of a search through data sets."""
-
-    def drawn_words(self) -> str:
-        """How the data sets were drawn."""
-        return f"{self.instances} small data sets of whole numbers, every direction of w looked at"
-
-
-@dataclass(frozen=True)
-class OnData:
-    """A claim about small data sets: `violation` is positive where it fails."""
-
-    violation: Callable[[Data], float]
-    most_users: int = 3
-
-    def search(self, seed: int, effort: Effort) -> DataOutcome:
-        """Draw data sets, and keep the smallest that violates."""
-        rng, outcome = np.random.default_rng(seed), DataOutcome()
+def _on_data(violation: Callable[[Data], float], most_users: int = 3) -> Drawn:
+    def draw(seed: int, effort: Effort) -> Iterator[Data]:
+        rng = np.random.default_rng(seed)
         for _ in range(_SETS_A_DRAW * effort.n_data[1]):
-            data = _drawn(rng, self.most_users)
-            value = self.violation(data)
-            outcome.instances += 1
-            outcome.worst = max(outcome.worst, value)
-            if value > TOL and (outcome.example is None or data.size < outcome.example.size):
-                outcome.example = data
-        return outcome
+            yield _drawn(rng, most_users)
+
+    words = "{n} small data sets of whole numbers, every direction of w looked at"
+    return Drawn(violation, draw, words, size=lambda data: data.size)
 
 
 def _drawn(rng: np.random.Generator, most_users: int) -> Data:
@@ -152,42 +140,30 @@ def _drawn(rng: np.random.Generator, most_users: int) -> Data:
     return Data(tuple(users), k)
 
 
-def _monotone(beta_of_depth: bool = False) -> Callable[[Data], float]:
+def _monotone(beta_of_depth: bool, data: Data) -> float:
     """Violation of: degenerate at a depth, so at every smaller one."""
-
-    def violation(data: Data) -> float:
-        worst = -np.inf
-        for name in _NAMES:
-            gains = [data.gain(name, m, beta_of_depth) for m in data.depths]
-            last = max((i for i, gain in enumerate(gains) if gain <= TOL), default=0)
-            worst = max(worst, *gains[:last], -np.inf)
-        return worst
-
-    return violation
+    worst = -np.inf
+    for name in _NAMES:
+        gains = [data.gain(name, m, beta_of_depth) for m in data.depths]
+        last = max((i for i, gain in enumerate(gains) if gain <= TOL), default=0)
+        worst = max(worst, *gains[:last], -np.inf)
+    return worst
 
 
-def _no_later(*pairs: tuple[str, str]) -> Callable[[Data], float]:
+def _no_later(pairs: Sequence[tuple[str, str]], data: Data) -> float:
     """Violation of: the first of each pair is free of zero wherever the second is."""
-
-    def violation(data: Data) -> float:
-        gains = {n: np.array([data.gain(n, m) for m in data.depths]) for p in pairs for n in p}
-        return max(float(np.where(gains[a] <= TOL, gains[b], -np.inf).max()) for a, b in pairs)
-
-    return violation
+    gains = {n: np.array([data.gain(n, m) for m in data.depths]) for p in pairs for n in p}
+    return max(float(np.where(gains[a] <= TOL, gains[b], -np.inf).max()) for a, b in pairs)
 
 
-def _tukey(closed: bool) -> Callable[[Data], float]:
+def _tukey(closed: bool, data: Data) -> float:
     """Violation of: ClippedRamp is degenerate iff every positive has Tukey depth m_u."""
-
-    def violation(data: Data) -> float:
-        depths, differ = data.tukey_depths(closed), 0
-        n_neg = [len(q) for _, q in data.users]
-        for m in data.depths:
-            deep = all((t >= min(m, n)).all() for t, n in zip(depths, n_neg, strict=True))
-            differ += deep != (data.gain("clipped_ramp", m) <= TOL)
-        return float(differ)
-
-    return violation
+    depths, differ = data.tukey_depths(closed), 0
+    n_neg = [len(q) for _, q in data.users]
+    for m in data.depths:
+        deep = all((t >= min(m, n)).all() for t, n in zip(depths, n_neg, strict=True))
+        differ += deep != (data.gain("clipped_ramp", m) <= TOL)
+    return float(differ)
 
 
 def _bound(batch: Batch) -> Array:
@@ -199,11 +175,6 @@ def _bound(batch: Batch) -> Array:
         for m in range(k, batch.shape.n_neg + 1):
             worst = np.maximum(worst, at_k - m / k * batch.surrogate(name, m)[:, 0])
     return worst
-
-
-def _alone(batch: Batch) -> Array:
-    """Violation of ``risk_k <= S_km`` at full depth, without the factor m/k."""
-    return (batch.risk() - batch.surrogate("clipped_ramp", batch.shape.n_neg))[:, 0]
 
 
 def _same_order(batch: Batch) -> Array:
@@ -222,80 +193,70 @@ def _zero_together(batch: Batch) -> Array:
 
 
 def _claims() -> Iterator[Claim]:
-    yield Claim(
+    of = partial(Claim, source=_SOURCE)
+    yield of(
         id="depth-bound",
         title="Depth: the bound",
         claim="A surrogate that counts m >= k negatives bounds the risk by m/k times its value, "
         "and at depth k it is never the weaker bound (ClippedRamp, Ramp, pAUC, Max, TS).",
         formula="risk_k <= S_{k,k} <= (m/k) S_{k,m}",
-        source=_SOURCE,
         statement=Statement(_bound, EVERY),
-        control=Statement(_alone, EVERY),
+        control=Statement(below("risk", f"clipped_ramp{FULL}"), EVERY),
         control_words="without the factor m/k",
         quantities=("risk", "clipped_ramp", f"clipped_ramp{FULL}"),
     )
-    yield Claim(
+    yield of(
         id="depth-monotone",
         title="Depth: degeneracy is monotone",
         claim="Where w = 0 minimises at some depth, it does at every smaller one: there is one "
         "critical depth.",
         formula="m <= m', 0 in argmin F_{k,m'} => 0 in argmin F_{k,m}",
-        source=_SOURCE,
         hypothesis="beta = min(n_pos, k) whatever the depth",
-        statement=OnData(_monotone()),
-        control=OnData(_monotone(beta_of_depth=True)),
+        statement=_on_data(partial(_monotone, False)),
+        control=_on_data(partial(_monotone, True)),
         control_words="beta = min(n_pos, m)",
         quantities=("ramp", "ts"),
     )
-    yield Claim(
+    yield of(
         id="depth-order",
         title="Depth: the order of critical depths",
         claim="ClippedRamp comes free of zero no later than Ramp, Ramp no later than Avg and pAUC, "
         "which come together, and those no later than Max.",
         formula="m*_ClippedRamp <= m*_Ramp <= m*_Avg = m*_pAUC <= m*_Max",
-        source=_SOURCE,
-        statement=OnData(
-            _no_later(
-                ("clipped_ramp", "ramp"), ("ramp", "avg"), ("avg", "pauc"), ("pauc", "avg"),
-                ("pauc", "max"),
-            )
-        ),
-        control=OnData(_no_later(("max", "avg"))),
+        statement=_on_data(partial(_no_later, _ORDER)),
+        control=_on_data(partial(_no_later, [("max", "avg")])),
         control_words="Max no later than Avg",
         quantities=("clipped_ramp", "ramp", "avg", "pauc", "max"),
-    )  # fmt: skip
-    yield Claim(
+    )
+    yield of(
         id="depth-ts-avg",
         title="Depth: TS and Avg on one user",
         claim="On one user TS and Avg come free of zero at the same depth.",
         formula="one user => m*_TS = m*_Avg",
-        source=_SOURCE,
         hypothesis="one user",
-        statement=OnData(_no_later(("ts", "avg"), ("avg", "ts")), most_users=1),
-        control=OnData(_no_later(("ts", "avg"), ("avg", "ts"))),
+        statement=_on_data(partial(_no_later, _TOGETHER), most_users=1),
+        control=_on_data(partial(_no_later, _TOGETHER)),
         control_words="several users, whom TS weighs by n_pos/beta",
         quantities=("ts", "avg"),
     )
-    yield Claim(
+    yield of(
         id="depth-tukey",
         title="Depth: when ClippedRamp is degenerate",
         claim="w = 0 minimises ClippedRamp if and only if every positive of every user has closed "
         "Tukey depth m_u or more among the user's negatives.",
         formula="0 in argmin ClippedRamp_{k,m} <=> min_w #{j: q_j.w >= x.w} >= m_u for all x",
-        source=_SOURCE,
         hypothesis="closed half-spaces",
-        statement=OnData(_tukey(closed=True)),
-        control=OnData(_tukey(closed=False)),
+        statement=_on_data(partial(_tukey, True)),
+        control=_on_data(partial(_tukey, False)),
         control_words="open half-spaces, q_j.w > x.w",
         quantities=("clipped_ramp",),
     )
-    yield Claim(
+    yield of(
         id="depth-limit",
         title="Depth: what ClippedRamp tends to",
         claim="Scaled up, ClippedRamp at depth m is the share of wrong pairs of the beta best "
         "positives and the m best negatives.",
         formula="ClippedRamp_{k,m}(c s) = risk_{k,m}(s) for c >= 1/(smallest gap p - q > 0)",
-        source=_SOURCE,
         hypothesis="c large",
         statement=Statement(clipped_limit(1 + 1e-6, FULL), EVERY, separated_gaps, half(tie_some)),
         control=Statement(
@@ -304,7 +265,7 @@ def _claims() -> Iterator[Claim]:
         control_words="the risk of the k best negatives instead",
         quantities=("risk", f"risk{FULL}", f"clipped_ramp{FULL}"),
     )
-    yield Claim(
+    yield of(
         id="depth-two-scorers",
         title="Depth: the order of two scorers",
         claim="Two scorers stand in the same order by the risk over m negatives and over k.",

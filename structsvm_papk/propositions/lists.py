@@ -1,24 +1,30 @@
-"""Many small lists of one shape, and everything the claims say about them.
+"""Many small lists of one shape, and what statements about them are made of.
 
 An instance is one or more lists (claims on convexity need two); arrays carry the instances first,
-then the lists of an instance, then the items: p has shape (n, m, n_pos), q (n, m, n_neg).
+then the lists of an instance, then the items: p has shape (n, m, n_pos), q (n, m, n_neg). A
+violation is a function of a `Batch` that is positive where a statement fails; a hypothesis tells on
+which instances it is claimed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, permutations, product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.datasets.margin_conditions import largest_negative
 from structsvm_papk.surrogates import make_surrogate
 
 TOL = 1e-9
 FULL = " at full depth"  # of a name: all negatives count
+DELTA = 1.0
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -102,19 +108,13 @@ class Batch:
             "strong": p[..., -1] - self.top,
         }
 
-    def minimax_auc_risk(self) -> Array:
-        """``max over k negatives of min over beta positives`` of the AUC risk, by enumeration."""
-        return self._subset_auc_risks().min(axis=-2).max(axis=-1)
-
-    def maximin_auc_risk(self) -> Array:
-        """Return the same with min and max exchanged in rank: the easiest negatives instead."""
-        return self._subset_auc_risks().min(axis=(-2, -1))
-
-    def _subset_auc_risks(self) -> Array:
+    def least_auc_risks(self) -> Array:
+        """Smallest AUC risk of beta positives, for every k negatives on the last axis."""
         wrong = (self.p[..., :, None] <= self.q[..., None, :]).astype(float)
         pos = _subsets(self.shape.n_pos, self.shape.beta)
         neg = _subsets(self.shape.n_neg, self.shape.k)
-        return pos @ wrong @ neg.T / (self.shape.beta * self.shape.k)
+        risks: Array = pos @ wrong @ neg.T / (self.shape.beta * self.shape.k)
+        return risks.min(axis=-2)
 
     def ts_by_enumeration(self) -> Array:
         """Equation (14) word by word: all subsets of k negatives, all orderings of the items.
@@ -159,17 +159,13 @@ class Batch:
             }
         else:
             values = {name: value for name, (value,) in values.items()}
-        return self.as_dict() | {"values": values}
-
-    def as_dict(self, row: int = 0) -> dict[str, Any]:
-        """One instance as plain lists, items in decreasing order where it is a single list."""
-        p, q = self.p[row], self.q[row]
-        if len(p) == 1:
+        p, q = self.p[0], self.q[0]
+        if len(p) == 1:  # items in decreasing order
             p, q = -np.sort(-p, axis=-1), -np.sort(-q, axis=-1)
         lists = [
             {"positives": a.tolist(), "negatives": b.tolist()} for a, b in zip(p, q, strict=True)
         ]
-        return {"k": self.shape.k, "lists": lists}
+        return {"k": self.shape.k, "lists": lists, "values": values}
 
 
 @lru_cache(maxsize=256)
@@ -203,3 +199,146 @@ def shapes(
         for k in range(1, n_neg + 1)
     ]
     return sorted(small, key=lambda s: s.size) + [Shape(*s, n_lists) for s in extra]
+
+
+Measure: TypeAlias = Callable[[Batch], Array]
+Move: TypeAlias = Callable[[Batch], Batch]
+
+
+def below(*names: str) -> Measure:
+    """Violation of ``names[0] <= names[1] <= ..``."""
+
+    def violation(batch: Batch) -> Array:
+        values = [batch.value(name)[:, 0] for name in names]
+        return np.max([a - b for a, b in itertools.pairwise(values)], axis=0)
+
+    return violation
+
+
+def vanish(*names: str) -> Measure:
+    """Violation of: all these values are zero."""
+    return lambda batch: np.max([np.abs(batch.value(name)[:, 0]) for name in names], axis=0)
+
+
+def both(*violations: Measure) -> Measure:
+    """Violation of several statements at once."""
+    return lambda batch: np.max([v(batch) for v in violations], axis=0)
+
+
+def equal(*names: str) -> Measure:
+    """Violation of: all these values agree."""
+
+    def violation(batch: Batch) -> Array:
+        values = np.array([batch.value(name)[:, 0] for name in names])
+        return values.max(axis=0) - values.min(axis=0)
+
+    return violation
+
+
+def convex(name: str) -> Measure:
+    """Violation of midpoint convexity along the two lists of an instance."""
+
+    def violation(batch: Batch) -> Array:
+        return batch.midpoint().value(name)[:, 0] - batch.value(name).mean(axis=1)
+
+    return violation
+
+
+def realises(condition: str, delta: float = DELTA) -> Measure:
+    """Return the hypothesis: the margin condition holds with margin delta."""
+    return lambda batch: np.all(batch.margins()[condition] >= delta - _ROUNDING, axis=1)
+
+
+def move_into(condition: str, delta: float = DELTA) -> Move:
+    """Shift the negatives so that the largest one is as high as the condition allows."""
+
+    def prepare(batch: Batch) -> Batch:
+        limit = largest_negative(batch.p, batch.shape.beta, condition, delta)[..., None]
+        moved = batch.q + (limit - batch.top[..., None])
+        return batch.with_scores(batch.p, np.minimum(moved, limit))  # rounding must not lift it
+
+    return prepare
+
+
+def margin_implies(premise: str, conclusion: str) -> Measure:
+    """Violation of: the premise with margin delta gives the conclusion with margin delta."""
+
+    def violation(batch: Batch) -> Array:
+        margins = batch.margins()
+        gap = np.minimum(DELTA, margins[premise]) - margins[conclusion]
+        return np.where(np.isfinite(gap), gap, DELTA)[:, 0]
+
+    return violation
+
+
+EVERY = shapes()
+LOW = [s for s in EVERY if s.n_pos <= s.k]
+HIGH = [s for s in EVERY if s.n_pos > s.k]
+ENOUGH = [s for s in EVERY if s.n_pos >= 2 * s.beta - 1]
+SMALL = shapes(largest=4, extra=((6, 6, 3), (5, 7, 2)))
+TINY = [s for s in shapes(largest=4, extra=()) if s.k <= 3]
+PAIRS = shapes(largest=4, extra=((8, 10, 5),), n_lists=2)
+PAIRS_LOW = [s for s in PAIRS if s.n_pos <= s.k]
+
+
+def p_beta_above_mean(batch: Batch) -> Array:
+    """Whether the beta-th best positive is at least the mean positive."""
+    p = batch.best[:, 0]
+    return p[:, batch.shape.beta - 1] >= p.mean(axis=1) - _ROUNDING
+
+
+def without_hinge_margin(name: str) -> Measure:
+    """Violation of risk <= surrogate whose hinge has margin 0 instead of 1."""
+
+    def violation(batch: Batch) -> Array:
+        lowered = batch.with_scores(batch.p + 1.0, batch.q)
+        return batch.risk()[:, 0] - lowered.value(name)[:, 0]
+
+    return violation
+
+
+def clipped_limit(factor: float, at: str = "", risk_at: str | None = None) -> Measure:
+    """Violation of ``ClippedRamp(c s) = risk(s)`` at c = factor / (smallest winning gap).
+
+    `at` and `risk_at`: the depth of the surrogate and, where it is another one, of the risk.
+    """
+    names = f"risk{at if risk_at is None else risk_at}", f"clipped_ramp{at}"
+
+    def violation(batch: Batch) -> Array:
+        gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
+        smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
+        c = factor / np.where(np.isfinite(smallest), smallest, 1.0)
+        scaled = batch.with_scores(batch.p * c[:, None, None], batch.q * c[:, None, None])
+        risk, never_below = batch.value(names[0])[:, 0], below(*names)
+        distance = np.abs(scaled.value(names[1])[:, 0] - risk)
+        # rounding of the scaled scores enters relative to their size, not to 1
+        return np.maximum(distance - 1e-13 * scaled.scale, never_below(batch))
+
+    return violation
+
+
+def separated_gaps(batch: Batch) -> Array:
+    """Whether gaps of winning pairs are not tiny against the scores (scaling meets rounding)."""
+    gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
+    smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
+    return smallest > 1e-6 * batch.scale
+
+
+def tie_some(batch: Batch) -> Batch:
+    """Move the negatives so that one of them ties the best positive."""
+    shift = batch.p[:, 0].max(axis=1) - batch.q[:, 0, 0]
+    q = batch.q + shift[:, None, None]
+    q[:, 0, 0] = batch.p[:, 0].max(axis=1)
+    return batch.with_scores(batch.p, q)
+
+
+def half(prepare: Move) -> Move:
+    """Move every second instance only."""
+
+    def mixed(batch: Batch) -> Batch:
+        moved = prepare(batch)
+        p, q = batch.p.copy(), batch.q.copy()
+        p[::2], q[::2] = moved.p[::2], moved.q[::2]
+        return batch.with_scores(p, q)
+
+    return mixed

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,9 @@ import scipy  # its parts load when they are first used
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.metrics import discounts
-from structsvm_papk.propositions.search import Claim, Effort, Found
+from structsvm_papk.propositions.search import Claim, Drawn, Effort
 
 _SOURCE = "Wang et al., COLT 2013"
-_ITEMS = 5_000  # of a list, times the number of large data sets of the effort
 _LISTS = 16  # drawn for each scorer
 _STANDARD_ERRORS = 5.0  # that a mean over lists may be off
 _SETTLED = 0.01  # standard deviation of NDCG over lists that have the same one
@@ -91,60 +91,37 @@ class Lists:
         """What the package says that NDCG tends to."""
         return metrics.ndcg_limit(discount, cutoff, self.scorer.relevance)
 
+    def described(self, _: Sequence[str], violation: float) -> dict[str, Any]:
+        """The scorer; the lists are too long to show."""
+        values = {f"scorer: {name}": value for name, value in vars(self.scorer).items()}
+        return {"k": "none", "lists": [], "values": values | {"violation": violation}}
+
 
 def _ndcg(scores: Array, labels: Array, indptr: Array, discount: str, k: int | None) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", discounts.NoLimitWarning)
-        return metrics.ndcg_at_k(scores, labels, k, indptr=indptr, discount=discount)
+        name = "ndcg" if k is None else f"ndcg@{k}"
+        return metrics.per_user(name, scores, labels, indptr=indptr, discount=discount)
 
 
-@dataclass
-class ListsOutcome(Found):
-    """What came out of drawing scorers, and the one that violates a claim most."""
-
-    n: int = 0
-
-    def drawn_words(self) -> str:
-        """How the lists were drawn."""
-        return f"{self.instances} scorers, {_LISTS} lists of {self.n:,} items each"
-
-    def described(self, _: Sequence[str]) -> dict[str, Any] | None:
-        """The scorer; the lists are too long to show."""
-        if self.example is None:
-            return None
-        values = {f"scorer: {name}": value for name, value in vars(self.example).items()}
-        return {"k": "none", "lists": [], "values": values | {"violation": self.worst}}
-
-
-@dataclass(frozen=True)
-class OnLongLists:
-    """A claim about long lists: `violation` is positive where it fails."""
-
-    violation: Callable[[Lists], float]
-    scorer: Callable[[np.random.Generator], Scorer] = _any
-
-    def search(self, seed: int, effort: Effort) -> ListsOutcome:
-        """Draw scorers and their lists, and keep the worst."""
-        rng, outcome = np.random.default_rng(seed), ListsOutcome(n=_ITEMS * effort.n_data[0])
+def _on_long_lists(
+    violation: Callable[[Lists], float],
+    scorer: Callable[[np.random.Generator], Scorer] = _any,
+) -> Drawn:
+    def draw(seed: int, effort: Effort) -> Iterator[Lists]:
+        rng = np.random.default_rng(seed)
         for _ in range(12):
-            scorer = self.scorer(rng)
-            value = self.violation(Lists(scorer, rng, outcome.n))
-            outcome.instances += 1
-            if value > max(0.0, outcome.worst):
-                outcome.example = scorer
-            outcome.worst = max(outcome.worst, value)
-        return outcome
+            yield Lists(scorer(rng), rng, effort.n_items)
+
+    words = f"{{n}} scorers, {_LISTS} lists of {{effort.n_items:,}} items each"
+    return Drawn(violation, draw, words)
 
 
-def _tends_to_one(discount: str) -> Callable[[Lists], float]:
+def _tends_to_one(discount: str, lists: Lists) -> float:
     """Violation of ``1 - NDCG <= (K + 4 / ln n) / ln n``."""
-
-    def violation(lists: Lists) -> float:
-        log_n = np.log(lists.n)
-        below = 1 - lists.ndcg(discount).mean() - lists.noise(discount)
-        return float(below - (lists.scorer.slowness + 4 / log_n) / log_n)
-
-    return violation
+    log_n = np.log(lists.n)
+    below = 1 - lists.ndcg(discount).mean() - lists.noise(discount)
+    return float(below - (lists.scorer.slowness + 4 / log_n) / log_n)
 
 
 def _power_limit(lists: Lists, limit_of: Lists | None = None) -> float:
@@ -164,30 +141,22 @@ def _upside_down(lists: Lists) -> float:
     return _power_limit(lists, replace(lists, scorer=reversed_order))
 
 
-def _share_limit(with_cutoff: bool) -> Callable[[Lists], float]:
+def _share_limit(with_cutoff: bool, lists: Lists) -> float:
     """Violation of ``|NDCG@cn - limit| <= 1/2 / ln n``, and for r^-1/2 of (min(p, c) n)^-1/2."""
-
-    def violation(lists: Lists) -> float:
-        worst, n, share = -np.inf, lists.n, float(lists.rng.choice([0.1, 0.3, 0.6]))
-        k, counted = round(share * n), min(lists.scorer.rate, share) * n
-        for discount, bias in (("log", 0.5 / np.log(n)), ("r^-0.5", counted**-0.5)):
-            limit = lists.limit(discount, share if with_cutoff else None)
-            off = abs(lists.ndcg(discount, k).mean() - limit)
-            worst = max(worst, float(off - bias - lists.noise(discount, k)))
-        return worst
-
-    return violation
+    worst, n, share = -np.inf, lists.n, float(lists.rng.choice([0.1, 0.3, 0.6]))
+    k, counted = round(share * n), min(lists.scorer.rate, share) * n
+    for discount, bias in (("log", 0.5 / np.log(n)), ("r^-0.5", counted**-0.5)):
+        limit = lists.limit(discount, share if with_cutoff else None)
+        off = abs(lists.ndcg(discount, k).mean() - limit)
+        worst = max(worst, float(off - bias - lists.noise(discount, k)))
+    return worst
 
 
-def _top_limit(grows: bool) -> Callable[[Lists], float]:
+def _top_limit(grows: bool, lists: Lists) -> float:
     """Violation of: every list's NDCG at sqrt(n) places is near the relevance at the top."""
-
-    def violation(lists: Lists) -> float:
-        k = round(lists.n**0.5)
-        off = np.abs(lists.ndcg("log", k if grows else 5) - lists.limit("log", "slow"))
-        return float(off.max() - lists.noise("log", k) * np.sqrt(_LISTS) - 4 * k / lists.n)
-
-    return violation
+    k = round(lists.n**0.5)
+    off = np.abs(lists.ndcg("log", k if grows else 5) - lists.limit("log", "slow"))
+    return float(off.max() - lists.noise("log", k) * np.sqrt(_LISTS) - 4 * k / lists.n)
 
 
 def _moves(lists: Lists) -> float:
@@ -195,26 +164,22 @@ def _moves(lists: Lists) -> float:
     return float(_SETTLED - min(lists.ndcg("exp").std(), lists.ndcg("log", 5).std()))
 
 
-def _ahead(discount: str) -> Callable[[Lists], float]:
+def _ahead(discount: str, lists: Lists) -> float:
     """Violation of: on the first n items, n from some N on, the better of two scorers is ahead.
 
     The other one scores four of five items at random.
     """
-
-    def violation(lists: Lists) -> float:
-        longest = _LISTS * lists.n
-        s, other = lists.rng.random((2, longest))
-        labels = lists.rng.random(longest) < lists.scorer.relevance(s)
-        other = np.where(lists.rng.random(longest) < 0.8, other, s)
-        sizes = np.geomspace(longest / 2, longest, 8).astype(int)
-        lead = [
-            _ndcg(s[:n], labels[:n], np.array([0, n]), discount, None)[0]
-            - _ndcg(other[:n], labels[:n], np.array([0, n]), discount, None)[0]
-            for n in sizes
-        ]
-        return float(-min(lead))
-
-    return violation
+    longest = _LISTS * lists.n
+    s, other = lists.rng.random((2, longest))
+    labels = lists.rng.random(longest) < lists.scorer.relevance(s)
+    other = np.where(lists.rng.random(longest) < 0.8, other, s)
+    sizes = np.geomspace(longest / 2, longest, 8).astype(int)
+    lead = [
+        _ndcg(s[:n], labels[:n], np.array([0, n]), discount, None)[0]
+        - _ndcg(other[:n], labels[:n], np.array([0, n]), discount, None)[0]
+        for n in sizes
+    ]
+    return float(-min(lead))
 
 
 def _good(rng: np.random.Generator) -> Scorer:
@@ -229,8 +194,8 @@ def _claims() -> Iterator[Claim]:
         "scorer, as slowly as 1 / ln n.",
         formula="1 - NDCG ~ K / ln n -> 0",
         source=f"{_SOURCE}, Theorem 1; the rate: this package",
-        statement=OnLongLists(_tends_to_one("log")),
-        control=OnLongLists(_tends_to_one("r^-0.5")),
+        statement=_on_long_lists(partial(_tends_to_one, "log")),
+        control=_on_long_lists(partial(_tends_to_one, "r^-0.5")),
         control_words="the discount r^-1/2",
     )
     yield Claim(
@@ -239,8 +204,8 @@ def _claims() -> Iterator[Claim]:
         claim="With the discount r^-b, 0 < b < 1, the limit depends on the scorer.",
         formula="NDCG -> (1-b) int Pr[Y=1|s] (1-s)^-b ds / Pr[Y=1]^(1-b)",
         source=f"{_SOURCE}, Theorem 3",
-        statement=OnLongLists(_power_limit),
-        control=OnLongLists(_upside_down),
+        statement=_on_long_lists(_power_limit),
+        control=_on_long_lists(_upside_down),
         control_words="the limit of the scorer upside down",
     )
     yield Claim(
@@ -249,8 +214,8 @@ def _claims() -> Iterator[Claim]:
         claim="At k = c n places the limit depends on the scorer, for the usual discount too.",
         formula="NDCG@cn -> int_{1-c}^1 Pr[Y=1|s] ds / min(c, Pr[Y=1]) (log)",
         source=f"{_SOURCE}, Theorems 8 and 9",
-        statement=OnLongLists(_share_limit(with_cutoff=True)),
-        control=OnLongLists(_share_limit(with_cutoff=False)),
+        statement=_on_long_lists(partial(_share_limit, True)),
+        control=_on_long_lists(partial(_share_limit, False)),
         control_words="the limit without a cut-off",
     )
     yield Claim(
@@ -261,12 +226,12 @@ def _claims() -> Iterator[Claim]:
         formula="k -> inf, k/n -> 0 => NDCG@k -> Pr[Y=1|s=1]",
         source=f"{_SOURCE}, Theorem 7",
         hypothesis="k = sqrt(n)",
-        statement=OnLongLists(_top_limit(grows=True)),
-        control=OnLongLists(_top_limit(grows=False)),
+        statement=_on_long_lists(partial(_top_limit, True)),
+        control=_on_long_lists(partial(_top_limit, False)),
         control_words="k = 5 whatever n",
     )
-    fixed = OnLongLists(_moves)
-    either = OnLongLists(_moves, _or_certain)
+    fixed = _on_long_lists(_moves)
+    either = _on_long_lists(_moves, _or_certain)
     words = "With discounts whose sum is finite, or at a fixed cut-off, NDCG has no limit"
     yield Claim(
         id="ndcg-no-limit",
@@ -297,8 +262,8 @@ def _claims() -> Iterator[Claim]:
             "from some length on, though under log both tend to 1.",
             formula="NDCG_n(f) > NDCG_n(f') for all n >= N",
             source=f"{_SOURCE}, Theorem {theorem} (consistent distinguishability)",
-            statement=OnLongLists(_ahead(discount), _good),
-            control=OnLongLists(_ahead("exp"), _good),
+            statement=_on_long_lists(partial(_ahead, discount), _good),
+            control=_on_long_lists(partial(_ahead, "exp"), _good),
             control_words="the discount 2^-r",
         )
 

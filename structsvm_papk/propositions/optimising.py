@@ -8,7 +8,7 @@ positive risk ``1/(n_users beta k)``. For Avg, which is no upper bound, they nee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,58 +20,53 @@ from structsvm_papk.datasets.margin_conditions import margin_lists
 from structsvm_papk.margins import find_scorer
 from structsvm_papk.margins.scores import CONDITIONS
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.propositions.search import Claim, Effort, Found
+from structsvm_papk.propositions.search import Claim, Drawn, Effort
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.surrogates import make_surrogate
 
 SLACK = 1e-3  # alpha/2 |w_m|^2 as a share of the smallest positive mean risk
 
 
-@dataclass
-class OptimumOutcome(Found):
-    """Data sets solved, the largest risk at a certified optimum, and the simplest bad data set."""
-
-    n_bad: int = 0
-
-    def drawn_words(self) -> str:
-        """How many data sets were solved."""
-        return (
-            f"{self.instances} data sets solved to a certified optimum, {self.n_bad} with positive "
-            "risk"
-        )
-
-    def described(self, _: Sequence[str]) -> dict[str, Any] | None:
-        """The simplest bad data set; its values are kept with it."""
-        return self.example and {k: v for k, v in self.example.items() if k != "size"}
-
-
 @dataclass(frozen=True)
-class Optimum:
+class Solved:
+    """The user of largest risk at the certified optimum of a data set, ready to be shown."""
+
+    risk: float
+    size: float
+    shown: dict[str, Any]
+
+    def described(self, *_: Any) -> dict[str, Any]:
+        """One user at the optimum, as ranked lists, with the data when they are few."""
+        return self.shown
+
+
+def _optimum(surrogate: str, condition: str) -> Drawn:
     """On data with a margin condition, the certified optimum of a surrogate has zero risk."""
 
-    surrogate: str
-    condition: str
-
-    def search(self, seed: int, effort: Effort) -> OptimumOutcome:
-        """Solve data sets that realise the condition: of `margin_lists`, and small ones."""
-        outcome, condition, seed = OptimumOutcome(), self.condition, seed % 10**6
+    def draw(seed: int, effort: Effort) -> Iterator[Solved]:
+        """Of data sets that realise the condition: of `margin_lists`, and small ones."""
+        seed %= 10**6
         for n in range(effort.n_data[0]):
             lists = margin_lists(
                 condition, n_users=3, n_pos=8, n_neg=15, n_features=3, k=3, exclude="any",
                 seed=seed + n,
             )  # fmt: skip
             data = RankingData.from_groups(lists.X, lists.y, lists.groups)
-            _record(data, lists.w_true, self.surrogate, 3, outcome)
+            yield from _solved(data, lists.w_true, surrogate, 3)
         rng = np.random.default_rng(seed)
         for _ in range(effort.n_data[1]):
             X, y, k = _small_data(rng)
             scorer = find_scorer(X, y, k, condition, time_limit=5, largest_margin=False)
-            stronger = condition == "weak" and scorer.answer == "yes" and _more_than_weak(X, y, k)
-            if scorer.w is not None and not stronger:
+            stronger = CONDITIONS[1:] if condition == "weak" and scorer.answer == "yes" else ()
+            if scorer.w is not None and all(
+                find_scorer(X, y, k, c, time_limit=5, largest_margin=False).answer == "no"
+                for c in stronger
+            ):
                 data = RankingData.from_groups(X, y)
-                _record(data, scorer.w / scorer.margin, self.surrogate, k, outcome)
-        return outcome
+                yield from _solved(data, scorer.w / scorer.margin, surrogate, k)
+
+    words = "{n} data sets solved to a certified optimum, {n_bad} with positive risk"
+    return Drawn(lambda solved: solved.risk, draw, words, size=lambda solved: solved.size)
 
 
 def _upper_bound(surrogate: str, condition: str, proposition: str) -> Claim:
@@ -83,8 +78,8 @@ def _upper_bound(surrogate: str, condition: str, proposition: str) -> Claim:
         formula=f"argmin alpha/2 |w|^2 + {surrogate}(w), alpha -> 0, has risk = 0",
         source=f"follows from {proposition} ({surrogate} is an upper bound of the risk)",
         hypothesis=f"data realise the {condition} margin (certified)",
-        statement=Optimum(surrogate, condition),
-        control=Optimum(surrogate, "weak"),
+        statement=_optimum(surrogate, condition),
+        control=_optimum(surrogate, "weak"),
         control_words="data that realise the weak margin only (no w realises more)",
     )
 
@@ -98,8 +93,8 @@ def _of_avg(condition: str) -> Claim:
         formula="argmin alpha/2 |w|^2 + Avg(w), alpha -> 0, has risk = 0",
         source="suggested by Proposition 3; Avg(w) = 0 only needs mean(p) >= max q + 1",
         hypothesis=f"data realise the {condition} margin (certified), n_pos >= 2 beta - 1",
-        statement=Optimum("avg", condition),
-        control=Optimum("max", "strong"),
+        statement=_optimum("avg", condition),
+        control=_optimum("max", "strong"),
         control_words="Max under the strong margin",
     )
 
@@ -112,13 +107,6 @@ CLAIMS = (
 )
 
 
-def _more_than_weak(X: Array, y: Array, k: int) -> bool:
-    others = ("beta", "moderate", "strong")
-    return any(
-        find_scorer(X, y, k, c, time_limit=5, largest_margin=False).answer != "no" for c in others
-    )
-
-
 def _small_data(rng: np.random.Generator) -> tuple[Array, Array, int]:
     """Draw one user with a few whole-number points in the plane, one positive sometimes far off."""
     n_pos, n_neg, k = 3, int(rng.integers(2, 4)), 2
@@ -129,9 +117,7 @@ def _small_data(rng: np.random.Generator) -> tuple[Array, Array, int]:
     return X, np.repeat([1, 0], [n_pos, n_neg]), k
 
 
-def _record(
-    data: RankingData, w_margin: Array, surrogate: str, k: int, outcome: OptimumOutcome
-) -> None:
+def _solved(data: RankingData, w_margin: Array, surrogate: str, k: int) -> Iterator[Solved]:
     """Solve with an alpha so small that alpha/2 |w_m|^2 cannot hide a positive risk."""
     beta = int(np.minimum(data.n_pos, k).max())
     alpha = 2 * SLACK / (data.n_users * beta * k) / float(w_margin @ w_margin)
@@ -139,15 +125,23 @@ def _record(
     result = CuttingPlane(alpha=alpha, tol=1e-6, max_iter=500).solve(risk)
     if result.objective - result.lower_bound > 1e-6:
         return
-    risks = list_risks(data, data.scores(result.w), k)
-    outcome.instances += 1
-    outcome.worst = max(outcome.worst, float(risks.max()))
-    if risks.max() <= 0:
-        return
-    outcome.n_bad += 1
-    example = _example(data, result, k, surrogate, int(np.argmax(risks)), float(risks.max()))
-    if outcome.example is None or example["size"] < outcome.example["size"]:
-        outcome.example = example
+    scores = data.scores(result.w)
+    risks = list_risks(data, scores, k)
+    user = int(np.argmax(risks))
+    start, n, stop = data.indptr[user], data.n_pos[user], data.indptr[user + 1]
+    X, sides = np.asarray(data.X), {"positives": slice(start, start + n)}
+    sides["negatives"] = slice(start + n, stop)
+    few = {side: X[data.rows[rows]].tolist() for side, rows in sides.items()}
+    p, q = (np.sort(scores[rows])[::-1] for rows in sides.values())
+    tied = bool((np.abs(p[:, None] - q) < 1e-6).any())
+    values = {"risk": float(risks.max()), surrogate: float(result.objective)}
+    shown = {
+        "k": k,
+        "lists": [{"positives": p.tolist(), "negatives": q.tolist()}],
+        "values": values,
+        "data": few | {"w": result.w.tolist()} if data.n_users == 1 and stop <= 8 else None,
+    }
+    yield Solved(values["risk"], float(np.abs(X).sum()) + 1000.0 * tied, shown)
 
 
 def regimes(
@@ -195,35 +189,3 @@ def list_risks(data: RankingData, scores: Array, k: int) -> Array:
         q = -np.sort(-scores[start + n : stop])[:k]
         risks[u] = (p[:, None] <= q).mean()
     return risks
-
-
-def _example(
-    data: RankingData, result: SolverResult, k: int, surrogate: str, user: int, risk: float
-) -> dict[str, Any]:
-    """One user at the optimum, as ranked lists, with the data when they are few."""
-    start, n, stop = data.indptr[user], data.n_pos[user], data.indptr[user + 1]
-    scores = data.scores(result.w)
-    X = np.asarray(data.X)
-    lists = {
-        "positives": np.sort(scores[start : start + n])[::-1].tolist(),
-        "negatives": np.sort(scores[start + n : stop])[::-1].tolist(),
-    }
-    few = data.n_users == 1 and stop - start <= 8
-    return {
-        "k": k,
-        "lists": [lists],
-        "values": {"risk": risk, surrogate: float(result.objective)},
-        "data": {
-            "positives": X[data.rows[start : start + n]].tolist(),
-            "negatives": X[data.rows[start + n : stop]].tolist(),
-            "w": result.w.tolist(),
-        }
-        if few
-        else None,
-        "size": float(np.abs(X).sum()) + (1000.0 if _has_tie(lists) else 0.0),
-    }
-
-
-def _has_tie(lists: dict[str, list[float]]) -> bool:
-    p, q = np.array(lists["positives"]), np.array(lists["negatives"])
-    return bool((np.abs(p[:, None] - q) < 1e-6).any())

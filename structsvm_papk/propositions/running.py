@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from math import inf, isfinite, log10
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from threading import Thread
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
+from structsvm_papk.files.pages import filled
 from structsvm_papk.propositions import claims, depth, ndcg, optimising, targets
-from structsvm_papk.propositions._workers import workers
-from structsvm_papk.propositions.search import Effort, Found
+from structsvm_papk.propositions.lists import TOL
+from structsvm_papk.propositions.search import Effort
 
 _GROUPS = claims.CLAIMS, depth.CLAIMS, ndcg.CLAIMS, optimising.CLAIMS, targets.CLAIMS
 CLAIMS = {claim.id: claim for group in _GROUPS for claim in group}
@@ -147,22 +157,133 @@ def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
     start = time.perf_counter()
     own = np.random.SeedSequence([seed, zlib.crc32(name.encode())]).generate_state(2).tolist()
     claim, level = CLAIMS[name], EFFORTS[effort]
-    outcome, control = claim.statement.search(own[0], level), claim.control.search(own[1], level)
+    outcome = claim.statement.search(own[0], level, claim.quantities)
+    control = claim.control.search(own[1], level, claim.quantities)
     words = ("title", "claim", "formula", "source", "hypothesis")
     return Check(
         id=name,
         **{field: getattr(claim, field) for field in words},
-        verdict=_verdict(outcome),
+        verdict=outcome.verdict,
         instances=outcome.instances,
-        drawn=outcome.drawn_words(),
+        drawn=outcome.drawn,
         worst=outcome.worst,
-        counterexample=outcome.described(claim.quantities),
+        counterexample=outcome.example,
         control=claim.control_words,
-        control_verdict=_verdict(control),
-        control_counterexample=control.described(claim.quantities),
+        control_verdict=control.verdict,
+        control_counterexample=control.example,
         seconds=time.perf_counter() - start,
     )
 
 
-def _verdict(outcome: Found) -> str:
-    return "counterexample" if outcome.violated else "holds"
+@contextmanager
+def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool of processes; leaving its block with an exception ends them in mid-task.
+
+    They hold one end of a pipe. Its other end closes when they are to leave, and also when the
+    process that started them is killed: otherwise they would wait for tasks for ever.
+    """
+    context = get_context("spawn")
+    theirs, ours = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_set_up, initargs=(theirs,))
+    try:
+        yield pool
+    except BrokenProcessPool:
+        raise InputError(
+            "a worker process was ended from outside, perhaps for lack of memory; try fewer jobs"
+        ) from None
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        ours.close()
+        theirs.close()
+
+
+def _set_up(pipe: Connection) -> None:
+    threadpool_limits(1)  # the workers share the processors
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started them
+
+    def leave_when_closed() -> None:
+        try:
+            pipe.recv()
+        except (EOFError, OSError):
+            os._exit(1)
+
+    Thread(target=leave_when_closed, daemon=True).start()
+
+
+def render(
+    checks: Sequence[Check], seed: int, effort: str, regimes: Sequence[dict[str, Any]] = ()
+) -> str:
+    """The checks as one self-contained HTML page: no scripts, no outside resources.
+
+    With a table of `optimising.regimes` where there are some.
+    """
+    values = {
+        "title": "pAp@k: which claims hold", "checks": checks, "seed": seed, "effort": effort,
+        "regimes": regimes, "rounding": TOL,
+    }  # fmt: skip
+    filters: dict[str, Callable[..., object]] = {
+        "short": _short, "violation": _violation, "percent": _percent, "points": _points,
+        "line": _line, "ranked_items": _ranked_items,
+    }  # fmt: skip
+    return filled("propositions/report.html", values, filters)
+
+
+def _percent(violation: float, low: float = -17.0, high: float = 5.0) -> str:
+    """Place on the logarithmic track; zero and less at the left end."""
+    power = log10(violation) if 0 < violation < inf else low
+    return f"{100 * (min(max(power, low), high) - low) / (high - low):.1f}%"
+
+
+def _points(rows: Sequence[Sequence[float]], digits: str = "%g") -> str:
+    return ", ".join("(" + ", ".join(digits % v for v in row) + ")" for row in rows)
+
+
+def _ranked_items(one: dict[str, list[float]], k: int) -> list[dict[str, Any]]:
+    """Items from the highest score down; ties put the negative first, since they are errors.
+
+    Items keep the number they have in their list: the lists of a pair have the same items.
+    """
+    items: list[dict[str, Any]] = [
+        {"score": score, "side": side, "number": number}
+        for side, name in (("neg", "negatives"), ("pos", "positives"))
+        for number, score in enumerate(one[name], start=1)
+    ]
+    items.sort(key=lambda item: (-item["score"], item["side"] == "pos"))
+    left = {"pos": min(len(one["positives"]), k), "neg": k}
+    for item in items:
+        left[item["side"]] -= 1
+        item["counted"] = left[item["side"]] >= 0
+    return items
+
+
+def _line(one: dict[str, list[float]]) -> dict[str, Any]:
+    """Scores on a line: positives above it, negatives below, equal scores stacked."""
+    scores = one["positives"] + one["negatives"]
+    low, high = min(scores), max(scores)
+    span = (high - low) or 1.0
+    dots = []
+    for name, side, sign in (("positives", "pos", -1), ("negatives", "neg", 1)):
+        stacked: dict[int, int] = {}
+        for score in one[name]:
+            x = round(20 + (score - low) / span * 280)
+            stacked[x] = stacked.get(x, 0) + 1
+            y = 46 + sign * (8 + 11 * (min(stacked[x], 3) - 1))
+            dots.append({"x": x, "y": y, "side": side})
+    return {"dots": dots, "lowest": low, "highest": high}
+
+
+def _short(value: float | list[float]) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_short, value))
+    if not isfinite(value):
+        return "none" if value < 0 else "infinite"
+    return f"{value:.4g}".replace("-", "−")
+
+
+def _violation(value: float) -> str:
+    if not isfinite(value):
+        return "–"
+    return f"{value:.1e}" if 0 < abs(value) < 1e-3 or abs(value) >= 1e4 else f"{value:.4g}"

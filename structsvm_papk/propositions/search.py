@@ -7,15 +7,15 @@ its hypothesis does. `prepare(batch)` moves random scores into the hypothesis. V
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 from typing import Any, Protocol
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.propositions.lists import TOL, Batch, Shape
+from structsvm_papk.propositions.lists import TOL, Batch, Measure, Move, Shape
 
 GRIDS = (np.arange(-3, 4.0), np.arange(-4, 4.5) / 2, np.arange(-8, 9) / 4)
 MOST_LATTICE = 30_000
@@ -33,39 +33,38 @@ class Effort:
     largest: int = 100
     n_data: tuple[int, int] = (4, 70)
 
+    @property
+    def n_items(self) -> int:
+        """Items of a list that is to be long."""
+        return 5_000 * self.n_data[0]
+
     def allows(self, shape: Shape) -> bool:
         """Whether lists of this shape are tried: no side is longer than `largest`."""
         return max(shape.n_pos, shape.n_neg) <= self.largest
 
 
-@dataclass
+@dataclass(frozen=True)
 class Found:
-    """Instances tried that satisfy the hypothesis, the largest violation seen (rounding where the
-    claim holds), and one instance that violates the claim, as small as was found.
+    """Instances tried that satisfy the hypothesis, how they were drawn, the largest violation seen
+    (rounding where the claim holds), and one instance that violates the claim, as small as was
+    found, with the values that the claim is about.
     """
 
-    instances: int = 0
-    worst: float = -np.inf
-    example: Any = None
+    instances: int
+    drawn: str
+    worst: float
+    example: dict[str, Any] | None
 
     @property
-    def violated(self) -> bool:
-        """True when a counterexample was found."""
-        return self.example is not None
-
-    def drawn_words(self) -> str:
-        """How the instances were drawn."""
-        raise NotImplementedError
-
-    def described(self, quantities: Sequence[str]) -> dict[str, Any] | None:
-        """The counterexample with the values that the claim is about."""
-        return None if self.example is None else self.example.described(quantities)
+    def verdict(self) -> str:
+        """What the search says of the claim."""
+        return "holds" if self.example is None else "counterexample"
 
 
 class Refutable(Protocol):
     """A statement that can be searched for a counterexample."""
 
-    def search(self, seed: int, effort: Effort) -> Found:
+    def search(self, seed: int, effort: Effort, quantities: Sequence[str]) -> Found:
         """Try to refute it."""
 
 
@@ -85,44 +84,165 @@ class Claim:
     quantities: tuple[str, ...] = ("risk",)
 
 
-@dataclass
-class Outcome(Found):
-    """What came out of a search through lists."""
+@dataclass(frozen=True)
+class Drawn:
+    """A claim about instances that `draw(seed, effort)` yields, as data sets or laws of labels.
 
-    n_shapes: int = 0
-    drawn: dict[str, int] = field(
-        default_factory=lambda: {"random": 0, "lattice": 0, "climbing": 0}
-    )
+    `words` say how many were tried and how many were bad; of the bad ones the smallest by `size`
+    is described, without it the one that violates the claim most.
+    """
 
-    def drawn_words(self) -> str:
-        """How the instances were drawn, with counts."""
-        return (
-            f"{self.drawn['random']} random lists, {self.drawn['lattice']} on tie-rich lattices, "
-            f"{self.drawn['climbing']} by climbing towards a violation; "
-            f"{self.n_shapes} shapes, with n_pos = 1 and k = n_neg"
+    violation: Callable[[Any], float]
+    draw: Callable[[int, Effort], Iterable[Any]]
+    words: str
+    size: Callable[[Any], Any] | None = None
+
+    def search(self, seed: int, effort: Effort, quantities: Sequence[str] = ()) -> Found:
+        """Draw instances, and keep the one to show."""
+        values: list[float] = []
+        example, least = None, None
+        for instance in self.draw(seed, effort):
+            values.append(value := self.violation(instance))
+            size: Any = -value if self.size is None else self.size(instance)
+            if value > TOL and (example is None or size < least):
+                example, least = instance.described(quantities, value), size
+        n_bad = sum(value > TOL for value in values)
+        drawn = self.words.format(n=len(values), n_bad=n_bad, effort=effort)
+        return Found(len(values), drawn, max(values, default=-np.inf), example)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A claim about lists: `violation` is positive where it fails, `holds` is its hypothesis,
+    `prepare` moves random scores into the hypothesis; `shapes` in order of size.
+    """
+
+    violation: Measure
+    shapes: list[Shape]
+    holds: Measure = lambda batch: np.ones(len(batch), dtype=bool)
+    prepare: Move | None = None
+
+    def search(self, seed: int, effort: Effort, quantities: Sequence[str] = ()) -> Found:
+        """Try all shapes; then make the counterexample, if any, small."""
+        search = Search(self, np.random.default_rng(seed), effort)
+        allowed = list(filter(effort.allows, self.shapes))
+        for shape in allowed:
+            search.try_shape(shape)
+        example, drawn = search.example, search.drawn
+        if example is not None:
+            example = search.minimised(example)
+        words = (
+            f"{drawn['random']} random lists, {drawn['lattice']} on tie-rich lattices, "
+            f"{drawn['climbing']} by climbing towards a violation; "
+            f"{len(allowed)} shapes, with n_pos = 1 and k = n_neg"
         )
+        described = None if example is None else example.described(quantities)
+        return Found(sum(drawn.values()), words, search.worst, described)
+
+    def keep(self, batch: Batch) -> Batch:
+        """The instances that satisfy the hypothesis."""
+        return batch.take(np.flatnonzero(self.holds(batch)))
+
+    def prepared(self, batch: Batch) -> Batch:
+        """Random instances moved into the hypothesis."""
+        return batch if self.prepare is None else self.prepare(batch)
 
 
-def _record(statement: Statement, batch: Batch, source: str, outcome: Outcome) -> Array:
-    """Evaluate, count, and keep the worst instance."""
-    if len(batch) == 0:
-        return np.zeros(0)
-    violation = statement.violation(batch)
-    outcome.instances += len(batch)
-    outcome.drawn[source] += len(batch)
-    outcome.worst = max(outcome.worst, float(violation.max()))
-    worst = int(np.argmax(violation / batch.scale))
-    smaller = outcome.example is None or batch.shape.size < outcome.example.shape.size
-    if smaller and violation[worst] > TOL * batch.scale[worst]:
-        outcome.example = batch.take([worst])
-    return violation
+class Search:
+    """What was tried of a statement, the largest violation, and the smallest bad instance."""
 
+    def __init__(self, statement: Statement, rng: np.random.Generator, effort: Effort) -> None:
+        self.statement, self.rng, self.effort = statement, rng, effort
+        self.drawn = {"random": 0, "lattice": 0, "climbing": 0}
+        self.worst = -np.inf
+        self.example: Batch | None = None
 
-def _keep(statement: Statement, batch: Batch, prepare: bool = False) -> Batch:
-    """Return the instances that satisfy the hypothesis, moved into it first on request."""
-    if prepare and statement.prepare is not None:
-        batch = statement.prepare(batch)
-    return batch.take(np.flatnonzero(statement.holds(batch)))
+    def try_shape(self, shape: Shape) -> None:
+        """Random lists, lists on a lattice, and climbing from the random ones."""
+        drawn = self._random(shape, self.effort.n_random)
+        grid = GRIDS[self.rng.integers(len(GRIDS))]
+        lattice = _on_grid(shape, grid, self.effort.n_random, self.rng)
+        self._record(self.statement.keep(lattice), "lattice")
+        self._climb(drawn)
+
+    def _random(self, shape: Shape, n: int) -> Batch:
+        drawn = self.statement.keep(self.statement.prepared(_random(shape, n, self.rng)))
+        self._record(drawn, "random")
+        return drawn
+
+    def _record(self, batch: Batch, source: str) -> Array:
+        """Evaluate, count, and keep the worst instance."""
+        if len(batch) == 0:
+            return np.zeros(0)
+        violation = self.statement.violation(batch)
+        self.drawn[source] += len(batch)
+        self.worst = max(self.worst, float(violation.max()))
+        worst = int(np.argmax(violation / batch.scale))
+        smaller = self.example is None or batch.shape.size < self.example.shape.size
+        if smaller and violation[worst] > TOL * batch.scale[worst]:
+            self.example = batch.take([worst])
+        return violation
+
+    def _climb(self, start: Batch) -> None:
+        """Hill climbing from the instances closest to a violation."""
+        if len(start) == 0:
+            return
+        violation = self.statement.violation(start)
+        first = np.argsort(-violation / start.scale, kind="stable")[: self.effort.n_climbers]
+        here, height = start.take(first), violation[first]
+        for _ in range(self.effort.n_steps):
+            moved = self.statement.prepared(_perturb(here, self.rng))
+            values = np.full(len(here), -np.inf)
+            rows = np.flatnonzero(self.statement.holds(moved))
+            values[rows] = self._record(moved.take(rows), "climbing")
+            better = (values > height)[:, None, None]
+            here = here.with_scores(
+                np.where(better, moved.p, here.p), np.where(better, moved.q, here.q)
+            )
+            height = np.maximum(height, values)
+
+    def minimised(self, example: Batch) -> Batch:
+        """Return the counterexample with the fewest items and the simplest scores.
+
+        Shapes are tried from the smallest up to that of `example`: every point of the lattices
+        where they are few, else random points and climbing. The first shape with a violation wins;
+        in it, the point with the coarsest grid and the smallest scores.
+        """
+        for shape in self.statement.shapes:
+            if shape.size > example.shape.size:
+                break
+            smallest = self._simplest_on_lattice(shape)
+            if smallest is None and shape.size < example.shape.size:
+                smallest = self._hunt(shape)
+            if smallest is not None:
+                return smallest
+        return self._rounded(example)
+
+    def _simplest_on_lattice(self, shape: Shape) -> Batch | None:
+        for grid in GRIDS:
+            points = self.statement.keep(_lattice(shape, grid, self.rng))
+            if len(points) == 0:
+                continue
+            violation = self.statement.violation(points)
+            bad = np.flatnonzero(violation > 1e-6)
+            if len(bad):
+                return points.take([bad[_simplest(points.take(bad), violation[bad])]])
+        return None
+
+    def _hunt(self, shape: Shape) -> Batch | None:
+        """Random draws and climbing in one shape; a rounded counterexample, or None."""
+        search = Search(self.statement, self.rng, self.effort)
+        search._climb(search._random(shape, 4 * self.effort.n_random))
+        return None if search.example is None else self._rounded(search.example)
+
+    def _rounded(self, example: Batch) -> Batch:
+        """Round the scores as coarsely as the violation survives."""
+        claim = self.statement
+        for digits in range(6):
+            rounded = example.with_scores(np.round(example.p, digits), np.round(example.q, digits))
+            if claim.holds(rounded)[0] and claim.violation(rounded)[0] > 1e-6:
+                return rounded
+        return example
 
 
 def _random(shape: Shape, n: int, rng: np.random.Generator) -> Batch:
@@ -144,29 +264,6 @@ def _on_grid(shape: Shape, grid: Array, n: int, rng: np.random.Generator) -> Bat
     return Batch(p, rng.choice(grid, (n, shape.n_lists, shape.n_neg)), shape)
 
 
-def _climb(
-    statement: Statement, start: Batch, rng: np.random.Generator, effort: Effort, outcome: Outcome
-) -> None:
-    """Hill climbing from the instances closest to a violation."""
-    if len(start) == 0:
-        return
-    violation = statement.violation(start)
-    first = np.argsort(-violation / start.scale, kind="stable")[: effort.n_climbers]
-    here, height = start.take(first), violation[first]
-    for _ in range(effort.n_steps):
-        moved = _perturb(here, rng)
-        moved = moved if statement.prepare is None else statement.prepare(moved)
-        values = np.full(len(here), -np.inf)
-        rows = np.flatnonzero(statement.holds(moved))
-        values[rows] = _record(statement, moved.take(rows), "climbing", outcome)
-        better = values > height
-        here = here.with_scores(
-            np.where(better[:, None, None], moved.p, here.p),
-            np.where(better[:, None, None], moved.q, here.q),
-        )
-        height = np.where(better, values, height)
-
-
 def _perturb(batch: Batch, rng: np.random.Generator) -> Batch:
     """Move a random part of the scores by steps of random size."""
     n = len(batch)
@@ -176,43 +273,6 @@ def _perturb(batch: Batch, rng: np.random.Generator) -> Batch:
         chosen = rng.random(scores.shape) < 0.5
         parts.append(scores + step * chosen * rng.standard_normal(scores.shape))
     return batch.with_scores(*parts)
-
-
-# ----------------------------------------------------------------- making counterexamples small
-
-
-def minimise(
-    statement: Statement, example: Batch, rng: np.random.Generator, effort: Effort
-) -> Batch:
-    """Return the counterexample with the fewest items and the simplest scores.
-
-    Shapes are tried from the smallest up to that of `example`: every point of the lattices where
-    they are few, else random points and climbing. The first shape with a violation wins; in it, the
-    point with the coarsest grid and the smallest scores.
-    """
-    for shape in statement.shapes:
-        if shape.size > example.shape.size:
-            break
-        smallest = _simplest_on_lattice(statement, shape, rng)
-        if smallest is None and shape.size < example.shape.size:
-            smallest = _hunt(statement, shape, rng, effort)
-        if smallest is not None:
-            return smallest
-    return _rounded(statement, example)
-
-
-def _simplest_on_lattice(
-    statement: Statement, shape: Shape, rng: np.random.Generator
-) -> Batch | None:
-    for grid in GRIDS:
-        points = _keep(statement, _lattice(shape, grid, rng))
-        if len(points) == 0:
-            continue
-        violation = statement.violation(points)
-        bad = np.flatnonzero(violation > 1e-6)
-        if len(bad):
-            return points.take([bad[_simplest(points.take(bad), violation[bad])]])
-    return None
 
 
 def _simplest(batch: Batch, violation: Array) -> int:
@@ -245,51 +305,3 @@ def _multisets(grid: Array, n: int) -> Array | None:
     if np.prod(len(grid) + np.arange(n)) / np.prod(1.0 + np.arange(n)) > MOST_LATTICE:
         return None
     return np.array(list(combinations_with_replacement(grid[::-1], n)))
-
-
-def _hunt(
-    statement: Statement, shape: Shape, rng: np.random.Generator, effort: Effort
-) -> Batch | None:
-    """Random draws and climbing in one shape; a rounded counterexample, or None."""
-    outcome = Outcome()
-    drawn = _keep(statement, _random(shape, 4 * effort.n_random, rng), prepare=True)
-    _record(statement, drawn, "random", outcome)
-    _climb(statement, drawn, rng, effort, outcome)
-    return None if outcome.example is None else _rounded(statement, outcome.example)
-
-
-def _rounded(statement: Statement, example: Batch) -> Batch:
-    """Round the scores as coarsely as the violation survives."""
-    for digits in range(6):
-        rounded = example.with_scores(np.round(example.p, digits), np.round(example.q, digits))
-        if statement.holds(rounded)[0] and statement.violation(rounded)[0] > 1e-6:
-            return rounded
-    return example
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A claim about lists: `violation` is positive where it fails, `holds` is its hypothesis,
-    `prepare` moves random scores into the hypothesis; `shapes` in order of size.
-    """
-
-    violation: Callable[[Batch], Array]
-    shapes: list[Shape]
-    holds: Callable[[Batch], Array] = lambda batch: np.ones(len(batch), dtype=bool)
-    prepare: Callable[[Batch], Batch] | None = None
-
-    def search(self, seed: int, effort: Effort) -> Outcome:
-        """Try all shapes; then make the counterexample, if any, small."""
-        rng = np.random.default_rng(seed)
-        allowed = list(filter(effort.allows, self.shapes))
-        outcome = Outcome(n_shapes=len(allowed))
-        for shape in allowed:
-            drawn = _keep(self, _random(shape, effort.n_random, rng), prepare=True)
-            _record(self, drawn, "random", outcome)
-            grid = GRIDS[rng.integers(len(GRIDS))]
-            lattice = _keep(self, _on_grid(shape, grid, effort.n_random, rng))
-            _record(self, lattice, "lattice", outcome)
-            _climb(self, drawn, rng, effort, outcome)
-        if outcome.example is not None:
-            outcome.example = minimise(self, outcome.example, rng, effort)
-        return outcome

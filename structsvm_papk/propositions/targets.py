@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, product
 from typing import Any
 
@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.sampled import sampled_target
+from structsvm_papk.bounds.planning import sampled_target
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.propositions.search import Claim, Effort, Found
+from structsvm_papk.propositions.search import Claim, Drawn, Effort
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.surrogates import make_surrogate
 
@@ -118,43 +118,23 @@ class Law:
         excess = self.surrogate(name, scores[None], depth)[0] - result.lower_bound
         return scores, float(excess)
 
-
-@dataclass
-class LawOutcome(Found):
-    """What came out of drawing laws of labels."""
-
-    def drawn_words(self) -> str:
-        """How the laws were drawn."""
-        return f"{self.instances} laws of the labels of a few items, all orders with ties"
-
-    def described(self, _: Sequence[str]) -> dict[str, Any] | None:
-        """The probabilities of the items and of the ways to label them."""
-        if self.example is None:
-            return None
-        law = self.example
-        values = {f"P(item {i + 1} relevant)": float(p) for i, p in enumerate(law.marginals)}
-        return {"k": law.k, "lists": [], "values": values | {"violation": self.worst}}
+    def described(self, _: Sequence[str], violation: float) -> dict[str, Any]:
+        """The probabilities of the items."""
+        values = {f"P(item {i} relevant)": float(p) for i, p in enumerate(self.marginals, 1)}
+        return {"k": self.k, "lists": [], "values": values | {"violation": violation}}
 
 
-@dataclass(frozen=True)
-class OnLaws:
-    """A claim about laws of labels: `violation` is positive where it fails."""
+def _on_laws(
+    violation: Callable[[Law], float],
+    law: Callable[[np.random.Generator], Law] = Law.drawn,
+    n_laws: int | None = None,  # where each is solved
+) -> Drawn:
+    def draw(seed: int, effort: Effort) -> Iterator[Law]:
+        rng = np.random.default_rng(seed)
+        for _ in range(n_laws or 2 * effort.n_data[1]):
+            yield law(rng)
 
-    violation: Callable[[Law], float]
-    law: Callable[[np.random.Generator], Law] = Law.drawn
-    n_laws: int | None = None  # where each is solved
-
-    def search(self, seed: int, effort: Effort) -> LawOutcome:
-        """Draw laws and keep the worst."""
-        rng, outcome = np.random.default_rng(seed), LawOutcome()
-        for _ in range(self.n_laws or 2 * effort.n_data[1]):
-            law = self.law(rng)
-            value = self.violation(law)
-            outcome.instances += 1
-            if value > max(1e-9, outcome.worst):
-                outcome.example = law
-            outcome.worst = max(outcome.worst, value)
-        return outcome
+    return Drawn(violation, draw, "{n} laws of the labels of a few items, all orders with ties")
 
 
 def _dependent(rng: np.random.Generator) -> Law:
@@ -178,18 +158,14 @@ def _deeper_optimum(law: Law) -> float:
     return float(risk[deep <= deep.min() + 1e-12].max() - risk.min())
 
 
-def _uncalibrated(name: str) -> Callable[[Law], float]:
+def _uncalibrated(name: str, law: Law) -> float:
     """Excess risk_k of scores that minimise the expected surrogate."""
-
-    def violation(law: Law) -> float:
-        scores, excess = law.minimiser(name)
-        if excess > 1e-3:
-            return -np.inf  # rounding moved them too far
-        ranks = np.unique(scores, return_inverse=True)[1]
-        orders = _weak_orders(scores.size)
-        return float(law.risk(ranks[None])[0] - law.risk(orders).min())
-
-    return violation
+    scores, excess = law.minimiser(name)
+    if excess > 1e-3:
+        return -np.inf  # rounding moved them too far
+    ranks = np.unique(scores, return_inverse=True)[1]
+    orders = _weak_orders(scores.size)
+    return float(law.risk(ranks[None])[0] - law.risk(orders).min())
 
 
 def _logistic(law: Law) -> float:
@@ -210,118 +186,103 @@ def _logistic(law: Law) -> float:
     return float(np.abs((found - found.mean()) - (odds - odds.mean())).max() - 1e-4)
 
 
-def _sandwich(lower: Callable[[Array, Array], Array]) -> Callable[[Law], float]:
+def _sandwich(lower: Callable[[Array, Array], Array], law: Law) -> float:
     """Violation of ``lower <= gain <= P + r - P r`` for one labelling in all orders."""
-
-    def violation(law: Law) -> float:
-        worst = -np.inf
-        names = [f"precision@{law.k}", f"recall@{law.k}", f"pap@{law.k}"]
-        for labels in law.labels:
-            beta = min(int(labels.sum()), law.k)
-            if law.k > (~labels).sum():
-                continue
-            one = metrics.evaluate(names, -np.arange(labels.size), labels).values[0]
-            precision, recall = one[0], one[1] * labels.sum() / beta  # h/k and h/beta
-            above = one[2] - (precision + recall - precision * recall)
-            worst = max(worst, float(max(lower(precision, recall) - one[2], above)))
-        return worst
-
-    return violation
+    worst = -np.inf
+    names = [f"precision@{law.k}", f"recall@{law.k}", f"pap@{law.k}"]
+    for labels in law.labels:
+        beta = min(int(labels.sum()), law.k)
+        if law.k > (~labels).sum():
+            continue
+        one = metrics.evaluate(names, -np.arange(labels.size), labels).values[0]
+        precision, recall = one[0], one[1] * labels.sum() / beta  # h/k and h/beta
+        above = one[2] - (precision + recall - precision * recall)
+        worst = max(worst, float(max(lower(precision, recall) - one[2], above)))
+    return worst
 
 
-def _on_samples(soft: bool) -> Callable[[Law], float]:
+def _on_samples(soft: bool, law: Law) -> float:
     """Distance of the mean risk over all samples of the negatives from what it estimates."""
+    rng = np.random.default_rng(int(1e9 * law.chances[0]))
+    n_neg, n_sampled = rng.choice([(4, 2), (5, 3), (6, 3)])
+    p, q = rng.integers(0, 5, 3), np.sort(rng.integers(0, 5, n_neg))[::-1]
+    top = np.sort(p)[::-1][: law.k]
 
-    def violation(law: Law) -> float:
-        rng = np.random.default_rng(int(1e9 * law.chances[0]))
-        n_neg, n_sampled = rng.choice([(4, 2), (5, 3), (6, 3)])
-        p, q = rng.integers(0, 5, 3), np.sort(rng.integers(0, 5, n_neg))[::-1]
-        top = np.sort(p)[::-1][: law.k]
+    def of(negatives: Array) -> Array:
+        return (top[:, None] <= negatives).mean(axis=0)
 
-        def of(negatives: Array) -> Array:
-            return (top[:, None] <= negatives).mean(axis=0)
-
-        samples = [of(q[list(c)])[: law.k].mean() for c in combinations(range(n_neg), n_sampled)]
-        found = sampled_target(n_neg, n_sampled, law.k)
-        said = of(q) @ found.weights if soft else of(q)[: law.k].mean()
-        return abs(float(np.mean(samples) - said))
-
-    return violation
+    samples = [of(q[list(c)])[: law.k].mean() for c in combinations(range(n_neg), n_sampled)]
+    found = sampled_target(n_neg, n_sampled, law.k)
+    said = of(q) @ found.weights if soft else of(q)[: law.k].mean()
+    return abs(float(np.mean(samples) - said))
 
 
 def _unclear(rng: np.random.Generator) -> Law:
     return Law.of(np.sort(rng.choice([0.4, 0.45, 0.5, 0.55, 0.6], 3, replace=False))[::-1], 1)
 
 
-def _clear(rng: np.random.Generator) -> Law:
-    return Law.of((0.9, 0.6, 0.1), 1)
-
-
 def _claims() -> Iterator[Claim]:
+    of = partial(Claim, source=_SOURCE)
     independent: Any = {
-        "source": _SOURCE,
         "hypothesis": "labels independent, given their number",
         "control_words": "dependent labels",
     }
-    yield Claim(
+    yield of(
         id="target-principle",
         title="Sorting by probability",
         claim="Sorting by the probability of relevance minimises the expectation of risk_{k,m} for "
         "all k and m, and of precision, recall, AUC, pAUC, AP and NDCG.",
         formula="eta_1 >= eta_2 >= .. => this order is optimal",
-        statement=OnLaws(_excess_of_sorting),
-        control=OnLaws(_excess_of_sorting, _dependent),
+        statement=_on_laws(_excess_of_sorting),
+        control=_on_laws(_excess_of_sorting, _dependent),
         **independent,
     )
-    yield Claim(
+    yield of(
         id="target-depth",
         title="Depth does not change the target",
         claim="Every order that is optimal for risk_{k,m}, m >= k, is optimal for risk_k.",
         formula="argmin E risk_{k,m} is in argmin E risk_k",
-        statement=OnLaws(_deeper_optimum),
-        control=OnLaws(_deeper_optimum, _dependent),
+        statement=_on_laws(_deeper_optimum),
+        control=_on_laws(_deeper_optimum, _dependent),
         **independent,
     )
-    yield Claim(
+    yield of(
         id="target-logistic",
         title="What logistic loss on pairs aims at",
         claim="With weights that depend on the list's size only, logistic loss on pairs has the "
         "log-odds of relevance as its minimiser, up to a constant.",
         formula="s_i - s_j = logit eta_i - logit eta_j",
-        statement=OnLaws(_logistic, lambda rng: Law.of(rng.choice(_LEVELS, 4), 1)),
-        control=OnLaws(_logistic, _dependent),
+        statement=_on_laws(_logistic, lambda rng: Law.of(rng.choice(_LEVELS, 4), 1)),
+        control=_on_laws(_logistic, _dependent),
         **independent,
     )
     for name in _HINGES:
-        yield Claim(
+        yield of(
             id=f"target-{name}",
             title=f"What {name} aims at",
             claim=f"Scores that minimise the expectation of {name} minimise that of the risk.",
             formula="argmin E S is in argmin E risk_k",
-            source=_SOURCE,
-            statement=OnLaws(_uncalibrated(name), _unclear, 5),
-            control=OnLaws(_uncalibrated(name), _clear, 1),
+            statement=_on_laws(partial(_uncalibrated, name), _unclear, 5),
+            control=_on_laws(partial(_uncalibrated, name), lambda _: Law.of((0.9, 0.6, 0.1), 1), 1),
             control_words="probabilities .9, .6, .1",
         )
-    yield Claim(
+    yield of(
         id="target-precision-recall",
         title="pAp@k between precision and recall",
         claim="With P = h/k and r = h/beta for h relevant items shown, the gain lies between P r "
         "and P + r - P r.",
         formula="P r <= 1 - risk <= P + r - P r",
-        source=_SOURCE,
-        statement=OnLaws(_sandwich(lambda p, r: p * r)),
-        control=OnLaws(_sandwich(lambda p, r: np.minimum(p, r))),
+        statement=_on_laws(partial(_sandwich, np.multiply)),
+        control=_on_laws(partial(_sandwich, np.minimum)),
         control_words="min(P, r) as the lower bound",
     )
-    yield Claim(
+    yield of(
         id="target-sampled",
         title="What sampled negatives estimate",
         claim="Over all samples of n' of n negatives the mean of risk_k is a soft risk at k n/n'.",
         formula="E risk_k(sample) = mean_i sum_j omega_j 1[p_(i) <= q_(j)]",
-        source=_SOURCE,
-        statement=OnLaws(_on_samples(soft=True)),
-        control=OnLaws(_on_samples(soft=False)),
+        statement=_on_laws(partial(_on_samples, True)),
+        control=_on_laws(partial(_on_samples, False)),
         control_words="risk_k of the full list",
     )
 

@@ -6,6 +6,7 @@ imported on first use: scikit-learn costs a program that does not need it a seco
 of the library below: risks, solvers, metrics, files. Nothing here knows of commands.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from structsvm_papk.rankers.solver_race import compare
@@ -15,25 +16,13 @@ if TYPE_CHECKING:
     from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
     from structsvm_papk.rankers.user_scaler import UserScaler
 
-__all__ = [
-    "PAPKRanker",
-    "PAPKRankerCV",
-    "UserScaler",
-    "compare",
-]
+__all__ = ["PAPKRanker", "PAPKRankerCV", "UserScaler", "compare"]
+
+
+_LATER = {"PAPKRanker": "ranker", "PAPKRankerCV": "ranker_cv", "UserScaler": "user_scaler"}
 
 
 def __getattr__(name: str) -> object:
-    if name == "PAPKRanker":
-        from structsvm_papk.rankers import ranker
-
-        return ranker.PAPKRanker
-    if name == "PAPKRankerCV":
-        from structsvm_papk.rankers import ranker_cv
-
-        return ranker_cv.PAPKRankerCV
-    if name == "UserScaler":
-        from structsvm_papk.rankers import user_scaler
-
-        return user_scaler.UserScaler
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -1,19 +1,21 @@
-"""Folds of `PAPKRankerCV`: users, or the rows of one list, on whom settings are scored."""
+"""Folds of `PAPKRankerCV`, users or the rows of one list, and how weights are scored on them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import InputError
 
 _Masks = tuple[Array, Array]  # list positions to train and to score on
+Scores = Callable[[Array], Array]  # of weights: a value for each that a fold's scores belong to
 
 
 @dataclass(frozen=True)
@@ -34,19 +36,15 @@ def make_folds(
 ) -> list[Fold]:
     """Folds of users who can be used, or what a splitter of scikit-learn's says.
 
-    One list is cut into folds of its rows with the same share of positives.
-
-    Raises
-    ------
-    InputError
-        Too many or too few folds; a splitter whose training and validation share a row, or a user.
+    One list is cut into folds of its rows with the same share of positives. Refused: a splitter
+    whose training and validation share a row, or a user.
     """
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if data.n_users == 1:
             masks = _of_rows(int(cv), data, random_state)
         else:
             masks = _of_users(int(cv), data, without_use, random_state)
-    elif isinstance(cv, str) or not hasattr(cv, "split"):
+    elif isinstance(cv, str | bytes) or not hasattr(cv, "split"):
         raise InputError(f"cv must be a number of folds or have split(X, y, groups): {cv!r}")
     else:
         masks = _of_splitter(cv, data)
@@ -135,3 +133,68 @@ def _refuse_leak(name: str, data: RankingData, user: Array, train: Array, test: 
         raise InputError(
             f"the splitter {name} puts {what} both in training and in validation; use {advice}"
         )
+
+
+# --- scores on a fold -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ByMetric:
+    """A metric of the package: one value for each user."""
+
+    name: str
+    by_user = True
+
+    def on(self, test: RankingData) -> Scores:
+        """The function that scores weights on these lists."""
+
+        def scores(w: Array) -> Array:
+            table = metrics.evaluate(self.name, test.scores(w), test.labels, indptr=test.indptr)
+            values: Array = table[self.name]
+            return values
+
+        return scores
+
+
+@dataclass(frozen=True)
+class ByScorer:
+    """A scorer as scikit-learn has it, ``scorer(estimator, X, y)``: one value for each fold.
+
+    Where it has a parameter `groups`, or requests them by metadata routing, it gets them. `ranker`
+    gives the fitted estimator of weights; `classes` are the labels of rows, not relevant and
+    relevant.
+    """
+
+    scorer: Any
+    ranker: Callable[[Array], Any]
+    classes: Array
+    by_user = False
+
+    @property
+    def name(self) -> str:
+        """What the scorer is called."""
+        return getattr(self.scorer, "__name__", None) or str(self.scorer)
+
+    def on(self, test: RankingData) -> Scores:
+        """The function that scores weights on the rows of these lists, in their own order."""
+        order = np.argsort(test.rows)
+        X, y = test.X[test.rows[order]], self.classes[test.labels[order].astype(int)]
+        users = test.users[test.user_of_position[order]]
+        more = {"groups": users} if _takes_groups(self.scorer) else {}
+
+        def scores(w: Array) -> Array:
+            value = self.scorer(self.ranker(w), X, y, **more)
+            if not isinstance(value, Real):
+                raise InputError(f"scoring {self.name} must give a number, got {value!r}")
+            return np.array([float(value)])
+
+        return scores
+
+
+def _takes_groups(scorer: Any) -> bool:
+    if hasattr(scorer, "get_metadata_routing"):
+        return "groups" in scorer.get_metadata_routing().consumes("score", ["groups"])
+    try:
+        return "groups" in inspect.signature(scorer).parameters
+    except (TypeError, ValueError):
+        return False

@@ -1,7 +1,5 @@
 """The settings that `PAPKRankerCV` tries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
@@ -12,11 +10,10 @@ from numpy.typing import ArrayLike
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.user_scaling import check_user_scaling
 from structsvm_papk.errors import InputError, as_floats, as_names
-from structsvm_papk.oracles.list_risk import users_needed
+from structsvm_papk.oracles.list_risk import refuse_deeper_than_all, users_needed
 from structsvm_papk.rankers.settings import (
     Setting,
     make_solver,
-    refuse_deeper_than_all,
 )
 from structsvm_papk.surrogates import SURROGATES, Surrogate
 

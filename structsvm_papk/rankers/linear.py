@@ -1,7 +1,5 @@
 """What a trained linear ranker can do: score rows, be judged, and be written to files."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -15,28 +13,28 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from structsvm_papk import metrics
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
-from structsvm_papk.data.groups import ONE_LIST, required
-from structsvm_papk.data.matrix import refuse_misread
+from structsvm_papk.data.rows import ONE_LIST, refuse_misread, required
 from structsvm_papk.data.user_scaling import scaled_rows
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.files.export import weights_of, write_onnx
-from structsvm_papk.files.model import Model, certificate_of, save_model
+from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
 from structsvm_papk.rankers.settings import Setting, k_of, solver_name
 from structsvm_papk.solvers.dual_ascent import AscentResult
 from structsvm_papk.solvers.result import SolverResult
 
-MATRIX: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "accept_large_sparse": True,
-    "dtype": (np.float64, np.float32),
-    "ensure_all_finite": False,  # RankingData checks, and names the place
-}
 
+def validated(ranker: Any, X: Any, *y: Any, finite: bool = False, **how: Any) -> Any:
+    """scikit-learn's `validate_data` of a matrix, whose complaints are the package's here.
 
-def validated(ranker: Any, *arrays: Any, **how: Any) -> Any:
-    """scikit-learn's `validate_data`, whose complaints are the package's here."""
+    Masks, which it drops, and dates, which it takes for numbers, are refused before. NaN are left
+    to `RankingData`, which names the place.
+    """
+    if "skip_check_array" not in how:
+        for values, name in zip((X, *y), "Xy", strict=False):
+            validation.refuse_masked(values, name)
+        refuse_misread(X)
+    how |= {"accept_sparse": "csr", "accept_large_sparse": True, "ensure_all_finite": finite}
     try:
-        return validate_data(ranker, *arrays, **how)
+        return validate_data(ranker, X, *y, dtype=(np.float64, np.float32), **how)
     except ValueError as error:
         raise InputError(str(error)) from None
     except (TypeError, OverflowError) as error:
@@ -94,9 +92,7 @@ class LinearRanker(BaseEstimator):
                 DegenerateOptimumWarning,
                 stacklevel=2,
             )
-        validation.refuse_masked(X, "X")
-        refuse_misread(X)
-        X = validated(self, X, reset=False, **(MATRIX | {"ensure_all_finite": True}))
+        X = validated(self, X, finite=True, reset=False)
         if self.user_scaling_ is not None:
             groups = ONE_LIST if groups is None and self.one_list else groups
             X = scaled_rows(X, groups, self.user_scaling_)

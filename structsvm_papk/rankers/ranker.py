@@ -1,6 +1,10 @@
-"""`PAPKRanker`, the scikit-learn face."""
+"""`PAPKRanker`: a linear ranker by the rules of scikit-learn.
 
-from __future__ import annotations
+    minimise over w    alpha/2 ||w||^2 + R(w),    R(w) = mean over users of S(X_u w)
+
+`fit` lays the rows out as lists (`data.ranking_data`), makes the risk R of a surrogate S
+(`oracles.list_risk`, `surrogates`) and hands it to a solver (`solvers.cutting_plane`).
+"""
 
 import warnings
 from collections.abc import Sequence
@@ -14,25 +18,23 @@ from sklearn.utils import check_random_state
 
 from structsvm_papk._types import Callback
 from structsvm_papk.data import validation
-from structsvm_papk.data.matrix import refuse_misread
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.user_scaling import check_user_scaling, scaled_lists
-from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.linear import MATRIX, LinearRanker, check_seed, validated
-from structsvm_papk.rankers.log import Lines
+from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
+from structsvm_papk.rankers.linear import LinearRanker, check_seed, validated
 from structsvm_papk.rankers.repair import warning_of_zero
 from structsvm_papk.rankers.settings import (
     ALPHA,
     DEPTH,
     SURROGATE,
+    Lines,
     Setting,
     make_solver,
-    refuse_deeper_than_all,
     weights_of_users,
 )
-from structsvm_papk.solvers.dual_ascent import select_solver
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 
@@ -253,10 +255,7 @@ class PAPKRanker(LinearRanker):
             if sample_weight is not None:
                 raise InputError("sample_weight is not available for Dask; use user_weight")
             return self._fit_dask(X, y, groups)
-        for values, name in ((X, "X"), (y, "y")):
-            validation.refuse_masked(values, name)  # scikit-learn drops masks
-        refuse_misread(X)  # .. and takes dates for numbers
-        X, y = validated(self, X, y, **MATRIX)
+        X, y = validated(self, X, y)
         y = validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
         names = getattr(self, "feature_names_in_", None)
@@ -289,7 +288,8 @@ class PAPKRanker(LinearRanker):
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
         refuse_deeper_than_all(surrogate, lists.most_negatives)
-        lists = scaled_lists(lists, self.user_scaling)
+        if self.user_scaling is not None:
+            lists = scaled_lists(lists, self.user_scaling)
         lists = lists.standardized() if self.standardize else lists
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
         return self._minimise(risk, lists)
@@ -342,6 +342,7 @@ class PAPKRanker(LinearRanker):
                 surrogate, partitions, client, self.policy, user_weight=self.user_weight
             )
             refuse_deeper_than_all(surrogate, risk.most_negatives)
+            del lists  # the blocks as they were read leave the workers
             return self._minimise(risk)
 
     def _minimise(self, risk: Any, everyone: RankingData | None = None) -> Any:
@@ -380,6 +381,7 @@ class PAPKRanker(LinearRanker):
 
     def _solve(self, solver: Any, risk: Any) -> SolverResult:
         """Solve; with `warm_start`, from the last result."""
+        check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
         start = getattr(self, "coef_", None) if self.warm_start else None
         if start is not None and start.size != risk.n_features:
             raise InputError(
@@ -388,14 +390,10 @@ class PAPKRanker(LinearRanker):
         if start is not None and self.scale_ is not None:
             start = start * self.scale_
         lines = Lines(self.verbose)
-        result: SolverResult = (
-            select_solver(solver, risk) if self.solver == "auto" else solver
-        ).solve(
-            risk,
-            w_init=start,
-            callback=lines.watching(self.callback),
-            checkpoint=as_checkpoint(self.checkpoint),
-        )
+        solver = solver.suited_to(risk) if self.solver == "auto" else solver
+        checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
+        watch = lines.watching(self.callback)
+        result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
         lines.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
         return result
 
@@ -424,7 +422,7 @@ class PAPKRanker(LinearRanker):
         )
 
     def _extra_settings(self) -> dict[str, Any]:
-        options = self.solver_options or {}
+        options = {} if self.solver_options is None else self.solver_options
         if not isinstance(options, dict) or "alpha" in options:
             raise InputError("solver_options must be a dict of solver fields, without 'alpha'")
         return options

@@ -21,17 +21,14 @@ from structsvm_papk.errors import (
     check_number,
 )
 from structsvm_papk.files.checkpoint import as_checkpoint
-from structsvm_papk.plots.depths import depth_figure
+from structsvm_papk.plots.figures import depth_figure
 from structsvm_papk.rankers.choice import SELECTIONS, Choice, choose
-from structsvm_papk.rankers.folds import make_folds, shown
+from structsvm_papk.rankers.folds import ByMetric, ByScorer, make_folds, shown
 from structsvm_papk.rankers.grid import grid, scalings, users_without_use
-from structsvm_papk.rankers.kept import KeptFits
 from structsvm_papk.rankers.linear import check_seed
-from structsvm_papk.rankers.log import Lines
 from structsvm_papk.rankers.ranker import PAPKRanker
-from structsvm_papk.rankers.scoring import ByMetric, ByScorer
-from structsvm_papk.rankers.search import Fits, Search, Trial
-from structsvm_papk.rankers.settings import Training, name_of, order_of_depth, weighted
+from structsvm_papk.rankers.search import KeptFits, Search, Training, Trial
+from structsvm_papk.rankers.settings import Lines, name_of, order_of_depth, weighted
 from structsvm_papk.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -211,7 +208,6 @@ class PAPKRankerCV(PAPKRanker):
         started = time.perf_counter()
         self._check_settings()
         k, limit = self.n_shown, self.time_limit
-        training = Training(k, self.policy, self.max_iter, self.n_threads, self._extra_settings())
         tried = {how: scaled_lists(data, how) for how in scalings(self.user_scaling)}
         everyone = {how: x.standardized() if self.standardize else x for how, x in tried.items()}
         values = self.surrogates, self.depths, self.user_weights, self.alphas
@@ -220,10 +216,13 @@ class PAPKRankerCV(PAPKRanker):
         folds = make_folds(self.cv, data, exclusions, self.random_state)
         place = as_checkpoint(self.checkpoint)
         kept = None if place is None else KeptFits(place)
-        fits = Fits(training, self.cv_tol, self.standardize, self.n_jobs, kept)
+        training = Training(
+            k, self.policy, self.max_iter, self.n_threads, self._extra_settings(), self.cv_tol,
+            self.standardize, self.n_jobs, kept,
+        )  # fmt: skip
         scoring = self._scoring(shown(k, folds, data))
         lines = Lines(self.verbose)
-        search = Search(tried, settings, folds, scoring, fits, lines, self.callback)
+        search = Search(tried, settings, folds, scoring, training, lines, self.callback)
         search.run(None if limit is None else started + 2 / 3 * limit)
         best = choose(self.selection, settings, search.scores, search.finished())
         self.cv_results_, self.n_splits_ = search.results(), len(folds)
@@ -238,7 +237,7 @@ class PAPKRankerCV(PAPKRanker):
             limit = max(started + limit - time.perf_counter(), 1e-3)
         if place is not None and kept is not None:
             chosen = self._setting.identity(k)
-            key = kept.key(training.identity(), *chosen, lists.fingerprint(), start)
+            key = kept.key(*training.identity()[:1], *chosen, lists.fingerprint(), start)
             place = place.part(f"all-users-{key}")
         self.result_ = training.solve(
             self._setting, lists, self.tol, start, limit, checkpoint=place

@@ -1,7 +1,5 @@
 """What to set instead where the optimum is w = 0."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -25,19 +23,11 @@ def warning_of_zero(
     everyone: RankingData | None = None,
     max_seconds: float = 1.0,
 ) -> DegenerateOptimumWarning:
-    """The warning that the optimum is zero, in a sentence, and the settings that leave zero.
+    """The warning that a surrogate's optimum is zero, and the settings that leave zero.
 
-    Parameters
-    ----------
-    surrogate : Surrogate
-        Whose optimum is zero.
-    alpha : float
-    risk : EmpiricalRisk, optional
-        What was minimised. Without it nothing is tried, and the settings are the usual ones.
-    everyone : RankingData, optional
-        The lists that the risk was made of, those that it leaves out included.
-    max_seconds : float
-        For the search of the critical depth, which may cost more than the fit.
+    `risk` is what was minimised, `everyone` the lists that it was made of, those that it leaves out
+    included; without them nothing is tried, and the settings are the usual ones. `max_seconds` are
+    for the search of the critical depth, which may cost more than the fit.
     """
     settings: dict[str, Any] = {}
     text = (

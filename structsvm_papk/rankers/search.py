@@ -9,41 +9,36 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.rankers.choice import choose, nearest_default
-from structsvm_papk.rankers.folds import Fold
-from structsvm_papk.rankers.held_out import HeldOut
-from structsvm_papk.rankers.kept import KeptFits
-from structsvm_papk.rankers.log import Lines
-from structsvm_papk.rankers.scoring import ByMetric, ByScorer
-from structsvm_papk.rankers.settings import Setting, Training, order_of_depth, weighted
+from structsvm_papk.files.atomic import check_writable, write_atomically
+from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.files.fingerprint import fingerprint_of
+from structsvm_papk.files.tensors import TensorFile, package_version
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.rankers.choice import HeldOut, choose, nearest_default
+from structsvm_papk.rankers.folds import ByMetric, ByScorer, Fold
+from structsvm_papk.rankers.settings import Lines, Setting, make_solver, order_of_depth, weighted
 from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.solver import CheckpointStore
 
+_FILE = TensorFile("fits", version=1)
 _OfLists = tuple[str | None, str]  # user scaling and weights of users
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting on one fold, for the callback of `PAPKRankerCV`.
+    """One setting on one fold, counted from 0, for the callback of `PAPKRankerCV`.
 
-    Attributes
-    ----------
-    setting : Setting
-    fold : int
-        From 0.
-    score : float
-        Mean over the held-out users.
-    seconds : float
-        Of the fit.
-    n_done, n_planned : int
-        Fits so far, and those that remain planned together with them.
+    `score` is the mean over the held-out users, `seconds` are of the fit; `n_done` fits so far of
+    `n_planned`.
     """
 
     setting: Setting
@@ -55,14 +50,52 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Fits:
-    """How settings are trained on folds: to which gap, in which units, where they are kept."""
+class Training:
+    """How settings are trained, by parameters of `PAPKRankerCV`; where fits on folds are `kept`."""
 
-    training: Training
-    tol: float
-    standardize: bool = False
-    n_jobs: int | None = None
-    kept: KeptFits | None = None
+    k: int
+    policy: str
+    max_iter: int | None
+    n_threads: int
+    solver_options: dict[str, Any]
+    cv_tol: float
+    standardize: bool
+    n_jobs: int | None
+    kept: KeptFits | None
+
+    def identity(self) -> tuple[Any, ...]:
+        """What of it determines a fit on a fold."""
+        own = repr((self.k, self.policy, self.max_iter, sorted(self.solver_options.items())))
+        return own, self.cv_tol, self.standardize
+
+    def solve(
+        self,
+        setting: Setting,
+        lists: RankingData,
+        tol: float,
+        w_init: Array | None = None,
+        time_limit: float | None = None,
+        callback: Callback | None = None,
+        warm_start: SolverResult | None = None,
+        checkpoint: CheckpointStore | None = None,
+        in_fold: bool = False,
+    ) -> SolverResult:
+        """Solve a setting on lists; in folds without trying other ways to break ties."""
+        surrogate = setting.make(self.k)
+        limits = {"tol": tol, "max_iter": self.max_iter, "time_limit": time_limit}
+        if in_fold and surrogate.majorised:
+            limits["max_ties"] = 0
+        limits |= self.solver_options
+        solver = make_solver("auto", surrogate, setting.alpha, **limits)
+        risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
+        if surrogate.convex and warm_start is not None:
+            w_init = None  # the cuts bring their point along
+        else:
+            warm_start = None
+        result: SolverResult = solver.suited_to(risk).solve(
+            risk, w_init, callback, warm_start, checkpoint
+        )
+        return result
 
 
 class Search:
@@ -77,12 +110,12 @@ class Search:
         settings: Sequence[Setting],
         folds: Sequence[Fold],
         scoring: ByMetric | ByScorer,
-        fits: Fits,
+        training: Training,
         lines: Lines,
         callback: Callable[[Trial], object] | None = None,
     ) -> None:
         self.data, self.settings, self.folds = data, settings, folds
-        self.scoring, self.fits, self.callback = scoring, fits, callback
+        self.scoring, self.training, self.callback = scoring, training, callback
         whose = [fold.whose if scoring.by_user else [i] for i, fold in enumerate(folds)]
         self.scores = HeldOut(len(settings), [np.asarray(users) for users in whose])
         self.default = nearest_default(settings)
@@ -119,10 +152,10 @@ class Search:
         starts: dict[_OfLists, dict[float, Array]] = {}
         for convex in (True, False):
             chains = [
-                _Chain(self.fits, run, lists[of], starts.get(of, {}), self._key(fold, of[0]))
+                _Chain(self.training, run, lists[of], starts.get(of, {}), self._key(fold, of[0]))
                 for of, run in self._runs(convex)
             ]
-            with closing(_solved(chains, self.fits.n_jobs)) as solved:
+            with closing(_solved(chains, self.training.n_jobs)) as solved:
                 for setting, w, seconds in solved:
                     coef = lists[setting.of_lists].divided(w)
                     values = scores[setting.user_scaling](coef)
@@ -133,7 +166,7 @@ class Search:
 
     def _key(self, fold: Fold, scaling: str | None) -> tuple[Any, ...]:
         """What tells the training data of a fold from others."""
-        return () if self.fits.kept is None else (self.data[scaling].fingerprint(), fold.train)
+        return () if self.training.kept is None else (self.data[scaling].fingerprint(), fold.train)
 
     def _training_lists(self, fold: Fold) -> dict[_OfLists, RankingData]:
         """The lists of a fold, of each scaling and weighting that is alive.
@@ -145,7 +178,7 @@ class Search:
         for scaling in dict.fromkeys(setting.user_scaling for setting in alive):
             train = self.data[scaling].at_positions(fold.train)
             train.spread()
-            train = train.standardized() if self.fits.standardize else train
+            train = train.standardized() if self.training.standardize else train
             for setting in alive:
                 if setting.user_scaling == scaling and setting.of_lists not in out:
                     out[setting.of_lists] = weighted(setting, train)
@@ -239,7 +272,7 @@ class _Chain:
     The solutions may be kept, under the digest of all that determines them.
     """
 
-    fits: Fits
+    training: Training
     settings: list[Setting]
     lists: RankingData
     starts: dict[float, Array]  # solutions that are not zero, by alpha
@@ -248,15 +281,13 @@ class _Chain:
 
     def solve(self) -> Iterator[tuple[Setting, Array, float]]:
         """Setting, solution and seconds of each; they are kept when all are there."""
-        kept = self.fits.kept
+        kept = self.training.kept
         if kept is None:
             yield from self._fresh()
             return
         starts = (part for start in self.starts.items() for part in start)
-        fits = self.fits
-        how = fits.training.identity(), fits.tol, fits.standardize
-        tried = (part for one in self.settings for part in one.identity(fits.training.k))
-        key = kept.key(*how, *tried, *self.of_data, *starts)
+        tried = (part for one in self.settings for part in one.identity(self.training.k))
+        key = kept.key(*self.training.identity(), *tried, *self.of_data, *starts)
         old = kept.read(key, (len(self.settings), self.lists.n_features))
         if old is not None:
             yield from zip(self.settings, *old, strict=True)
@@ -268,10 +299,6 @@ class _Chain:
         _, w, seconds = zip(*solved, strict=True)
         kept.write(key, np.array(w), np.array(seconds))
 
-    def solved(self) -> list[tuple[Setting, Array, float]]:
-        """The steps of `solve`, all done."""
-        return list(self.solve())
-
     def _fresh(self) -> Iterator[tuple[Setting, Array, float]]:
         starts = dict(self.starts)
         last: dict[Any, SolverResult] = {}  # by depth, for its cuts
@@ -280,10 +307,10 @@ class _Chain:
             began = time.perf_counter()
             w = np.zeros(self.lists.n_features)
             if not any(_not_deeper(setting, other) for other in zero):
-                result = self.fits.training.solve(
+                result = self.training.solve(
                     setting,
                     self.lists,
-                    self.fits.tol,
+                    self.training.cv_tol,
                     w_init=starts.get(setting.alpha, next(iter(starts.values()), None)),
                     warm_start=last.get(setting.depth),
                     callback=lambda _: self.stop.is_set(),
@@ -313,7 +340,7 @@ def _solved(
         for chain in chains:
             chain.stop = stop
         try:
-            for future in [pool.submit(chain.solved) for chain in chains]:
+            for future in [pool.submit(list, chain.solve()) for chain in chains]:
                 yield from future.result()
         except BaseException:
             stop.set()
@@ -341,3 +368,50 @@ def _path_key(setting: Setting) -> tuple[str, str, str, float, float, float]:
     kind, depth = order_of_depth(setting.depth)
     scaling, weight = setting.of_lists
     return scaling or "", weight, setting.name, -kind, -depth, -setting.alpha
+
+
+# --- fits that are kept in a folder for the next search -------------------------------------------
+
+
+class KeptFits:
+    """Solutions of fits by the digest of all that determines them.
+
+    A search takes those that a fresh one would compute, whatever else was changed; a file that is
+    damaged counts as none. Several searches may use one folder at once.
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self._lock = threading.Lock()
+        try:
+            checkpoint.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write {checkpoint.folder}: {error.strerror}") from None
+        check_writable(self._path("any"))
+
+    def key(self, *parts: Any) -> str:
+        """The digest of texts, numbers and arrays, and of the version of this package."""
+        return fingerprint_of(package_version(), *parts)[:32]
+
+    def read(self, key: str, shape: tuple[int, int]) -> tuple[Array, Array] | None:
+        """Solutions of that shape and their seconds, or None."""
+        if not self._path(key).exists():
+            return None
+        try:
+            _, arrays = _FILE.read(self._path(key))
+        except InputError:
+            return None
+        w, seconds = (arrays.get(name, np.empty(0)) for name in ("w", "seconds"))
+        fit = (w.shape, seconds.shape) == (shape, shape[:1]) and np.isfinite(w).all()
+        return (w, seconds) if fit else None
+
+    def write(self, key: str, w: Array, seconds: Array) -> None:
+        """Keep solutions; a disk that is full costs them, and not the search."""
+        with self._lock:
+            try:
+                write_atomically(self._path(key), _FILE.encoded({}, {"w": w, "seconds": seconds}))
+            except InputError as error:
+                self.checkpoint.warn(f"No checkpoint: {error}. The run goes on.")
+
+    def _path(self, key: str) -> Path:
+        return self.checkpoint.folder / f"{key}.fits"

@@ -1,7 +1,12 @@
-"""What is minimised, and by which solver: where names become objects, and defaults stand."""
+"""What is minimised, by which solver, and what is said meanwhile.
+
+Here names become objects, and defaults stand.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,13 +16,12 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError, check_choice, whole_number
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.errors import InputError, check_callback, check_choice, whole_number
 from structsvm_papk.solvers.cccp import CCCP
-from structsvm_papk.solvers.checkpoints import CheckpointStore
-from structsvm_papk.solvers.cutting_plane import CuttingPlane, not_convex
-from structsvm_papk.solvers.dual_ascent import DualAscent, select_solver
-from structsvm_papk.solvers.result import SolverResult
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.dual_ascent import DualAscent
+from structsvm_papk.solvers.result import Progress
+from structsvm_papk.solvers.solver import not_convex
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import SURROGATES, Surrogate, check_surrogate, make_surrogate
 
@@ -27,6 +31,9 @@ SURROGATE = "avg"
 DEPTH = "auto"
 ALPHA = 1e-2
 
+_LOG = logging.getLogger("structsvm_papk")
+_LOG.addHandler(logging.NullHandler())
+_INTERVAL = 1.0  # seconds between lines
 _SOLVERS: dict[str, Any] = {
     "cutting_plane": CuttingPlane,
     "dual_ascent": DualAscent,
@@ -39,8 +46,8 @@ SOLVERS = ("auto", *_SOLVERS)
 def solver_name(name: str, surrogate: Surrogate) -> str:
     """The solver called `name`, where it can solve the surrogate.
 
-    ``auto`` is the cutting plane for convex surrogates, in whose place `select_solver` may put the
-    dual ascent when the data are known, CCCP for those with convex majorants
+    ``auto`` is the cutting plane for convex surrogates, in whose place `CuttingPlane.suited_to` may
+    put the     dual ascent when the data are known, CCCP for those with convex majorants
     (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
     """
     check_choice("solver", name, SOLVERS)
@@ -57,22 +64,10 @@ def solver_name(name: str, surrogate: Surrogate) -> str:
 
 
 def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) -> Any:
-    """The solver called `name` for a surrogate.
+    """The solver called `name`, one of `SOLVERS`, for a surrogate.
 
-    Parameters
-    ----------
-    name : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}
-    surrogate : Surrogate
-    alpha : float
-        Regularisation strength.
-    **settings
-        Fields of the solver; those that are None keep the solver's own default, and ``tol``,
-        ``time_limit`` and ``seed`` are dropped where the solver has no use for them.
-
-    Raises
-    ------
-    InputError
-        Unknown names, settings that the solver does not have, or a surrogate that it cannot solve.
+    `settings` are fields of the solver; those that are None keep its own default, and ``tol``,
+    ``time_limit`` and ``seed`` are dropped where it has no use for them.
     """
     solver = _SOLVERS[solver_name(name, surrogate)]
     known = solver.__dataclass_fields__
@@ -84,13 +79,7 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
 
 
 def as_depth(depth: int | float | str | None) -> int | float | None:
-    """The training depth that surrogates take, of one that may be 'auto'.
-
-    Raises
-    ------
-    InputError
-        Another text.
-    """
+    """The training depth that surrogates take, of one that may be 'auto'."""
     if isinstance(depth, str):
         if depth != "auto":
             raise InputError(
@@ -102,13 +91,7 @@ def as_depth(depth: int | float | str | None) -> int | float | None:
 
 
 def k_of(k: Any, surrogates: Iterable[Any]) -> int:
-    """k as given, or that of the surrogates that are objects, or 1.
-
-    Raises
-    ------
-    InputError
-        No whole number, or they contradict each other.
-    """
+    """k as given, or that of the surrogates that are objects, or 1; they must not disagree."""
     known = {} if k is None else {whole_number("k", k): "the k that was given"}
     objects = [one for one in surrogates if isinstance(one, Surrogate)]
     for one in objects:
@@ -128,14 +111,7 @@ def name_of(surrogate: str | Surrogate) -> str:
 class Setting:
     """What is minimised, beside the data and k.
 
-    Attributes
-    ----------
-    surrogate : str or Surrogate
-        A name of the package's; an object of a class of a user's own, without a depth.
-    depth : int, float or None
-    user_weight : str
-    alpha : float
-    user_scaling : {None, 'standardise', 'rank'}
+    A surrogate is a name of the package's, or an object of a user's own class, without a depth.
     """
 
     surrogate: str | Surrogate
@@ -151,13 +127,7 @@ class Setting:
 
     @classmethod
     def of(cls, surrogate: Any, depth: Any, *others: Any) -> Setting:
-        """A setting of a name, or of an object, whose own depth has to agree with the given one.
-
-        Raises
-        ------
-        InputError
-            It does not, or the object is not what its class declares.
-        """
+        """A setting of a name, or of an object, whose own depth has to agree with the given one."""
         if not isinstance(surrogate, Surrogate):
             return cls(surrogate, as_depth(depth), *others)
         check_surrogate(surrogate)
@@ -216,76 +186,13 @@ def order_of_depth(depth: int | float | None) -> tuple[float, float]:
 DEFAULT = Setting(SURROGATE, as_depth(DEPTH), "equal", ALPHA)
 
 
-@dataclass(frozen=True)
-class Training:
-    """How a setting is trained: k, what to do with users of few negatives, and the solver's limits.
-
-    The parameters are those of `PAPKRanker`.
-    """
-
-    k: int
-    policy: str
-    max_iter: int | None = None
-    n_threads: int = 1
-    solver_options: dict[str, Any] | None = None
-
-    def identity(self) -> str:
-        """What of it determines a result, as a text."""
-        options = sorted((self.solver_options or {}).items())
-        return repr((self.k, self.policy, self.max_iter, options))
-
-    def solve(
-        self,
-        setting: Setting,
-        lists: RankingData,
-        tol: float,
-        w_init: Array | None = None,
-        time_limit: float | None = None,
-        callback: Callback | None = None,
-        warm_start: SolverResult | None = None,
-        checkpoint: CheckpointStore | None = None,
-        in_fold: bool = False,
-    ) -> SolverResult:
-        """Solve a setting on lists; in folds without trying other ways to break ties."""
-        surrogate = setting.make(self.k)
-        limits = {"tol": tol, "max_iter": self.max_iter, "time_limit": time_limit}
-        if in_fold and surrogate.majorised:
-            limits["max_ties"] = 0
-        limits |= self.solver_options or {}
-        solver = make_solver("auto", surrogate, setting.alpha, **limits)
-        risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
-        if surrogate.convex and warm_start is not None:
-            w_init = None  # the cuts bring their point along
-        else:
-            warm_start = None
-        result: SolverResult = select_solver(solver, risk).solve(
-            risk, w_init, callback, warm_start, checkpoint
-        )
-        return result
-
-
 def weighted(setting: Setting, data: RankingData) -> RankingData:
     """The data with the setting's weights; those of rows, where given, stay."""
     return data if data.user_weight is not None else data.weighted(setting.user_weight)
 
 
-def refuse_deeper_than_all(surrogate: Surrogate, most: int) -> None:
-    """A depth above the `most` negatives of any user is a mistake, whatever the policy."""
-    if surrogate.depth is not None and surrogate.depth > most:
-        raise InputError(
-            f"depth={surrogate.depth} is above every list: the most negatives of a user are "
-            f"{most}; give at most {most}, or a share such as 0.9"
-        )
-
-
 def weights_of_users(data: RankingData, sample_weight: ArrayLike) -> Array:
-    """One weight for each user, from weights of rows that are the same on all rows of a user.
-
-    Raises
-    ------
-    InputError
-        The weights have another shape, or differ within a user.
-    """
+    """One weight for each user, from weights of rows that are the same on all rows of a user."""
     weight = validation.check_grades(sample_weight, data.rows.size, name="sample_weight")
     weight = weight.astype(float)[data.rows]
     first = weight[data.indptr[:-1]]
@@ -298,3 +205,40 @@ def weights_of_users(data: RankingData, sample_weight: ArrayLike) -> Array:
             "weighs users, and has to be the same on all rows of a user"
         )
     return first
+
+
+class Lines:
+    """Lines about one fit, at most one a second: level INFO of the log `structsvm_papk`.
+
+    With `verbose` they are printed, too.
+    """
+
+    def __init__(self, verbose: int) -> None:
+        self.verbose = verbose
+        self._last = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether it is time for a line, and somebody reads it."""
+        wanted = self.verbose or _LOG.isEnabledFor(logging.INFO)
+        return bool(wanted) and time.monotonic() - self._last >= _INTERVAL
+
+    def say(self, text: str) -> None:
+        """Say it, due or not."""
+        self._last = time.monotonic()
+        _LOG.info(text)
+        if self.verbose:
+            print(text, flush=True)
+
+    def watching(self, callback: Callback | None) -> Callback:
+        """A solver's callback that says where the solver is, beside what another one does."""
+        check_callback(callback)
+
+        def watch(progress: Progress) -> object:
+            if self.due():
+                certified = progress.lower_bound > -float("inf")
+                bound = f"gap {progress.gap:.1e}" if certified else "no lower bound"
+                where = f"iteration {progress.iteration}, {progress.seconds:.0f} s"
+                self.say(f"{where}: objective {progress.objective:.6g}, {bound}")
+            return callback is not None and callback(progress)
+
+        return watch

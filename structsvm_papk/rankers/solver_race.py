@@ -1,7 +1,5 @@
 """Solvers side by side on the same problem, given the same number of passes over the data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +14,8 @@ from structsvm_papk.errors import InputError, OracleFailure, as_names, check_cal
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.settings import make_solver
-from structsvm_papk.solvers.checkpoints import CheckpointStore, check_store
 from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.solver import CheckpointStore, check_store
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
 ETAS = (0.01, 0.1, 1.0)  # which one is best depends on the data: none of them is tuned
@@ -25,21 +23,10 @@ ETAS = (0.01, 0.1, 1.0)  # which one is best depends on the data: none of them i
 
 @dataclass(frozen=True)
 class Run:
-    """One solver on one problem.
+    """One solver on one problem, with the users of the training data that were left out.
 
-    Attributes
-    ----------
-    solver, surrogate : str
-        By name.
-    k : int
-    alpha : float
-    result : SolverResult
-    exclusions : Exclusions
-        Users of the training data that were left out, and why.
-    settings : dict
-        What else the solver was told.
-    pap_at_k : dict
-        Mean pAp@k gain (ties are errors) on 'train' and, where there is one, 'test'.
+    `settings` are what else the solver was told; `pap_at_k` is the mean pAp@k gain (ties are
+    errors) on 'train' and, where there is one, 'test'.
     """
 
     solver: str
@@ -51,16 +38,6 @@ class Run:
     settings: dict[str, Any]
     pap_at_k: dict[str, float]
 
-    @property
-    def data_passes(self) -> int:
-        """Passes over the training data."""
-        return self.result.data_passes
-
-    @property
-    def seconds(self) -> float:
-        """Wall-clock seconds."""
-        return self.result.seconds
-
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; a bound that is not known is None."""
         return {
@@ -70,8 +47,8 @@ class Run:
             "alpha": self.alpha,
             **certificate_of(self.result),
             "message": self.result.message,
-            "data_passes": self.data_passes,
-            "seconds": self.seconds,
+            "data_passes": self.result.data_passes,
+            "seconds": self.result.seconds,
             "pap_at_k": self.pap_at_k,
             "settings": self.settings,
             "n_users": int(self.exclusions.n_used),
@@ -105,28 +82,7 @@ def solve(
     checkpoint: CheckpointStore | None = None,
     **settings: Any,
 ) -> Run:
-    """Run one solver.
-
-    Parameters
-    ----------
-    name : str
-        Solver, see `structsvm_papk.rankers.settings.make_solver`.
-    risk : EmpiricalRisk
-        Or a risk of partitions.
-    alpha : float
-        Regularisation strength.
-    test : RankingData, optional
-        Held-out data, for the metric only.
-    callback : callable, optional
-        Called with the progress after every iteration.
-    checkpoint : Checkpoint, optional
-    **settings
-        Fields of the solver.
-
-    Returns
-    -------
-    Run
-    """
+    """Run one solver of `make_solver` on a risk; `test` is held out, for the metric only."""
     surrogate = risk.surrogate
     solver = make_solver(name, surrogate, alpha, **settings)
     result = solver.solve(risk, callback=callback, checkpoint=checkpoint)
@@ -218,7 +174,7 @@ def _solver_by_solver(
     certified = run("cutting_plane", "cutting_plane", limits)
     yield certified
     for eta in etas:
-        settings = {"eta": eta, "max_iter": certified.data_passes}
+        settings = {"eta": eta, "max_iter": certified.result.data_passes}
         yield run("subgradient", f"eta-{eta!r}", settings)
 
 

@@ -1,7 +1,5 @@
 """`UserScaler`: columns scaled inside each user's list, as a step of a pipeline."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
@@ -9,10 +7,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import validation
-from structsvm_papk.data.matrix import check_matrix, refuse_misread
+from structsvm_papk.data.rows import check_matrix
 from structsvm_papk.data.user_scaling import check_user_scaling, scaled_rows
-from structsvm_papk.rankers.linear import MATRIX, validated
+from structsvm_papk.rankers.linear import validated
 
 
 class UserScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -44,7 +41,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Check the setting and count the columns."""
         check_user_scaling(self.user_scaling)
-        validated(self, X, **MATRIX)
+        validated(self, X)
         return self
 
     def transform(self, X: ArrayLike, groups: ArrayLike | None = None) -> Array:
@@ -56,9 +53,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             No groups, values that are not finite numbers, or X is sparse.
         """
         check_is_fitted(self)
-        validation.refuse_masked(X, "X")
-        refuse_misread(X)
-        X = check_matrix(validated(self, X, reset=False, **MATRIX))
+        X = check_matrix(validated(self, X, reset=False))
         return scaled_rows(X, groups, self.user_scaling)
 
     def fit_transform(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Array:

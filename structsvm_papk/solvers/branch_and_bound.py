@@ -14,7 +14,6 @@ is decided, and a box has few choices left long before it is small.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,12 +73,12 @@ class BranchAndBound(Solver[SolverResult]):
         super().__post_init__()
         check_number("max_boxes", self.max_boxes, least=1)
 
-    def _prepare(self, oracle, w_init, warm_start):
+    def _run(self, oracle, w_init, warm_start):
         if not isinstance(oracle, BoxedOracle):
             raise InputError("branch and bound needs bounds over boxes: a `BoxedOracle`")
         origin = np.zeros((1, oracle.n_features))
         oracle.bounds(self.alpha, origin, origin)  # refuses what is too large
-        return oracle, {}, partial(_Run, self, oracle, w_init, warm_start)
+        return _Run(self, oracle, w_init, warm_start)
 
 
 GlobalRamp = BranchAndBound  # the name by what it is mostly used for
@@ -88,12 +87,9 @@ GlobalRamp = BranchAndBound  # the name by what it is mostly used for
 class _Run(Run[SolverResult]):
     """State of one search: the best point, the open boxes, the smallest bound of dropped ones."""
 
-    def __init__(self, config, oracle, w_init, warm_start, callback, session):
-        super().__init__(config, callback, session)
-        saved = session.saved
-        self.w_init = w_init if saved is None else None
-        self.warm_start = warm_start if saved is None else saved
-        self.oracle = oracle
+    def __init__(self, config, oracle, w_init, warm_start):
+        super().__init__(config, oracle)
+        self.start = w_init, warm_start
         self.w: Any = None
         self.objective, self.dropped = np.inf, np.inf
         self.bound, self.n_boxes = np.zeros(1), 0  # R >= 0 everywhere
@@ -105,7 +101,8 @@ class _Run(Run[SolverResult]):
         limit = self.config.time_limit
         # ties are left to the boxes, which look everywhere
         local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4, max_ties=0)
-        self._take(local.solve(self.oracle, self.w_init, warm_start=self.warm_start))
+        w_init, warm_start = self.start if self.saved is None else (None, self.saved)
+        self._take(local.solve(self.oracle, w_init, warm_start=warm_start))
         self._open_cube()
 
     def loop(self):
@@ -153,7 +150,7 @@ class _Run(Run[SolverResult]):
     def _search_from(self, w, value):
         """Descend from a point that is better than the best, or whose box may be."""
         if value < self.objective:
-            left = self.seconds_left()
+            left = self.clock.left()
             local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False, max_ties=0)
             self._take(local.solve(self.oracle, w))
 

@@ -11,24 +11,21 @@ for every point that is no worse than w_t on the majorant: the inner problem nee
 exactly. The oracle answers ``majorant(w)``; the solver knows nothing else of it.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from structsvm_papk._types import Array, Callback
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, as_floats, check_number, check_type
-from structsvm_papk.solvers.checkpoints import (
-    CheckpointSession,
-    digest_of,
-)
-from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks
-from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
+from structsvm_papk.solvers.cutting_plane import CuttingPlane, one_blas_thread
+from structsvm_papk.solvers.descent import SCOUT, Descent, DescentRun, StartReport
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
-from structsvm_papk.solvers.result import Progress, SolverResult, Status
-from structsvm_papk.solvers.solver import Run, Solver, finite_start
+from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.solver import Solver, digest_of, finite_start
+from structsvm_papk.solvers.steps import default_blocks
 
 _INNER_ITERATIONS = 500
 _STEPS = (10.0,)  # the continuation where starts do not race
@@ -139,19 +136,21 @@ class CCCP(Solver[CCCPResult]):
                 f"continuation must decrease and stay above 1, got {self.continuation!r}"
             )
 
-    def _prepare(self, oracle, w_init, warm_start):
+    def _run(self, oracle, w_init, warm_start):
         if not isinstance(oracle, MajorisedOracle):
             raise InputError("CCCP needs a risk with majorants, a `MajorisedOracle`")
         starts = _starts(self, oracle, w_init, warm_start)
         blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         given = w_init is not None or warm_start is not None
-        names = [f"{name} {digest_of(w)}" for name, w in starts.items()] if given else list(starts)
-        config = self
-        if self.continuation is None and not given and not _race(self, majorised):
-            config = replace(self, continuation=_STEPS)
-        identity = {"n_blocks": blocks.n_blocks, "starts": names}
-        return oracle, identity, partial(Search, config, (oracle, majorised), starts)
+        continued = self.continuation is None and not given and not _race(self, majorised)
+        identity = {
+            "n_blocks": blocks.n_blocks,
+            "starts": [f"{x} {digest_of(starts[x].tobytes())}" if given else x for x in starts],
+            "continuation": self.continuation,
+        }
+        config = replace(self, continuation=_STEPS) if continued else self
+        return Search(config, oracle, majorised, starts, identity)
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
@@ -188,25 +187,29 @@ def _race(config, oracle):
     return config.quasi_newton and not config.continuation and smooth
 
 
-class Search(Run[CCCPResult]):
+class Search(DescentRun[CCCPResult]):
     """All starts of one solve: scout each, then polish the best."""
 
     def __init__(
         self,
         config: CCCP,
-        oracles: tuple[MajorisedOracle, MajorisedOracle],
+        risk: MajorisedOracle,
+        majorised: MajorisedOracle,
         starts: dict[str, Array],
-        callback: Callback | None,
-        session: CheckpointSession,
+        identity: dict[str, Any],
     ) -> None:
-        super().__init__(config, callback, session)
-        self.risk, self.oracle = oracles  # without blocks the risk costs less, to L-BFGS
-        self.starts = starts
-        self.best = np.inf
-        self.stop: Status | None = None
-        self.failure: tuple[str, ...] = ()
+        super().__init__(config, risk, majorised)
+        self.starts, self._identity = starts, identity
         self.descents: list[Descent] = []
         self.polishing = False
+
+    def identity(self) -> dict[str, Any]:
+        """Blocks and starts; and the continuation that was asked for, not the one that is used."""
+        return self._identity
+
+    def limits(self) -> AbstractContextManager[Any]:
+        """One BLAS thread, also in the steps between two majorants."""
+        return one_blas_thread()
 
     def has_point(self) -> bool:
         """Whether a start was evaluated."""
@@ -214,9 +217,9 @@ class Search(Run[CCCPResult]):
 
     def begin(self) -> None:
         """Go on from where an earlier run had come to; else each start is evaluated in its turn."""
-        if self.session.saved is None:
+        if self.saved is None:
             return
-        extra, descents = self.session.saved.extra, []
+        extra, descents = self.saved.extra, []
         for (name, given), w, n_iter in zip(
             self.starts.items(), extra["points"], extra["n_iter"].tolist(), strict=False
         ):
@@ -229,7 +232,7 @@ class Search(Run[CCCPResult]):
     def loop(self) -> Status:
         """Scout the starts, the most promising first, then polish the best."""
         for name, w in list(self.starts.items())[len(self.descents) :]:
-            if self.descents and self.late():
+            if self.descents and self.clock.late():
                 break
             self.descents.append(Descent.begin(self, name, w))
         if len(self.starts) > 1 and not self.polishing:
@@ -237,7 +240,7 @@ class Search(Run[CCCPResult]):
                 self._scout(descent)
                 if self.stop is not None:
                     return self.stop
-                if self.late():
+                if self.clock.late():
                     return Status.TIME_LIMIT
                 self.offer()
             self.polishing, self._best().n_steps = True, 0
@@ -248,7 +251,7 @@ class Search(Run[CCCPResult]):
 
         Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
         """
-        if _race(self.config, self.oracle):
+        if _race(self.config, self.majorised):
             others = (other.objective for other in self.descents if other is not descent)
             descent.slide(min(others, default=np.inf))
         else:
@@ -279,19 +282,6 @@ class Search(Run[CCCPResult]):
         }
         return {"extra": extra}
 
-    def note(self, objective: float, lower_bound: float, n_cuts: int) -> None:
-        """Note one majorant, and whether the search has to stop."""
-        self.best = min(self.best, objective)
-        stop = self.record(self.best, lower_bound, n_cuts)
-        self.stop = self.judge(np.inf, stop, spent=False)
-
-    def show(self, objective: float, lower_bound: float) -> None:
-        """Show where quasi-Newton steps have come to; the caller may stop here."""
-        place = len(self.history) + 1, self.seconds(), self.passes
-        progress = Progress(*place, min(self.best, objective), lower_bound, 0)
-        if self.callback is not None and self.callback(progress):
-            self.stop = Status.STOPPED
-
     def result(self, status: Status, notes: tuple[str, ...]) -> CCCPResult:
         """The best descent, with what became of the others."""
         best = self._best()
@@ -299,15 +289,13 @@ class Search(Run[CCCPResult]):
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies
         if status is Status.CONVERGED and not best.w.any():
             status = Status.DEGENERATE
-        return CCCPResult(
+        return self.outcome(
             best.w,
             best.objective,
             best.lower_bound,
             status,
-            tuple(self.history),
-            self.config.alpha,
-            None,
-            (*notes, *self._notes(best, status)),
+            CCCPResult,
+            notes=(*notes, *self._notes(best, status)),
             criticality=best.criticality,
             starts=tuple(descent.report(descent is best) for descent in self.descents),
         )

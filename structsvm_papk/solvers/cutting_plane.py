@@ -6,22 +6,51 @@ Every evaluation at w_t adds the cuts ``R_j(w) >= R_j(w_t) + g_j . (w - w_t)``, 
 a feasible dual point of the resulting model bounds the optimum from below. Polyhedral risks need
 finitely many cuts. The blocks may share one more variable that is not regularised, see
 `structsvm_papk.solvers.oracle.Cuts`.
+
+    repeat    w, bound <- the model's minimiser          BundleState.propose
+              ask the oracle at w or near it             the step of the method, in `steps`
+    until     best objective - bound <= tol              CuttingPlaneRun
 """
 
-from dataclasses import dataclass
-from functools import partial
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
-from structsvm_papk.errors import InputError, check_choice, check_number, check_type
-from structsvm_papk.solvers.bundle.cut_model import WIDE
-from structsvm_papk.solvers.cutting_plane_run import CuttingPlaneRun
-from structsvm_papk.solvers.line_search import LineSearch
-from structsvm_papk.solvers.one_slack import OneSlack
-from structsvm_papk.solvers.oracle import BlockOracle, LineOracle, Oracle
-from structsvm_papk.solvers.proximal_bundle import ProximalBundle
-from structsvm_papk.solvers.result import SolverResult
-from structsvm_papk.solvers.solver import Solver
+import numpy as np
+from numpy.typing import ArrayLike
+from threadpoolctl import ThreadpoolController
+
+from structsvm_papk._types import Array, Callback
+from structsvm_papk.errors import InputError, as_floats, check_choice, check_number, check_type
+from structsvm_papk.solvers.bundle.cut_model import CutModel
+from structsvm_papk.solvers.dual_ascent import DualAscent
+from structsvm_papk.solvers.oracle import BlockOracle, DualOracle, LineOracle, Oracle
+from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
+from structsvm_papk.solvers.solver import (
+    CheckpointStore,
+    Run,
+    Solver,
+    check_store,
+    digest_of,
+    finite_start,
+    not_convex,
+)
+from structsvm_papk.solvers.steps import (
+    BundleState,
+    LineSearch,
+    OneSlack,
+    ProximalBundle,
+    SampledBundle,
+    default_blocks,
+)
 
 METHODS = {"bundle": ProximalBundle, "line_search": LineSearch, "one_slack": OneSlack}
+_ROUNDING = 1e-12  # a decrease below this share of F is rounding
+_TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
+_STALL = 50  # iterations without any progress before the solver gives up
+_AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
+_SAME = 1e-9  # subgradients at zero that differ by less are of one risk
 
 
 @dataclass(frozen=True)
@@ -76,19 +105,29 @@ class CuttingPlane(Solver[SolverResult]):
             )
         check_type("qp_solver", self.qp_solver, str, "the name of a solver", optional=True)
 
-    def _prepare(self, oracle, w_init, warm_start):
+    def _run(self, oracle, w_init, warm_start):
         if not oracle.convex:
             raise not_convex(str(oracle))
         blocks = oracle.with_blocks(self._n_blocks(oracle))
         if self.method == "line_search" and not isinstance(blocks, LineOracle):
             raise InputError("method 'line_search' needs an oracle with `scores` and `along`")
-        identity = {"n_blocks": blocks.n_blocks, "layout": blocks.layout}
-        start = w_init, warm_start
-        return (
-            blocks,
-            identity,
-            partial(CuttingPlaneRun, self, METHODS[self.method], blocks, oracle, start),
-        )
+        sampled = self.method == "bundle" and blocks.sample is not None
+        step = SampledBundle(blocks.sample) if sampled else METHODS[self.method]()
+        return CuttingPlaneRun(self, blocks, oracle, step, (w_init, warm_start))
+
+    def suited_to(self, oracle: Oracle) -> Solver[Any]:
+        """`DualAscent` in place of a bundle, with its limits, where the oracle says that it pays.
+
+        Not where options of the bundle are set.
+        """
+        if not isinstance(oracle, DualOracle) or self.method != "bundle":
+            return self
+        usual = (None, default_blocks(oracle) if oracle.n_blocks == 1 else oracle.n_blocks)
+        if self.n_blocks not in usual or self.qp_solver not in (None, "blocks"):
+            return self
+        if not oracle.suits_dual_ascent(self.alpha):
+            return self
+        return DualAscent(self.alpha, self.tol, self.max_iter, self.time_limit)
 
     def _n_blocks(self, oracle: Oracle) -> int:
         if self.n_blocks is not None:
@@ -96,22 +135,279 @@ class CuttingPlane(Solver[SolverResult]):
         return default_blocks(oracle) if self.method == "bundle" else 1
 
 
-def not_convex(what: str) -> InputError:
-    """The refusal of a risk."""
-    return InputError(
-        f"{what} is not convex, so its cuts would not be lower bounds and no certificate could "
-        "hold; use CCCP where it has convex majorants, and SubgradientDescent where not"
-    )
+def alpha_path(
+    oracle: Oracle,
+    alphas: ArrayLike,
+    solver: CuttingPlane,
+    w_init: Array | None = None,
+    callback: Callback | None = None,
+    checkpoint: CheckpointStore | None = None,
+) -> list[SolverResult | None]:
+    """Solve ``alpha/2 ||w||^2 + R(w)`` for every alpha, from the largest to the smallest.
 
+    Cuts are lower bounds of R, so they hold for every alpha: each solve starts with those that
+    the one before kept, and at its point.
 
-def default_blocks(oracle: Oracle) -> int:
-    """About two cuts a feature and iteration, as long as they stay small beside the data.
+    Parameters
+    ----------
+    oracle : EmpiricalRisk or any convex oracle of `CuttingPlane`
+    alphas : array-like of float
+        Regularisation strengths, in any order.
+    solver : CuttingPlane
+        Its alpha is replaced.
+    w_init : ndarray of shape (n_features,), optional
+        Start at the largest alpha.
+    callback : callable, optional
+        Called with a `Progress` after every iteration of every solve.
+    checkpoint : Checkpoint, optional
+        Each solve saves its result in a part of it, and starts warm from there.
 
-    More where steps come from a sample: these are few, and their cuts alone have to make the bound.
+    Returns
+    -------
+    list of SolverResult
+        In the order of `alphas`. The path ends early where it is interrupted or stopped; the
+        results of the alphas that were not reached are None.
+
+    Raises
+    ------
+    InputError
+        No alphas, or one that is not positive.
     """
-    if oracle.n_features > WIDE:  # the restricted problem grows with the cuts, not the features
-        affordable = max(1, (8 << 20) // (8 * oracle.n_features))
-        return int(min(20, affordable))
-    sampled = isinstance(oracle, BlockOracle) and oracle.sample is not None
-    least = 400 if sampled else 32
-    return int(min(max(2 * oracle.n_features, least), 400))
+    alphas = as_floats("alphas", alphas).ravel()
+    check_type("solver", solver, CuttingPlane, "a CuttingPlane")
+    check_store(checkpoint)
+    if not alphas.size:
+        raise InputError("alpha_path needs at least one alpha")
+    solvers = [replace(solver, alpha=float(alpha)) for alpha in alphas]
+    results: list[SolverResult | None] = [None] * alphas.size
+    last: SolverResult | None = None
+    for i in np.argsort(-alphas, kind="stable"):
+        start = w_init if last is None else None
+        part = checkpoint and checkpoint.part(f"alpha-{solvers[i].alpha!r}")
+        last = results[i] = solvers[i].solve(oracle, start, callback, last, part)
+        if last.status in ("interrupted", "stopped"):
+            break
+    return results
+
+
+class CuttingPlaneRun(Run[SolverResult]):
+    """State of one solve: what the steps work on, and when it ends."""
+
+    def __init__(
+        self,
+        config: CuttingPlane,
+        oracle: BlockOracle,
+        given: Oracle,
+        step: OneSlack,
+        start: tuple[Array | None, SolverResult | None],
+    ) -> None:
+        super().__init__(config, oracle)
+        self.given, self.step, self.start = given, step, start
+        self.problem = oracle.n_blocks, oracle.layout, given
+        self.state: Any = None
+        self.at_rounding = 0
+
+    def identity(self) -> dict[str, Any]:
+        """The division into blocks."""
+        n_blocks, layout, _ = self.problem
+        return {"n_blocks": n_blocks, "layout": digest_of(str(layout).encode())}
+
+    def limits(self) -> AbstractContextManager[Any]:
+        """One BLAS thread."""
+        return one_blas_thread()
+
+    def has_point(self) -> bool:
+        """Whether a point was evaluated."""
+        return self.state is not None and self.state.best_w is not None
+
+    def begin(self) -> None:
+        """Evaluate the start, and take the cuts of a warm start."""
+        state = BundleState(self.config, self.oracle, self.clock, self.passes)
+        self.state, (w_init, warm) = state, self.start
+        self.visited -= self.oracle.rows_scored  # rows scored before this run do not count
+        if self.saved is not None:  # of this problem, as the checkpoint has checked
+            w_init, warm = None, replace(self.saved, problem=self.problem)
+        if w_init is None:
+            w_init = self.step.start(state) if warm is None else warm.w
+        w = finite_start(w_init, self.oracle.n_features, "the start")
+        state.steeper = 1.0 if warm is None else warm.steeper
+        cuts = self._known(w, warm) or state.ask(w)
+        if not w.any():
+            state.at_zero = float(cuts.value)
+        qp_solver = self.config.qp_solver or self.step.qp_solver
+        state.model = CutModel(w.size, cuts.point.size, self.oracle.n_blocks, qp_solver)
+        state.add(cuts)
+        if warm is not None and warm.cuts is not None:
+            self._take_cuts(warm.cuts, cuts)
+        state.accept(cuts, state.objective(w, cuts.value))
+        if self.saved is not None:
+            self._bound_anew()
+        self.step.begin(state)
+
+    def _known(self, w, warm):
+        """The evaluation at the start, where the last solve of this very risk has made it."""
+        if warm is None or warm.cuts is None:
+            return None
+        self._refuse_other(warm.problem)
+        return warm.evaluation if _is_at(warm.evaluation, w) else None
+
+    def loop(self) -> Status:
+        """Propose, ask, judge."""
+        state, predicted = self.state, np.inf
+        status = None if self.saved is None else self._judge(stop=False)
+        while status is None:
+            w, predicted = state.propose(predicted)
+            # else the evaluations so far were long enough, or they suffice
+            if not (self.clock.late() or self._is_certified()):
+                self.step.advance(state, w, predicted)
+            state.model.drop_idle(self.step.max_idle)
+            status = self._judge(self._record())
+            if status is None:
+                self.offer()
+        return status
+
+    def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
+        """Gather the outcome; a zero vector that is optimal is said to be degenerate."""
+        state = self.state
+        if status is not Status.FAILED:
+            self.step.settle(state)
+        if status is Status.CONVERGED and self._zero_is_optimal():
+            state.best_w, state.best = np.zeros_like(state.best_w), state.at_zero
+            status = Status.DEGENERATE
+        if status in (Status.STALLED, Status.MAX_ITER):
+            notes = (*notes, *self._digits())
+        return self.outcome(
+            state.best_w,
+            state.best,
+            min(state.lower_bound, state.best),
+            status,
+            evaluation=state.evaluation if _is_at(state.evaluation, state.best_w) else None,
+            cuts=state.model.active_cuts(),
+            notes=(*state.model.qp.notes, *self.oracle.notes, *notes),
+            problem=self.problem,
+            steeper=state.steeper,
+        )
+
+    def saved_fields(self) -> dict[str, Any]:
+        """All cuts: those without dual weight at this moment may soon have some again."""
+        return {"cuts": self.state.model.cuts()}
+
+    def _refuse_other(self, problem):
+        """Refuse cuts of another risk, or of other blocks, or of nobody knows which."""
+        if problem is None:
+            raise InputError(
+                "what the warm start's cuts are of is not known any more: start at its point, "
+                "w_init=result.w"
+            )
+        *blocks, risk = problem
+        if blocks != [self.oracle.n_blocks, self.oracle.layout] or not self._is_same(risk):
+            raise InputError(
+                "the warm start's cuts are of another problem: the risk or its blocks differ"
+            )
+
+    def _is_same(self, risk):
+        """Whether a risk is the one that is minimised.
+
+        Oracles without a fingerprint show at zero what they can: their subgradients there.
+        """
+        if risk is self.given:
+            return True
+        own, other = self.oracle.fingerprint(), risk.fingerprint()
+        if own is not None or other is not None:
+            return own == other
+        one, two = (each(np.zeros(self.oracle.n_features))[1] for each in (self.given, risk))
+        self.state.passes += 1
+        near = _SAME * np.abs(two).max(initial=0.0)
+        return one.shape == two.shape and np.allclose(one, two, rtol=_SAME, atol=near)
+
+    def _take_cuts(self, old, new):
+        slopes, intercepts, blocks = old
+        if slopes.shape[1] != new.point.size or blocks.max(initial=0) >= self.oracle.n_blocks:
+            raise InputError("the warm start's cuts are of another problem: shapes differ")
+        values = (new.slopes @ new.point + new.intercepts)[blocks]
+        if (slopes @ new.point + intercepts > values + 1e-9 * np.maximum(1.0, values)).any():
+            raise InputError("the warm start's cuts are of another problem: they exceed this risk")
+        self.state.model.add(slopes, intercepts, blocks)
+
+    def _bound_anew(self):
+        """The bound of saved cuts, before there is a proximal term."""
+        before = -np.inf
+        self.state.propose(0.0)
+        while self.state.lower_bound > before + self.config.tol:
+            before = self.state.lower_bound
+            self.state.propose(0.0)
+
+    def _record(self):
+        state, visits = self.state, self.visited + self.oracle.rows_scored
+        self.passes, bound = state.passes, min(state.lower_bound, state.best)
+        return self.record(state.best, bound, state.model.size, rows_scored=visits)
+
+    def _judge(self, stop):
+        self._is_certified()
+        status = self.judge(self.state.gap(), stop)
+        if status is Status.INCONSISTENT:
+            self.state.lower_bound = -np.inf
+        return Status.STALLED if status is None and self._is_stalled() else status
+
+    def _is_certified(self):
+        """The gap is within the tolerance, at an objective that is no sum of steps."""
+        if self.state.gap() <= self.config.tol:
+            self.step.settle(self.state)
+        return self.state.gap() <= self.config.tol
+
+    def _is_stalled(self):
+        """No better point and no better bound for many iterations, nor at the dual's own point.
+
+        Or only such as rounding may have made.
+        """
+        state, idle = self.state, len(self.history) - self.last_progress
+        if idle and not idle % _TRY_DUAL:
+            self.step.visit(state, state.dual_point(), 0.0)
+        gap = relative_gap(state.best, state.lower_bound)
+        self.at_rounding += state.lost_to_rounding().sum() >= 0.5 * gap
+        if self.at_rounding >= _AT_ROUNDING:
+            return True
+        return idle >= _STALL and state.best >= self.history[-1].objective
+
+    def _zero_is_optimal(self):
+        """No w improves on zero by more than rounding, and the bound agrees within tol."""
+        state, tol = self.state, self.config.tol
+        if state.at_zero is None:
+            if relative_gap(state.model.least_at_zero(), state.lower_bound) > tol:
+                return False  # already the cuts say so
+            state.ask(np.zeros_like(state.best_w))
+        near = relative_gap(state.at_zero, state.lower_bound) <= tol
+        return near and state.best >= state.at_zero * (1.0 - _ROUNDING)
+
+    def _digits(self):
+        """Says so where rounding alone is more than the tolerance allows."""
+        parts = self.state.lost_to_rounding()
+        lost = parts.sum()
+        if lost < 0.5 * self.config.tol:
+            return ()
+        name = self.oracle.column_text(int(parts.argmax()))
+        return (
+            f"The digits of the features do not suffice for tol={self.config.tol:g}: rounding may "
+            f"amount to {lost:.2g} of the objective, most of it in one column: {name}. Rescale it, "
+            "clip its outliers or subtract its offset, or ask for less.",
+        )
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """A context with one BLAS thread: the matrices of a model are small.
+
+    More threads only wait for each other, and the last digits would depend on their number.
+    """
+    limits: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return limits
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process; to look for them takes longer than a small solve."""
+    return ThreadpoolController()
+
+
+def _is_at(evaluation, w):
+    """Whether an evaluation was made at w."""
+    return evaluation is not None and np.array_equal(evaluation.point[: w.size], w)

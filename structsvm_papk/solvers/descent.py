@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 from weakref import proxy
 
 import numpy as np
@@ -13,12 +13,23 @@ from scipy.optimize import minimize
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.dual_ascent import select_solver
-from structsvm_papk.solvers.oracle import BlockOracle, LineOracle, Majorant, as_oracle
-from structsvm_papk.solvers.result import RISK_SCALE, Status, relative_gap
+from structsvm_papk.solvers.oracle import (
+    BlockOracle,
+    LineOracle,
+    Majorant,
+    MajorisedOracle,
+    as_oracle,
+)
+from structsvm_papk.solvers.result import (
+    RISK_SCALE,
+    Progress,
+    SolverResult,
+    Status,
+    relative_gap,
+)
+from structsvm_papk.solvers.solver import Run
 
-if TYPE_CHECKING:
-    from structsvm_papk.solvers.cccp import Search
+Result = TypeVar("Result", bound=SolverResult)
 
 SCOUT = 3e-3  # criticality to which starts that do not race are followed before the best goes on
 _MEMORY = 20  # steps from which L-BFGS estimates the curvature
@@ -52,14 +63,42 @@ class StartReport:
     w: np.ndarray = field(repr=False)
 
 
+class DescentRun(Run[Result]):
+    """What the descents of one search share: the risk, the best objective, and why to stop.
+
+    `risk` has no blocks: it costs less then, to L-BFGS. `majorised` is the same risk with the
+    blocks that its majorants have.
+    """
+
+    def __init__(self, config: Any, risk: MajorisedOracle, oracle: MajorisedOracle) -> None:
+        super().__init__(config, risk)
+        self.risk, self.majorised = risk, oracle
+        self.best = np.inf
+        self.stop: Status | None = None
+        self.failure: tuple[str, ...] = ()
+
+    def note(self, objective: float, lower_bound: float, n_cuts: int) -> None:
+        """Note one majorant, and whether the search has to stop."""
+        self.best = min(self.best, objective)
+        stop = self.record(self.best, lower_bound, n_cuts)
+        self.stop = self.judge(np.inf, stop, spent=False)
+
+    def show(self, objective: float, lower_bound: float) -> None:
+        """Show where quasi-Newton steps have come to; the caller may stop here."""
+        place = len(self.history) + 1, self.clock.seconds(), self.passes
+        progress = Progress(*place, min(self.best, objective), lower_bound, 0)
+        if self.callback is not None and self.callback(progress):
+            self.stop = Status.STOPPED
+
+
 class Descent:
     """One start: majorant after majorant."""
 
-    def __init__(self, search: Search, name: str, w: Array) -> None:
-        self.search: Search = proxy(search)  # a cycle would keep the risk's data for a while
+    def __init__(self, search: DescentRun[Any], name: str, w: Array) -> None:
+        self.search: Any = proxy(search)  # a cycle would keep the risk's data for a while
         self.config = search.config
         self.ladder = search.config.continuation or ()
-        self.risk, self.oracle = search.risk, search.oracle
+        self.risk, self.oracle = search.risk, search.majorised
         self.name, self.alpha = name, search.config.alpha
         self.w, self.objective, self.initial = w, np.inf, np.inf
         self.stage, self.n_steps = 0, 0  # place in the continuation, and majorants there
@@ -73,7 +112,7 @@ class Descent:
         self.inner: Any = None
 
     @classmethod
-    def begin(cls, search: Search, name: str, w: Array) -> Descent:
+    def begin(cls, search: DescentRun[Any], name: str, w: Array) -> Descent:
         """A start, scaled."""
         descent = cls(search, name, w)
         descent._best_scale()
@@ -96,17 +135,9 @@ class Descent:
 
     def report(self, polished: bool) -> StartReport:
         """How it ended."""
-        return StartReport(
-            self.name,
-            self.initial,
-            self.objective,
-            self.criticality,
-            self.n_iter,
-            self.passes,
-            self.seconds,
-            polished,
-            self.w,
-        )
+        counts = self.n_iter, self.passes, self.seconds
+        place = self.initial, self.objective, self.criticality
+        return StartReport(self.name, *place, *counts, polished, self.w)
 
     def _loop(self, tol):
         if self.reached <= tol:
@@ -134,7 +165,7 @@ class Descent:
         A slide that is not about to come below `rival`, the objective of another start, is given
         up.
         """
-        if self.config.quasi_newton and not self.slid and not self.search.late():
+        if self.config.quasi_newton and not self.slid and not self.search.clock.late():
             self._timed(self._slide, rival)
 
     def _slide(self, rival):
@@ -171,7 +202,7 @@ class Descent:
 
     def _slope(self, w):
         """F and a subgradient; the lowest point is kept. A risk may give values alone."""
-        if self.search.late():
+        if self.search.clock.late():
             self.search.stop = Status.TIME_LIMIT
             raise _EndOfSlide
         self.search.passes += 1
@@ -185,11 +216,11 @@ class Descent:
 
     def _timed(self, step, *arguments):
         """Take a step that counts towards this start's time and passes."""
-        began, passes = self.search.seconds(), self.search.passes
+        began, passes = self.search.clock.seconds(), self.search.passes
         try:
             return step(*arguments)
         finally:
-            self.seconds += self.search.seconds() - began
+            self.seconds += self.search.clock.seconds() - began
             self.passes += self.search.passes - passes
 
     def _step(self, tol):
@@ -290,8 +321,8 @@ class Descent:
         """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
         start = self.objective
         n_blocks = majorant.n_blocks if isinstance(majorant, BlockOracle) else 1
-        inner = self.config.inner(self.alpha, n_blocks, self.search.seconds_left())
-        inner = select_solver(inner, majorant)
+        inner = self.config.inner(self.alpha, n_blocks, self.search.clock.left())
+        inner = inner.suited_to(majorant)
 
         def enough(progress):
             possible = start - progress.lower_bound
@@ -336,7 +367,7 @@ class Descent:
 
     def _extrapolate(self, step):
         """Double the step while F decreases, and there is time."""
-        while not self.search.late():
+        while not self.search.clock.late():
             w = self.w + step
             objective = self._evaluate(w)
             if not objective < self.objective:
@@ -352,7 +383,7 @@ class Descent:
         for factor, times in _FACTORS:
             for step in (factor, 1.0 / factor):
                 for _ in range(times):
-                    if self.search.late():
+                    if self.search.clock.late():
                         break
                     value = line(step * best)
                     if not value < self.objective:

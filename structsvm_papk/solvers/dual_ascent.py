@@ -7,24 +7,16 @@ w by what that changes, so no cut over all features is ever stored; see
 `structsvm_papk.solvers.oracle.DualBlocks` for what is asked of a risk.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.checkpoints import (
-    CheckpointSession,
-)
-from structsvm_papk.solvers.cutting_plane import CuttingPlane, default_blocks, not_convex
-from structsvm_papk.solvers.oracle import DualOracle, DualPoint, Oracle
+from structsvm_papk.solvers.oracle import DualOracle, DualPoint
 from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
-from structsvm_papk.solvers.solver import Run, Solver, finite_start
+from structsvm_papk.solvers.solver import Run, Solver, finite_start, not_convex
+from structsvm_papk.solvers.steps import default_blocks
 
 _SWEEPS = 8  # of the active rows, at most, for each look at all of them
 _WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to gain
@@ -85,7 +77,7 @@ class DualAscent(Solver[AscentResult]):
     time_limit: float | None = None
     seed: int = 0
 
-    def _prepare(self, oracle, w_init, warm_start):
+    def _run(self, oracle, w_init, warm_start):
         if not oracle.convex:
             raise not_convex(str(oracle))
         if not isinstance(oracle, DualOracle):
@@ -95,46 +87,19 @@ class DualAscent(Solver[AscentResult]):
             w_init = warm_start.w
         if w_init is not None:
             start = finite_start(w_init, oracle.n_features, "the start")
-        return oracle, {}, partial(AscentRun, self, oracle, start)
-
-
-def select_solver(solver: Any, oracle: Oracle) -> Any:
-    """`DualAscent` in place of a bundle, with its limits, where the oracle says that it pays.
-
-    Not where options of the bundle are set.
-    """
-    if not isinstance(oracle, DualOracle) or not isinstance(solver, CuttingPlane):
-        return solver
-    if solver.method != "bundle":
-        return solver
-    usual = (None, default_blocks(oracle) if oracle.n_blocks == 1 else oracle.n_blocks)
-    if solver.n_blocks not in usual or solver.qp_solver not in (None, "blocks"):
-        return solver
-    if not oracle.suits_dual_ascent(solver.alpha):
-        return solver
-    return DualAscent(solver.alpha, solver.tol, solver.max_iter, solver.time_limit)
+        return AscentRun(self, oracle, start)
 
 
 class AscentRun(Run[AscentResult]):
     """State of one solve."""
 
-    def __init__(
-        self,
-        config: DualAscent,
-        oracle: DualOracle,
-        start: Any,
-        callback: Callback | None,
-        session: CheckpointSession,
-    ) -> None:
-        super().__init__(config, callback, session)
-        self.oracle = oracle
-        self.start = start if session.saved is None else session.saved.extra
+    def __init__(self, config: DualAscent, oracle: DualOracle, start: Any) -> None:
+        super().__init__(config, oracle)
+        self.start = start
         self.blocks: Any = None
         self.best: Any = None  # DualPoint with the lowest objective
         self.lower_bound = -np.inf
         self.moved = False  # since the last certificate
-        self.last_progress = len(self.history)
-        self.passed = self.passes  # of the run that this one goes on from
 
     def has_point(self) -> bool:
         """Whether a point was evaluated."""
@@ -142,8 +107,11 @@ class AscentRun(Run[AscentResult]):
 
     def begin(self) -> None:
         """Evaluate the start."""
-        self._open(self.start)
-        saved = self.session.saved
+        saved, self.passed = self.saved, self.passes  # of the run that this one goes on from
+        start = self.start if saved is None else saved.extra
+        self.blocks = self.oracle.dual_blocks(self.config.alpha, start)
+        if self.blocks is None:
+            raise InputError(_NO_DUALS.format(self.oracle))
         given = self.start if saved is None else saved.w
         if isinstance(given, np.ndarray):
             self.best = self.blocks.point(given)
@@ -156,7 +124,7 @@ class AscentRun(Run[AscentResult]):
             gap = self._sweeps()
             wanted = max(self.config.tol, _CERTIFY * self._gap()) * self._scale()
             last = len(self.history) + 1 >= self.config.max_iter
-            if gap <= wanted or last or self.late():
+            if gap <= wanted or last or self.clock.late():
                 self._certify()
             status = self._judge(self._record())
             if status is None:
@@ -174,28 +142,13 @@ class AscentRun(Run[AscentResult]):
         n_blocks = self.oracle.n_blocks
         n_blocks = n_blocks if n_blocks > 1 else default_blocks(self.oracle)
         cuts, problem = self.blocks.cuts(n_blocks)
-        return AscentResult(
-            w,
-            float(objective),
-            float(min(self.lower_bound, objective)),
-            status,
-            tuple(self.history),
-            self.config.alpha,
-            cuts,
-            notes,
-            problem,
-            duals=self.blocks.duals,
-        )
+        more = {"cuts": cuts, "notes": notes, "problem": problem, "duals": self.blocks.duals}
+        bound = min(self.lower_bound, objective)
+        return self.outcome(w, objective, bound, status, AscentResult, **more)
 
     def saved_fields(self) -> dict[str, Any]:
         """The dual variables, and no cuts."""
         return {"extra": self.blocks.state(), "cuts": None}
-
-    def _open(self, start: Any | Mapping[str, Array]) -> None:
-        blocks = self.oracle.dual_blocks(self.config.alpha, start)
-        if blocks is None:
-            raise InputError(_NO_DUALS.format(self.oracle))
-        self.blocks = blocks
 
     def _sweeps(self):
         """Look at all blocks that are not optimal, then a few times at what is active in them."""
@@ -207,7 +160,7 @@ class AscentRun(Run[AscentResult]):
         gap = float(blocks.gaps.sum())
         for _ in range(_SWEEPS):
             gained = blocks.sweep(order.permutation(open_blocks), False)
-            if gained <= _WORTH * first or self.late():
+            if gained <= _WORTH * first or self.clock.late():
                 break
         return gap
 
@@ -220,9 +173,6 @@ class AscentRun(Run[AscentResult]):
 
     def _record(self):
         best, bound = self.best.objective, min(self.lower_bound, self.best.objective)
-        last = self.history[-1] if self.history else None
-        if last is None or best < last.objective or bound > last.lower_bound:
-            self.last_progress = len(self.history)
         visits = self.visited + self.blocks.rows_scored
         self.passes = self.passed + self.blocks.passes
         return self.record(best, bound, self.blocks.n_atoms, rows_scored=visits)

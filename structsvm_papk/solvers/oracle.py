@@ -111,7 +111,7 @@ class Oracle(ABC):
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """The same risk with about `n_blocks` cuts an evaluation; by default a single block."""
-        return _OneBlock(self)
+        return _OneBlock(self, self)
 
 
 class BlockOracle(Oracle):
@@ -244,48 +244,30 @@ class BoxedOracle(MajorisedOracle):
         """Lower bound over each box, objective at its centre, coordinate along which to cut."""
 
 
-class _Plain(Oracle):
-    """A callable with `n_features`."""
-
-    def __init__(self, function: Any, n_features: int) -> None:
-        self._function, self.n_features = function, n_features
-
-    def __call__(self, w: Array) -> tuple[float, Array]:
-        value, subgradient = self._function(w)
-        return float(value), np.asarray(subgradient, dtype=np.float64)
-
-
 class _OneBlock(BlockOracle):
-    """A risk seen as one block."""
+    """A risk, or a callable with `n_features`, seen as one block."""
 
-    def __init__(self, oracle: Oracle) -> None:
-        self._oracle, self.n_features = oracle, oracle.n_features
-        self.convex = oracle.convex
+    def __init__(self, function: Any, risk: Oracle | None = None) -> None:
+        self._function, self._risk, self.n_features = function, risk, int(function.n_features)
+        self.convex = risk is None or risk.convex
 
     def __str__(self) -> str:
-        return str(self._oracle)
+        return super().__str__() if self._risk is None else str(self._risk)
 
     def fingerprint(self) -> str | None:
-        return self._oracle.fingerprint()
+        return None if self._risk is None else self._risk.fingerprint()
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
-        value, subgradient = self._oracle(w)
-        return np.array([value]), subgradient[None, :]
+        value, subgradient = self._function(w)
+        return np.array([float(value)]), np.asarray(subgradient, dtype=np.float64)[None, :]
 
 
 @dataclass(frozen=True)
 class DualPoint:
     """A point w that belongs to dual variables, with what both certify.
 
-    Attributes
-    ----------
-    w : ndarray of shape (n_features,)
-    objective : float
-        ``alpha/2 ||w||^2 + R(w)``, computed.
-    error : float
-        How far rounding may have put it below what is right.
-    lower_bound : float
-        What no objective is below, lowered by what rounding may have added.
+    The `objective` is computed, and rounding may have put it below what is right by `error`; the
+    `lower_bound` of all objectives is lowered by what rounding may have added.
     """
 
     w: np.ndarray
@@ -302,27 +284,16 @@ class DualBlocks(ABC):
 
         min_w F(w) >= sum_j b_j - ||sum_j g_j||^2 / (2 alpha),   attained at w = -sum_j g_j / alpha.
 
-    `sweep` raises that bound one block after the other. No g_j is ever formed.
-
-    Attributes
-    ----------
-    n_blocks : int
-    gaps : ndarray of shape (n_blocks,)
-        ``R_j(w) - g_j . w - b_j`` at the w of each block's last full visit: their sum estimates
-        the gap. At a common w, such as that of `certificate`, it is the gap.
-    passes : int
-        Looks at all rows so far.
-    rows_scored : int
-        Rows scored so far.
-    n_atoms : int
-        Rows or cuts that have a dual variable.
+    `sweep` raises that bound one block after the other. No g_j is ever formed. The `gaps` are
+    ``R_j(w) - g_j . w - b_j`` at the w of each block's last full visit: their sum estimates the
+    gap. At a common w, such as that of `certificate`, it is the gap.
     """
 
     n_blocks: int
     gaps: np.ndarray
-    passes: int = 0
+    passes: int = 0  # looks at all rows
     rows_scored: int = 0
-    n_atoms: int = 0
+    n_atoms: int = 0  # rows or cuts that have a dual variable
 
     @abstractmethod
     def sweep(self, blocks: Array, full: bool) -> float:
@@ -369,4 +340,4 @@ def as_oracle(given: Any) -> Oracle:
             f"a {type(given).__name__} is not an oracle: a solver needs an `Oracle` (see "
             "structsvm_papk.solvers.oracle) or a callable w -> (value, slope) with `n_features`"
         )
-    return _Plain(given, n_features)
+    return _OneBlock(given)

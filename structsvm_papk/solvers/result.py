@@ -1,7 +1,5 @@
 """What a solver returns: the point, its certificate, and how the run went."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

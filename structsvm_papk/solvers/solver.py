@@ -1,19 +1,23 @@
 """What solvers share: `Solver`, their settings and `solve`, and `Run`, the state of one solve.
 
 minimise over w    F(w) = alpha/2 ||w||^2 + R(w)
+
+A checkpoint saves the result so far, from which another run goes on; where and how is not known
+here: `structsvm_papk.files.checkpoint` writes to a folder.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -26,7 +30,6 @@ from structsvm_papk.errors import (
     check_number,
     check_type,
 )
-from structsvm_papk.solvers.checkpoints import CheckpointSession, CheckpointStore, open_checkpoint
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 
@@ -37,6 +40,7 @@ _RANGES: dict[str, dict[str, Any]] = {
     "seed": {"least": 0},
     "time_limit": {"above": 0, "optional": True},
 }
+_LIMITS = ("tol", "max_iter", "time_limit", "qp_solver")  # when to stop, not where to go
 _CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 _RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
@@ -97,38 +101,76 @@ class Solver(ABC, Generic[Result]):
             w_init or the warm start do not fit it; or the checkpoint is of another run.
         """
         check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
-        oracle, identity, run = self._prepare(as_oracle(oracle), w_init, warm_start)
-        with open_checkpoint(checkpoint, self, oracle, **identity) as session:
-            return run(callback, session).solve()
+        run = self._run(as_oracle(oracle), w_init, warm_start)
+        if checkpoint is None:
+            return run.solve(callback)
+        check_store(checkpoint)
+        with checkpoint.opened(run.belongs_to()) as session:
+            return run.solve(callback, session)
+
+    def suited_to(self, oracle: Oracle) -> Solver[Any]:
+        """This solver, or another one that is likely to be faster on this risk."""
+        return self
 
     @abstractmethod
-    def _prepare(
-        self, oracle: Oracle, w_init: Any, warm_start: SolverResult | None
-    ) -> tuple[Oracle, dict[str, Any], Callable[[Callback | None, CheckpointSession], Run[Result]]]:
-        """Check the arguments; the oracle to ask, what else a run belongs to, and how to make it.
+    def _run(self, oracle: Oracle, w_init: Any, warm_start: SolverResult | None) -> Run[Result]:
+        """Check the arguments; the state of a solve that has not begun."""
 
-        `identity` is what a result depends on beside the settings and the risk.
-        """
+
+class Clock:
+    """Wall time of a run, that of the run that it goes on from included, and its limit."""
+
+    def __init__(self, limit: float | None, spent: float = 0.0) -> None:
+        self.limit, self._started = limit, time.perf_counter() - spent
+
+    def seconds(self) -> float:
+        """Time so far."""
+        return time.perf_counter() - self._started
+
+    def left(self) -> float | None:
+        """Time that a part of the run may take; None without a limit."""
+        return None if self.limit is None else max(self.limit - self.seconds(), 1e-3)
+
+    def late(self) -> bool:
+        """Whether the time is over: no evaluation is begun then."""
+        return self.limit is not None and self.seconds() >= self.limit
 
 
 class Run(ABC, Generic[Result]):
-    """State of one solve, which dies with it. A solver's own run says what an iteration is.
+    """State of one solve, which dies with it. A solver's own run says what an iteration is."""
 
-    Where its checkpoint holds the result of an earlier run, its history, clock and counts go on.
-    """
-
-    def __init__(
-        self, config: Any, callback: Callback | None, session: CheckpointSession | None = None
-    ) -> None:
-        check_callback(callback)
-        self.config, self.callback = config, callback
+    def __init__(self, config: Any, oracle: Oracle) -> None:
+        self.config, self.oracle = config, cast("Any", oracle)  # of the kind that it asks for
         self.tol = getattr(config, "tol", 0.0)  # a descent without a certificate has none
-        self.session = session or CheckpointSession()
-        saved = self.session.saved
-        self.history: list[Progress] = [] if saved is None else list(saved.history)
-        self.started = time.perf_counter() - (0.0 if saved is None else saved.seconds)
-        self.passes = 0 if saved is None else saved.data_passes  # evaluations of the oracle
-        self.visited = self.history[-1].rows_scored if self.history else 0
+        self.callback: Callback | None = None
+        self.history: list[Progress] = []
+        self.last_progress = 0  # iteration that improved on the point or on the bound
+        self.passes = self.visited = 0  # evaluations of the oracle, and rows scored
+
+    def identity(self) -> dict[str, Any]:
+        """What a result depends on beside the settings and the risk."""
+        return {}
+
+    def belongs_to(self) -> dict[str, Any]:
+        """All that a saved result belongs to: the settings, but for the limits on when to stop."""
+        problem = self.oracle.fingerprint()
+        if problem is None:
+            raise InputError("a checkpoint needs an oracle with a method fingerprint()")
+        settings = {field.name: getattr(self.config, field.name) for field in fields(self.config)}
+        known = {"solver": type(self.config).__name__, **settings}
+        known = {name: value for name, value in known.items() if name not in _LIMITS}
+        return known | self.identity() | {"problem": problem}
+
+    def _open(self, callback, session):
+        """Begin, or let history, clock and counts go on from those of a saved result."""
+        check_callback(callback)
+        self.callback, self.session = callback, session
+        saved = self.saved = session.saved
+        self.clock = Clock(self.config.time_limit, 0.0 if saved is None else saved.seconds)
+        if saved is not None:
+            self.history, self.passes = list(saved.history), saved.data_passes
+            self.visited = self.history[-1].rows_scored if self.history else 0
+            self.last_progress = len(self.history)
 
     @abstractmethod
     def begin(self) -> None:
@@ -168,7 +210,7 @@ class Run(ABC, Generic[Result]):
             return Status.STOPPED
         if len(self.history) >= self.config.max_iter if spent is None else spent:
             return Status.MAX_ITER
-        return Status.TIME_LIMIT if self.late() else None
+        return Status.TIME_LIMIT if self.clock.late() else None
 
     def offer(self) -> None:
         """Offer the checkpoint the result so far; called between iterations."""
@@ -176,8 +218,11 @@ class Run(ABC, Generic[Result]):
             lambda: replace(self.result(Status.INTERRUPTED, ()), **self.saved_fields())
         )
 
-    def solve(self) -> Result:
+    def solve(
+        self, callback: Callback | None = None, session: CheckpointSession | None = None
+    ) -> Result:
         """Run to the end; terminated early, the result of the best point, if there is one."""
+        self._open(callback, session or CheckpointSession())
         notes: tuple[str, ...] = ()
         outer = _RUNS.set((*_RUNS.get(), self))
         try:
@@ -196,7 +241,7 @@ class Run(ABC, Generic[Result]):
             status, notes = Status.FAILED, (str(failure),)
         finally:
             _RUNS.reset(outer)
-        late = status is Status.FAILED and self.late()  # the oracle is not asked again
+        late = status is Status.FAILED and self.clock.late()  # the oracle is not asked again
         with self.limits():
             result = self.result(status, notes)
         if late:
@@ -207,20 +252,6 @@ class Run(ABC, Generic[Result]):
             self.session.save(replace(result, **self.saved_fields()))
         return replace(result, notes=(*result.notes, *self.session.notes))
 
-    def seconds(self) -> float:
-        """Wall time of the run, and of the one that it goes on from."""
-        return time.perf_counter() - self.started
-
-    def seconds_left(self) -> float | None:
-        """Time that a part of the run may take; None without a limit."""
-        limit = self.config.time_limit
-        return None if limit is None else max(limit - self.seconds(), 1e-3)
-
-    def late(self) -> bool:
-        """Whether the time is over: no evaluation is begun then."""
-        limit = self.config.time_limit
-        return limit is not None and self.seconds() >= limit
-
     def record(
         self,
         objective: float,
@@ -230,17 +261,26 @@ class Run(ABC, Generic[Result]):
         **more: int,
     ) -> bool:
         """Note an iteration; whether the callback wants the run to stop."""
-        counts = len(self.history) + 1, self.seconds(), self.passes
+        last = self.history[-1] if self.history else None
+        if last is None or objective < last.objective or lower_bound > last.lower_bound:
+            self.last_progress = len(self.history)
+        counts = len(self.history) + 1, self.clock.seconds(), self.passes
         progress = kind(*counts, float(objective), float(lower_bound), n_cuts, **more)
         self.history.append(progress)
         return self.callback is not None and bool(self.callback(progress))
 
     def outcome(
-        self, w: Array, objective: float, lower_bound: float, status: Status, **more: Any
-    ) -> SolverResult:
+        self,
+        w: Array,
+        objective: float,
+        lower_bound: float,
+        status: Status,
+        kind: type[SolverResult] = SolverResult,
+        **more: Any,
+    ) -> Any:
         """A result with the history of this run."""
         history, alpha = tuple(self.history), self.config.alpha
-        return SolverResult(w, float(objective), float(lower_bound), status, history, alpha, **more)
+        return kind(w, float(objective), float(lower_bound), status, history, alpha, **more)
 
 
 def _warn(message):
@@ -255,8 +295,17 @@ def seconds_left() -> float:
 
     For oracles that depend on others, who may never answer: they raise `OracleFailure` then.
     """
-    limited = [run for run in _RUNS.get() if run.config.time_limit is not None]
-    return min((run.config.time_limit - run.seconds() for run in limited), default=math.inf)
+    clocks = (run.clock for run in _RUNS.get())
+    limited = (each.limit - each.seconds() for each in clocks if each.limit is not None)
+    return min(limited, default=math.inf)
+
+
+def not_convex(what: str) -> InputError:
+    """The refusal of a risk."""
+    return InputError(
+        f"{what} is not convex, so its cuts would not be lower bounds and no certificate could "
+        "hold; use CCCP where it has convex majorants, and SubgradientDescent where not"
+    )
 
 
 def finite_start(w: Any, n_features: int, name: str) -> Array:
@@ -272,3 +321,51 @@ def finite_start(w: Any, n_features: int, name: str) -> Array:
             f"room in double precision; scale it to entries of at most {_FARTHEST:g}"
         )
     return w
+
+
+# --- checkpoints --------------------------------------------------------------------------------
+
+
+class CheckpointSession:
+    """The checkpoint of one solve; this one saves nothing.
+
+    `saved` is the result so far of an earlier run, from which this one starts warm; `notes` say
+    what went wrong with files.
+    """
+
+    def __init__(self, saved: SolverResult | None = None) -> None:
+        self.saved, self.notes = saved, list[str]()
+
+    def offer(self, result: Callable[[], SolverResult]) -> None:
+        """Save the result so far if it is time to; called between iterations."""
+
+    def save(self, result: SolverResult) -> None:
+        """Save the result of a run that ends."""
+
+
+class CheckpointStore(ABC):
+    """Where solvers save results so far: the argument `checkpoint` of ``solve``."""
+
+    @abstractmethod
+    def opened(self, identity: Mapping[str, Any]) -> AbstractContextManager[CheckpointSession]:
+        """The `CheckpointSession` of one solve, for as long as the context lasts.
+
+        `identity` is what the result belongs to (solver, settings, problem): another run is
+        refused.
+        """
+
+    @abstractmethod
+    def part(self, name: str) -> CheckpointStore:
+        """The store of one of several solves."""
+
+
+def check_store(checkpoint: Any) -> None:
+    """Raise `TypeError` unless a checkpoint is one, or None."""
+    check_type(
+        "checkpoint", checkpoint, CheckpointStore, "a files.Checkpoint(folder)", optional=True
+    )
+
+
+def digest_of(data: bytes) -> str:
+    """A short text that tells one start, or division into blocks, from another."""
+    return hashlib.sha256(data).hexdigest()[:16]

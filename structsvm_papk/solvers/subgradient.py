@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_number
-from structsvm_papk.solvers.checkpoints import digest_of
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.solver import Run, Solver, finite_start
+from structsvm_papk.solvers.solver import Run, Solver, digest_of, finite_start
 
 KEEP = ("best", "last", "average")
 _SEEDS_OF_STARTS = 1 << 20
@@ -75,22 +73,14 @@ class SubgradientDescent(Solver[SolverResult]):
         """Return the authors' recipe: standard normal start, fixed steps, best loss kept."""
         return cls(alpha, eta, max_iter, keep="best", start_scale=1.0, seed=seed, **options)
 
-    def _prepare(self, oracle, w_init, warm_start):
+    def _run(self, oracle, w_init, warm_start):
         if w_init is None and warm_start is not None:
             w_init = warm_start.w
-        # an average is over the second half of the steps: another number is another run
-        identity: dict[str, Any] = (
-            {"average_from": self.max_iter // 2} if self.keep == "average" else {}
-        )
-        w = self._start(oracle.n_features, w_init)
-        if w_init is not None:
-            identity["start"] = digest_of(w)
-        return oracle, identity, partial(_Run, self, oracle, w)
-
-    def _start(self, n_features, w_init):
         if w_init is None:
-            return self._project(self.start_scale * normal_start(n_features, self.seed))
-        return self._project(finite_start(w_init, n_features, "w_init"))
+            start = self.start_scale * normal_start(oracle.n_features, self.seed)
+        else:
+            start = finite_start(w_init, oracle.n_features, "w_init")
+        return _Run(self, oracle, self._project(start), w_init is not None)
 
     def _project(self, w):
         if self.radius is None:
@@ -110,21 +100,27 @@ def normal_start(n_features: int, seed: int) -> Array:
 class _Run(Run[SolverResult]):
     """State of one descent."""
 
-    def __init__(self, config, oracle, w, callback, session):
-        super().__init__(config, callback, session)
-        self.oracle, self.w = oracle, w
+    def __init__(self, config, oracle, w, given):
+        super().__init__(config, oracle)
+        self.w, self.given = w, given
         self.best_w: Any = None
         self.best = np.inf
         self.total, self.n_total = np.zeros_like(w), 0
         self.n_steps = 0
 
+    def identity(self):
+        # an average is over the second half of the steps: another number is another run
+        average = self.config.keep == "average"
+        own = {"average_from": self.config.max_iter // 2} if average else {}
+        return own | ({"start": digest_of(self.w.tobytes())} if self.given else {})
+
     def has_point(self):
         return self.best_w is not None
 
     def begin(self):
-        if self.session.saved is not None:
+        if self.saved is not None:
             self.n_steps = len(self.history)
-            self.w = self.best_w = finite_start(self.session.saved.w, self.w.size, "the start")
+            self.w = self.best_w = finite_start(self.saved.w, self.w.size, "the start")
             self.best = self._evaluate(self.w)[0]  # else the first step evaluates the start
 
     def loop(self):

@@ -19,7 +19,7 @@ from structsvm_papk.surrogates._kernels import (
 
 @kernel
 def freeze(scores, indptr, n_pos, k, order, rank, n_free):
-    """Write what is frozen at these scores, see `structsvm_papk.surrogates.majorants.Frozen`.
+    """Write what is frozen at these scores, see `structsvm_papk.surrogates.losses.frozen_at`.
 
     The pairs of a negative that are not clipped are the first ones in `order`.
     """

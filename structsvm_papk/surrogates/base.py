@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, whole_number
 from structsvm_papk.surrogates import _kernels
 from structsvm_papk.surrogates.list_terms import ListTerms
-
-if TYPE_CHECKING:
-    from structsvm_papk.surrogates.majorants import MajorantSurrogate
 
 _EXAMPLE = np.array([0.7, -0.1, 0.4, -0.6, 0.5, -0.2, 0.1]), np.array([0, 3, 7]), np.array([2, 1])
 _ALL = np.inf  # depth of lists of which every negative counts
@@ -267,6 +264,27 @@ class Segments(PairMean):
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
         settings = self.k, self.counted, self.parts, self.mean_over_all
         _kernels.segments(*settings, *lists)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MajorantSurrogate(Surrogate):
+    """A convex surrogate that holds what was frozen at a point, for these lists only.
+
+    `held` has a row for each kind of what is frozen, by position.
+    """
+
+    held: Array
+    shift_invariant = True
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
+
+    def settings(self) -> tuple[Any, ...]:  # noqa: D102
+        return self.name, self.k, self.depth, self.held
+
+    def restricted(self, positions: Array, m: int) -> Surrogate:  # noqa: D102
+        return replace(self, depth=max(m, self.k), held=self.held.take(positions, axis=1))
+
+    def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
+        return np.full(np.shape(n_pos), 2.0)
 
 
 def _checked_depth(given: Any, k: int) -> int | float | None:

@@ -1,7 +1,5 @@
 """Whether a surrogate is what its class declares, tried on random lists."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
@@ -11,7 +9,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.surrogates.base import Surrogate
-from structsvm_papk.surrogates.ramp import ClippedRamp, Ramp
+from structsvm_papk.surrogates.losses import ClippedRamp, Ramp
 
 _N_LISTS = 100
 _SETTINGS: tuple[tuple[int, int | float | None], ...] = ((1, None), (2, 3), (3, 0.5))  # k, depth

@@ -14,8 +14,6 @@ so that any partition of the terms gives blocks, each convex in (scores, s). Wit
 A surrogate says by `Surrogate.list_terms` which it is; ``docs/math/one-list.md`` has the proofs.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise

@@ -66,16 +66,6 @@ def test_c2_and_k3_are_the_formulas():
     assert scaled.raw == pytest.approx(2 * k3) and scaled.guaranteed
 
 
-def test_auto_is_never_above_c2_or_k3_where_they_say_something():
-    for n in (10**5, 10**6, 10**7):
-        for share in (0.01, 0.1, 0.5):
-            sizes = (n // 4, n, round(share * n))
-            auto = bounds.uniform(*sizes, n_features=4).raw
-            for form in ("c2", "k3"):
-                other = bounds.uniform(*sizes, n_features=4, form=form)
-                assert other.vacuous or auto <= other.raw
-
-
 def test_c2_and_k3_are_never_below_the_proven_deviations():
     """The steps of the proof in the manual: m = n for c2, m = 4n for k3, down to rho = 1/2."""
     checked = 0
@@ -258,15 +248,6 @@ def test_required_items_reach_the_target(form):
         assert bounds.uniform(*smaller, n_features=4, form=form).half_width > 0.2
 
 
-@pytest.mark.parametrize("method", ["kl", "hoeffding", "bernstein"])
-def test_required_users_is_the_smallest_number(method):
-    n = bounds.required_users(0.05, method=method)
-    values = np.repeat([0.0, 1.0], [n // 2, n - n // 2])
-    widths = [bounds.many_users(values, method=method).half_width]
-    widths.append(bounds.many_users(values[: int(0.98 * n)], method=method).half_width)
-    assert widths[0] <= 0.0502 and widths[1] > 0.05
-
-
 def zeros_and_ones(n, mean):
     return np.repeat([1.0, 0.0], [round(n * mean), n - round(n * mean)])
 
@@ -301,7 +282,7 @@ def test_how_many_users_put_the_mean_within_a_tenth():
 
 
 def test_plot_draws_no_vacuous_values():
-    axes = plot_uniform(500, 2000, 100, n_features=5)
+    axes = plot_uniform(500, 2000, 100, n_features=5).axes
     for line in axes[1].get_lines():
         y = line.get_ydata()
         assert np.nanmax(y) < 1 and np.isnan(y).any()

@@ -6,7 +6,7 @@ import pytest
 
 from helpers.commands import invoke
 from structsvm_papk import make_surrogate
-from structsvm_papk.bounds.sampled import sampled_target
+from structsvm_papk.bounds.planning import sampled_target
 from structsvm_papk.errors import InputError
 
 

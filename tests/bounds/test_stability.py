@@ -172,10 +172,7 @@ def trained(tmp_path_factory):
     for name, seed in (("train", 1), ("new", 2)):
         lists = linear_lists(40, 20, 4, w_true=truth, seed=seed)
         truth = lists.w_true
-        table = np.column_stack([lists.groups, lists.y, lists.X])
-        np.savetxt(
-            folder / f"{name}.csv", table, "%.17g", ",", header="user,label,a,b,c,d", comments=""
-        )
+        sources.write_csv(folder / f"{name}.csv", lists.X, lists.y, lists.groups)
     shown = invoke("fit", folder / "train.csv", "--k", 3, "--alpha", 1, "-o", folder / "model")
     assert shown.exit_code == 0, shown.output
     return folder

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from helpers.problems import degenerate_lists
+from helpers.sources import write_csv
 from structsvm_papk import cli
 
 
@@ -12,10 +13,7 @@ from structsvm_papk import cli
 def balanced_file(tmp_path_factory):
     lists = degenerate_lists(n_users=6, n_pos=4, n_neg=9, n_features=2, seed=0)
     path = tmp_path_factory.mktemp("data") / "balanced.csv"
-    rows = zip(lists.y, lists.groups, *lists.X.T, strict=True)
-    lines = [",".join(map(repr, map(float, row))) for row in rows]
-    path.write_text("label,group,a,b\n" + "\n".join(lines) + "\n")
-    return path
+    return write_csv(path, lists.X, lists.y, lists.groups)
 
 
 def test_command_diagnose(balanced_file, tmp_path, capsys):

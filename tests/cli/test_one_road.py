@@ -8,14 +8,14 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from helpers.commands import run, run_json
-from helpers.sources import npy_source
+from helpers.sources import npy_source, write_csv
 from structsvm_papk.data.partitions import open_source
 from structsvm_papk.data.readers import read_table
 from structsvm_papk.data.user_scaling import scaled_rows
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles import StreamedRisk
-from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
+from structsvm_papk.rankers import PAPKRanker
 
 
 def lists(n_users=24, size=15, n_features=4, density=1.0, noise=1.0):
@@ -26,20 +26,11 @@ def lists(n_users=24, size=15, n_features=4, density=1.0, noise=1.0):
     return X, y.astype(int), np.repeat(10 + np.arange(n_users), size)  # as text, in the same order
 
 
-def write_csv(path, X, y, users):
-    columns = ",".join(f"x{j}" for j in range(X.shape[1]))
-    rows = np.column_stack([y, users, X])
-    np.savetxt(path, rows, "%.17g", ",", header=f"label,user,{columns}", comments="")
-
-
 def assert_same(told, path, ranker):
     model, own = load_model(path), ranker.to_model()
     np.testing.assert_array_equal(model.coef, ranker.coef_)
-    assert (model.solver, model.depth, model.user_weight) == (
-        own.solver,
-        own.depth,
-        own.user_weight,
-    )
+    for name in ("k", "alpha", "surrogate", "solver", "depth", "user_weight"):
+        assert getattr(model, name) == getattr(own, name)
     assert model.certificate == own.certificate
     assert told["objective"] == ranker.result_.objective
 
@@ -49,11 +40,16 @@ def test_fit_of_dense_rows(tmp_path, capsys, surrogate):
     X, y, users = lists()
     write_csv(tmp_path / "rows.csv", X.toarray(), y, users)
     options = ["--k", "2", "--surrogate", surrogate, "--alpha", "0.03"]
-    _, told = run_json(capsys, "fit", tmp_path / "rows.csv", *options, "-o", tmp_path / "m")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ranker = PAPKRanker(2, surrogate, alpha=0.03).fit(X.toarray(), y, groups=users)
-    assert_same(told, tmp_path / "m", ranker)
+    weighted = {"depth": 0.8, "user_weight": "positives", "policy": "cap"}
+    flags = [part for name, value in weighted.items() for part in (f"--{name}", value)]
+    flags = [str(flag).replace("_", "-") for flag in flags]
+    for settings, more in (({}, []), (weighted, flags)):
+        fit = ["fit", tmp_path / "rows.csv", *options, *more]
+        _, told = run_json(capsys, *fit, "-o", tmp_path / "m")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ranker = PAPKRanker(2, surrogate, alpha=0.03, **settings).fit(X.toarray(), y, users)
+        assert_same(told, tmp_path / "m", ranker)
 
 
 def test_fit_of_sparse_rows_takes_the_same_solver(tmp_path, capsys):
@@ -78,17 +74,6 @@ def test_fit_of_files(tmp_path, capsys):
     ranker = PAPKRanker(2)
     risk = StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 100_000)
     assert_same(told, tmp_path / "m", ranker.fit_risk(risk))
-
-
-def test_tune(tmp_path, capsys):
-    X, y, users = lists()
-    write_csv(tmp_path / "rows.csv", X.toarray(), y, users)
-    options = ["--k", "2", "--surrogate", "avg", "--depth", "auto", "--cv", "3"]
-    tune = ["tune", tmp_path / "rows.csv", *options, "--model", tmp_path / "m"]
-    _, told = run_json(capsys, *tune)
-    ranker = PAPKRankerCV(2, ["avg"], [0.9], cv=3).fit(X.toarray(), y, groups=users)
-    np.testing.assert_array_equal(load_model(tmp_path / "m").coef, ranker.coef_)
-    assert told["chosen"] == ranker.best_params_ | {"mean": ranker.best_score_}
 
 
 def test_the_advice_at_zero(tmp_path, capsys):

@@ -66,6 +66,9 @@ def test_scores_and_lists_of_the_command_and_the_model(place, frame, name, capsy
         assert value == pytest.approx(expected, abs=1e-12)
     assert run(*common, "--top", 4) == 0
     assert capsys.readouterr().out == (place / "top").read_text()
+    assert run(*common, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["scores"] == scores.tolist() and told["n_rows"] == len(frame)
     assert run(*common, "--top", 4, "--json") == 0
     records = json.loads(capsys.readouterr().out)["top"]
     assert [r["score"] for r in records] == top["score"].tolist()

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from structsvm_papk import RankingData
-from structsvm_papk.data.deviations import pooled, scale_of, within_user_deviation
+from structsvm_papk.data.features import pooled, scale_of, within_user_deviation
 
 SIZES = [1, 7, 12, 3, 1, 20]
 USERS = np.repeat(np.arange(len(SIZES)), SIZES)

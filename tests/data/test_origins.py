@@ -10,17 +10,15 @@ import pytest
 from scipy import sparse
 
 from helpers import sources
+from helpers.exact_risk import ExactRisk, Wide
 from helpers.marks import slow
-from helpers.reference import SURROGATES
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.data.sources import NpyFiles
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.solvers.result import RISK_SCALE
-from structsvm_papk.surrogates.convex import Avg
+from structsvm_papk.surrogates.losses import Avg
 
-WIDE = np.longdouble
 METHODS = ("bundle", "line_search", "one_slack")
 CONVEX = ("ts", "avg", "max", "pauc")
 STORAGE = {"rows": np.ascontiguousarray, "columns": np.asfortranarray, "csr": sparse.csr_matrix}
@@ -39,29 +37,10 @@ def a_risk(name, X, y, groups, k=3, **options):
     return EmpiricalRisk(make_surrogate(name, k), RankingData.from_groups(X, y, groups), **options)
 
 
-def wide_ts(p, q, k):
-    """Equation (14) by the isotonic regression, in extended precision."""
-    p, q, beta = sorted(p, reverse=True), sorted(q, reverse=True)[:k], min(len(p), k)
-    blocks = []
-    for i, value in enumerate(p):
-        blocks.append([value - (i < beta), 1])
-        while len(blocks) > 1 and blocks[-2][0] * blocks[-1][1] < blocks[-1][0] * blocks[-2][1]:
-            total, count = blocks.pop()
-            blocks[-1][0] += total
-            blocks[-1][1] += count
-    return sum(n * max(b - t / WIDE(n), 0) for t, n in blocks for b in q) / (beta * k)
-
-
 def wide_objective(name, k, alpha, X, y, groups, w):
-    """``alpha/2 ||w||^2 + R(w)`` of the stored values."""
-    value, w = WIDE(0), w.astype(WIDE)
-    surrogate = wide_ts if name == "ts" else SURROGATES[name]
-    users = np.unique(groups)
-    for u in users:
-        rows = X[groups == u].astype(WIDE)
-        scores = ((rows - rows[0]) * w).sum(axis=1)
-        value += surrogate(list(scores[y[groups == u]]), list(scores[~y[groups == u]]), k)
-    return WIDE(alpha) / 2 * (w * w).sum() + value / len(users)
+    """``alpha/2 ||w||^2 + R(w)`` of the stored values, in extended precision."""
+    risk = ExactRisk(X, y, groups, k).values(name, w[:, None])[0]
+    return Wide(alpha) / 2 * (w.astype(Wide) ** 2).sum() + risk
 
 
 def offsets(rng, kind, shape, groups):
@@ -238,24 +217,6 @@ def test_row_skipping_takes_the_same_rows(storage):
         assert one.value == pytest.approx(other.value, rel=1e-12)
         np.testing.assert_allclose(one.slopes, other.slopes, rtol=1e-9, atol=1e-12)
     assert skipping.rows_scored < plain.rows_scored
-
-
-@pytest.mark.parametrize(
-    ("method", "offset", "dtype"),
-    [
-        ("bundle", 1e7, np.float64),
-        ("line_search", 1e4, np.float32),
-        ("one_slack", 1e7, np.float64),
-    ],
-)
-def test_a_run_takes_its_own_checkpoint(tmp_path, method, offset, dtype):
-    X, y, groups = lists(offset, dtype=dtype)
-    solver = {"alpha": 1e-4, "method": method}
-    risk = a_risk("ts", X, y, groups)
-    first = CuttingPlane(**solver, max_iter=5).solve(risk, checkpoint=Checkpoint(tmp_path, 0.0))
-    assert first.status == "max_iter"
-    result = CuttingPlane(**solver).solve(risk, checkpoint=Checkpoint(tmp_path, 0.0))
-    assert result.status == "converged"
 
 
 def test_files_in_pieces_agree_with_memory(tmp_path):

@@ -137,36 +137,22 @@ def test_a_threshold_makes_grades_binary(tmp_path):
     assert file_partitions(source, 100, relevance_threshold=2)[0].load().n_pos[0] == y[:5].sum()
 
 
-def broken(name):
-    X, y, groups = lists()
-    if name == "scattered":
-        groups[45] = 4
-    elif name == "grades":
-        y[3] = 2
-    elif name == "one class":
-        y[:] = 1
-    elif name == "missing user":
-        groups = groups.astype(float)
-        groups[30] = np.nan
-    elif name == "missing label":
-        y = y.astype(float)
-        y[30] = np.nan
-    return X, y, groups
-
-
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("what", "row", "value", "message"),
     [
-        ("scattered", r"user 4 do not stand together: rows 0 to 4, and again from row 45 .*sort"),
-        ("grades", r"found 0, 1, 2.*--relevance-threshold"),
-        ("one class", r"all labels are of one class \(1\)"),
-        ("missing user", "users is missing in row 30.*counted from row 0 of"),
-        ("missing label", "NaN or infinite in row 30"),
+        (2, 45, 4, r"user 4 do not stand together: rows 0 to 4, and again from row 45 .*sort"),
+        (1, 3, 2, r"found 0, 1, 2.*--relevance-threshold"),
+        (1, slice(None), 1, r"all labels are of one class \(1\)"),
+        (2, 30, np.nan, "users is missing in row 30.*counted from row 0 of"),
+        (1, 30, np.nan, "NaN or infinite in row 30"),
     ],
 )
-def test_rows_that_cannot_be_used_are_named(tmp_path, name, message):
+def test_rows_that_cannot_be_used_are_named(tmp_path, what, row, value, message):
+    arrays = list(lists())
+    arrays[what] = arrays[what].astype(float if value != value else int)
+    arrays[what][row] = value
     with pytest.raises(InputError, match=message):
-        scan_users(npy_source(tmp_path, *broken(name)))
+        scan_users(npy_source(tmp_path, *arrays))
 
 
 def test_npy_files_that_cannot_be_used(tmp_path):

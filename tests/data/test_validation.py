@@ -9,8 +9,8 @@ from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
-from structsvm_papk.metrics import whole_list
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
+from structsvm_papk.plots import page
 
 pytestmark = pytest.mark.portable
 
@@ -34,11 +34,11 @@ LABEL_DOORS = {
     "from_groups": lambda y: RankingData.from_groups(X, y, USERS).n_pos,
     "fit": lambda y: PAPKRanker(k=2, surrogate="ts").fit(X, y, USERS).coef_,
     "evaluate": lambda y: metrics.evaluate(["auc", "ap", "ndcg"], SCORES, y, USERS).values,
-    "exponential": lambda y: metrics.ndcg_at_k(SCORES, y, 3, USERS, gains="exponential"),
+    "exponential": lambda y: metrics.per_user("ndcg@3", SCORES, y, USERS, gains="exponential"),
     "mean_score": lambda y: metrics.mean_score(y, SCORES, groups=USERS, metric="pap@2"),
     "bounds.held_out": lambda y: bounds.held_out(SCORES, y, 3).upper,
     "margins": lambda y: margins.check_scores(SCORES, y, 2).delta_weak,
-    "whole_list": lambda y: whole_list.report(SCORES, y).auroc,
+    "whole_list": lambda y: page.report(SCORES, y).auroc,
     "hook": _hook,
 }
 
@@ -125,7 +125,7 @@ def test_missing_labels_are_not_irrelevant_under_a_threshold():
 
 SCORE_DOORS = {
     "evaluate": lambda s, y: metrics.per_user("auc", s, y)[0],
-    "whole_list": lambda s, y: whole_list.report(s, y).auroc,
+    "whole_list": lambda s, y: page.report(s, y).auroc,
     "held_out": lambda s, y: 1 - bounds.held_out(s, y, 2).value,
     "margins": lambda s, y: float(margins.check_scores(s, y, 2).weak),
     "hook": lambda s, y: hooks.xgboost_eval_metric("auc")(np.asarray(y), s),
@@ -168,8 +168,8 @@ def test_infinite_scores_tie_in_every_view_of_the_pooled_auc(sign):
     scores = np.array([0.0, 1.0, sign * np.inf])[levels]
     finite = np.array([0.0, 1.0, sign * 9.0])[levels]
     for value in (
-        lambda s: whole_list.report(s, labels).auroc,
-        lambda s: whole_list.report(s, labels).average_precision,
+        lambda s: page.report(s, labels).auroc,
+        lambda s: page.report(s, labels).average_precision,
         lambda s: metrics.evaluate("auc", s, labels, ties="half").mean("auc"),
     ):
         assert value(scores) == value(finite)

@@ -83,23 +83,6 @@ def test_the_order_of_the_surrogates():
         assert own[0] == own[1]
 
 
-def test_beta_of_the_depth_would_not_be_monotone():
-    """With beta = min(n_pos, m) degeneracy comes back: the example of the page on depth."""
-
-    def user(positives, negatives):
-        scores = np.concatenate([positives, negatives])
-        return scores[:, None], np.arange(scores.size) < len(positives)
-
-    X, y = zip(user(np.ones(10), np.zeros(20)), user([-2.0], [3.0] * 10 + [-3.0] * 10), strict=True)
-    groups = np.repeat([0, 1], [30, 21])
-    data = RankingData.from_groups(np.vstack(X), np.concatenate(y), groups)
-    for name in ("ts",):
-        by_m = [is_degenerate(data, name, m, m) for m in range(1, 21)]  # k = m: beta goes along
-        assert not by_m[0] and all(by_m[1:15]) and not by_m[-1]
-        fixed = [is_degenerate(data, name, 1, m) for m in range(1, 21)]
-        assert fixed == sorted(fixed, reverse=True)
-
-
 def test_the_answer_is_plain_values_and_a_sentence():
     data = degenerate_lists(30, 20, 4, seed=0)[0:3]
     risk = EmpiricalRisk(make_surrogate("avg", 3), RankingData.from_groups(*data))

@@ -1,6 +1,6 @@
 """Verdicts against linear programmes and certified optima; distances against an independent QP."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import cvxpy as cp
 import numpy as np
@@ -11,12 +11,11 @@ from scipy.optimize import linprog
 from helpers.problems import degenerate_lists
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
-from structsvm_papk.diagnosis.convex_test import Verdict
-from structsvm_papk.diagnosis.min_norm import min_norm_point
-from structsvm_papk.diagnosis.zero_test import SURROGATES, diagnose, diagnose_over_k
+from structsvm_papk.diagnosis.convex_test import Verdict, min_norm_point
+from structsvm_papk.diagnosis.zero_test import SURROGATES, diagnose
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.plots.degeneracy import degeneracy_figure
+from structsvm_papk.plots.figures import degeneracy_figure
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -226,18 +225,11 @@ def test_rounding_is_no_information(name, offset):
         assert test.verdict is not Verdict.INFORMATIVE
 
 
-def test_over_k_and_figure():
+def test_figure_over_k():
     lists = linear_lists(n_users=8, n_items=20, n_features=3, noise=1.0, seed=5)
     data = RankingData.from_groups(lists.X, lists.y, lists.groups)
-    seen = []
-    found = diagnose_over_k(data, (1, 4), ("avg", "clipped_ramp"), callback=seen.append)
-    assert seen == found
-    assert [(one.k, one.surrogate) for one in found] == [
-        (1, "avg"),
-        (1, "clipped_ramp"),
-        (4, "avg"),
-        (4, "clipped_ramp"),
-    ]
+    settings = product((1, 4), ("avg", "clipped_ramp"))
+    found = [diagnose(EmpiricalRisk(make_surrogate(name, k), data)) for k, name in settings]
     axes = degeneracy_figure(found).axes[0]
     lines = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
     shares = [one.share() for one in found if one.surrogate == "avg"]

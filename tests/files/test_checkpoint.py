@@ -13,21 +13,23 @@ from structsvm_papk.files.checkpoint import _FILE, Checkpoint, CheckpointWarning
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.cccp import CCCP
-from structsvm_papk.solvers.checkpoints import CheckpointSession, CheckpointStore
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import CheckpointSession, CheckpointStore
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
 
 
-def make_risk(name="ts", seed=0, n_users=12, k=2):
+def make_risk(name="ts", seed=0, n_users=12, k=2, offset=0.0, dtype=float):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(20 * n_users, 5))
     scores = (X @ rng.normal(size=5) + 0.7 * rng.normal(size=X.shape[0])).reshape(n_users, 20)
     y = (scores > np.quantile(scores, 0.7, axis=1, keepdims=True)).ravel()
     groups = np.repeat(np.arange(n_users), 20)
-    return EmpiricalRisk(make_surrogate(name, k), RankingData.from_groups(X, y, groups))
+    data = RankingData.from_groups((X + offset).astype(dtype), y, groups)
+    return EmpiricalRisk(make_surrogate(name, k), data)
 
 
 SOLVERS = {
@@ -35,6 +37,9 @@ SOLVERS = {
     "one list": (CuttingPlane(1e-3), make_risk("max", n_users=1)),
     "line_search": (CuttingPlane(1e-3, method="line_search"), make_risk()),
     "one_slack": (CuttingPlane(1e-2, method="one_slack"), make_risk()),
+    "large offsets": (CuttingPlane(1e-3), make_risk(offset=1e7)),
+    "float32": (CuttingPlane(1e-3, method="line_search"), make_risk(offset=1e4, dtype=np.float32)),
+    "ascent": (DualAscent(1e-2), make_risk(n_users=6)),
     "descent, best": (SubgradientDescent(1e-2, max_iter=40), make_risk()),
     "descent, average": (SubgradientDescent(1e-2, max_iter=40, keep="average"), make_risk()),
     "cccp": (CCCP(1e-2), make_risk("clipped_ramp")),
@@ -85,7 +90,8 @@ def test_a_stopped_run_goes_on_and_ends_where_it_would_have(name, how, tmp_path)
     assert kept in (n - 1, n)
     assert resumed.history[:kept] == stopped.history[:kept]
     seconds, passes = resumed.curve("seconds"), resumed.curve("data_passes")
-    assert (np.diff(seconds) > 0).all() and (np.diff(passes) > 0).all()
+    assert (np.diff(seconds) > 0).all()
+    assert (np.diff(passes)[:-1] > 0).all() and passes[-1] >= passes[-2]  # none if the bound does
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -426,29 +432,6 @@ def test_solvers_go_on_from_whatever_keeps_their_results(name):
 # --- warm starts ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("other", [make_risk(seed=1), make_risk("avg"), make_risk(k=3)])
-def test_cuts_of_another_risk_are_refused(other):
-    result = CuttingPlane(1e-2).solve(make_risk())
-    with pytest.raises(InputError, match="cuts are of another problem"):
-        CuttingPlane(1e-2).solve(other, warm_start=result)
-
-
-def test_cuts_of_a_degenerate_problem_prove_nothing_of_another():
-    """All cuts of the first are tight at zero and say that zero is optimal."""
-    noise = make_risk("max")
-    X = np.vstack([noise.data.X, -noise.data.X])
-    data = noise.data
-    y = np.zeros(X.shape[0], bool)
-    y[data.rows[data.labels]] = True
-    y[data.X.shape[0] :] = y[: data.X.shape[0]]
-    groups = np.tile(np.repeat(np.arange(12), 20), 2)
-    degenerate = EmpiricalRisk(make_surrogate("max", 2), RankingData.from_groups(X, y, groups))
-    first = CuttingPlane(1e-2).solve(degenerate)
-    assert first.status is Status.DEGENERATE
-    with pytest.raises(InputError, match="cuts are of another problem"):
-        CuttingPlane(1e-2).solve(noise, warm_start=first)
-
-
 def test_other_blocks_are_refused_and_the_same_risk_is_not():
     risk = make_risk()
     result = CuttingPlane(1e-2, n_blocks=4).solve(risk)
@@ -536,20 +519,3 @@ def test_an_oracle_without_a_fingerprint_is_told_by_its_subgradient_at_zero():
             CuttingPlane(1e-2, n_blocks=1).solve(other, warm_start=result)
     with pytest.raises(InputError, match="fingerprint"):
         CuttingPlane(1e-2).solve(Plain(make_risk("avg")), checkpoint=Checkpoint("somewhere"))
-
-
-# --- settings of the wrong type ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("solver", [CuttingPlane, SubgradientDescent, CCCP])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        *({"alpha": value} for value in ("1", None, [1.0], True, np.nan)),
-        *({"max_iter": value} for value in ("5", 2.5, None)),
-        {"time_limit": "1"},
-    ],
-)
-def test_settings_of_the_wrong_type_are_input_errors(solver, settings):
-    with pytest.raises(InputError, match=next(iter(settings))):
-        solver(**{"alpha": 1.0, **settings})

@@ -5,7 +5,7 @@ from scipy import sparse
 from structsvm_papk.data import RankingData
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.surrogates.convex import Avg, Max
+from structsvm_papk.surrogates.losses import Avg, Max
 
 pytestmark = pytest.mark.portable
 

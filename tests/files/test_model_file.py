@@ -134,72 +134,62 @@ def test_later_format(saved):
 @pytest.mark.parametrize(
     "entry",
     [
-        {"shape": [10**15]},
-        {"shape": [5]},
-        {"data_offsets": [0, 8 * 10**15]},
-        {"data_offsets": [8, 40]},
-        {"dtype": "F32"},
+        *({"shape": [10**15]}, {"shape": [5]}, {"data_offsets": [0, 8 * 10**15]}),
+        *({"data_offsets": [8, 40]}, {"dtype": "F32"}),
+        *(None, True, 4, 0.5, "F64", [0, 32], {}),
     ],
 )
 def test_stated_sizes_are_not_trusted(saved, entry):
     header, array = parts(saved)
-    header["coef"] |= entry
-    rewrite(saved, header, array)
-    with pytest.raises(InputError, match="stated size"):
-        load_model(saved)
-
-
-@pytest.mark.parametrize("entry", [None, True, 4, 0.5, "F64", [0, 32], {}])
-def test_an_entry_that_is_none(saved, entry):
-    header, array = parts(saved)
-    header["coef"] = entry
+    header["coef"] = header["coef"] | entry if entry and isinstance(entry, dict) else entry
     rewrite(saved, header, array)
     with pytest.raises(InputError, match="stated size"):
         load_model(saved)
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("name", "values"),
     [
-        {"k": "3"},
-        {"alpha": None},
-        {"certificate": {}},
-        {"certificate": 3},
-        {"feature_names": ["a"]},
-        {"feature_names": [1, 2, 3, 4]},
-        {"feature_names": 4},
-        {"first_index": "1"},
+        ("k", ["3", 0, True, 10**400]),
+        ("alpha", [None, 10**400, float("nan"), -1]),
+        ("feature_names", [["a"], [1, 2, 3, 4], 4, "abcd", dict.fromkeys("abcd", 1), list("aabc")]),
+        ("first_index", ["1", -5, True]),
+        ("relevance_threshold", [float("inf"), 10**400]),
+        ("certificate", [{}, 3, CERTIFICATE | {"objective": [[]]}, CERTIFICATE | {"gap": np.nan}]),
+        ("certificate", [list(CERTIFICATE)]),
     ],
 )
-def test_bad_entries(saved, changes):
-    header, array = parts(saved)
-    resign(header, array, **changes)
-    rewrite(saved, header, array)
-    with pytest.raises(InputError, match="is damaged"):
-        load_model(saved)
+def test_signed_nonsense_is_refused(saved, name, values):
+    for value in values:
+        header, array = parts(saved)
+        resign(header, array, **{name: value})
+        rewrite(saved, header, array)
+        with pytest.raises(InputError, match=r"is damaged: (bad or missing|1 feature)"):
+            load_model(saved)
+        save_model(saved, MODEL)
 
 
-def test_coefficients_must_be_finite(saved):
+def test_what_no_checksum_shows(saved):
     header, _ = parts(saved)
     array = np.array([1.0, np.nan, 0.0, 0.0]).tobytes()
     resign(header, array)
     rewrite(saved, header, array)
     with pytest.raises(InputError, match="not finite"):
         load_model(saved)
-
-
-def test_paths_that_hold_no_file(tmp_path):
-    with pytest.raises(InputError, match="No such file"):
-        load_model(tmp_path / "absent")
-    with pytest.raises(InputError, match="not a regular file"):
-        load_model(tmp_path)
+    header["__metadata__"]["model"] = "\ud800"  # half a surrogate pair
+    rewrite(saved, header, array)
+    with pytest.raises(InputError, match="checksum"):
+        load_model(saved)
 
 
 @POSIX
-def test_a_pipe_is_no_file(tmp_path):
+def test_paths_that_hold_no_file(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        load_model(tmp_path / "absent")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="not a regular file"):
-        load_model(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(InputError, match="not a regular file"):
+            load_model(path)
 
 
 def test_certificate_without_a_bound():
@@ -264,44 +254,6 @@ def test_check_writable(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="Not a directory"):
         check_writable(tmp_path / "file" / "new")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"alpha": 10**400},
-        {"alpha": float("nan")},
-        {"alpha": -1},
-        {"k": 0},
-        {"k": True},
-        {"k": 10**400},
-        {"feature_names": "abcd"},
-        {"feature_names": {"a": 1, "b": 2, "c": 3, "d": 4}},
-        {"feature_names": ["a", "a", "b", "c"]},
-        {"first_index": -5},
-        {"first_index": True},
-        {"relevance_threshold": float("inf")},
-        {"relevance_threshold": 10**400},
-        {"certificate": CERTIFICATE | {"objective": [[]]}},
-        {"certificate": CERTIFICATE | {"gap": float("nan")}},
-        {"certificate": list(CERTIFICATE)},
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_signed_nonsense_is_refused(saved, changes):
-    header, array = parts(saved)
-    resign(header, array, **changes)
-    rewrite(saved, header, array)
-    with pytest.raises(InputError, match="damaged: bad or missing entry"):
-        load_model(saved)
-
-
-def test_half_a_surrogate_pair_in_the_description(saved):
-    header, array = parts(saved)
-    header["__metadata__"]["model"] = "\ud800"
-    rewrite(saved, header, array)
-    with pytest.raises(InputError, match="checksum"):
-        load_model(saved)
 
 
 def test_a_null_character_in_the_name():

@@ -8,14 +8,14 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
+from helpers.sources import write_csv
 from structsvm_papk import PAPKRanker, PAPKRankerCV, cli
-from structsvm_papk.cli._shared import progress
+from structsvm_papk.cli._shared import console
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.checkpoint import Checkpoint, CheckpointWarning
-from structsvm_papk.files.run_folder import claim
-from structsvm_papk.rankers import kept
-from structsvm_papk.rankers.settings import Training
+from structsvm_papk.files.checkpoint import Checkpoint, CheckpointWarning, claim
+from structsvm_papk.rankers import search
+from structsvm_papk.rankers.search import Training
 from structsvm_papk.rankers.solver_race import compare
 
 pytestmark = pytest.mark.recovery
@@ -116,7 +116,7 @@ def test_a_search_whose_folder_fills_up_goes_on_and_says_so(rows, tmp_path, monk
     def full(path, content):
         raise InputError(f"cannot write {path}: no space left on device")
 
-    monkeypatch.setattr(kept, "write_atomically", full)
+    monkeypatch.setattr(search, "write_atomically", full)
     with pytest.warns(CheckpointWarning, match="no space left"):
         PAPKRankerCV(**CV, alphas=(0.1,), checkpoint=tmp_path).fit(*rows)
     (tmp_path / "file").write_text("")
@@ -173,12 +173,7 @@ def test_folders_of_other_runs_are_refused(tmp_path):
 
 @pytest.fixture
 def file(rows, tmp_path):
-    lines = [
-        ",".join(map(repr, [int(y), int(u), *x]))
-        for x, y, u in zip(rows[0].tolist(), rows[1], rows[2], strict=True)
-    ]
-    (tmp_path / "rows.csv").write_text("label,group,a,b,c\n" + "\n".join(lines) + "\n")
-    return tmp_path / "rows.csv"
+    return write_csv(tmp_path / "rows.csv", *rows)
 
 
 def run(capsys, *arguments):
@@ -225,7 +220,7 @@ def test_an_interrupted_fit_keeps_its_best_model_and_goes_on(
     before, fit = signal.getsignal(how), ("fit", file, "-o", tmp_path / "m", "--k", 3, "--json")
     fit = (*fit, "--checkpoint", tmp_path / "c")
     with monkeypatch.context() as patch:
-        patch.setattr(progress, "live", lambda: nullcontext(lambda *_: at_the_third))
+        patch.setattr(console, "live", lambda: nullcontext(lambda *_: at_the_third))
         status, out, told = run(capsys, *fit)
     first = json.loads(out)
     assert status == 1 and first["status"] == "interrupted" and "best point so far" in told
@@ -238,7 +233,7 @@ def test_an_interrupted_fit_keeps_its_best_model_and_goes_on(
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_end_before_there_is_a_result_leaves_nothing(how, file, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "live", lambda: signal.raise_signal(how))
+    monkeypatch.setattr(console, "live", lambda: signal.raise_signal(how))
     status, out, told = run(capsys, "fit", file, "-o", tmp_path / "m", "--k", 3, "--json")
     assert status == 130 and json.loads(out) == {"error": "interrupted"}
     assert "Error: interrupted" in told and not (tmp_path / "m").exists()

@@ -48,6 +48,19 @@ def one_user_risk(name, k=10, n_pos=25, n_neg=160, seed=0):
     return EmpiricalRisk(make_surrogate(name, k), data)
 
 
+def one_list(name, k, p, q, depth=None):
+    """Value and subgradient of a surrogate at the scores of one list."""
+    scores = np.concatenate([p, q]).astype(float)
+    indptr, n_pos = np.array([0, scores.size]), np.array([len(p)])
+    values, coef = make_surrogate(name, k, depth).value_and_subgradient(scores, indptr, n_pos)
+    return values[0], coef
+
+
+def objective(oracle, alpha, w):
+    """``alpha/2 ||w||^2 + R(w)``."""
+    return alpha / 2 * (w @ w) + oracle(w)[0]
+
+
 def full_problem(oracle, alpha):
     """``alpha/2 ||w||^2 + R(w)`` of a convex surrogate written in full in cvxpy; its optimum."""
     problem = written_in_full(oracle, alpha)
@@ -57,18 +70,19 @@ def full_problem(oracle, alpha):
 
 def written_in_full(oracle, alpha):
     """The whole problem, every pair of it, for any solver that cvxpy knows."""
-    data, k = oracle.data, oracle.surrogate.k
-    m = oracle.surrogate.negatives_counted(data.n_neg)
-    w = cp.Variable(data.n_features)
-    users = []
-    for u in range(data.n_users):
-        rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]]
-        users.append(
-            _FULL[oracle.surrogate.name](
-                rows[: data.n_pos[u]], rows[data.n_pos[u] :], min(k, data.n_pos[u]), m[u], w
-            )
-        )
-    return cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + sum(users) / data.n_users))
+    w = cp.Variable(oracle.n_features)
+    users = [user_in_full(oracle, u, w) for u in range(oracle.data.n_users)]
+    return cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + sum(users) / len(users)))
+
+
+def user_in_full(oracle, u, w):
+    """The surrogate of one user's list at the cvxpy variable w."""
+    data, surrogate = oracle.data, oracle.surrogate
+    rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]]
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    P, Q = rows[: data.n_pos[u]], rows[data.n_pos[u] :]
+    m = surrogate.depth_of_list(len(Q))
+    return _FULL[surrogate.name](P, Q, min(surrogate.k, len(P)), m, w)
 
 
 def _avg(P, Q, beta, m, w):

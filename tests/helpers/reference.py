@@ -9,7 +9,7 @@ import numpy as np
 
 
 def hinge(z):
-    return max(z, 0.0)
+    return max(z, 0)  # a fraction stays one
 
 
 def _sorted(p, q, k, m=None):
@@ -44,7 +44,7 @@ def ramp(p, q, k, m=None):
 
 def clipped_ramp(p, q, k, m=None):
     p, q, beta = _sorted(p, q, k, m)
-    return sum(min(1.0, hinge(1 - a + b)) for a in p[:beta] for b in q) / (beta * len(q))
+    return sum(min(1, hinge(1 - a + b)) for a in p[:beta] for b in q) / (beta * len(q))
 
 
 def ts_alg2(p, q, k, m=None):
@@ -79,3 +79,13 @@ SURROGATES = {
     "ramp": ramp,
     "clipped_ramp": clipped_ramp,
 }
+
+
+def majorant(p, q, pt, qt, k, clipped):
+    """The majorant of a ramp that is frozen at (pt, qt), at the scores (p, q)."""
+    chosen = np.argsort(-np.asarray(pt), kind="stable")[: min(len(pt), k)]
+    losses = [
+        sum(1.0 if clipped and pt[i] < qt[j] else hinge(1 - p[i] + q[j]) for i in chosen)
+        for j in range(len(q))
+    ]
+    return sum(sorted(losses, reverse=True)[:k]) / (len(chosen) * k)

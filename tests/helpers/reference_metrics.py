@@ -1,172 +1,196 @@
-"""Ranking metrics by brute force, written from their formulas; for lists of up to eight rows."""
+"""Ranking metrics of one list from their definitions, in fractions; nothing from the package.
+
+Scores are Python numbers, which compare exactly whatever their types. Where a convention is a mean
+over the orders of tied rows, every order is gone through.
+"""
 
 import math
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import groupby, product
 
-import numpy as np
+HALF = Fraction(1, 2)
+EXCLUDED = None
 
 
-def orders(scores):
-    """Every order of the rows by decreasing score, tied rows in every order."""
-    blocks = [np.flatnonzero(scores == s) for s in sorted(set(scores), reverse=True)]
-    for choice in product(*(permutations(block) for block in blocks)):
+def per_user(name, scores, labels, groups=None, lengths=None, gains=None, **rules):
+    """A metric of every user as floats, NaN where it is left out; only `lengths` are shown.
+
+    Labels above zero are relevant; `gains` are the labels unless given.
+    """
+    lists, users = {}, [0] * len(scores) if groups is None else plain(groups)
+    gains = labels if gains is None else gains
+    for user, score, label, gain in zip(*map(plain, (users, scores, labels, gains)), strict=True):
+        lists.setdefault(user, []).append((score, label > 0, gain))
+    lengths = [None] * len(lists) if lengths is None else lengths
+    rules = {"ties": "loss", "few_negatives": "exclude", "no_positives": "exclude"} | rules
+    pairs = zip(sorted(lists), lengths, strict=True)
+    values = [metric(name, lists[user], rules, length) for user, length in pairs]
+    return [math.nan if value is EXCLUDED else float(value) for value in values]
+
+
+def plain(column):
+    """As a list of Python values."""
+    return column.tolist() if hasattr(column, "tolist") else list(column)
+
+
+def metric(name, rows, rules, length=None):
+    """Value of one metric of one list; `EXCLUDED` where a rule leaves the list out.
+
+    Parameters
+    ----------
+    name : str
+        As the package names them, such as ``pap@2``.
+    rows : list of (score, relevant, gain)
+    rules : dict
+        ties, few_negatives, no_positives; ideal and discount of NDCG if not the usual ones.
+    length : int, optional
+        Places that were shown.
+    """
+    kind, _, k = name.partition("@")
+    k = int(k) if k else None
+    place = 2 if kind == "ndcg" else 1
+    if not any(row[place] > 0 for row in rows):
+        values = {"zero": Fraction(0), "one": Fraction(1), "nan": math.nan}
+        return values.get(rules["no_positives"], EXCLUDED)
+    if kind in ("pap", "pauc") or name == "auc":
+        return _pairs(kind, k, rows, rules, length)
+    if kind == "ap" and rules["ties"] == "threshold":
+        return _threshold_ap(rows, length)
+    values = [_of_order(kind, k, order, rules, length) for order in _orders(rows, rules["ties"])]
+    # discounts are floats: their sum is rounded once; everything else is exact
+    return (math.fsum(values) if kind == "ndcg" else sum(values)) / len(values)
+
+
+def cuts_through_ties(rows, length, graded=False):
+    """Whether rows of one score and different relevance (or gain) stand on both sides of a cut."""
+    if length is None or length >= len(rows) or length == 0:
+        return False
+    ordered = sorted((row[0] for row in rows), reverse=True)
+    if ordered[length - 1] != ordered[length]:
+        return False
+    return len({row[2 if graded else 1] for row in rows if row[0] == ordered[length]}) > 1
+
+
+def _pairs(kind, k, rows, rules, length):
+    """Share of correct pairs of the best positives and the best negatives."""
+    p = sorted((score for score, relevant, _ in rows if relevant), reverse=True)
+    q = sorted((score for score, relevant, _ in rows if not relevant), reverse=True)
+    wide = len(q) if kind == "auc" else k
+    if len(q) < wide and rules["few_negatives"] == "normalise":
+        wide = len(q)
+    if not wide or (len(q) < wide and rules["few_negatives"] == "exclude"):
+        return EXCLUDED
+    counted = min(len(p), k) if kind == "pap" else len(p)
+    shown = next(_orders(rows, rules["ties"]))[:length]
+    won = Fraction(0)
+    for positive in p[: min(counted, sum(row[1] for row in shown))]:
+        won += wide - sum(_lost(positive, other, rules["ties"]) for other in q[:wide])
+    return won / (counted * wide)
+
+
+def _lost(p, q, ties):
+    if p == q:
+        return {"loss": 1, "win": 0}.get(ties, HALF)
+    return int(q > p)
+
+
+def _orders(rows, ties):
+    """Orders of the rows: one for 'loss' and 'win', every one that differs otherwise."""
+    ordered = sorted(rows, key=lambda row: row[0], reverse=True)
+    blocks = [list(block) for _, block in groupby(ordered, key=lambda row: row[0])]
+    if ties in ("loss", "win"):
+        sign = 1 if ties == "loss" else -1
+        blocks = [sorted(block, key=lambda row: (sign * row[2], sign * row[1])) for block in blocks]
+        yield [row for block in blocks for row in block]
+        return
+    for choice in product(*(list(_arrangements(block)) for block in blocks)):
         yield [row for block in choice for row in block]
 
 
-def _pair_gain(scores, relevant, ties, n_counted, k, denominator):
-    p = sorted((s for s, r in zip(scores, relevant, strict=True) if r), reverse=True)
-    q = sorted((s for s, r in zip(scores, relevant, strict=True) if not r), reverse=True)
-    tie = {"loss": 1.0, "half": 0.5, "threshold": 0.5, "win": 0.0}[ties]
-    wrong = 0.0
-    for i in range(n_counted):
-        for j in range(min(k, len(q))):
-            wrong += 1.0 if q[j] > p[i] else tie * (q[j] == p[i])
-    missing = denominator / n_counted - min(k, len(q))
-    assert missing >= 0
-    return 1.0 - wrong / denominator
+def _arrangements(block):
+    """Orders of a block that differ, all of them equally likely."""
+    if len(set(block)) <= 1:
+        yield block
+        return
+    for first in set(block):
+        rest = list(block)
+        rest.remove(first)
+        for order in _arrangements(rest):
+            yield [first, *order]
 
 
-def pap(scores, relevant, k, ties, few="exclude", all_positives=False):
-    n_pos = int(np.sum(relevant))
-    n_neg = len(relevant) - n_pos
-    beta = n_pos if all_positives else min(n_pos, k)
-    wide = k
-    if n_neg < k:
-        if few == "exclude" or (few == "normalise" and n_neg == 0):
-            return np.nan
-        wide = n_neg if few == "normalise" else k
-    return _pair_gain(scores, relevant, ties, beta, wide, beta * wide)
-
-
-def auc(scores, relevant, ties):
-    n_pos = int(np.sum(relevant))
-    n_neg = len(relevant) - n_pos
-    if n_neg == 0:
-        return np.nan
-    return _pair_gain(scores, relevant, ties, n_pos, n_neg, n_pos * n_neg)
-
-
-def _precision(ordered, k, _, length):
-    return Fraction(int(sum(ordered[: min(k, length)])), k)
-
-
-def _hit(ordered, k, _, length):
-    return Fraction(bool(sum(ordered[: min(k, length)])))
-
-
-def _recall(ordered, k, _, length):
-    return Fraction(int(sum(ordered[: min(k, length)])), int(sum(ordered)))
-
-
-def _ap(ordered, _, __, length):
-    terms = [
-        Fraction(int(sum(ordered[: r + 1])), r + 1) for r, y in enumerate(ordered[:length]) if y
-    ]
-    return sum(terms) / Fraction(int(sum(ordered)))
-
-
-def _rr(ordered, _, __, length):
-    hits = [r for r, y in enumerate(ordered[:length]) if y]
-    return Fraction(1, 1 + hits[0]) if hits else Fraction(0)
-
-
-def _ndcg(ordered, k, discount, length):
-    def dcg(ys):
-        return math.fsum(y * discount(r + 1) for r, y in enumerate(ys))
-
-    return dcg(ordered[: min(k, length)]) / dcg(sorted(ordered, reverse=True)[:k])
-
-
-def _auc_at_k(ordered, k, _, length):
-    top = list(ordered[: min(k, length)])
-    pos = [r for r, y in enumerate(top) if y]
-    neg = [r for r, y in enumerate(top) if not y]
-    if not pos or not neg:
-        return Fraction(bool(pos))
-    return Fraction(sum(a < b for a in pos for b in neg), len(pos) * len(neg))
-
-
-def _pap(ordered, k, few, length, all_positives=False):
-    """Each counted positive that is shown wins k pairs less the negatives before it."""
-    places = [r for r, y in enumerate(ordered) if y]
-    counted = places if all_positives else places[:k]
-    n_neg = len(ordered) - len(places)
-    if n_neg < k and (few not in ("normalise", "as_wins") or (few == "normalise" and not n_neg)):
-        return np.nan
-    wide = min(k, n_neg) if few == "normalise" else k
-    won = sum(wide - min(wide, r - i) for i, r in enumerate(counted) if r < length)
-    return Fraction(won, len(counted) * wide)
-
-
-def _pauc(ordered, k, few, length):
-    return _pap(ordered, k, few, length, all_positives=True)
-
-
-RANKED = {
-    "precision": _precision,
-    "recall": _recall,
-    "hit": _hit,
-    "ap": _ap,
-    "rr": _rr,
-    "ndcg": _ndcg,
-    "auc_at_k": _auc_at_k,
-    "pap": _pap,
-    "pauc": _pauc,
-}
-_MEAN_OF_THE_EXTREMES = ("pap", "pauc")  # made of pairs: a tied one counts one half
-
-
-def ranked(name, scores, gains, ties, k=None, option=None, length=None):
-    """A metric of an order: gains last or first in tied blocks, or the mean over all orders.
-
-    `option` is the discount of NDCG, or the rule of pAp and pAUC for few negatives. Only the first
-    `length` places are shown; by default all are.
-    """
-    length = len(scores) if length is None else length
-    if ties == "threshold" and name == "ap":
-        return _threshold_ap(scores, gains, length)
-
-    def value(order):
-        return RANKED[name]([gains[row] for row in order], k, option, length)
-
-    rows = range(len(scores))
-    worst = value(sorted(rows, key=lambda r: (-scores[r], gains[r])))
-    best = value(sorted(rows, key=lambda r: (-scores[r], -gains[r])))
+def n_orders(rows, ties):
+    """How many orders of rows without gains of their own the mean is over."""
     if ties in ("loss", "win"):
-        return float(worst if ties == "loss" else best)
-    if name in _MEAN_OF_THE_EXTREMES:
-        return float((worst + best) / 2)
-    values = [value(order) for order in orders(np.asarray(scores))]
-    # discounts are floats: their sum is rounded once; everything else is exact
-    return math.fsum(values) / len(values) if name == "ndcg" else float(sum(values) / len(values))
+        return 1
+    ordered = sorted(row[:2] for row in rows)
+    blocks = [[row[1] for row in block] for _, block in groupby(ordered, key=lambda row: row[0])]
+    return math.prod(math.comb(len(block), sum(block)) for block in blocks)
 
 
-def cuts_a_tie(scores, gains, length):
-    """Whether the places shown depend on the order of rows that tie but differ in gain."""
-    in_order = sorted(scores, reverse=True)
-    if not 0 < length < len(scores) or in_order[length - 1] != in_order[length]:
-        return False
-    block = np.asarray(scores) == in_order[length]
-    return len(set(np.asarray(gains)[block].tolist())) > 1
+def _of_order(kind, k, order, rules, length):
+    """A metric of one order of the rows."""
+    shown = order if length is None else order[:length]
+    relevant = [row[1] for row in shown]
+    n_pos = sum(row[1] for row in order)
+    if kind in ("precision", "recall"):
+        return Fraction(sum(relevant[:k]), k if kind == "precision" else n_pos)
+    if kind == "hit":
+        return Fraction(any(relevant[:k]))
+    if kind == "ap":
+        hits = [place for place, one in enumerate(relevant, 1) if one]
+        return sum((Fraction(i, place) for i, place in enumerate(hits, 1)), Fraction(0)) / n_pos
+    if kind == "rr":
+        return Fraction(1, relevant.index(True) + 1) if any(relevant) else Fraction(0)
+    if kind == "auc":
+        return _area(relevant[:k])
+    return _ndcg(k, order, shown, rules)
 
 
-def _threshold_ap(scores, relevant, length):
-    """Of the list as shown: a block of equal scores is one threshold."""
-    order = sorted(range(len(scores)), key=lambda r: -scores[r])[:length]
+def _area(top):
+    if all(top) or not any(top):
+        return Fraction(any(top))
+    n_pos = sum(top)
+    won = sum(not b for i, a in enumerate(top) if a for b in top[i + 1 :])
+    return Fraction(won, n_pos * (len(top) - n_pos))
+
+
+def _ndcg(k, order, shown, rules):
+    k = len(order) if k is None else k
+    best = sorted((row[2] for row in order), reverse=True)[:k]
+    if rules.get("ideal") == "all_places":
+        best = [1] * k
+    discount = rules.get("discount", lambda place: 1 / math.log2(place + 1))
+
+    def dcg(gains):
+        return math.fsum(gain * discount(place) for place, gain in enumerate(gains, 1))
+
+    return dcg([row[2] for row in shown][:k]) / dcg(best)
+
+
+def _threshold_ap(rows, length):
+    """``sum over thresholds (R_n - R_{n-1}) P_n``, of the rows that were shown."""
+    n_pos = sum(relevant for _, relevant, _ in rows)
+    rows = sorted(rows, key=lambda row: row[0], reverse=True)[:length]
     total = Fraction(0)
-    for s in {scores[r] for r in order}:
-        block = [relevant[r] for r in order if scores[r] == s]
-        called = [relevant[r] for r in order if scores[r] >= s]
-        total += int(sum(block)) * Fraction(int(sum(called)), len(called))
-    return float(total / int(sum(relevant)))
+    for score in {row[0] for row in rows}:
+        above = [relevant for other, relevant, _ in rows if other >= score]
+        own = sum(relevant for other, relevant, _ in rows if other == score)
+        total += own * Fraction(sum(above), len(above))
+    return total / n_pos
 
 
-def per_user(metric, scores, labels, groups):
-    """metric(scores, labels) of each sorted unique group that has a positive, else NaN."""
-    values = []
-    for user in sorted(set(groups)):
-        rows = np.asarray(groups) == user
-        has_positive = np.asarray(labels)[rows].any()
-        values.append(metric(scores[rows], labels[rows]) if has_positive else np.nan)
-    return np.array(values)
+def mean(values, lists, rule):
+    """Mean over users by a rule; ``EXCLUDED`` users do not enter; None where nobody does."""
+    pairs = [
+        (value, _weight(rows, rule))
+        for value, rows in zip(values, lists, strict=True)
+        if value is not EXCLUDED
+    ]
+    total = sum(weight for _, weight in pairs)
+    return sum(value * weight for value, weight in pairs) / total if total else None
+
+
+def _weight(rows, rule):
+    n_pos = sum(relevant for _, relevant, _ in rows)
+    return {"user": 1, "positives": n_pos, "pairs": n_pos * (len(rows) - n_pos)}[rule]

@@ -1,6 +1,9 @@
 """Lists in files: as folders of ``.npy``, as Parquet, damaged."""
 
+import string
+
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -49,6 +52,15 @@ def parquet_source(directory, X, y, groups, n_files=1, rows=7):
         table = pa.table({"group": groups[part], **columns, "label": y[part]})
         parquet.write_table(table, directory / f"part{i}.parquet", row_group_size=rows)
     return open_source(directory if n_files > 1 else directory / "part0.parquet")
+
+
+def write_csv(path, X, y, groups, label="label", group="group"):
+    """A table of label, user and the features a, b, ..; every number to its last digit."""
+    frame = pd.DataFrame(X, columns=list(string.ascii_lowercase[: X.shape[1]]))
+    frame.insert(0, group, groups)
+    frame.insert(0, label, np.asarray(y).astype(int))
+    frame.to_csv(path, index=False)
+    return path
 
 
 def damage(path, how):

@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
-from structsvm_papk.metrics.scorers import mean_score
+from structsvm_papk.metrics.table import mean_score
 
 pytestmark = pytest.mark.portable
 

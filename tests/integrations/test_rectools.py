@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
-from structsvm_papk.datasets.interactions import interaction_pairs
+from structsvm_papk.datasets.synthetic import interaction_pairs
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations.rectools import PAPKReranker
 

@@ -9,13 +9,14 @@ from scipy import sparse
 from helpers.commands import invoke
 from helpers.marks import slow
 from helpers.reference_theory import exists_by_subsets, margins_by_subsets
+from helpers.sources import write_csv
 from structsvm_papk import datasets, margins
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.exact import exact_margins, exact_scores, solve_near
 from structsvm_papk.margins.many_users import CutSeparator
-from structsvm_papk.margins.proofs import no_choice_avoids
+from structsvm_papk.margins.proofs import exact_margins, exact_scores, no_choice_avoids, solve_near
 from structsvm_papk.margins.scores import CONDITIONS, join
+from structsvm_papk.margins.separation import Separator
 
 
 def lattice_list(rng, n_pos=6, n_neg=5):
@@ -222,11 +223,8 @@ def test_bad_input(call, words):
 @pytest.fixture
 def files(tmp_path):
     lists = datasets.margin_lists("beta", n_users=2, n_pos=6, n_neg=10, k=2, exclude="any", seed=3)
-    rows = ["label,group,a,b,c,d"]
-    for y, g, x in zip(lists.y, lists.groups, lists.X, strict=True):
-        rows.append(",".join(map(repr, [int(y), int(g), *x.tolist()])))
     data, scores = tmp_path / "lists.csv", tmp_path / "scores.txt"
-    data.write_text("\n".join(rows) + "\n")
+    write_csv(data, lists.X, lists.y, lists.groups)
     scores.write_text("".join(f"{s!r}\n" for s in (lists.X @ lists.w_true).tolist()))
     return data, scores
 
@@ -282,3 +280,29 @@ def test_bound_plot(tmp_path):
     sizes = ("--n-pos", 500, "--n-neg", 2000, "--k", 100, "--n-features", 5)
     result = invoke("bound", *sizes, "--plot", tmp_path / "bound.png")
     assert result.exit_code == 0 and (tmp_path / "bound.png").stat().st_size > 1000
+
+
+def test_users_whose_share_of_a_proof_is_lost_in_rounding():
+    """Columns of users are up to 1e12 apart: of some users a weight is left, but no share."""
+    users = [
+        ([(1, 0), (0, -1), (1, -1), (-1, 2), (-1, -1), (1, 1)], (1e-6, 1e-5), 2),
+        ([(0, 1), (-1, -1), (1, 2), (-2, -2), (1, -1), (0, -2), (2, 0), (2, 1), (1, -1), (1, -2)],
+         (10, 0.1), 3),
+        ([(2, -2), (1, 0), (2, -1), (2, 1), (2, -2), (1, 2), (-2, -1), (1, -2), (0, 1), (1, 2),
+          (0, 0)], (1, 1e6), 7),
+    ]  # fmt: skip
+    X = np.vstack([np.array(rows) * scale for rows, scale, _ in users])
+    y = np.concatenate([np.arange(len(rows)) < n_pos for rows, _, n_pos in users])
+    groups = np.repeat([0, 1, 2], [len(rows) for rows, _, _ in users])
+    found = margins.find_scorer(X, y, 2, "beta", groups, largest_margin=False)
+    assert found.answer == "no" and found.verify(X, y, groups)
+
+
+def test_a_vertex_without_an_exact_proof_gets_a_second_chance(monkeypatch):
+    rows = [(1, 1), (-1, -1), (-2, 0), (-1, 2), (-2, 2), (1, -1), (0, 2)]
+    X, y = np.array(rows) * (1e-5, 1e6), [1, 1, 1, 1, 0, 0, 0]
+    found = margins.find_scorer(X, y, 3, "beta", largest_margin=False)
+    assert found.answer == "no" and found.verify(X, y)
+    monkeypatch.setattr(Separator, "_interior_weights", lambda self: (None, None))
+    alone = margins.find_scorer(X, y, 3, "beta", largest_margin=False)
+    assert alone.answer == "undecided"

@@ -7,7 +7,7 @@ from scipy import stats
 from structsvm_papk import bounds, metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import significance
-from structsvm_papk.metrics._sign_flips import sign_flip_p_value
+from structsvm_papk.metrics.significance import sign_flip_p_value
 
 
 def two_scorers(n_users=80, n=30, seed=0, shift=0.8):
@@ -127,7 +127,7 @@ def test_corrections():
         significance.adjust(p, "tukey!")
 
 
-NAMES = (
+NAMES = [
     "pap@2",
     "pauc@2",
     "auc",
@@ -138,7 +138,7 @@ NAMES = (
     "ap",
     "ndcg@3",
     "rr",
-)
+]
 
 
 def tied_lists(seed, n_users=40):

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
-from helpers.reference_metrics import cuts_a_tie, ranked
+from helpers import reference_metrics
+from helpers.reference_metrics import per_user
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 
@@ -78,12 +79,12 @@ def test_ndcg_over_all_places_divides_by_k_hits():
     scores, labels = -np.arange(6.0), np.array([0, 1, 0, 0, 1, 0])
     discount = 1 / np.log2(2 + np.arange(9))
     for k, hits in ((3, [1]), (5, [1, 4]), (9, [1, 4])):
-        found = metrics.ndcg_at_k(scores, labels, k, ideal="all_places")[0]
+        found = metrics.per_user(f"ndcg@{k}", scores, labels, ideal="all_places")[0]
         assert found == pytest.approx(discount[hits].sum() / discount[:k].sum(), abs=1e-14)
-    whole = metrics.ndcg_at_k(scores, labels, preset="rectools")[0]
+    whole = metrics.per_user("ndcg", scores, labels, preset="rectools")[0]
     assert whole == pytest.approx(discount[[1, 4]].sum() / discount[:6].sum(), abs=1e-14)
     with pytest.raises(InputError, match="binary relevance only"):
-        metrics.ndcg_at_k(scores, 2 * labels, preset="rectools")
+        metrics.per_user("ndcg", scores, 2 * labels, preset="rectools")
 
 
 def example():
@@ -107,38 +108,9 @@ def test_no_positives_rules():
         metrics.evaluate(["ap"], *example(), no_positives="raise")
 
 
-def test_few_negative_rules():
-    def values(rule):
-        return metrics.pap_at_k(*example()[:2], 3, example()[2], few_negatives=rule)
-
-    np.testing.assert_allclose(values("exclude"), [np.nan] * 4)
-    np.testing.assert_allclose(values("normalise"), [0.5, np.nan, 0.0, np.nan])
-    np.testing.assert_allclose(values("as_wins"), [2 / 3, np.nan, 2 / 3, 1.0])
+def test_few_negatives_may_be_refused():
     with pytest.raises(InputError, match=r"3 users \(10, 30, 40\) with fewer than 3 negatives"):
-        values("raise")
-
-
-def test_means_over_users():
-    rng = np.random.default_rng(4)
-    groups = np.repeat(np.arange(30), rng.integers(2, 30, 30))
-    scores, labels = rng.normal(size=groups.size), (rng.random(groups.size) < 0.4).astype(int)
-    tables = {
-        mean: metrics.evaluate(["auc", "ap"], scores, labels, groups, mean=mean)
-        for mean in ("user", "positives", "pairs", "pooled")
-    }
-    values, n_pos, n_neg = (
-        tables["user"]["auc"],
-        np.bincount(groups, labels),
-        np.bincount(groups, 1 - labels),
-    )
-    kept = ~np.isnan(values)
-    assert tables["user"].mean("auc") == pytest.approx(values[kept].mean(), abs=1e-14)
-    by_positives = np.average(values[kept], weights=n_pos[kept])
-    assert tables["positives"].mean("auc") == pytest.approx(by_positives, abs=1e-14)
-    by_pairs = np.average(values[kept], weights=(n_pos * n_neg)[kept])
-    assert tables["pairs"].mean("auc") == pytest.approx(by_pairs, abs=1e-14)
-    assert tables["pooled"].mean("auc") == pytest.approx(roc_auc_score(labels, scores), abs=1e-13)
-    assert len({round(table.mean("auc"), 9) for table in tables.values()}) == 4
+        metrics.evaluate("pap@3", *example(), few_negatives="raise")
 
 
 @pytest.mark.parametrize(
@@ -154,6 +126,14 @@ def test_a_pooled_mean_without_positives_follows_the_rule(rule, value, gain):
     for name in table.metrics:
         np.testing.assert_array_equal(table.mean(name), expected)
         assert table.summary(name).n_used == (0 if np.isnan(expected) else 2)
+
+
+def test_a_pooled_mean_is_that_of_one_list():
+    rng = np.random.default_rng(4)
+    groups = np.repeat(np.arange(30), rng.integers(2, 30, 30))
+    scores, labels = rng.normal(size=groups.size), (rng.random(groups.size) < 0.4).astype(int)
+    table = metrics.evaluate(["auc"], scores, labels, groups, mean="pooled")
+    assert table.mean("auc") == pytest.approx(roc_auc_score(labels, scores), abs=1e-13)
 
 
 def test_a_pooled_list_with_few_negatives_follows_the_rule():
@@ -199,52 +179,33 @@ LIST_METRICS = (
 )  # fmt: skip
 
 
-def of_the_shown(name, scores, labels, ties, length, few=None):
-    kind, _, k = name.partition("@")
-    kind = "auc_at_k" if kind == "auc" else kind
-    k = int(k) if k else 99
-    option = (lambda r: 1 / np.log2(1 + r)) if kind == "ndcg" else few
-    return ranked(kind, scores, labels, ties, k, option, length)
+def cuts_a_tie(scores, gains, length, graded=False):
+    rows = [(score, gain > 0, gain) for score, gain in zip(scores, gains, strict=True)]
+    return reference_metrics.cuts_through_ties(rows, length, graded)
 
 
 @pytest.mark.parametrize("ties", ["loss", "half", "win", "threshold"])
-def test_every_truncated_list_agrees_with_brute_force(ties):
+@pytest.mark.parametrize(
+    ("names", "gains"), [(LIST_METRICS, [0, 1]), (("ndcg@3", "ndcg"), [0, 1, 3])]
+)
+def test_every_truncated_list_agrees_with_brute_force(names, gains, ties):
     rng = np.random.default_rng(5)
     refused = 0
     for _ in range(20):
         n = int(rng.integers(2, 8))
-        scores = rng.integers(0, 3, n).astype(float)
-        labels = (rng.random(n) < rng.choice([0.3, 0.8])).astype(int)
-        labels[0] = 1
+        scores, labels = rng.integers(0, 3, n).astype(float), rng.choice(gains, n)
+        labels[0] = gains[1]
         for length in range(n + 2):
-            if ties in ("half", "threshold") and cuts_a_tie(scores, labels, length):
+            how = {"list_length": length, "ties": ties}
+            if ties in ("half", "threshold") and cuts_a_tie(scores, labels, length, len(gains) > 2):
                 refused += 1
                 with pytest.raises(InputError, match="cuts through equal scores"):
-                    metrics.evaluate(LIST_METRICS, scores, labels, list_length=length, ties=ties)
+                    metrics.evaluate(names, scores, labels, **how)
                 continue
-            table = metrics.evaluate(LIST_METRICS, scores, labels, list_length=length, ties=ties)
-            wanted = [of_the_shown(name, scores, labels, ties, length) for name in LIST_METRICS]
+            table = metrics.evaluate(names, scores, labels, **how)
+            wanted = [per_user(n, scores, labels, None, [length], ties=ties)[0] for n in names]
             np.testing.assert_allclose(table.values[0], wanted, rtol=0, atol=1e-15)
     assert (refused > 0) == (ties in ("half", "threshold"))
-
-
-@pytest.mark.parametrize("ties", ["loss", "half", "win", "threshold"])
-def test_truncated_graded_ndcg_agrees_with_brute_force(ties):
-    rng = np.random.default_rng(6)
-    for _ in range(20):
-        n = int(rng.integers(2, 7))
-        scores, gains = rng.integers(0, 3, n).astype(float), rng.choice([0, 1, 3], n)
-        gains[0] = 2
-        for length in range(n + 2):
-            if ties in ("half", "threshold") and cuts_a_tie(scores, gains, length):
-                with pytest.raises(InputError, match="cuts through equal scores"):
-                    metrics.evaluate(["ndcg@3"], scores, gains, list_length=length, ties=ties)
-                continue
-            table = metrics.evaluate(
-                ["ndcg@3", "ndcg"], scores, gains, list_length=length, ties=ties
-            )
-            wanted = [of_the_shown(name, scores, gains, ties, length) for name in table.metrics]
-            np.testing.assert_allclose(table.values[0], wanted, rtol=0, atol=1e-15)
 
 
 def test_truncation_refuses_what_it_cannot_know():
@@ -254,12 +215,6 @@ def test_truncation_refuses_what_it_cannot_know():
         metrics.per_user("ap", [1.0, 1.0], [1, 0], list_length=1, ties="half")
     with pytest.raises(InputError, match="pooled mean needs complete lists"):
         metrics.evaluate(["ap"], [2.0, 1.0], [1, 0], list_length=1, mean="pooled")
-
-
-def test_ties_at_the_cut_follow_the_rule():
-    for ties, value in (("loss", 0.0), ("win", 1.0)):
-        found = metrics.per_user("recall@1", [1.0, 1.0], [1, 0], list_length=1, ties=ties)
-        assert found[0] == value
 
 
 def test_table_to_frames():
@@ -280,18 +235,6 @@ def random_users(rng):
     scores = rng.integers(0, 3, groups.size) * rng.choice([1.0, -0.5, 1e300])
     labels = (rng.random(groups.size) < rng.choice([0.2, 0.5, 0.9])).astype(int)
     return scores, labels, groups, rng.integers(0, 8, sizes.size)
-
-
-def mean_by_definition(values, labels, groups, rule):
-    users = np.unique(groups)
-    weight = {
-        "user": lambda y: 1,
-        "positives": lambda y: y.sum(),
-        "pairs": lambda y: y.sum() * (1 - y).sum(),
-    }[rule]
-    pairs = [(weight(labels[groups == u]), v) for u, v in zip(users, values, strict=True) if v == v]
-    total = sum(w for w, _ in pairs)
-    return sum(w * v for w, v in pairs) / total if total else np.nan
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -315,14 +258,11 @@ def test_random_rules_on_truncated_lists_agree_with_their_definitions(seed):
             few_negatives=few, no_positives=empty, mean=mean,
         )  # fmt: skip
         for name in LIST_METRICS:
-            option = few if name.startswith("pa") else None
-            values = [
-                of_the_shown(name, s, y, ties, n, option)
-                if y.any()
-                else {"zero": 0.0, "one": 1.0}.get(empty, np.nan)
-                for (s, y), n in zip(lists, lengths, strict=True)
-            ]
+            rules = {"ties": ties, "few_negatives": few, "no_positives": empty}
+            values = per_user(name, scores, labels, groups, lengths, **rules)
             np.testing.assert_allclose(table[name], values, rtol=0, atol=2e-15)
-            np.testing.assert_allclose(
-                table.mean(name), mean_by_definition(values, labels, groups, mean), atol=4e-15
-            )
+            values = [None if np.isnan(value) else value for value in values]
+            rows = [[(s, y > 0, y) for s, y in zip(*each, strict=True)] for each in lists]
+            wanted = reference_metrics.mean(values, rows, mean)
+            wanted = np.nan if wanted is None else float(wanted)
+            np.testing.assert_allclose(table.mean(name), wanted, atol=4e-15)

@@ -4,7 +4,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from helpers.reference_metrics import auc, pap, per_user, ranked
+from helpers.reference_metrics import per_user
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, discounts
@@ -17,10 +17,6 @@ NAMES = (
 TIES = ("loss", "half", "win", "threshold")
 
 
-def log2(r):
-    return 1 / np.log2(1 + r)
-
-
 def random_lists(rng, n_users=40):
     """Short lists, most with ties, one positive, all positive or none among them."""
     groups = np.repeat(np.arange(n_users), rng.integers(1, 7, n_users))
@@ -30,17 +26,6 @@ def random_lists(rng, n_users=40):
     return scores[order], labels[order], groups[order]
 
 
-def reference(name, ties):
-    kind, _, k = name.partition("@")
-    k = int(k) if k else 99
-    if kind in ("pap", "pauc"):
-        return lambda s, y: pap(s, y, k, ties, all_positives=kind == "pauc")
-    if name == "auc":
-        return lambda s, y: auc(s, y, ties)
-    kind = "auc_at_k" if kind == "auc" else kind
-    return lambda s, y: ranked(kind, s, y, ties, k, log2)
-
-
 @pytest.mark.parametrize("ties", TIES)
 def test_kernel_agrees_with_brute_force(ties):
     rng = np.random.default_rng(11)
@@ -48,7 +33,7 @@ def test_kernel_agrees_with_brute_force(ties):
         scores, labels, groups = random_lists(rng)
         table = metrics.evaluate(NAMES, scores, labels, groups, ties=ties)
         for name in NAMES:
-            expected = per_user(reference(name, ties), scores, labels, groups)
+            expected = per_user(name, scores, labels, groups, ties=ties)
             np.testing.assert_allclose(table[name], expected, atol=1e-13, err_msg=name)
 
 
@@ -61,49 +46,16 @@ def test_auc_at_k_of_a_large_tied_block_is_its_hypergeometric_mean(n_pos, n_neg)
         chance = Fraction(comb(n_pos, x) * comb(n_neg, inside - x), comb(n_pos + n_neg, inside))
         lost = 2 + x * (2 + Fraction(inside - x, 2))
         wanted += chance * (1 - lost / ((1 + x) * (2 + inside - x)))
-    found = metrics.auc_at_k(scores, labels, 40, ties="half")[0]
+    found = metrics.per_user("auc@40", scores, labels, ties="half")[0]
     assert found == pytest.approx(float(wanted), rel=1e-13)
-
-
-@pytest.mark.parametrize("few", ["exclude", "normalise", "as_wins"])
-def test_few_negatives(few):
-    rng = np.random.default_rng(3)
-    scores, labels, groups = random_lists(rng)
-    for k in (1, 2, 4, 6):
-        found = metrics.pap_at_k(scores, labels, k, groups, few_negatives=few)
-        expected = per_user(lambda s, y, k=k: pap(s, y, k, "loss", few), scores, labels, groups)
-        np.testing.assert_allclose(found, expected, atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("labels", "area", "partial", "papk"),
-    [
-        ("01101110000", 22 / 30, 2 / 10, 2 / 4),
-        ("10111000001", 21 / 30, 5 / 10, 3 / 4),
-        ("11000000111", 12 / 30, 4 / 10, 4 / 4),
-    ],
-)
-def test_table_1_of_the_paper(labels, area, partial, papk):
-    y = np.array([int(c) for c in labels])
-    table = metrics.evaluate(["auc", "pauc@2", "pap@2"], -np.arange(11.0), y)
-    np.testing.assert_allclose(table.values[0], [area, partial, papk], atol=1e-15)
-    risk = metrics.evaluate(["auc", "pauc@2", "pap@2"], -np.arange(11.0), y, gain=False)
-    np.testing.assert_allclose(risk.values, 1 - table.values, atol=1e-15)
-
-
-@pytest.mark.parametrize(("labels", "papk"), [("11011100000", 27 / 30), ("11101100000", 28 / 30)])
-def test_table_1_same_precision_different_pap(labels, papk):
-    y = np.array([int(c) for c in labels])
-    assert metrics.precision_at_k(-np.arange(11.0), y, 6)[0] == 5 / 6
-    assert metrics.pap_at_k(-np.arange(11.0), y, 6)[0] == pytest.approx(papk, abs=1e-15)
 
 
 @pytest.mark.parametrize("discount", ["exp", "r^-1.1"])
 def test_discounts_with_a_finite_sum_are_warned_of(discount):
     with pytest.warns(discounts.NoLimitWarning, match="NDCG has no limit"):
-        metrics.ndcg_at_k([2.0, 1.0], [0, 1], 2, discount=discount)
+        metrics.per_user("ndcg@2", [2.0, 1.0], [0, 1], discount=discount)
     for quiet in ("log", "zipf", "r^-0.5", [1.0, 0.5], lambda r: 2.0**-r):
-        metrics.ndcg_at_k([2.0, 1.0], [0, 1], 2, discount=quiet)
+        metrics.per_user("ndcg@2", [2.0, 1.0], [0, 1], discount=quiet)
 
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.metrics.discounts.NoLimitWarning")
@@ -116,10 +68,8 @@ def test_graded_ndcg_agrees_with_brute_force(ties, discount):
     labels = rng.choice([0, 0, 1, 2, 4], groups.size)
     weight = discounts.resolve(discount)
     for k in (2, 4, 9):
-        found = metrics.ndcg_at_k(scores, labels, k, groups, ties=ties, discount=discount)
-        expected = per_user(
-            lambda s, y, k=k: ranked("ndcg", s, y, ties, k, weight), scores, labels, groups
-        )
+        found = metrics.per_user(f"ndcg@{k}", scores, labels, groups, ties=ties, discount=discount)
+        expected = per_user(f"ndcg@{k}", scores, labels, groups, ties=ties, discount=weight)
         np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
@@ -127,11 +77,11 @@ def test_graded_ndcg_agrees_with_brute_force(ties, discount):
 def test_exponential_gains_and_custom_gain_and_discount():
     rng = np.random.default_rng(6)
     scores, labels = rng.permutation(8.0 * np.arange(6)), np.array([3, 0, 1, 2, 0, 4])
-    expected = ranked("ndcg", scores, 2.0**labels - 1, "loss", 4, lambda r: 1 / r**2)
+    expected = per_user("ndcg@4", scores, 2.0**labels - 1, discount=lambda r: 1 / r**2)
     for discount in (1 / np.arange(1, 7) ** 2, lambda r: r**-2.0, "r^-2"):
         for gains in ("exponential", lambda y: 2.0**y - 1):
-            found = metrics.ndcg_at_k(scores, labels, 4, discount=discount, gains=gains)
-            assert found[0] == pytest.approx(expected, abs=1e-14)
+            found = metrics.per_user("ndcg@4", scores, labels, discount=discount, gains=gains)
+            assert found == pytest.approx(expected, abs=1e-14)
 
 
 def test_a_list_with_many_positives_takes_the_sorted_path():
@@ -181,9 +131,9 @@ def test_counting_sort_in_parts_is_stable(dtype):
 
 
 def test_indptr_with_empty_users():
-    values = metrics.auc([3.0, 2.0, 1.0], [1, 0, 1], indptr=[0, 0, 3, 3])
+    values = metrics.per_user("auc", [3.0, 2.0, 1.0], [1, 0, 1], indptr=[0, 0, 3, 3])
     np.testing.assert_array_equal(values, [np.nan, 0.5, np.nan])
-    graded = metrics.ndcg_at_k([3.0, 2.0, 1.0], [0, 0, 2], indptr=[0, 0, 3, 3])
+    graded = metrics.per_user("ndcg", [3.0, 2.0, 1.0], [0, 0, 2], indptr=[0, 0, 3, 3])
     np.testing.assert_allclose(graded, [np.nan, 0.5, np.nan])
 
 
@@ -197,13 +147,13 @@ def test_labels_of_any_type(dtype):
 
 def test_minus_one_labels_and_thresholds():
     scores = np.array([4.0, 3, 2, 1])
-    assert (
-        metrics.ndcg_at_k(scores, [-1, 1, -1, 1])[0] == metrics.ndcg_at_k(scores, [0, 1, 0, 1])[0]
-    )
-    assert metrics.auc(scores, [1, 5, 2, 4], relevance_threshold=4)[0] == 0.5 * 0.5 + 0.25 * 0
+    minus, zero = (metrics.per_user("ndcg", scores, [low, 1, low, 1])[0] for low in (-1, 0))
+    assert minus == zero
+    area = metrics.per_user("auc", scores, [1, 5, 2, 4], relevance_threshold=4)[0]
+    assert area == 0.5 * 0.5 + 0.25 * 0
     table = metrics.evaluate(["ap", "ndcg"], scores, [1, 5, 2, 4], relevance_threshold=4)
     assert table["ap"][0] == 0.5
-    assert table["ndcg"][0] == pytest.approx(ranked("ndcg", scores, [1, 5, 2, 4], "loss", 4, log2))
+    assert table["ndcg"] == pytest.approx(per_user("ndcg", scores, [1, 5, 2, 4]))
 
 
 @pytest.mark.parametrize(
@@ -221,6 +171,8 @@ def test_minus_one_labels_and_thresholds():
         ({"groups": np.array([1, "a", 2], dtype=object)}, "mix types that have no order: int, str"),
         ({"indptr": [0, 2]}, "number of rows"),
         ({"scores": []}, "no rows"),
+        ({"metrics": []}, "at least one"),
+        ({"metrics": ["ap", "ap"]}, "twice: ap"),
         ({"list_length": 0.5}, "whole numbers"),
         ({"list_length": -1}, "negative for user"),
         ({"ties": "lose"}, "loss, half, win"),
@@ -229,9 +181,9 @@ def test_minus_one_labels_and_thresholds():
     ],
 )
 def test_bad_input_is_named(change, told):
-    arguments = {"scores": [1.0, 0.0, 0.5], "labels": [0, 1, 1]} | change
+    arguments = {"metrics": ["ap"], "scores": [1.0, 0.0, 0.5], "labels": [0, 1, 1]} | change
     with pytest.raises(InputError, match=told):
-        metrics.evaluate(["ap"], **arguments)
+        metrics.evaluate(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -270,14 +222,7 @@ def test_bad_metric_names(name, told):
 )
 def test_bad_discounts(discount, told):
     with pytest.raises(InputError, match=told):
-        metrics.ndcg_at_k([1.0, 0.0], [1, 0], discount=discount)
-
-
-def test_nothing_asked_or_asked_twice():
-    with pytest.raises(InputError, match="at least one"):
-        metrics.evaluate([], [1.0], [1])
-    with pytest.raises(InputError, match="twice: ap"):
-        metrics.evaluate(["ap", "ap"], [1.0], [1])
+        metrics.per_user("ndcg", [1.0, 0.0], [1, 0], discount=discount)
 
 
 def distinct_lists(seed=12, n_users=30):
@@ -301,7 +246,7 @@ def test_identities_between_metrics():
     np.testing.assert_allclose(4 * table["precision@4"], n_pos * table["recall@4"], atol=1e-12)
     for u in range(5):
         mine = groups == u
-        everything = metrics.pauc_at_k(scores[mine], labels[mine], int(n_neg[u]))
+        everything = metrics.per_user(f"pauc@{n_neg[u]}", scores[mine], labels[mine])
         np.testing.assert_allclose(everything, table["auc"][u], atol=1e-15)
 
 
@@ -312,10 +257,10 @@ def test_metrics_depend_on_order_only_and_loss_mirrors_win():
     again = metrics.evaluate(NAMES, np.exp(scores / 100) - 7, labels, groups).values
     np.testing.assert_array_equal(base, again)
     tied = rng.integers(0, 5, scores.size).astype(float)
-    loss = metrics.auc(tied, labels, groups, ties="loss")
-    mirrored = 1 - metrics.auc(-tied, labels, groups, ties="win")
+    loss = metrics.per_user("auc", tied, labels, groups, ties="loss")
+    mirrored = 1 - metrics.per_user("auc", -tied, labels, groups, ties="win")
     np.testing.assert_allclose(loss, mirrored, atol=1e-14)
-    risk = metrics.auc(tied, labels, groups, gain=False)
+    risk = metrics.per_user("auc", tied, labels, groups, gain=False)
     np.testing.assert_allclose(risk, 1 - loss, atol=1e-15)
 
 

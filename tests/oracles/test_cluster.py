@@ -286,11 +286,6 @@ def test_bad_input_of_an_evaluation_stays_bad_input(threads, tmp_path):
         risk(threads, tmp_path)(np.full(N_FEATURES, 1e308))
 
 
-def test_no_scheduler():
-    with pytest.raises(InputError, match="no Dask scheduler answers at 'nonsense://x'"):
-        connect("nonsense://x")
-
-
 def test_what_answers_may_be_no_scheduler(monkeypatch):
     monkeypatch.setattr("structsvm_papk.oracles.dask_risk._TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -299,9 +294,16 @@ def test_what_answers_may_be_no_scheduler(monkeypatch):
             connect(address)
 
 
-@pytest.mark.parametrize("address", ["", "tcp://", "http://127.0.0.1:8787", "tls://127.0.0.1:1"])
-def test_addresses_that_are_none(address):
-    with pytest.raises(InputError, match=r"give tcp://host:port|name the certificates"):
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("nonsense://x", "no Dask scheduler answers at 'nonsense://x'"),
+        *((address, "give tcp://host:port") for address in ("", "tcp://", "http://127.0.0.1:8787")),
+        ("tls://127.0.0.1:1", "name the certificates"),
+    ],
+)
+def test_addresses_that_are_none(address, words):
+    with pytest.raises(InputError, match=words):
         connect(address)
 
 
@@ -309,18 +311,6 @@ def test_workers_with_another_version_of_the_package(threads, tmp_path, monkeypa
     monkeypatch.setattr("structsvm_papk.oracles.dask_risk.__version__", "0.0.0")
     with pytest.raises(InputError, match=r"is \d.* on the worker .* need version 0\.0\.0"):
         risk(threads, tmp_path)
-
-
-def test_one_user_a_partition_and_fewer_blocks_than_partitions(threads, tmp_path):
-    source = npy_source(tmp_path, *lists())
-    oracle = DaskRisk(make_surrogate("ts", 4), file_partitions(source, 1), threads)
-    assert len(oracle.parts.summaries) == 100
-    for n_blocks in (1, 3, 500):
-        split = oracle.with_blocks(n_blocks)
-        values, slopes = split.blocks(W)
-        assert values.size == split.n_blocks == min(n_blocks, oracle.n_users)
-        assert values.sum() == pytest.approx(in_memory()(W)[0], rel=1e-13)
-        np.testing.assert_allclose(slopes.sum(axis=0), in_memory()(W)[1], rtol=0, atol=1e-13)
 
 
 def test_partitions_count_with_their_size(threads, tmp_path):

@@ -1,5 +1,7 @@
 """Dask arrays and data frames in the estimator."""
 
+import time
+
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -7,11 +9,16 @@ import pandas as pd
 import pytest
 from distributed import Client
 from scipy import sparse
+from sklearn.base import clone
 
+from helpers.clusters import kill_a_worker
+from helpers.marks import POSIX
 from helpers.sources import N_FEATURES, lists
-from structsvm_papk import PAPKRanker
+from structsvm_papk import EmpiricalRisk, PAPKRanker, PAPKRankerCV, RankingData
+from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_collections import DaskLists, current_client
+from structsvm_papk.surrogates import SURROGATES
 
 pytestmark = pytest.mark.portable
 
@@ -126,11 +133,68 @@ def test_many_rows_in_any_order_stay_balanced(client):
 
 
 @pytest.mark.scale
-@pytest.mark.parametrize("depth", [np.inf, 10**6, 41])
-def test_a_depth_above_every_list_is_refused_as_in_memory(client, depth):
+@pytest.mark.parametrize("name", SURROGATES)
+def test_every_surrogate_and_option_is_the_problem_in_memory(client, name):
+    weighted = {"user_weight": "positives", "user_scaling": "rank", "policy": "cap"}
+    for options in ({"depth": 6, "standardize": False}, {"depth": 0.5, **weighted}):
+        assert_same_problem(ranker(surrogate=name, tol=1e-6, **options))
+
+
+def assert_same_problem(how):
+    (X, y, groups), blocks = lists(), arrays("arrays")[0]
+    expected, found = (clone(how).fit(each, y, groups=groups).result_ for each in (X, blocks))
+    assert found.status == expected.status
+    assert found.lower_bound <= expected.objective
+    assert expected.lower_bound <= found.objective
+    data = scaled_lists(RankingData.from_groups(X, y, groups), how.user_scaling)
+    data = data.weighted(how.user_weight)
+    data = data.standardized() if how.standardize else data
+    value, _ = EmpiricalRisk(how.make_surrogate(), data, how.policy)(found.w)
+    value += how.alpha / 2 * (found.w @ found.w)
+    assert found.objective == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.recovery
+@POSIX
+def test_blocks_leave_the_workers_and_are_made_again_where_one_is_killed(client):
+    X, y, groups = arrays("arrays")
+    expected = ranker().fit(X, y, groups=groups).result_.objective
+
+    def blocks():
+        return {key for keys in client.has_what().values() for key in keys if "block" in str(key)}
+
+    def callback(progress):
+        if progress.iteration == 2:
+            for _ in range(1000):  # Dask takes a moment
+                if blocks() <= before:
+                    break
+                time.sleep(0.01)
+            left.extend(blocks() - before)
+            kill_a_worker(client)
+
+    before, left = blocks(), []
+    found = ranker(callback=callback).fit(X, y, groups=groups).result_
+    assert left == []
+    assert found.objective == expected
+    assert "A worker was lost" in found.notes[0]
+
+
+def test_what_collections_are_not_for():
+    X, y, groups = arrays("arrays")
+    with pytest.raises(InputError, match="choose on a sample of the users and fit PAPKRanker"):
+        PAPKRankerCV(k=K).fit(X, y, groups=groups)
+    with pytest.raises(InputError, match="sample_weight is not available for Dask"):
+        ranker().fit(X, y, groups=groups, sample_weight=np.ones(4000))
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize(
+    ("depth", "policy"), [(np.inf, "cap"), (10**6, "exclude"), (41, "exclude")]
+)
+def test_a_depth_above_every_list_is_refused_as_in_memory(client, depth, policy):
     for data in (lists(), arrays("shuffled")):
         with pytest.raises(InputError, match=rf"depth={depth} is above every list.*at most 40"):
-            ranker(depth=depth, policy="cap").fit(*data[:2], groups=data[2])
+            ranker(depth=depth, policy=policy).fit(*data[:2], groups=data[2])
 
 
 @pytest.mark.scale
@@ -143,62 +207,54 @@ def test_grades_need_a_threshold(client, expected):
         ranker().fit(X, grades, groups=groups)
 
 
-def broken(name):
-    X, y, groups = lists()
-    X, parts = da.from_array(X, chunks=(777, -1)), {"y": y, "groups": groups}
-    if name == "no groups":
-        parts["groups"] = None
-    elif name == "one list":
-        parts["groups"] = "one_list"
-    elif name == "lengths":
-        parts["y"] = y[:-1]
-    elif name == "hidden lengths":
-        y = da.from_array(y, chunks=777)
-        parts["y"] = y[da.from_array(np.arange(4000) != 800, chunks=777)]
-    elif name == "missing user":
-        parts["groups"] = np.where(groups == 30, np.nan, groups)
-    elif name == "text labels":
-        parts["y"] = np.where(y, "yes", "no")
-    elif name == "not finite":
-        X = da.where(X > 3.0, np.inf, X)
-    elif name == "matrix":
-        parts["y"] = np.column_stack([y, y])
-    elif name == "frame":
-        parts["y"] = dd.from_pandas(pd.DataFrame({"y": y, "z": y}), npartitions=6)
-    elif name == "vector":
-        X = X[:, 0]
-    elif name == "hidden columns":
-        X = X[:, da.from_array(np.ones(N_FEATURES, dtype=bool), chunks=-1)]
-    elif name == "types in a block":
-        parts["groups"] = np.array([0, "a"] * 2000, dtype=object)
-    elif name == "types of blocks":
-        parts["groups"] = da.from_array(groups, chunks=777).map_blocks(
-            lambda b: b.astype(str) if b[0] > 50 else b, meta=np.empty(0, dtype=object)
-        )
-    return X, parts["y"], parts["groups"]
+def hidden(values, mask):
+    """A collection whose chunks have lengths that are not known."""
+    return da.from_array(values, chunks=777)[da.from_array(mask, chunks=777)]
+
+
+def of_two_types(groups):
+    blocks = da.from_array(groups, chunks=777)
+    return blocks.map_blocks(
+        lambda b: b.astype(str) if b[0] > 50 else b, meta=np.empty(0, dtype=object)
+    )
+
+
+BROKEN = {
+    "groups= is missing": lambda X, y, groups: (X, y, None),
+    "need groups.*one list, which cannot be spread over workers": lambda X, y, groups: (
+        X, y, "one_list"
+    ),
+    "y has 3999 entries, but X has 4000 rows": lambda X, y, groups: (X, y[:-1], groups),
+    r"block 1: X has 777 rows, y 776 .*compute_chunk_sizes": lambda X, y, groups: (
+        X, hidden(y, np.arange(4000) != 800), groups
+    ),
+    "block 1: groups is missing at row 423": lambda X, y, groups: (
+        X, y, np.where(groups == 30, np.nan, groups)
+    ),
+    r"block \d: y must hold numbers": lambda X, y, groups: (X, np.where(y, "yes", "no"), groups),
+    r"block \d: X holds inf at row \d+, column": lambda X, y, groups: (
+        da.where(X > 3.0, np.inf, X), y, groups
+    ),
+    "y must have one dimension": lambda X, y, groups: (X, np.column_stack([y, y]), groups),
+    "y and groups must have one dimension": lambda X, y, groups: (
+        X, dd.from_pandas(pd.DataFrame({"y": y, "z": y}), npartitions=6), groups
+    ),
+    "two dimensions": lambda X, y, groups: (X[:, 0], y, groups),
+    "number of columns of X is not known": lambda X, y, groups: (
+        X[:, da.from_array(np.ones(N_FEATURES, dtype=bool), chunks=-1)], y, groups
+    ),
+    "groups mix types that have no order: int, str": lambda X, y, groups: (
+        X, y, np.array([0, "a"] * 2000, dtype=object)
+    ),
+    "groups: labels of different types": lambda X, y, groups: (X, y, of_two_types(groups)),
+}  # fmt: skip
 
 
 @pytest.mark.scale
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("no groups", "groups= is missing"),
-        ("one list", "need groups.*one list, which cannot be spread over workers"),
-        ("lengths", "y has 3999 entries, but X has 4000 rows"),
-        ("hidden lengths", r"block 1: X has 777 rows, y 776 .*compute_chunk_sizes"),
-        ("missing user", "block 1: groups is missing at row 423"),
-        ("text labels", r"block \d: y must hold numbers"),
-        ("not finite", r"block \d: X holds inf at row \d+, column"),
-        ("matrix", "y must have one dimension"),
-        ("frame", "y and groups must have one dimension"),
-        ("vector", "two dimensions"),
-        ("hidden columns", "number of columns of X is not known"),
-        ("types in a block", "groups mix types that have no order: int, str"),
-        ("types of blocks", "groups: labels of different types"),
-    ],
-)
-def test_collections_that_cannot_be_used(client, name, message):
-    X, y, groups = broken(name)
+@pytest.mark.parametrize("message", BROKEN)
+def test_collections_that_cannot_be_used(client, message):
+    X, y, groups = lists()
+    X, y, groups = BROKEN[message](da.from_array(X, chunks=(777, -1)), y, groups)
     with pytest.raises(InputError, match=message):
         ranker().fit(X, y, groups=groups)
 

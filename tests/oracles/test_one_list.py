@@ -8,7 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from helpers.marks import slow
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.oracles.one_list import OneListCuts
+from structsvm_papk.oracles.convex_risk import OneListCuts
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status, relative_gap
 from structsvm_papk.surrogates import Surrogate
@@ -47,7 +47,7 @@ def test_cuts_are_below_their_blocks_and_s_lies_between_0_and_the_risk(name):
         X = rng.integers(-2, 3, (n_pos + n_neg, d)) / 2
         data = RankingData.from_groups(X, np.repeat([1, 0], [n_pos, n_neg]))
         X = X[data.rows]
-        oracle = OneListCuts(EmpiricalRisk(make_surrogate(name, k), data), n_blocks)
+        oracle = EmpiricalRisk(make_surrogate(name, k), data).with_blocks(n_blocks)
         w = rng.normal(size=d)
         cuts, scores = oracle.cuts(w), X @ w
         f, m, r = terms(name, scores[:n_pos], scores[n_pos:], k)
@@ -108,7 +108,7 @@ def test_rounding_counts_the_depth():
     """A list at k=2 and depth 9 has as many scores in a sum as one at k=9."""
     X = np.random.default_rng(2).normal(size=(24, 3))
     data = RankingData.from_groups(X, np.arange(24) < 4)
-    deep, wide = (OneListCuts(EmpiricalRisk(s, data), 2) for s in (
+    deep, wide = (EmpiricalRisk(s, data).with_blocks(2) for s in (
         make_surrogate("avg", 2, depth=9), make_surrogate("avg", 9)
     ))  # fmt: skip
     np.testing.assert_array_equal(deep.rounding().slopes, wide.rounding().slopes)

@@ -44,11 +44,13 @@ def test_the_optimum_on_files_is_that_in_memory(number, tmp_path):
 
 
 @pytest.mark.scale
-@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
-def test_the_optimum_on_workers_is_that_in_memory(name, client):
-    surrogate, data = make_surrogate(name, 3), RankingData.from_groups(*some_lists(2))
-    found = CCCP(ALPHA).solve(DaskRisk(surrogate, array_partitions(data, 3), client))
-    assert_same_optimum(found, CCCP(ALPHA).solve(EmpiricalRisk(surrogate, data)))
+@pytest.mark.parametrize("number", range(5))
+def test_the_optimum_on_workers_is_that_in_memory(number, client):
+    data = RankingData.from_groups(*some_lists(number))
+    for name in ("ramp", "clipped_ramp"):
+        surrogate = make_surrogate(name, 3, (None, 0.5, 5)[number % 3])
+        found = CCCP(ALPHA).solve(DaskRisk(surrogate, array_partitions(data, 3), client))
+        assert_same_optimum(found, CCCP(ALPHA).solve(EmpiricalRisk(surrogate, data)))
 
 
 @pytest.mark.parametrize("weight", [None, "positives"])

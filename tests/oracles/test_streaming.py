@@ -11,10 +11,8 @@ from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
-from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import CONVEX, SURROGATES
 
 X_BYTES = 4000 * N_FEATURES * 8
@@ -108,58 +106,10 @@ def test_majorants_are_those_of_the_risk_in_memory(tmp_path, name):
         np.testing.assert_allclose(found.blocks(point)[1].sum(axis=0), slope, rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
-def test_cccp_on_files_descends_to_a_critical_point(tmp_path):
-    oracle = streamed(tmp_path, "ramp")
-    result = CCCP(1e-2).solve(oracle)
-    assert result.status == Status.CRITICAL
-    starts = oracle.starts(1e-2)
-    reached = min(oracle(w)[0] + 5e-3 * (w @ w) for w in starts.values())
-    assert result.objective <= reached + 1e-12
-
-
-def test_starts_and_majorants_that_there_are_not_are_refused(tmp_path):
-    oracle = streamed(tmp_path, "ramp")
-    with pytest.raises(InputError, match="starts='random' is not known"):
-        oracle.starts(1e-2, names=["random"])
-    with pytest.raises(InputError, match="has no majorant"):
-        streamed(tmp_path, "avg").majorant(np.zeros(N_FEATURES))
-
-
-def test_subgradient_descent_runs_on_files(tmp_path):
-    result = SubgradientDescent(1e-2, max_iter=5).solve(streamed(tmp_path, "ts_alg2"))
-    assert result.objective < 1.0
-
-
-def test_line_search_says_what_it_needs(tmp_path):
-    with pytest.raises(InputError, match="line_search"):
-        CuttingPlane(1e-2, method="line_search").solve(streamed(tmp_path))
-
-
-@pytest.mark.parametrize("budget", [12_000, 1, 0])
-def test_a_budget_that_is_too_small_says_what_is_needed(tmp_path, budget):
-    with pytest.raises(
-        InputError, match=r"too small.*give at least .* MB|must be a number above 0"
-    ):
-        streamed(tmp_path, budget=budget)
-
-
-def test_the_policy_names_the_user(tmp_path):
-    with pytest.raises(InputError, match="user 3 has no positive"):
-        streamed(tmp_path, policy="raise")
-
-
 def test_no_user_that_can_be_used(tmp_path):
     X, y, groups = lists()
     with pytest.raises(InputError, match=r"no user can be used.*fewer than k=50"):
         StreamedRisk(make_surrogate("avg", 50), npy_source(tmp_path, X, y, groups), X_BYTES)
-
-
-def test_a_value_that_is_not_finite_is_placed(tmp_path):
-    X, y, groups = lists()
-    X[3999, 2] = np.nan
-    with pytest.raises(InputError, match=r"X.npy, rows 3\d\d0 to 3999: X holds nan at row"):
-        StreamedRisk(make_surrogate("avg", 4), npy_source(tmp_path, X, y, groups), X_BYTES)
 
 
 @pytest.mark.parametrize("how", ["truncated", "changed"])

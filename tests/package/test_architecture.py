@@ -18,7 +18,7 @@ def test_the_top_of_the_package_is_nearly_empty():
     top = {path.name for path in (ROOT / "structsvm_papk").glob("*.py")}
     assert top <= {
         "__init__.py", "_html.py", "_jit.py", "_sorting.py", "_types.py", "_version.py",
-        "_workers.py", "errors.py",
+        "errors.py",
     }  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def test_every_subpackage_says_what_lives_there():
 
 
 def test_faults_are_seen(tmp_path):
-    """An import upwards, the core's parts, a circle and an unknown subpackage are all reported."""
+    """An import upwards, the core's parts, a circle of annotations, an unknown subpackage."""
     (tmp_path / "docs").mkdir()
     table = "| upper | `upper/` | x |\n| core | `one/`, `two/` | x |\n"
     (tmp_path / "docs" / "design.md").write_text(table)
@@ -50,7 +50,7 @@ def test_faults_are_seen(tmp_path):
     (package / "upper" / "a.py").write_text("def f():\n    import structsvm_papk.one.b\n")
     (package / "one" / "b.py").write_text(
         "from typing import TYPE_CHECKING\nimport structsvm_papk.two\nif TYPE_CHECKING:\n"
-        "    from structsvm_papk.upper import a\ndef f():\n    import structsvm_papk.upper.a\n"
+        "    from structsvm_papk.upper import a\n"
     )
     faults = "\n".join(layers.faults(tmp_path))
     assert "structsvm_papk.one.b:4 imports structsvm_papk.upper.a: not downwards" in faults
@@ -65,3 +65,10 @@ def test_imports_run_downwards_only_and_in_no_circle_and_the_layers_are_printed(
         [sys.executable, str(script), str(ROOT)], capture_output=True, text=True, check=False
     )
     assert "estimators" in done.stdout and done.returncode == 0, done.stdout
+
+
+def test_a_solve_and_a_fit_run_through_few_files():
+    script = ROOT / "tools" / "trace.py"
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    solve, fit = (int(n) for n in re.findall(r": (\d+) files", done.stdout))
+    assert solve <= 14 and fit <= 20

@@ -52,7 +52,8 @@ class Odd:
 WRONG = {
     "None": None, "an object": Odd(), "text": "text", "-1": -1, "NaN": float("nan"), "1.5": 1.5,
     "complex": 1j, "an empty list": [], "a ragged list": [[1, 2], [3]], "objects": [Odd(), Odd()],
-    "a dict": {"a": 1}, "dates": np.array(["2020"], "M8[D]"), "10^400": 10**400,
+    "a dict": {"a": 1}, "bytes": b"x", "a table": np.zeros((2, 2)), "True": True,
+    "dates": np.array(["2020"], "M8[D]"), "10^400": 10**400,
 }  # fmt: skip
 SIZES = ("n_users", "n_items", "n_pos", "n_neg", "n_features", "min_neg")
 LONG = {*((size, "10^400") for size in SIZES), ("ids", "None")}  # memory; all propositions
@@ -149,10 +150,10 @@ def cases(folder):
                              "relevance": lambda s: s},
         metrics.mean_score: {"y_true": Y, "y_score": SCORES, "groups": USERS, "metric": "pap@2"},
         metrics.per_user: ROWS | {"name": "ap"},
-        metrics.auc: ROWS, metrics.average_precision: ROWS, metrics.reciprocal_rank: ROWS,
-        metrics.pap_at_k: AT_K, metrics.pauc_at_k: AT_K, metrics.auc_at_k: AT_K,
-        metrics.precision_at_k: AT_K, metrics.recall_at_k: AT_K, metrics.ndcg_at_k: AT_K,
+        metrics.pap_at_k: AT_K,
         plots.PAPDisplay.from_predictions: {"y_true": Y, "y_score": SCORES, "groups": USERS},
+        plots.SegmentDisplay.from_predictions: {"y_true": Y, "y_score": SCORES, "groups": USERS,
+                                                "segments": {"a": USERS}, "metric": "auc"},
         plots.RankStripDisplay.from_predictions: {"y_true": Y, "y_score": SCORES, "k": 2,
                                                   "groups": USERS},
         plots.convergence_figure: {"runs": runs},
@@ -235,8 +236,9 @@ def test_wrong_arguments_end_in_a_sentence(tmp_path, monkeypatch, every):
 def test_every_supported_name_is_tried_or_only_returned(tmp_path):
     tried = {getattr(call, "__name__", "") for call, _ in cases(tmp_path)}
     tried |= {"PAPKRanker", "PAPKRankerCV", "CuttingPlane", "DualAscent", "SubgradientDescent",
-              "CCCP", "GlobalRamp", "PAPDisplay", "RankStripDisplay", "UserScaler"}  # fmt: skip
-    elsewhere = {"DaskRisk", "connect", "PAPKReranker", "SegmentDisplay"}  # a cluster, RecTools, ..
+              "CCCP", "GlobalRamp", "PAPDisplay", "RankStripDisplay", "SegmentDisplay",
+              "UserScaler"}  # fmt: skip
+    elsewhere = {"DaskRisk", "connect", "PAPKReranker"}  # a cluster, RecTools
     for path in listed():
         for name, value in supported(path).items():
             returned = is_dataclass(value) or isinstance(value, (str, tuple, dict))

@@ -10,13 +10,13 @@ import pytest
 
 from helpers.marks import POSIX
 from structsvm_papk.errors import InputError
-from structsvm_papk.propositions._workers import workers
+from structsvm_papk.propositions.running import workers
 
 pytestmark = pytest.mark.portable
 
 PARENT = """
 import time
-from structsvm_papk.propositions._workers import workers
+from structsvm_papk.propositions.running import workers
 import os
 if __name__ == "__main__":
     with workers(1) as pool:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from structsvm_papk import RankingData
-from structsvm_papk.plots.convergence import convergence_figure
+from structsvm_papk.plots.figures import convergence_figure
 from structsvm_papk.rankers import compare
 
 

@@ -191,7 +191,7 @@ def browser(tmp_path_factory):
     service = webdriver.ChromeService(driver)
     running = webdriver.Chrome(options=options, service=service)
     path = tmp_path_factory.mktemp("page") / "out.html"
-    report_page.write_page(path, SCORES, LABELS, GROUPS, k=5, largest_k=15)
+    path.write_text(report_page.page(SCORES, LABELS, GROUPS, k=5, largest_k=15))
     running.get(path.as_uri())
     wait_until_ready(running)
     yield running

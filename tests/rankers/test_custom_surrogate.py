@@ -10,13 +10,14 @@ from sklearn.base import clone
 
 from helpers.own import PowerPairs
 from helpers.problems import degenerate_lists
+from helpers.sources import write_csv
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, PAPKRankerCV, RankingData, cli
 from structsvm_papk.data.partitions import array_partitions
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import load_model
 from structsvm_papk.oracles import DaskRisk, connect
-from structsvm_papk.surrogates.convex import PAUC, Avg
+from structsvm_papk.surrogates.losses import PAUC, Avg
 
 LISTS = linear_lists(n_users=12, n_items=14, n_features=3, noise=1.0, relevant_share=0.3, seed=0)
 ROWS = LISTS.X, LISTS.y, LISTS.groups
@@ -84,12 +85,7 @@ def test_a_model_file_has_its_name_and_predicts(tmp_path, capsys):
     assert (model.surrogate, model.k, model.depth) == ("power_pairs(exponent=2.0)", 2, 0.9)
     assert model.solver == "cutting_plane" and model.certificate["gap"] <= 1e-6
     assert np.array_equal(model.predict(LISTS.X), ranker.predict(LISTS.X))
-    (tmp_path / "data.csv").write_text(
-        "user_id,label,a,b,c\n"
-        + "".join(
-            f"{u},{int(y)},{a},{b},{c}\n" for u, y, (a, b, c) in zip(*ROWS[::-1], strict=True)
-        )
-    )
+    write_csv(tmp_path / "data.csv", *ROWS)
     command = ["bound", str(tmp_path / "model"), str(tmp_path / "data.csv")]
     assert cli.main(command) == 2
     assert "of which the file holds the name only" in " ".join(capsys.readouterr().err.split())

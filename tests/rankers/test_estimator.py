@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import _num_samples
 
+from helpers.reference_metrics import per_user
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.metrics import mean_score
@@ -92,15 +93,7 @@ def task():
 
 
 def gain_by_definition(scores, y, groups, k):
-    gains = []
-    for user in np.unique(groups):
-        mine = groups == user
-        p = np.sort(scores[mine & (y == 1)])[::-1]
-        q = np.sort(scores[mine & (y == 0)])[::-1]
-        beta = min(p.size, k)
-        if p.size and q.size >= k:
-            gains.append((p[:beta, None] > q[None, :k]).mean())
-    return np.mean(gains)
+    return np.nanmean(per_user(f"pap@{k}", scores, y, groups))
 
 
 @pytest.mark.parametrize("surrogate", ["avg", "max", "ts", "pauc"])

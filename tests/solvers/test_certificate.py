@@ -1,14 +1,13 @@
 """Bounds of risks of one variable that are exact in every entry, against exact optima."""
 
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from helpers.pieces import Pieces
 from structsvm_papk import CuttingPlane
 from structsvm_papk.solvers.bundle.cut_model import CutModel
-from structsvm_papk.solvers.oracle import BlockOracle
 
 ULP = 2.0**-52
 SLOPES_THAT_CANCEL = {
@@ -19,55 +18,10 @@ SLOPES_THAT_CANCEL = {
 }
 
 
-class Pieces(BlockOracle):
-    """``R(w) = sum_j max_i (slopes[j, i] w + heights[j, i])``, one block for each j."""
-
-    def __init__(self, slopes, heights):
-        self.lines = np.array(slopes), np.array(heights)
-        self.n_features, self.n_blocks = 1, len(slopes)
-
-    def blocks(self, w):
-        slopes, heights = self.lines
-        values = [
-            [Fraction(a) * Fraction(w[0]) + Fraction(b) for a, b in zip(*lines, strict=True)]
-            for lines in zip(slopes, heights, strict=True)
-        ]
-        highest = [max(range(len(lines)), key=lines.__getitem__) for lines in values]
-        tops = [float(lines[i]) for lines, i in zip(values, highest, strict=True)]
-        return np.array(tops), slopes[np.arange(len(highest)), highest][:, None]
-
-    def optimum(self, alpha):
-        """The exact one: at a corner of a block, or where one choice of pieces has its minimum."""
-        exact = [[[Fraction(x) for x in row] for row in part.tolist()] for part in self.lines]
-        rows = list(zip(*exact, strict=True))
-        alpha = Fraction(alpha)
-
-        def value(w):
-            pieces = [max(a * w + b for a, b in zip(*row, strict=True)) for row in rows]
-            return alpha / 2 * w * w + sum(pieces)
-
-        corners = {Fraction(0)}
-        for slopes, heights in rows:
-            for i in range(len(slopes)):
-                for j in range(i):
-                    if slopes[i] != slopes[j]:
-                        corners.add((heights[j] - heights[i]) / (slopes[i] - slopes[j]))
-        corners = sorted(corners)
-        between = [(one + other) / 2 for one, other in pairwise(corners)]
-        candidates = list(corners)
-        for w in [corners[0] - 1, *between, corners[-1] + 1]:  # the slope between two corners
-            slope = sum(
-                max(zip(*row, strict=True), key=lambda line: line[0] * w + line[1])[0]
-                for row in rows
-            )
-            candidates.append(-slope / alpha)
-        return min(map(value, candidates))
-
-
 @pytest.mark.parametrize("case", SLOPES_THAT_CANCEL)
 def test_no_bound_where_the_slopes_cancel_in_the_solvers_sum(case):
     slopes, alpha = SLOPES_THAT_CANCEL[case]
-    oracle = Pieces([[a] for a in slopes], [[0.5], [0.25], [0.25]])
+    oracle = Pieces(np.reshape(slopes, (1, 3, 1)), np.reshape([0.5, 0.25, 0.25], (1, 3, 1)))
     exact = 1 - sum(map(Fraction, slopes)) ** 2 / (2 * Fraction(alpha))
     assert exact == oracle.optimum(alpha)
     result = CuttingPlane(alpha, max_iter=10).solve(oracle)
@@ -88,7 +42,7 @@ def test_bounds_are_below_exact_optima_for_slopes_that_cancel(n_blocks):
     for seed in range(8):
         rng = np.random.default_rng(seed)
         slopes, alpha = cancelling(rng, n_blocks, int(rng.integers(1, 4)))
-        oracle = Pieces(slopes, rng.uniform(0, 1, slopes.shape) / n_blocks)
+        oracle = Pieces(slopes[None], rng.uniform(0, 1, (1, *slopes.shape)) / n_blocks)
         result = CuttingPlane(alpha, 1e-6, max_iter=3).solve(oracle)
         assert Fraction(result.lower_bound) <= oracle.optimum(alpha)
 
@@ -98,7 +52,7 @@ def test_slopes_of_many_magnitudes_are_certified():
     for seed in range(15):
         rng = np.random.default_rng(seed)
         slopes = rng.normal(size=(9, 3)) * 10.0 ** rng.uniform(-6, 6, (9, 1))
-        oracle = Pieces(slopes, rng.uniform(0, 1, slopes.shape) / 9)
+        oracle = Pieces(slopes[None], rng.uniform(0, 1, (1, 9, 3)) / 9)
         alpha = 10.0 ** rng.uniform(-8, 2)
         result = CuttingPlane(alpha, 1e-6, max_iter=60).solve(oracle)
         optimum = oracle.optimum(alpha)

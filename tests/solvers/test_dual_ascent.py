@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from helpers.marks import slow
-from helpers.problems import ranking_data
+from helpers.problems import objective, ranking_data, user_in_full
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -18,10 +18,10 @@ from structsvm_papk import (
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.checkpoint import Checkpoint
-from structsvm_papk.oracles import cut_blocks, dual_choice, user_blocks
+from structsvm_papk.oracles import convex_risk, cut_blocks, user_blocks
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.surrogates import CONVEX, TS
+from structsvm_papk.surrogates import CONVEX
+from structsvm_papk.surrogates.losses import TS
 
 
 def wide_data(n_users=8, n_items=14, n_features=60, per_row=8, seed=0, dtype=np.float64):
@@ -42,10 +42,6 @@ def wide_risk(name, k=3, depth=None, policy="exclude", weight=None, **options):
     data = wide_data(**options)
     data = data if weight is None else data.weighted(weight)
     return EmpiricalRisk(make_surrogate(name, k, depth), data, policy)
-
-
-def objective(oracle, alpha, w):
-    return alpha / 2 * (w @ w) + oracle(w)[0]
 
 
 @pytest.mark.parametrize(
@@ -94,21 +90,9 @@ def exact_block(oracle, alpha, u, w):
 
     ``min_v alpha/2 ||v - w||^2 + share S(X v)``, as the dual of the block with the others fixed.
     """
-    data = oracle.data
-    rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]].toarray()
-    P, Q = rows[: data.n_pos[u]], rows[data.n_pos[u] :]
-    m, beta = oracle.surrogate.depth_of_list(len(Q)), min(len(P), oracle.surrogate.k)
     v = cp.Variable(oracle.n_features)
-    if oracle.surrogate.name == "avg":
-        loss = cp.sum_largest(cp.pos(1 - cp.sum(P @ v) / len(P) + Q @ v), m) / m
-    else:
-        sums = cp.hstack([cp.sum_largest(cp.pos(1 - p @ v + Q @ v), m) for p in P])
-        if oracle.surrogate.name == "max":
-            loss = cp.sum_largest(sums, beta) / (beta * m)
-        else:
-            loss = cp.sum(sums) / (len(P) * m)
-    goal = alpha / 2 * cp.sum_squares(v - w) + loss / data.n_users
-    problem = cp.Problem(cp.Minimize(goal))
+    loss = user_in_full(oracle, u, v) / oracle.data.n_users
+    problem = cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(v - w) + loss))
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
     return problem.value, v.value
 
@@ -239,31 +223,6 @@ def test_surrogates_that_are_not_ours_are_not_taken_for_their_parents():
 
     with pytest.raises(InputError, match="offers no dual blocks"):
         DualAscent(1e-2).solve(EmpiricalRisk(Steeper(3), wide_data()))
-    with pytest.raises(InputError, match="not convex"):
-        DualAscent(1e-2).solve(wide_risk("ramp"))
-
-
-@pytest.mark.parametrize("name", CONVEX)
-def test_a_degenerate_optimum(name, tmp_path):
-    rng = np.random.default_rng(0)
-    X = sparse.csr_array(rng.random((12, 5)))
-    data = RankingData(X, np.tile([True, False, False], 4), np.arange(0, 13, 3))
-    opposite = RankingData(
-        sparse.csr_array(sparse.vstack([X, X])),
-        np.concatenate([np.tile([True, False, False], 4), np.tile([False, True, True], 4)]),
-        np.arange(0, 25, 3),
-    )
-    oracle = EmpiricalRisk(make_surrogate(name, 1, 0.99), opposite, "cap")
-    result = DualAscent(1.0, tol=1e-6).solve(oracle)
-    reference = CuttingPlane(1.0, tol=1e-6).solve(oracle)
-    assert result.status == reference.status
-    kept = [
-        DualAscent(1.0, tol=1e-6).solve(oracle, checkpoint=Checkpoint(tmp_path)) for _ in range(2)
-    ]
-    assert {each.status for each in kept} == {reference.status}
-    assert kept[0].objective == pytest.approx(kept[1].objective, rel=1e-12)
-    assert np.allclose(kept[0].w, kept[1].w, atol=1e-9)
-    assert data.n_users == 4 and abs(result.objective - reference.objective) < 2e-6
 
 
 @pytest.mark.parametrize("name", CONVEX)
@@ -308,50 +267,6 @@ def test_majorants(name):
     assert result.objective - reference.objective <= 2e-7
 
 
-def test_limits_and_callbacks():
-    oracle = wide_risk("avg")
-    short = DualAscent(1e-3, tol=1e-12, time_limit=1e-9).solve(oracle)
-    assert short.status is Status.TIME_LIMIT and short.lower_bound <= short.objective
-    assert DualAscent(1e-3, tol=1e-12, max_iter=3).solve(oracle).n_iter == 3
-    seen = []
-    stopped = DualAscent(1e-3).solve(oracle, callback=lambda p: seen.append(p) or len(seen) == 2)
-    assert stopped.status is Status.STOPPED and stopped.n_iter == 2
-    assert np.isfinite(stopped.lower_bound)
-
-    def interrupt(progress):
-        if progress.iteration == 4:
-            raise KeyboardInterrupt
-
-    broken = DualAscent(1e-3, tol=1e-9).solve(oracle, callback=interrupt)
-    assert broken.status is Status.INTERRUPTED
-    assert broken.objective == pytest.approx(objective(oracle, 1e-3, broken.w))
-    for bad in ({"alpha": 0.0}, {"alpha": 1.0, "tol": 0.0}, {"alpha": 1.0, "max_iter": 0}):
-        with pytest.raises(InputError):
-            DualAscent(**bad)
-
-
-@pytest.mark.parametrize("name", ["avg", "ts"])
-def test_a_checkpoint_goes_on(name, tmp_path):
-    oracle, solver = wide_risk(name), DualAscent(1e-3, tol=1e-8)
-    whole = solver.solve(oracle)
-
-    def interrupt(progress):
-        if progress.iteration == 6:
-            raise KeyboardInterrupt
-
-    first = solver.solve(oracle, callback=interrupt, checkpoint=Checkpoint(tmp_path))
-    assert first.status is Status.INTERRUPTED
-    second = solver.solve(oracle, checkpoint=Checkpoint(tmp_path))
-    assert second.converged and second.n_iter > 6
-    assert second.history[:6] == first.history[:6]
-    assert abs(second.objective - whole.objective) <= 2e-8
-    third = solver.solve(oracle, checkpoint=Checkpoint(tmp_path))  # it is only certified
-    assert third.status is Status.CONVERGED and third.n_iter <= second.n_iter + 1
-    assert third.objective <= second.objective + 1e-15
-    with pytest.raises(InputError):
-        DualAscent(2e-3, tol=1e-8).solve(oracle, checkpoint=Checkpoint(tmp_path))
-
-
 def test_which_solver_is_chosen():
     """Sparse with many features and users: the ascent; else, and with options, the bundle."""
     rng = np.random.default_rng(0)
@@ -384,8 +299,8 @@ def test_the_majorants_of_cccp_are_solved_by_it_where_it_pays(monkeypatch):
     start = np.random.default_rng(0).normal(size=60)
     reference = CCCP(1e-2).solve(oracle, start)
     used = []
-    monkeypatch.setattr(dual_choice, "_FEATURES", 10)
-    monkeypatch.setattr(dual_choice, "_USERS", 2)
+    monkeypatch.setattr(convex_risk, "_FEATURES", 10)
+    monkeypatch.setattr(convex_risk, "_USERS", 2)
     solve = DualAscent.solve
     monkeypatch.setattr(DualAscent, "solve", lambda *args: used.append(1) or solve(*args))
     result = CCCP(1e-2).solve(oracle, start)

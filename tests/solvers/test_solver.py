@@ -3,18 +3,24 @@
 import gc
 import weakref
 
+import numpy as np
 import pytest
 
-from helpers.problems import ranking_data
+from helpers.problems import ranking_data, risk
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
     DualAscent,
     EmpiricalRisk,
     GlobalRamp,
+    Status,
     SubgradientDescent,
     make_surrogate,
 )
+from structsvm_papk.errors import InputError
+
+WRONG = (-1.0, np.nan, "1", None, [1.0], True)
+SOLVERS = (CuttingPlane, DualAscent, CCCP, GlobalRamp, SubgradientDescent)
 
 
 @pytest.mark.parametrize(
@@ -30,12 +36,112 @@ from structsvm_papk import (
     ],
 )
 def test_the_data_are_let_go_of_with_the_risk_and_its_result(solver, surrogate):
+    def make():
+        return EmpiricalRisk(make_surrogate(surrogate, 3), ranking_data(n_users=40, n_items=12))
+
+    solver.solve(make())  # what numba compiles leaves cycles behind
     gc.disable()  # which would find cycles, at some time: too late for a cluster's memory
     try:
-        risk = EmpiricalRisk(make_surrogate(surrogate, 3), ranking_data(n_users=40, n_items=12))
+        risk = make()
         alive = weakref.ref(risk)
         result = solver.solve(risk)
         del risk, result
         assert alive() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("solver", "surrogate", "stops", "limit"),
+    [
+        (CuttingPlane, "ts", 4, {"max_iter": 3}),
+        (DualAscent, "avg", 4, {"max_iter": 3}),
+        (CCCP, "clipped_ramp", 2, {}),  # a sum over starts
+        (GlobalRamp, "clipped_ramp", 4, {"max_boxes": 1}),
+        (SubgradientDescent, "avg", 3, {}),  # which has no other end
+    ],
+)
+def test_limits_callback_and_interrupt_return_the_best_point(solver, surrogate, stops, limit):
+    oracle, alpha = risk(surrogate, n_features=2 if solver is GlobalRamp else 4), 1e-2
+    best = solver(alpha).solve(oracle)
+
+    def interrupt(progress):
+        if progress.iteration == stops:
+            raise KeyboardInterrupt
+
+    runs = {
+        Status.TIME_LIMIT: solver(alpha, time_limit=1e-9).solve(oracle),
+        Status.STOPPED: solver(alpha).solve(oracle, callback=lambda p: p.iteration == 2),
+        Status.INTERRUPTED: solver(alpha).solve(oracle, callback=interrupt),
+    }
+    runs |= {Status.MAX_ITER: solver(alpha, **limit).solve(oracle)} if limit else {}
+    for status, result in runs.items():
+        assert result.status is status and not result.converged
+        assert result.message.startswith(("Stopped", "Interrupted"))
+        assert result.lower_bound <= best.objective + 1e-12
+        assert result.objective >= best.lower_bound
+        value = alpha / 2 * result.w @ result.w + oracle(result.w)[0]
+        assert result.objective == pytest.approx(value)
+    assert runs[Status.STOPPED].n_iter <= 2  # CCCP: one where it stopped among L-BFGS steps
+
+
+@pytest.mark.parametrize(
+    ("solver", "options", "message"),
+    [
+        *((each, {"alpha": alpha}, "alpha") for each in SOLVERS for alpha in WRONG),
+        *((each, {"alpha": 0.0}, "alpha") for each in SOLVERS[:-1]),
+        *((each, {"time_limit": limit}, "time_limit") for each in SOLVERS for limit in (0.0, "1")),
+        *((each, {"tol": 0.0}, "tol") for each in SOLVERS[:-1]),
+        *((CuttingPlane, {"max_iter": most}, "max_iter") for most in (0, 2.5, None, "5")),
+        *((each, {"max_iter": 0}, "max_iter") for each in (DualAscent, CCCP, SubgradientDescent)),
+        (GlobalRamp, {"max_boxes": 0}, "max_boxes"),
+        (CuttingPlane, {"method": "newton"}, "bundle, line_search, one_slack"),
+        (CuttingPlane, {"method": "one_slack", "n_blocks": 5}, "one cut an iteration"),
+        (CuttingPlane, {"n_blocks": 0}, "n_blocks"),
+        (CCCP, {"continuation": (10.0, 100.0)}, "continuation"),
+        (SubgradientDescent, {"eta": 0.0}, "eta"),
+        (SubgradientDescent, {"radius": 0.0}, "radius"),
+        (SubgradientDescent, {"keep": "first"}, "best, last, average"),
+    ],
+)
+def test_options_that_cannot_be(solver, options, message):
+    with pytest.raises(InputError, match=message):
+        solver(**{"alpha": 1.0} | options)
+
+
+@pytest.mark.parametrize(
+    ("solver", "surrogate", "message"),
+    [
+        (CuttingPlane, "ramp", "use CCCP"),
+        (CuttingPlane, "clipped_ramp", "CCCP"),
+        (CuttingPlane, "ts_alg2", "Subgradient"),
+        (DualAscent, "ramp", "not convex"),
+        (CCCP, "avg", "CuttingPlane for convex"),
+        (CCCP, "ts_alg2", "CCCP is for"),
+        (GlobalRamp, "avg", "CuttingPlane certifies"),
+    ],
+)
+def test_surrogates_of_another_solver_are_refused_with_the_way_out(solver, surrogate, message):
+    with pytest.raises(InputError, match=message):
+        solver(1e-2).solve(risk(surrogate))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("other", [None, np.zeros(3), lambda w: (0.0, w), "risk"])
+def test_what_is_no_oracle_is_refused_with_a_sentence(solver, other):
+    with pytest.raises(InputError, match="is not an oracle: a solver needs"):
+        solver(1.0).solve(other)
+
+
+@pytest.mark.parametrize("solver", [CuttingPlane(0.1), CCCP(0.1), SubgradientDescent(0.1)])
+def test_starts_that_cannot_be(solver):
+    oracle = risk("ramp" if isinstance(solver, CCCP) else "avg")
+    with pytest.raises(InputError, match="too far out"):
+        solver.solve(oracle, w_init=np.full(4, 1e200))
+    with pytest.raises(InputError, match="length 4"):
+        solver.solve(oracle, w_init=np.zeros(3))
+
+
+def test_names_of_starts_that_do_not_exist():
+    with pytest.raises(InputError, match="starts='random' is not known"):
+        risk("ramp").starts(1e-2, names=("random",))

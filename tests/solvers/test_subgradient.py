@@ -6,7 +6,6 @@ import pytest
 from helpers import problems
 from structsvm_papk import CuttingPlane, Status, SubgradientDescent
 from structsvm_papk.datasets import linear_lists
-from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.subgradient import normal_start
 from structsvm_papk.surrogates import SURROGATES
 
@@ -45,35 +44,3 @@ def test_approaches_the_certified_optimum_from_above(keep):
     best = CuttingPlane(0.1, tol=1e-8).solve(oracle)
     result = SubgradientDescent(0.1, eta=1.0, max_iter=3000, keep=keep).solve(oracle)
     assert best.lower_bound <= result.objective <= best.objective * 1.01
-
-
-def test_stops_on_callback_and_interrupt_with_the_best_point():
-    def interrupt(progress):
-        if progress.iteration == 3:
-            raise KeyboardInterrupt
-
-    oracle = problems.risk("avg")
-    stopped = SubgradientDescent(0.1).solve(oracle, callback=lambda p: p.iteration == 2)
-    assert (stopped.status, stopped.n_iter) == (Status.STOPPED, 2)
-    assert SubgradientDescent(0.1).solve(oracle, callback=interrupt).status is Status.INTERRUPTED
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"alpha": -1.0}, "alpha"),
-        ({"alpha": 1.0, "eta": 0.0}, "eta"),
-        ({"alpha": 1.0, "max_iter": 0}, "max_iter"),
-        ({"alpha": 1.0, "radius": 0.0}, "radius"),
-        ({"alpha": 1.0, "keep": "first"}, "best, last, average"),
-        ({"alpha": 1.0, "time_limit": -1.0}, "time_limit"),
-    ],
-)
-def test_contradictory_options_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        SubgradientDescent(**options)
-
-
-def test_wrong_start_is_refused():
-    with pytest.raises(InputError, match="length 4"):
-        SubgradientDescent(0.1).solve(problems.risk("avg"), w_init=np.zeros(3))

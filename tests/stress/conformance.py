@@ -8,9 +8,10 @@ such. Nothing in the page is typed in by hand except the sentences.
 
 import sys
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,15 +21,14 @@ from structsvm_papk.metrics.frames import evaluate_recommendations
 K = 5
 
 
-@dataclass
-class Row:
+class Row(NamedTuple):
     """One number of one library, and the rules that should give it."""
 
     library: str
     call: str
     value: object
     metric: str
-    rules: dict = field(default_factory=dict)
+    rules: object
     note: str = ""
 
 
@@ -66,9 +66,11 @@ def ranking(ties):
 def ours(data, row):
     if callable(row.rules):
         return row.rules()
-    return metrics.evaluate([row.metric], data.scores, data.labels, data.users, **row.rules).mean(
-        row.metric
-    )
+    table = metrics.evaluate(row.metric, data.scores, data.labels, data.users, **row.rules)
+    return table.mean(row.metric)
+
+
+# Each library gives rows without its name: call, value, our metric, rules and note
 
 
 def scikit_learn(data):
@@ -76,34 +78,16 @@ def scikit_learn(data):
 
     scores, labels = data.square
     both = (labels.sum(1) > 0) & (labels.sum(1) < data.n_items)
-    mean = lambda f: np.mean([f(y, s) for y, s in zip(labels[both], scores[both], strict=True)])  # noqa: E731
-    sk = {"preset": "sklearn"}
-    yield Row(
-        "scikit-learn",
-        f"ndcg_score(k={K})",
-        ndcg_score(labels, scores, k=K),
-        f"ndcg@{K}",
-        sk,
-        "ties averaged",
-    )
-    yield Row(
-        "scikit-learn",
-        "roc_auc_score, mean over users with both classes",
-        mean(roc_auc_score),
-        "auc",
-        sk,
-        "ties half; undefined users must be left out by hand",
-    )
-    yield Row(
-        "scikit-learn",
-        "roc_auc_score, all rows",
-        roc_auc_score(data.labels, data.scores),
-        "auc",
-        sk | {"mean": "pooled"},
-    )
-    yield Row("scikit-learn", "average_precision_score, mean over all users",
-              np.mean([average_precision_score(y, s) for y, s in zip(labels, scores, strict=True)]),
-              "ap", sk, "a tied block is one threshold")  # fmt: skip
+    areas = [roc_auc_score(y, s) for y, s in zip(labels[both], scores[both], strict=True)]
+    precision = [average_precision_score(y, s) for y, s in zip(labels, scores, strict=True)]
+    pooled = roc_auc_score(data.labels, data.scores)
+    sk, mean = {"preset": "sklearn"}, "mean over users with both classes"
+    undefined = "ties half; undefined users must be left out by hand"
+    tied = "a tied block is one threshold"
+    yield f"ndcg_score(k={K})", ndcg_score(labels, scores, k=K), f"ndcg@{K}", sk, "ties averaged"
+    yield f"roc_auc_score, {mean}", np.mean(areas), "auc", sk, undefined
+    yield "roc_auc_score, all rows", pooled, "auc", sk | {"mean": "pooled"}
+    yield "average_precision_score, mean over all users", np.mean(precision), "ap", sk, tied
 
 
 def rectools(data):
@@ -116,62 +100,40 @@ def rectools(data):
         "item_id": np.tile(np.arange(data.n_items), data.n_users)[order],
         "rank": np.tile(np.arange(1, data.n_items + 1), data.n_users), "label": data.labels[order],
     })  # fmt: skip
-    liked = frame.loc[frame.label == 1, ["user_id", "item_id"]]
-    for length in (None, 8):
-        shown = frame if length is None else frame[frame["rank"] <= length]
-        lists = "full lists" if length is None else f"lists cut after {length}"
-        for handling in ("ignore", "exclude") if length else ("ignore",):
-            for name, metric in (("PAP", PAP), ("PartialAUC", PartialAUC)):
-                value = metric(k=K, insufficient_handling=handling).calc(shown, liked)
-                key = f"{'pap' if name == 'PAP' else 'pauc'}@{K}"
-                rules = {"preset": "rectools", "list_length": length}
-                rules |= {"insufficient_handling": handling}
-                yield Row("RecTools", f"{name}(k={K}), {lists}", value, key, rules)
-    value = PAP(k=K).calc(frame[frame["rank"] <= 8], liked)
-    yield Row("RecTools", f"PAP(k={K}), lists cut after 8, from frames", value, f"pap@{K}",
-              lambda: evaluate_recommendations(frame[frame["rank"] <= 8], liked, f"pap@{K}",
-                                               unmatched="count").mean(f"pap@{K}"))  # fmt: skip
+    liked, cut = frame.loc[frame.label == 1, ["user_id", "item_id"]], frame[frame["rank"] <= 8]
     base = {"preset": "rectools"}
+    for length, handling in ((None, "ignore"), (8, "ignore"), (8, "exclude")):
+        shown, lists = (cut, "lists cut after 8") if length else (frame, "full lists")
+        rules = base | {"list_length": length, "insufficient_handling": handling}
+        for key, metric in (("pap", PAP), ("pauc", PartialAUC)):
+            value = metric(k=K, insufficient_handling=handling).calc(shown, liked)
+            yield f"{metric.__name__}(k={K}), {lists}", value, f"{key}@{K}", rules
+
+    def from_frames():
+        table = evaluate_recommendations(cut, liked, f"pap@{K}", unmatched="count")
+        return table.mean(f"pap@{K}")
+
+    value = PAP(k=K).calc(cut, liked)
+    yield f"PAP(k={K}), lists cut after 8, from frames", value, f"pap@{K}", from_frames
     for metric, key in (
-        (Precision(k=K), f"precision@{K}"),
-        (Recall(k=K), f"recall@{K}"),
-        (HitRate(k=K), f"hit@{K}"),
-        (MAP(k=20), "ap"),
-        (MRR(k=20), "rr"),
+        (Precision(k=K), f"precision@{K}"), (Recall(k=K), f"recall@{K}"),
+        (HitRate(k=K), f"hit@{K}"), (MAP(k=20), "ap"), (MRR(k=20), "rr"),
         (NDCG(k=K), f"ndcg@{K}"),
-    ):
-        note = {"ndcg": "divides by k hits"}.get(key[:4], "")
-        call = f"{type(metric).__name__}(k={metric.k})"
-        yield Row("RecTools", call, metric.calc(frame, liked), key, base, note)
+    ):  # fmt: skip
+        note = "divides by k hits" if key.startswith("ndcg") else ""
+        yield f"{type(metric).__name__}(k={metric.k})", metric.calc(frame, liked), key, base, note
 
 
 def ranx(data):
     import ranx as library
 
-    scores, labels = data.square
-    qrels = {
-        f"u{u}": {f"i{i}": 1 for i in np.flatnonzero(y)} for u, y in enumerate(labels) if y.any()
-    }
-    run = {
-        f"u{u}": {f"i{i}": float(v) for i, v in enumerate(s)}
-        for u, s in enumerate(scores) if f"u{u}" in qrels
-    }  # fmt: skip
+    users = [(f"u{u}", s, y) for u, (s, y) in enumerate(zip(*data.square, strict=True)) if y.any()]
+    qrels = {user: {f"i{i}": 1 for i in np.flatnonzero(y)} for user, _, y in users}
+    run = {user: {f"i{i}": float(v) for i, v in enumerate(s)} for user, s, _ in users}
     pair = library.Qrels(qrels), library.Run(run)
-    for name, key in (
-        ("map", "ap"),
-        (f"ndcg@{K}", f"ndcg@{K}"),
-        (f"precision@{K}", f"precision@{K}"),
-        (f"recall@{K}", f"recall@{K}"),
-        ("mrr", "rr"),
-    ):
-        yield Row(
-            "ranx",
-            name,
-            float(library.evaluate(*pair, name)),
-            key,
-            {},
-            "no users without positives",
-        )
+    same = {name: name for name in (f"ndcg@{K}", f"precision@{K}", f"recall@{K}")}
+    for name, key in ({"map": "ap"} | same | {"mrr": "rr"}).items():
+        yield name, float(library.evaluate(*pair, name)), key, {}, "no users without positives"
 
 
 def torchmetrics(data):
@@ -180,7 +142,6 @@ def torchmetrics(data):
 
     arrays = (torch.from_numpy(data.scores), torch.from_numpy(data.labels).bool())
     indexes = torch.from_numpy(data.users)
-    zero = {"no_positives": "zero"}
     for metric, key in (
         (retrieval.RetrievalMAP(), "ap"), (retrieval.RetrievalNormalizedDCG(top_k=K), f"ndcg@{K}"),
         (retrieval.RetrievalPrecision(top_k=K), f"precision@{K}"),
@@ -188,8 +149,9 @@ def torchmetrics(data):
         (retrieval.RetrievalAUROC(), "auc"),
     ):  # fmt: skip
         value = float(metric(*arrays, indexes=indexes))
-        rules = zero | ({"ties": "half"} if key in ("auc", f"ndcg@{K}") else {})
-        yield Row("torchmetrics", type(metric).__name__, value, key, rules, "single precision")
+        rules = {"no_positives": "zero"}
+        rules |= {"ties": "half"} if key in ("auc", f"ndcg@{K}") else {}
+        yield type(metric).__name__, value, key, rules, "single precision"
 
 
 def xgboost(data):
@@ -207,30 +169,15 @@ def xgboost(data):
         return {name.removeprefix("eval-"): float(value) for name, value in parts}
 
     rows = np.arange(data.labels.size)
-    within = rows.reshape(data.n_users, -1)[:, ::-1].ravel()
-    found, turned = values(rows), values(within)
+    found, turned = values(rows), values(rows.reshape(data.n_users, -1)[:, ::-1].ravel())
     for name, key, rule in (
         (f"ndcg@{K}", f"ndcg@{K}", "one"), (f"ndcg@{K}-", f"ndcg@{K}", "zero"),
         ("map", "ap", "one"), ("map-", "ap", "zero"), (f"pre@{K}", f"precision@{K}", "zero"),
     ):  # fmt: skip
-        yield Row(
-            "XGBoost",
-            name,
-            found[name],
-            key,
-            {"no_positives": rule},
-            "single precision scores",
-        )
-    note = "differs from any pair count, and with the order of the rows"
-    yield Row("XGBoost", "auc (ranking)", found["auc"], "auc", {"ties": "half"}, note)
-    yield Row(
-        "XGBoost",
-        "auc (ranking), rows of each user reversed",
-        turned["auc"],
-        "auc",
-        {"ties": "half"},
-        note,
-    )
+        yield name, found[name], key, {"no_positives": rule}, "single precision scores"
+    half, note = {"ties": "half"}, "differs from any pair count, and with the order of the rows"
+    yield "auc (ranking)", found["auc"], "auc", half, note
+    yield "auc (ranking), rows of each user reversed", turned["auc"], "auc", half, note
 
 
 def lightgbm(data):
@@ -246,42 +193,30 @@ def lightgbm(data):
     library.train(settings, train, 1, valid_sets=[train], valid_names=["v"],
                   callbacks=[library.record_evaluation(seen)])  # fmt: skip
     found = {name: float(values[-1]) for name, values in seen["v"].items()}
-    yield Row(
-        "LightGBM",
-        f"ndcg@{K}",
-        found[f"ndcg@{K}"],
-        f"ndcg@{K}",
-        {"no_positives": "one"},
-    )
-    yield Row(
-        "LightGBM",
-        "auc",
-        found["auc"],
-        "auc",
-        {"ties": "half", "mean": "pooled"},
-        "one list of all rows, users ignored",
-    )
+    pooled, note = {"ties": "half", "mean": "pooled"}, "one list of all rows, users ignored"
+    yield f"ndcg@{K}", found[f"ndcg@{K}"], f"ndcg@{K}", {"no_positives": "one"}
+    yield "auc", found["auc"], "auc", pooled, note
 
 
 def catboost(data):
     from catboost.utils import eval_metric
 
-    labels = data.labels.astype(float)
+    labels, zero = data.labels.astype(float), {"no_positives": "zero"}
+    pooled = {"ties": "half", "mean": "pooled"}
     for name, key, rules, note in (
         (f"NDCG:top={K};type=Base", f"ndcg@{K}", {"no_positives": "one"}, ""),
-        (f"MAP:top={data.n_items}", "ap", {"no_positives": "zero"}, ""),
-        (f"PrecisionAt:top={K}", f"precision@{K}", {"no_positives": "zero"}, ""),
-        ("MRR", "rr", {"no_positives": "zero"}, ""),
-        ("QueryAUC", "auc", {"ties": "half", "no_positives": "zero"}, ""),
-        ("AUC:type=Ranking", "auc", {"ties": "half", "mean": "pooled"}, "one list of all rows"),
+        (f"MAP:top={data.n_items}", "ap", zero, ""),
+        (f"PrecisionAt:top={K}", f"precision@{K}", zero, ""),
+        ("MRR", "rr", zero, ""),
+        ("QueryAUC", "auc", {"ties": "half"} | zero, ""),
+        ("AUC:type=Ranking", "auc", pooled, "one list of all rows"),
     ):
-        value = eval_metric(labels, data.scores, name, group_id=data.users)[0]
-        yield Row("CatBoost", name, value, key, rules, note)
+        yield name, eval_metric(labels, data.scores, name, group_id=data.users)[0], key, rules, note
 
 
 LIBRARIES = {
-    "scikit-learn": scikit_learn, "rectools": rectools, "ranx": ranx,
-    "torchmetrics": torchmetrics, "xgboost": xgboost, "lightgbm": lightgbm, "catboost": catboost,
+    "scikit-learn": scikit_learn, "RecTools": rectools, "ranx": ranx,
+    "torchmetrics": torchmetrics, "XGBoost": xgboost, "LightGBM": lightgbm, "CatBoost": catboost,
 }  # fmt: skip
 
 
@@ -290,7 +225,7 @@ def collected(data, names):
     rows, missing = [], []
     for name in names:
         try:
-            rows += list(LIBRARIES[name](data))
+            rows += [Row(name, *row) for row in LIBRARIES[name](data)]
         except ImportError:
             missing.append(name)
     return rows, missing
@@ -330,29 +265,11 @@ def close(difference):
     return f"{difference:.0e}" if difference < 1e-5 else f"**{difference:.4f}**"
 
 
-def conventions(data):
-    yield "| rule | " + " | ".join(f"`{m}`" for m in CHOSEN) + " |"
-    yield "|---|" + "---:|" * len(CHOSEN)
-    for rules in (
-        {"ties": "loss"}, {"ties": "half"}, {"ties": "win"}, {"few_negatives": "normalise"},
-        {"few_negatives": "as_wins"}, {"no_positives": "zero"}, {"no_positives": "one"},
-        {"mean": "positives"}, {"mean": "pairs"}, {"mean": "pooled"},
-        {"preset": "icml2020"}, {"preset": "icml2020-code"}, {"preset": "rectools"},
-        {"preset": "sklearn"},
-    ):  # fmt: skip
-        found = metrics.evaluate(CHOSEN, data.scores, data.labels, data.users, **rules)
-        name = ", ".join(f"{key}={value!r}" for key, value in rules.items())
-        yield f"| `{name}` | " + " | ".join(f"{found.mean(m):.4f}" for m in CHOSEN) + " |"
-
-
-CHOSEN = (f"pap@{K}", f"pauc@{K}", "auc", "ap", f"ndcg@{K}")
-
-
 def page():
     plain, tied = ranking(ties=False), ranking(ties=True)
     rows, missing = collected(plain, LIBRARIES)
-    tied_rows, _ = collected(tied, ("scikit-learn", "torchmetrics", "xgboost", "catboost"))
-    versions = ", ".join(f"{n} {version(n)}" for n in LIBRARIES if n not in missing)
+    tied_rows, _ = collected(tied, ("scikit-learn", "torchmetrics", "XGBoost", "CatBoost"))
+    versions = ", ".join(f"{n.lower()} {version(n)}" for n in LIBRARIES if n not in missing)
     yield "# Conformance: one ranking, many numbers"
     yield ""
     yield "Generated by `python tests/stress/conformance.py`; do not edit."
@@ -366,13 +283,9 @@ def page():
     yield "value. With ties, scores are rounded up to 8 whole numbers: libraries that break ties by"
     yield "the order of the rows are then reproduced by no rule, those that average are."
     yield ""
-    yield "## Which rules reproduce which library"
+    yield "What each rule does to one ranking is an [example](examples/conventions.md)."
     yield ""
     yield from table(plain, rows, tied, tied_rows)
-    yield ""
-    yield "## What each rule does to the same tied ranking"
-    yield ""
-    yield from conventions(tied)
 
 
 def main():

@@ -1,6 +1,6 @@
 """The certified optimum against independent solvers, on seeded small instances.
 
-    python tests/stress/cross_check.py --instances 280 --json tests/stress/results/cross_check.json
+    python tests/stress/cross_check.py --problems 400 --json tests/stress/results/cross_check.json
 
 Each instance is solved by all three methods of the cutting plane, by ascent on the dual (of data
 in memory and in two partitions), in rational arithmetic (`exact_optimum`), by two QP solvers on the
@@ -10,17 +10,15 @@ lower bound above the exact optimum, compared as fractions, or above what the su
 reached; there must be none.
 """
 
-import argparse
-import json
 import sys
-import time
 import warnings
-from collections import defaultdict
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from exact_optimum import ExactRisk, minimise, objective
+from searching import main
 
 from structsvm_papk import CuttingPlane, DualAscent, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.surrogates import CONVEX
@@ -37,6 +35,7 @@ QP_SOLVERS = {
 FAMILIES = ("normal", "tied", "duplicated", "one_positive", "few_negatives", "uneven", "one_user")
 _ROUNDING = 1e-12  # of an objective evaluated in floating point, whose terms may cancel
 _STRONG = 0.1  # below, the subgradient run is far from its end: only the bound is held against it
+_STEPS = 3000  # of the subgradient run
 _EPOCHS = 100  # of the ascent, which need not converge where there are so few features
 _LARGEST = {
     "bundle": 1e-8,
@@ -87,8 +86,38 @@ def averaged_subgradient(oracle, alpha, n_steps):
     return alpha / 2 * (average @ average) + oracle(average)[0]
 
 
-def check(name, family, seed, alpha, n_steps):
-    """Deviation of every way from the exact optimum, and what is wrong with a certificate."""
+def check(seed, report, n_steps=_STEPS):
+    """One instance; surrogate, alpha and family follow from its seed."""
+    name, alpha = CONVEX[seed % len(CONVEX)], ALPHAS[seed // len(CONVEX) % len(ALPHAS)]
+    family = FAMILIES[seed % len(FAMILIES)]
+    report.describe(f"{name}, {family}, alpha {alpha:g}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a solver that is not sure is still compared
+        solved, values, exact = solutions(name, family, seed, alpha, n_steps)
+    for way, value in values.items():
+        deviation = abs(float(Fraction(value) - exact.optimum)) / max(float(exact.optimum), 1e-3)
+        report.measure(name, way, deviation)
+        if deviation > _LARGEST.get(way, np.inf):
+            report.add("far off", way, f"{deviation:.1e}")
+    for way, result in solved.items():
+        if not result.converged:
+            report.count(f"not converged: {way}, {result.status}")
+        for kind, figures in faults(result, exact):
+            report.add(kind, way, figures)
+
+
+@dataclass
+class Exact:
+    """The referee of one instance, and what the subgradient run reached."""
+
+    risk: ExactRisk
+    alpha: float
+    optimum: Fraction
+    descended: float
+
+
+def solutions(name, family, seed, alpha, n_steps):
+    """Results by method of the package, objectives of every way, and the exact optimum."""
     data, k = instance(family, seed)
     oracle = EmpiricalRisk(make_surrogate(name, k), data)
     solved = {
@@ -100,103 +129,33 @@ def check(name, family, seed, alpha, n_steps):
     solved["parts"] = CuttingPlane(alpha, tol=METHODS["bundle"]).solve(parts)
     risk = ExactRisk(name, k, oracle.data)
     _, optimum, _ = minimise(risk, alpha, solved["bundle"].w)
-    found = {method: result.objective for method, result in solved.items()}
-    for way in ("ascent", "parts"):
-        if not solved[way].converged:  # few features and a small alpha: it is slow
-            del found[way]
+    values = {
+        way: result.objective
+        for way, result in solved.items()  # with few features and a small alpha ascent is slow
+        if result.converged or way not in ("ascent", "parts")
+    }
     for solver, options in QP_SOLVERS.items():
         problem = written_in_full(oracle, alpha)  # cvxpy cannot solve all of them a second time
         problem.solve(solver=solver, **options)
         if problem.status == "optimal":  # other answers are no opinion: they are counted
-            found[solver] = problem.value
+            values[solver] = problem.value
     descended = averaged_subgradient(oracle, alpha, n_steps)
     if alpha >= _STRONG:
-        found["subgradient"] = descended
-    scale = max(float(optimum), 1e-3)
-    deviations = {way: abs(float(Fraction(v) - optimum)) / scale for way, v in found.items()}
-    notes = [
-        note
-        for method, result in solved.items()
-        for note in faults(method, result, risk, alpha, optimum, descended)
-    ]
-    return deviations, solved, notes
+        values["subgradient"] = descended
+    return solved, values, Exact(risk, alpha, optimum, descended)
 
 
-def faults(method, result, risk, alpha, optimum, descended):
-    """What contradicts a certificate, in words."""
-    bound, reached = Fraction(result.lower_bound), objective(risk, alpha, result.w)
-    if bound > optimum:
-        yield f"{method}: bound above the exact optimum by {float(bound - optimum):.1e}"
-    if result.lower_bound > descended:
-        yield f"{method}: bound above the subgradient run by {result.lower_bound - descended:.1e}"
+def faults(result, exact):
+    """What contradicts a certificate: kind and figures."""
+    bound = Fraction(result.lower_bound)
+    reached = objective(exact.risk, exact.alpha, result.w)
+    if bound > exact.optimum:
+        yield "bound above the exact optimum", f"{float(bound - exact.optimum):.1e}"
+    if bound > exact.descended:
+        yield "bound above the subgradient run", f"{result.lower_bound - exact.descended:.1e}"
     if abs(Fraction(result.objective) - reached) > Fraction(_ROUNDING) * max(1, reached):
-        yield f"{method}: objective off by {float(Fraction(result.objective) - reached):.1e}"
-
-
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--instances", type=int, default=280)
-    parser.add_argument("--steps", type=int, default=3000, help="of the subgradient run")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there")
-    options = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")  # a solver that is not sure of its answer is still compared
-    rows, unfinished, bad = defaultdict(list), [], []
-    started = time.perf_counter()
-    for number in range(options.instances):
-        name = CONVEX[number % len(CONVEX)]
-        alpha = ALPHAS[number // len(CONVEX) % len(ALPHAS)]
-        family = FAMILIES[number % len(FAMILIES)]
-        case = (name, family, options.seed + number, alpha)
-        deviations, solved, notes = check(*case, options.steps)
-        unfinished += [
-            f"{method} on {case}: {result.status}, gap {result.gap:.1e}"
-            for method, result in solved.items()
-            if not result.converged
-        ]
-        wide = [way for way, limit in _LARGEST.items() if deviations.get(way, 0.0) > limit]
-        bad += [f"{case}: {note}" for note in [*notes, *(f"{way} is far off" for way in wide)]]
-        for way, deviation in deviations.items():
-            rows[name, way].append(deviation)
-    seconds = time.perf_counter() - started
-    report(rows, options.instances, seconds)
-    print(*(f"not converged: {line}" for line in unfinished), sep="\n")
-    print(*(f"disagreement: {line}" for line in bad), sep="\n")
-    if options.json:
-        found = {"instances": options.instances, "seed": options.seed, "seconds": seconds}
-        found |= {"not_converged": unfinished, "disagreements": bad, "rows": summary(rows)}
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
-    return int(bool(bad))
-
-
-def summary(rows):
-    return [
-        {
-            "surrogate": name,
-            "way": way,
-            "answers": len(values),
-            "largest": max(values),
-            "median": float(np.median(values)),
-        }
-        for (name, way), values in rows.items()
-    ]
-
-
-def report(rows, n_instances, seconds):
-    ways = list(dict.fromkeys(way for _, way in rows))
-    print(f"{n_instances} instances in {seconds:.0f} s; largest (median) relative deviation")
-    print(f"{'':8}" + "".join(f"{way:>20}" for way in ways))
-    for name in [*CONVEX, "all"]:
-        cells = []
-        for way in ways:
-            names = CONVEX if name == "all" else [name]
-            values = np.concatenate([rows[part, way] for part in names if rows[part, way]])
-            cells.append(f"{values.max():.1e} ({np.median(values):.0e})")
-        print(f"{name:8}" + "".join(f"{cell:>20}" for cell in cells))
-    for solver in QP_SOLVERS:
-        answered = sum(len(rows[name, solver]) for name in CONVEX)
-        print(f"{solver} answered 'optimal' on {answered} of {n_instances}")
+        yield "objective off", f"{float(Fraction(result.objective) - reached):.1e}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(check, "cross_check.py", __doc__.partition("\n")[0]))

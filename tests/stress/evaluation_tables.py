@@ -1,8 +1,13 @@
 """Random tables of users, items, scores and labels, with ids of every type, each from one seed."""
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from helpers.reference_metrics import plain
 
 _TEXTS = (
     *("007", "7", "07", "+7", "7.0", " 7", "7 ", "1e3", "1000", "1E3", "1000.0", "1_000"),
@@ -25,17 +30,7 @@ RULES = {
 class Drawn:
     """One table; the i-th row belongs to the user ``users[i]``, an index into `user_ids`.
 
-    Attributes
-    ----------
-    users, items : ndarray of int
-    user_ids, item_ids : list
-        Different Python values, all of one family.
-    kind : str
-        Family of both.
-    scores : ndarray of float64
-    labels : ndarray of bool
-    metrics : list of str
-    rules : dict
+    Ids are different Python values of the family `kind`; items are numbered like users.
     """
 
     users: np.ndarray
@@ -61,33 +56,25 @@ class Drawn:
         scores = self.scores if scores is None else scores
         gains = self.labels.astype(int) if gains is None else gains
         rows = [[] for _ in self.user_ids]
-        columns = (_plain(scores), _plain(self.labels), _plain(gains))
+        columns = (plain(scores), plain(self.labels), plain(gains))
         for u, *row in zip(self.users, *columns, strict=True):
             rows[u].append(tuple(row))
         return rows
 
     def users_column(self):
         """The id of every row's user, as an array."""
-        return _column(self.user_ids, self.users, self.kind)
+        return column([self.user_ids[code] for code in self.users], self.kind)
 
     def items_column(self):
         """The id of every row's item, as an array."""
-        return _column(self.item_ids, self.items, self.kind)
+        return column([self.item_ids[code] for code in self.items], self.kind)
 
 
-def _plain(array):
-    return array.tolist() if isinstance(array, np.ndarray) else list(array)
-
-
-def _column(ids, codes, kind):
-    values = [ids[code] for code in codes]
-    if kind == "mixed":
+def column(values, kind):
+    """Ids of a family as an array."""
+    if kind in ("mixed", "text objects"):
         return np.array(values, dtype=object)
-    if kind == "text objects":
-        return np.array(values, dtype=object)
-    if kind == "uint64":
-        return np.array(values, dtype=np.uint64)
-    return np.array(values)
+    return np.array(values, dtype=np.uint64 if kind == "uint64" else None)
 
 
 def draw(rng):

@@ -11,8 +11,6 @@ of the package.
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
-import numpy as np
-
 ZERO, ONE = Fraction(0), Fraction(1)
 
 
@@ -182,8 +180,3 @@ def solve(matrix, right):
                 factor = rows[r][c]
                 rows[r] = [x - factor * y for x, y in zip(rows[r], rows[c], strict=True)]
     return [row[n] for row in rows], None
-
-
-def as_float(value):
-    """Nearest floating-point numbers, for starting points and reports."""
-    return np.array([float(x) for x in value]) if isinstance(value, list) else float(value)

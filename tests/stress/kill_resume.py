@@ -9,7 +9,6 @@ the newest one of the kill before, nor older than the interval allows. At the en
 be that of the uninterrupted run. The processes are forks of one that has loaded everything, so that
 kills fall into the work and not into imports; `--processes` adds kills of commands that are started
 anew, `--terminations` ends commands by SIGTERM, which they survive for long enough to save.
-`--scenario` runs one alone, and its row replaces the one in the output file.
 """
 
 import argparse
@@ -168,11 +167,18 @@ def check_exit(status):
 class State:
     """The newest state of one solve on the disk."""
 
-    n_iter: int
-    last: object
+    result: object
     age: float
-    ended: bool
-    longest: float  # seconds of an iteration
+
+    @property
+    def last(self):
+        return self.result.history[-1] if self.result.history else None
+
+    @property
+    def longest(self):
+        """Seconds of an iteration."""
+        seconds = np.diff([0.0, *(entry.seconds for entry in self.result.history)])
+        return float(seconds.max(initial=0.0))
 
 
 def progress_on_disk(folder):
@@ -180,24 +186,11 @@ def progress_on_disk(folder):
     states, parts, now = {}, set(), time.time()
     for path in folder.rglob("*"):
         if path.suffix == ".checkpoint":
-            states[path.parent] = state_in(path, now)
+            states[path.parent] = State(read_saved(path)[1], now - path.stat().st_mtime)
         elif path.suffix == ".json":
             json.loads(path.read_text())
             parts.add(path)
     return states, parts
-
-
-def state_in(path, now):
-    _, result = read_saved(path)
-    history = result.history
-    seconds = np.diff([0.0, *(entry.seconds for entry in history)])
-    return State(
-        len(history),
-        history[-1] if history else None,
-        now - path.stat().st_mtime,
-        result.status != "interrupted",
-        float(seconds.max(initial=0.0)),
-    )
 
 
 def check_no_loss(before, now, ran, interval):
@@ -208,7 +201,7 @@ def check_no_loss(before, now, ran, interval):
     assert before[1] <= now[1], "a finished part is gone"
     for place, old in before[0].items():
         new = now[0][place]
-        assert new.n_iter >= old.n_iter, f"{place}: lost progress"
+        assert len(new.result.history) >= len(old.result.history), f"{place}: lost progress"
         if old.last is not None:
             assert new.last.objective <= old.last.objective * (1 + 1e-12), f"{place}: a worse point"
             behind = old.last.lower_bound - new.last.lower_bound
@@ -216,15 +209,16 @@ def check_no_loss(before, now, ran, interval):
     if len(now[0]) != 1:
         return 0.0
     (state,) = now[0].values()
-    if state.ended or state.age > ran:  # nothing was written since the start
+    if (
+        state.result.status != "interrupted" or state.age > ran
+    ):  # nothing was written since the start
         return 0.0
     assert state.age <= interval + 2 * state.longest + _SLACK, f"unsaved for {state.age:.2f} s"
     return state.age
 
 
 def result_of(output):
-    text = Path(output).read_text()
-    return json.loads(text.replace("\n", ""))
+    return json.loads(Path(output).read_text())
 
 
 # ----------------------------------------------------------------- the harness
@@ -234,9 +228,8 @@ def run(scenario, kills, rng, place, start=forked, how=signal.SIGKILL):
     """Stop a scenario so many times; returns what was seen."""
     output, folder = place / "out.json", place / "checkpoint"
     for _ in range(2):  # the first may have to compile
-        shutil.rmtree(folder, ignore_errors=True)
         began = time.monotonic()
-        finished(start(scenario, folder if "table3" in scenario.name else None, 60.0, output))
+        finished(start(scenario, None, 60.0, output))
         whole, alone = result_of(output), time.monotonic() - began
     seen = {"scenario": scenario.name, "kills": 0, "completed": 0, "with_checkpoint": 0,
             "seconds_alone": round(alone, 2), "oldest_state_seconds": 0.0,
@@ -280,60 +273,21 @@ def check_result(name, whole, found):
     return deviation
 
 
-def full_disk(scenario, place):
-    """Checkpoints on a disk of 300 kB, and on one that is read-only, where mounting is allowed."""
-    disk = place / "disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", disk]).returncode:
-        return None
-    try:
-        output = place / "out.json"
-        arguments = scenario.arguments(disk / "c", 0.0)
-        status, told = _captured(arguments, output)
-        states = progress_on_disk(disk / "c")[0]
-        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-        refused, why = _captured(arguments, place / "none.json")
-        kept = progress_on_disk(disk / "c")[0]
-        seen = [(s.sequence, s.n_iter) for each in (states, kept) for s in each.values()]
-        same = len(seen) == 2 and seen[0] == seen[1]
-        return {
-            "full": {"status": status, "message": told, "readable_states": len(states)},
-            "read_only": {"status": refused, "message": why, "kept": same},
-        }
-    finally:
-        subprocess.run(["umount", disk], check=True)
-
-
-def _captured(arguments, output):
-    with open(output, "w") as out:
-        program = [sys.executable, "-c", _PROGRAM, *arguments]
-        done = subprocess.run(program, stdout=out, stderr=subprocess.PIPE, text=True)
-    lines = [line for line in done.stderr.splitlines() if "cannot write" in line]
-    return done.returncode, lines[0] if lines else ""
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=220)
     parser.add_argument("--processes", type=int, default=10, help="Further kills of new processes.")
     parser.add_argument("--terminations", type=int, default=20, help="Further ends by SIGTERM.")
-    parser.add_argument("--scenario", help="Only this one, with all the kills.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     rng = random.Random(args.seed)
-    found = {"rows": [], "disks": None}
-    if args.output is not None and args.output.exists():
-        found = json.loads(args.output.read_text())
+    found = {"rows": []}
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         for label, row in rows(args, rng, place):
             print(label, json.dumps(row), flush=True)
-            if label == "disks":
-                found["disks"] = row
-            else:
-                others = [old for old in found["rows"] if old["scenario"] != label]
-                found["rows"] = [*others, {**row, "scenario": label}]
+            found["rows"].append({**row, "scenario": label})
             found |= {key: sum(row[key] for row in found["rows"]) for key in ("kills", "completed")}
             found["corrupt"] = 0  # a single one would have ended this
             if args.output is not None:
@@ -343,18 +297,14 @@ def main():
 def rows(args, rng, place):
     """What was seen, labelled, one after the other."""
     every = scenarios(place)
-    chosen = [scenario for scenario in every if args.scenario in (None, scenario.name)]
-    for scenario in chosen:
-        yield scenario.name, run(scenario, -(-args.kills // len(chosen)), rng, place)
-    if args.scenario is not None:
-        return
+    for scenario in every:
+        yield scenario.name, run(scenario, -(-args.kills // len(every)), rng, place)
     first = every[0]
     if args.processes:
         yield f"{first.name}, new processes", run(first, args.processes, rng, place, started)
     if args.terminations:
         row = run(first, args.terminations, rng, place, forked, signal.SIGTERM)
         yield f"{first.name}, SIGTERM", row
-    yield "disks", full_disk(first, place)
 
 
 if __name__ == "__main__":

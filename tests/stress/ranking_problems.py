@@ -1,12 +1,16 @@
 """Random training problems of every awkward kind, each from one seed."""
 
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
-from exact_risk import ExactRisk
 from scipy import sparse
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from helpers.exact_risk import ExactRisk
 
 CONVEX = ("avg", "max", "ts", "pauc")
 RAMPS = ("ramp", "clipped_ramp")
@@ -26,24 +30,8 @@ _SHAPE_SHARES = (0.5, 0.15, 0.13, 0.14, 0.08)
 class Problem:
     """One training problem, and what is exactly true of it.
 
-    Attributes
-    ----------
-    X : ndarray or csr_matrix
-        As it is given to the package.
-    y : ndarray of bool
-    user : ndarray of int
-    k : int
-    depth : int, float or None
-    weight : ndarray of shape (n_users,)
-    surrogate : str
-    alpha : float
-    dense : ndarray
-        The same values.
-    exact : ExactRisk
-    benign : bool
-        Whether offsets and scales leave double precision enough digits for any method.
-    words : str
-        What it is, in a line.
+    `dense` holds the values of X; `benign` says whether offsets and scales leave double precision
+    enough digits for any method; `words` says what it is, in a line.
     """
 
     X: object

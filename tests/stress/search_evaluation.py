@@ -3,11 +3,10 @@
     python tests/stress/search_evaluation.py --problems 5000
 
 Each table is evaluated in several ways: from arrays, frames of three libraries, recommendations
-beside interactions, truncated lists, files of three types by the command, two scorers compared, the
-estimator's `score`. Every user's value and every mean is computed again by `exact_metrics`. A value
-that differs, users or items that are merged or renamed, missing values that go through, ways that
-read the same labels differently, and exceptions other than `InputError` are reported. Input that a
-way may refuse is no violation where it refuses it.
+beside interactions, truncated lists, graded labels, files of three types by the command. Every
+user's value and every mean is computed again by `helpers/reference_metrics.py`. A value that
+differs, users or items that are merged or renamed, and exceptions other than `InputError` are
+reported. Input that a way may refuse is no violation where it refuses it.
 """
 
 import contextlib
@@ -19,15 +18,16 @@ import os
 import sys
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-import exact_metrics as exact
 import numpy as np
-from evaluation_tables import draw
+from evaluation_tables import column, draw
 from searching import main
 
-from structsvm_papk import PAPKRanker, RankingData, cli, metrics
+from helpers import reference_metrics as exact
+from structsvm_papk import cli, metrics
 from structsvm_papk.errors import InputError
 
 _TOL = 1e-12
@@ -175,15 +175,14 @@ def row_bounds(table, rng, report):
     found = metrics.evaluate(
         table.metrics, scores, table.labels[order], indptr=bounds, n_threads=2, **table.rules
     )
-    found = _with_users(found, table.user_ids)
+    found = _with_ids(found, table)
     compare_users(found, table, expected(table), "row_bounds", report)
 
 
-def _with_users(found, ids):
-    from dataclasses import replace
-
-    users = np.empty(len(ids), dtype=object)
-    users[:] = ids
+def _with_ids(found, table):
+    """The table of metrics with ids in place of the users' numbers."""
+    users = np.empty(found.users.size, dtype=object)
+    users[:] = [table.user_ids[u] for u in found.users]
     return replace(found, users=users)
 
 
@@ -258,10 +257,7 @@ def recommendations(table, rng, report):
     if found is None:
         return
     lists, lengths = _joined(table, ranks, set(liked))
-    values = {
-        name: [exact.metric(name, r, rules, n) for r, n in zip(lists, lengths, strict=True)]
-        for name in table.metrics
-    }
+    values = expected(table, lists, lengths, rules)
     present = sorted({*_present(table), *users.tolist()})
     compare_users(found, table, values, f"{where} {types if differ else ''}", report, present)
 
@@ -280,19 +276,13 @@ def _retyped(rng, table, ids, codes):
     values = [ids[code] for code in codes]
     numbers = all(not isinstance(v, str) for v in values)
     if table.kind == "mixed" or not numbers or rng.random() < 0.4:
-        return table_column(values, table.kind)
+        return column(values, table.kind)
     for dtype in rng.permutation([np.int64, np.uint64, np.float64, np.int32, object]):
         with contextlib.suppress(OverflowError, ValueError):
             made = np.array(values, dtype=dtype)
             if [int(v) if v == int(v) else v for v in made.tolist()] == values:
                 return made
-    return table_column(values, table.kind)
-
-
-def table_column(values, kind):
-    if kind in ("mixed", "text objects"):
-        return np.array(values, dtype=object)
-    return np.array(values, dtype=np.uint64 if kind == "uint64" else None)
+    return column(values, table.kind)
 
 
 def _joined(table, ranks, liked):
@@ -326,27 +316,11 @@ def truncated(table, rng, report):
     )  # fmt: skip
     if found is None:
         return
-    found = _with_users(found, [table.user_ids[u] for u in found.users])
+    found = _with_ids(found, table)
     wanted = expected(table, lists, [int(n) for n in lengths], rules)
     if any(clash) and rules["ties"] == "threshold":
         wanted.pop("ap", None)  # half of a threshold is a matter of definition
     compare_users(found, table, wanted, f"truncated, ties {rules['ties']}", report)
-
-
-def huge_scores(table, rng, report):
-    """Integer scores that differ beyond 2^53 must not tie."""
-    dtype = rng.choice([np.int64, np.uint64, object])
-    start = 2 ** int(rng.choice([53, 60]))
-    scores = (start + np.round(table.scores * 12).astype(np.int64) + 1000).astype(dtype)
-    found = _asked(
-        True, report, "huge_scores", metrics.evaluate,
-        table.metrics, scores, table.labels, table.users, **table.rules,
-    )  # fmt: skip
-    if found is None:
-        return
-    found = _with_users(found, [table.user_ids[u] for u in found.users])
-    wanted = expected(table, table.lists(scores=scores))
-    compare_users(found, table, wanted, f"huge_scores: {np.dtype(dtype)}", report)
 
 
 def graded(table, rng, report):
@@ -361,224 +335,9 @@ def graded(table, rng, report):
         table.metrics, table.scores, grades, table.users,
         relevance_threshold=threshold, gains=kind, **table.rules,
     )  # fmt: skip
-    found = _with_users(found, [table.user_ids[u] for u in found.users])
-    wanted = {}
-    for name in table.metrics:
-        lists = table.lists(gains=gains) if name.startswith("ndcg") else table.lists()
-        if name.startswith("ndcg") and table.rules["ties"] in ("half", "threshold"):
-            lists = [_mean_gains(rows) for rows in lists]
-        wanted[name] = [exact.metric(name, rows, table.rules) for rows in lists]
-        if name.startswith("ndcg"):
-            wanted[name] = _ideal_of(wanted[name], table, gains, name)
+    found = _with_ids(found, table)
+    wanted = expected(table, table.lists(gains=gains))
     compare_users(found, table, wanted, f"graded, ties {table.rules['ties']}", report)
-
-
-def _mean_gains(rows):
-    """Tied rows with the mean of their gains: NDCG is linear in them."""
-    mean = {
-        score: sum(r[2] for r in rows if r[0] == score) / sum(r[0] == score for r in rows)
-        for score, _, _ in rows
-    }
-    return [(score, True, mean[score]) for score, _, _ in rows]
-
-
-def _ideal_of(values, table, gains, name):
-    """Where gains were averaged, the ideal order is still that of the gains themselves."""
-    if table.rules["ties"] not in ("half", "threshold"):
-        return values
-    k = int(name.partition("@")[2] or 10**6)
-    answer = []
-    for value, rows in zip(values, table.lists(gains=gains), strict=True):
-        if value is exact.EXCLUDED or not any(row[2] for row in rows):
-            answer.append(value)
-            continue
-        averaged = sorted((r[2] for r in _mean_gains(rows)), reverse=True)[:k]
-        best = sorted((row[2] for row in rows), reverse=True)[:k]
-        answer.append(value * exact._dcg(averaged) / exact._dcg(best))
-    return answer
-
-
-def labels(table, rng, report):
-    """The same labels in every convention, read alike by everything that takes labels."""
-    y = table.labels
-    if y.all() or not y.any():
-        return  # one value alone may be of any convention
-    forms = {
-        "bool": y, "0/1": y.astype(int), "-1/1": np.where(y, 1, -1), "0.0/1.0": y.astype(float),
-        "uint8": y.astype(np.uint8), "objects": y.astype(object), "-1/0": y.astype(int) - 1,
-        "int8 -1/1": np.where(y, 1, -1).astype(np.int8),
-        "0/1 objects": y.astype(int).astype(object),
-    }  # fmt: skip
-    name = str(rng.choice(list(forms)))
-    form, said = forms[name], {}
-    readers = _label_readers(table)
-    for who, read in readers.items():
-        try:
-            said[who] = read(form)
-        except InputError:
-            said[who] = "refused"
-    report.count(f"labels {name}")
-    counts = {who: v for who, v in said.items() if v != "refused"}
-    right = {"delong": None, "pooled_auc_interval": None}
-    for who, value in counts.items():
-        if who in right:
-            continue
-        if value != int(y.sum()):
-            report.add("labels misread", f"{who} {name}", f"{value} positives of {int(y.sum())}")
-    if len({v == "refused" for who, v in said.items()}) > 1:
-        report.add(
-            "labels read by some", f"labels {name}",
-            ", ".join(f"{who}: {v}" for who, v in said.items()),
-        )  # fmt: skip
-
-
-def _label_readers(table):
-    X, users = table.scores[:, None], table.users
-
-    return {
-        "RankingData": lambda y: int(RankingData.from_groups(X, y, users).n_pos.sum()),
-        "evaluate": lambda y: int(metrics.evaluate("rr", table.scores, y, users).n_pos.sum()),
-    }
-
-
-def missing(table, rng, report):
-    """A missing label, score, user or item, or a mask, has to be refused wherever it is."""
-    what = str(
-        rng.choice(["label", "score", "user", "masked label", "masked score", "masked user"])
-    )
-    scores, y = table.scores.copy(), table.labels.astype(float)
-    users, row = table.users.astype(float), int(rng.integers(table.users.size))
-    value = {"label": y, "score": scores, "user": users}
-    if what in value:
-        value[what][row] = np.nan
-    mask = np.arange(y.size) == row
-    scores = np.ma.array(scores, mask=mask) if what == "masked score" else scores
-    y = np.ma.array(y, mask=mask) if what == "masked label" else y
-    users = np.ma.array(users, mask=mask) if what == "masked user" else users
-    if what == "user" and rng.random() < 0.7:
-        users = _missing_user(rng, table, row)
-        what = f"user {users.dtype.kind}"
-    for who, call in _calls(table, scores, y, users, what).items():
-        try:
-            call()
-        except InputError:
-            continue
-        report.add("missing value accepted", f"{who}: {what}", f"row {row}")
-
-
-def _missing_user(rng, table, row):
-    """Users as objects or times, one of them missing."""
-    kind = str(rng.choice(["None", "NaN", "NaT", "timedelta"]))
-    if kind == "NaT":
-        users, nothing = (
-            np.datetime64("2020-01-01") + table.users.astype("m8[D]"),
-            np.datetime64("NaT", "D"),
-        )
-    elif kind == "timedelta":
-        users, nothing = table.users.astype("m8[D]"), np.timedelta64("NaT", "D")
-    else:
-        users = np.array([f"u{u}" for u in table.users], dtype=object)
-        nothing = None if kind == "None" else float("nan")
-    users[row] = nothing
-    return users
-
-
-def _calls(table, scores, y, users, what):
-    """Everything that has to refuse it."""
-    calls = {"evaluate": lambda: metrics.evaluate("rr", scores, y, users)}
-    if "user" in what or "label" in what:
-        X = np.asarray(table.scores)[:, None]
-        calls["RankingData"] = lambda: RankingData.from_groups(X, y, users)
-    calls["evaluate_frame"] = lambda: metrics.evaluate_frame(
-        {"user_id": users, "score": scores, "label": y}, "rr"
-    )
-    calls["mean_score"] = lambda: metrics.mean_score(y, scores, groups=users, metric="rr")
-    return calls
-
-
-def two_scorers(table, rng, report):
-    """`compare`: means of both over the users that both have, whatever the weights."""
-    other = rng.permutation(table.scores)
-    tables = [
-        metrics.evaluate(table.metrics, s, table.labels, table.users, **table.rules)
-        for s in (table.scores, other)
-    ]
-    pooled = table.rules["mean"] == "pooled"
-    whole = [(s, bool(r)) for s, r in zip(table.scores, table.labels, strict=True)]
-    if pooled and exact.n_orders(whole, table.rules["ties"]) > _MOST_ORDERS:
-        return
-    found = _asked(
-        True, report, "two_scorers", metrics.compare, *tables, correction="none", n_resamples=50
-    )
-    if found is None:
-        return
-    lists = [table.lists(), table.lists(scores=other)]
-    for one in found:
-        values = [expected(table, rows)[one.metric] for rows in lists]
-        right = _paired(one.metric, values, lists, table.rules, pooled)
-        for side, (value, wanted) in enumerate(zip((one.first, one.second), right, strict=True)):
-            if not same(value, wanted):
-                report.add(
-                    "wrong mean", f"two_scorers, mean {table.rules['mean']}",
-                    f"{one.metric} of scorer {side + 1} is {value!r}, right: {_shown(wanted)}",
-                )  # fmt: skip
-                return
-
-
-def _paired(name, values, lists, rules, pooled):
-    if pooled:
-        return [exact.metric(name, [row for rows in each for row in rows], rules) for each in lists]
-    both = [u for u, pair in enumerate(zip(*values, strict=True)) if None not in pair]
-    return [
-        exact.mean([each[u] for u in both], [rows[u] for u in both], rules["mean"])
-        for each, rows in zip(values, lists, strict=True)
-    ]
-
-
-def ranker_score(table, rng, report):
-    """`PAPKRanker.score`: the mean pAp@k with ties counting as errors."""
-    k = int(rng.integers(1, 4))
-    y = table.labels if rng.random() < 0.5 else np.where(table.labels, 1, -1)
-    users = table.users_column() if table.kind != "mixed" else table.users
-    ranker = PAPKRanker(k, "avg", max_iter=1)
-    try:
-        ranker.fit(table.scores[:, None], y, groups=users)
-    except InputError:
-        return
-    ranker.coef_ = np.ones(1)
-    rules = {"ties": "loss", "few_negatives": "exclude", "no_positives": "exclude"}
-    values = [exact.metric(f"pap@{k}", rows, rules) for rows in table.lists()]
-    wanted = exact.mean(values, table.lists(), "user")
-    value = ranker.score(table.scores[:, None], y, groups=users)
-    if not same(value, wanted):
-        report.add("wrong mean", "ranker_score", f"{value!r}, right: {_shown(wanted)}")
-
-
-def segments(table, rng, report):
-    """By a column of users: the values of whole lists; by items: of lists cut to them."""
-    table.rules["mean"] = "user"
-    by_user = rng.random() < 0.5
-    codes = table.users % 2 if by_user else table.items % 2
-    found = metrics.evaluate(
-        table.metrics, table.scores, table.labels, table.users,
-        segments={"part": np.array(["x", "y"])[codes]}, **table.rules,
-    )  # fmt: skip
-    for segment in found.segments:
-        own = codes == "xy".index(segment.value)
-        lists = [[] for _ in table.user_ids]
-        for row in np.flatnonzero(own):
-            y = bool(table.labels[row])
-            lists[table.users[row]].append((float(table.scores[row]), y, int(y)))
-        lists = [rows for rows in lists if rows]
-        for name in table.metrics:
-            values = [exact.metric(name, rows, table.rules) for rows in lists]
-            right = exact.mean(values, lists, "user")
-            if not same(segment.table.mean(name), right):
-                report.add(
-                    "wrong mean", f"segments by {'users' if by_user else 'items'}",
-                    f"{name} is {segment.table.mean(name)!r}, right: {_shown(right)}",
-                )  # fmt: skip
-                return
 
 
 # ---- files and the command
@@ -657,10 +416,7 @@ def _run(arguments):
 
 WAYS = {
     each.__name__: each
-    for each in (
-        *(arrays, row_bounds, frames, recommendations, truncated, huge_scores, graded, labels),
-        *(missing, two_scorers, ranker_score, segments, command),
-    )
+    for each in (arrays, row_bounds, frames, recommendations, truncated, graded, command)
 }
 
 

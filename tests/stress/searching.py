@@ -2,10 +2,11 @@
 
 import argparse
 import json
+import statistics
 import sys
 import time
 import traceback
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 
 from rich.console import Console
@@ -17,18 +18,8 @@ from rich.table import Table
 class Violation:
     """Something that is wrong.
 
-    Attributes
-    ----------
-    seed : int
-        Of the problem: ``--seed SEED --problems 1`` shows it again.
-    kind : str
-        What is wrong, for the table.
-    where : str
-        Which method or call.
-    detail : str
-        Figures.
-    problem : str
-        What was asked.
+    `kind` is what, `where` in which method or call, `detail` holds figures, `problem` what was
+    asked; ``--seed SEED --problems 1`` shows it again.
     """
 
     seed: int
@@ -43,6 +34,7 @@ class Report:
 
     def __init__(self):
         self.counts, self.violations, self.n_problems = Counter(), [], 0
+        self.figures = defaultdict(lambda: defaultdict(list))
         self._seed, self._words = 0, ""
 
     def begin(self, seed):
@@ -57,6 +49,10 @@ class Report:
 
     def add(self, kind, where, detail):
         self.violations.append(Violation(self._seed, kind, where, detail, self._words))
+
+    def measure(self, row, column, value):
+        """A figure of which the report shows the largest and the median."""
+        self.figures[row][column].append(value)
 
     def crash(self, where, error):
         """An exception that no caller can be expected to meet."""
@@ -111,6 +107,12 @@ def _show(report, script, seconds):
     for what, n in sorted(report.counts.items()):
         table.add_row(what, f"{n:,}")
     console.print(table)
+    if report.figures:
+        columns = sorted({column for row in report.figures.values() for column in row})
+        table = Table("largest (median)", *columns)
+        for row, own in report.figures.items():
+            table.add_row(row, *(_summary(own[column]) for column in columns))
+        console.print(table)
     if not report.violations:
         console.print("nothing wrong")
         return
@@ -125,11 +127,23 @@ def _show(report, script, seconds):
         print(f"    python tests/stress/{script} --seed {v.seed} --problems 1")
 
 
+def _summary(values):
+    return f"{max(values):.1e} ({statistics.median(values):.0e})" if values else ""
+
+
+def _each(columns):
+    return {
+        name: {"answers": len(own), "largest": max(own), "median": statistics.median(own)}
+        for name, own in columns.items()
+    }
+
+
 def _write(report, options):
     answer = {
         "seed": options.seed,
         "problems": report.n_problems,
-        "counts": dict(report.counts),
+        "counts": report.counts,
+        "figures": {row: _each(own) for row, own in report.figures.items()},
         "violations": [asdict(v) for v in report.violations],
     }
     with open(options.json, "w") as file:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import cross_check
-import exact_metrics
 import fuzz_readers
 import interrupts
 import kill_resume
@@ -24,8 +23,9 @@ import search_certificates
 import search_evaluation
 import searching
 import threads
-from exact_risk import ExactRisk
 
+from helpers.exact_risk import ExactRisk
+from helpers.reference_metrics import cuts_through_ties, metric
 from structsvm_papk import metrics
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.stress]
@@ -59,7 +59,7 @@ def test_the_exact_metrics_are_those_of_a_list_by_hand():
     rows = [(3, True, 1), (3, False, 0), (1, True, 1)]
     rules = {"few_negatives": "exclude", "no_positives": "exclude", "ideal": "achievable"}
     found = {
-        ties: [exact_metrics.metric(name, rows, rules | {"ties": ties}) for name in ("pap@1", "rr")]
+        ties: [metric(name, rows, rules | {"ties": ties}) for name in ("pap@1", "rr")]
         for ties in ("loss", "half", "win")
     }
     assert found == {
@@ -67,13 +67,7 @@ def test_the_exact_metrics_are_those_of_a_list_by_hand():
         "half": [Fraction(1, 2), Fraction(3, 4)],
         "win": [1, 1],
     }
-    assert exact_metrics.cuts_through_ties(rows, 1) and not exact_metrics.cuts_through_ties(rows, 2)
-
-
-def problem_and_answer():
-    problem = ranking_problems.draw(np.random.default_rng(3))
-    report = searching.Report()
-    return problem, search_certificates.twin(problem, None, report)[0], report
+    assert cuts_through_ties(rows, 1) and not cuts_through_ties(rows, 2)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +79,8 @@ def problem_and_answer():
     ],
 )
 def test_the_referee_sees_what_is_wrong(kind, wrong):
-    problem, right, report = problem_and_answer()
+    problem, report = ranking_problems.draw(np.random.default_rng(3)), searching.Report()
+    (right,) = search_certificates.twin(problem, None, report)
     search_certificates._Judge(problem, [right], report).judge()
     assert report.violations == []
     name, amount = next(iter(wrong.items()))
@@ -160,24 +155,14 @@ def test_a_file_that_breaks_a_reader_is_kept(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("number", range(4))
 def test_the_optimum_is_the_exact_one(number):
     name, family = cross_check.CONVEX[number], cross_check.FAMILIES[number]
-    deviations, solved, notes = cross_check.check(name, family, number, 1e-1, 300)
-    assert notes == []
-    for way in ("ascent", "parts"):  # of few features, where they need not end
-        ascent = solved.pop(way)
-        assert ascent.gap < 1e-5 and ascent.lower_bound <= solved["bundle"].objective
-    assert deviations["bundle"] < 1e-8 and all(result.converged for result in solved.values())
-
-
-def test_a_bound_above_the_exact_optimum_is_noticed():
-    data, k = cross_check.instance("normal", 0)
-    risk = cross_check.ExactRisk("ts", k, data)
-    result = cross_check.CuttingPlane(0.1).solve(
-        cross_check.EmpiricalRisk(cross_check.make_surrogate("ts", k), data)
-    )
-    _, optimum, _ = cross_check.minimise(risk, 0.1, result.w)
-    wrong = replace(result, lower_bound=float(optimum) + 1e-9)
-    notes = list(cross_check.faults("bundle", wrong, risk, 0.1, optimum, np.inf))
-    assert len(notes) == 1 and "bound above the exact optimum" in notes[0]
+    report = searching.Report()
+    cross_check.check(number, report, 300)
+    assert report.violations == [] and len(report.figures[name]) > 4
+    solved, _, exact = cross_check.solutions(name, family, number, 1e-1, 300)
+    assert all(result.gap < 1e-5 for result in solved.values()) and solved["bundle"].converged
+    wrong = replace(solved["bundle"], lower_bound=float(exact.optimum) + 1e-9)
+    assert [list(cross_check.faults(each, exact)) for each in solved.values()] == [[]] * 5
+    assert next(cross_check.faults(wrong, exact))[0] == "bound above the exact optimum"
 
 
 def test_interrupted_solves_end_where_they_would_have(tmp_path):

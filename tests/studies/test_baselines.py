@@ -27,8 +27,6 @@ from structsvm_papk.datasets import engagement_lists, linear_lists
 
 pytestmark = pytest.mark.study
 
-pytestmark = pytest.mark.study
-
 
 def one_list(p, q, k, **options):
     """Value and coefficients of one list."""

@@ -14,12 +14,10 @@ from benchmarks.studies.__main__ import app
 from benchmarks.studies.rerank import data as rerank_data
 from benchmarks.studies.rerank import first_stage, lists, methods, study
 from benchmarks.studies.rerank.data import write_synthetic
-from benchmarks.studies.rerank.published import PUBLISHED
+from helpers.reference_metrics import metric
 from structsvm_papk import PAPKRankerCV, SolverResult, Status
 from structsvm_papk.datasets import interaction_pairs
 from structsvm_papk.errors import InputError
-
-pytestmark = [pytest.mark.study, pytest.mark.portable]
 
 pytestmark = [pytest.mark.study, pytest.mark.portable]
 
@@ -40,15 +38,6 @@ def data(tmp_path_factory):
 
 
 # ----------------------------------------------------------------- reading
-
-
-def test_what_is_published_is_a_number_of_a_data_set():
-    """Users and items with ten interactions or more each; shares of one."""
-    for (n_users, n_items, n_train, n_test), (_, source, models) in PUBLISHED.items():
-        assert n_train + n_test >= 10 * max(n_users, n_items) and 0.2 < n_test / n_train < 0.3
-        assert "Table" in source and models
-        for values in models.values():
-            assert all(0.02 < value < 0.5 for value in values)
 
 
 def test_header_or_not_folder_or_zip_is_the_same(tmp_path):
@@ -199,14 +188,6 @@ def test_own_recommenders_are_those_of_rectools(kind):
     np.testing.assert_allclose(own[unknown], theirs[unknown], rtol=1e-3, atol=1e-4)
 
 
-def test_unknown_first_stage():
-    with pytest.raises(InputError, match="choose from auto, rectools, own"):
-        first_stage.resolve("neural")
-
-
-# ----------------------------------------------------------------- lists and metrics
-
-
 @pytest.fixture(scope="module")
 def built(data):
     models = first_stage.fit_all(data.train, "own")
@@ -214,17 +195,14 @@ def built(data):
     return models, users, *lists.build(models, data.train, data.test, users, 12, 5)
 
 
+RULES = {"ties": "loss", "few_negatives": "normalise", "no_positives": "exclude"}
+
+
 def brute_force(scores, seen, target, k):
     """The three metrics of a complete order of the unseen items, relevant ones last among ties."""
-    items = np.flatnonzero(~seen)
-    order = items[np.lexsort((target[items], -scores[items]))]
-    hits = target[order[:k]]
-    ideal = sum(1 / np.log2(r + 2) for r in range(min(k, target[items].sum())))
-    ndcg = sum(hit / np.log2(r + 2) for r, hit in enumerate(hits)) / ideal
-    positive = np.sort(scores[items][target[items]])[::-1][:k]
-    negative = np.sort(scores[items][~target[items]])[::-1][:k]
-    pap = np.mean(positive[:, None] > negative[None, :])
-    return {f"ndcg@{k}": ndcg, f"recall@{k}": hits.sum() / target.sum(), f"pap@{k}": pap}
+    rows = [(scores[i], bool(target[i]), int(target[i])) for i in np.flatnonzero(~seen)]
+    names = (f"ndcg@{k}", f"recall@{k}", f"pap@{k}")
+    return {name: float(metric(name, rows, RULES)) for name in names}
 
 
 def test_recommenders_are_measured_over_all_unseen_items(data, built):

@@ -14,9 +14,8 @@ from structsvm_papk.surrogates import (
     checking,
     make_surrogate,
 )
-from structsvm_papk.surrogates.convex import PAUC, Avg
 from structsvm_papk.surrogates.list_terms import PositiveTerms
-from structsvm_papk.surrogates.ramp import ClippedRamp, Ramp
+from structsvm_papk.surrogates.losses import PAUC, Avg, ClippedRamp, Ramp
 
 
 @pytest.mark.parametrize("name", SURROGATES)

@@ -4,9 +4,10 @@ import json
 import logging
 import math
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from structsvm_papk.cli._shared.recording import add_record
+
+Watch = Callable[[str, str], Any]
+_EVERY = 10.0  # seconds
 
 
 @cache
@@ -62,13 +66,8 @@ def answer(as_json: bool, content: dict[str, Any], show: Callable[..., None], *s
 
 
 def print_json(content: dict[str, Any]) -> None:
-    """Print one JSON object."""
-    sys.stdout.write(as_json(content) + "\n")
-
-
-def as_json(content: dict[str, Any]) -> str:
-    """A JSON object with the `run` that made it; numbers that JSON does not know become null."""
-    return json.dumps(_plain(add_record(content)), allow_nan=False)
+    """Print a JSON object with the `run` that made it; numbers that JSON cannot say become null."""
+    sys.stdout.write(json.dumps(_plain(add_record(content)), allow_nan=False) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -119,3 +118,61 @@ def print_rich(table: Table) -> None:
 def needed_width(screen: Console, table: Table) -> int:
     """Columns of a terminal that a table fills."""
     return screen.measure(table, options=screen.options.update(width=1000)).maximum
+
+
+@contextmanager
+def bar(description: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """Yield ``update(advance=.., completed=.., total=.., description=..)`` of a progress bar."""
+    from rich.progress import Progress  # not of every command
+
+    screen = notes()
+    if not screen.is_terminal:
+        yield _reporter(description, total)
+        return
+    with Progress(console=screen, transient=True) as shown:
+        yield partial(shown.update, shown.add_task(description, total=total))
+
+
+def _reporter(description: str, total: int | None) -> Callable[..., None]:
+    """A bar's update, as a line from time to time."""
+    state: dict[str, Any] = {"description": description, "total": total, "completed": 0}
+    begun = said = time.monotonic()
+
+    def update(advance: float = 0, **changes: Any) -> None:
+        nonlocal said
+        state.update(changes)
+        state["completed"] += advance
+        if (now := time.monotonic()) - said >= _EVERY:
+            said, total = now, state["total"]
+            done = f"{state['completed']:g}" + (f" of {total:g}" if total else "")
+            note(f"{state['description']}: {done} after {now - begun:.0f} s")
+
+    return update
+
+
+@contextmanager
+def live() -> Iterator[Watch]:
+    """Yield ``watch(solver, surrogate)``, which returns the callback of one run.
+
+    Where standard error is no terminal nothing is shown and the callbacks are None.
+    """
+    screen = notes()
+    if not screen.is_terminal:
+        yield lambda solver, surrogate: None
+        return
+    with screen.status("starting") as status:
+        yield lambda solver, surrogate: lambda at: status.update(lines(solver, surrogate, at))
+
+
+def lines(solver: str, surrogate: str, at: Any) -> str:
+    """Where the run stands, in two lines that fit 80 columns; what is not known yet is left out."""
+    known = {
+        "objective": (at.objective, ".8f"),
+        "lower bound": (at.lower_bound, ".8f"),
+        "gap": (at.gap, ".1e"),
+    }
+    values = [f"{name} {v:{form}}" for name, (v, form) in known.items() if math.isfinite(v)]
+    return (
+        f"{surrogate} {solver}  iteration {at.iteration}"
+        f"  passes {at.data_passes}  {at.seconds:.1f} s\n  {'  '.join(values)}"
+    )

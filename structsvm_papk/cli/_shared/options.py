@@ -5,32 +5,56 @@ takes one object.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.grouped import Panel
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.readers import Table, read_table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS
 from structsvm_papk.data.user_scaling import USER_SCALINGS, scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_writable
-from structsvm_papk.files.checkpoint import Checkpoint
-from structsvm_papk.files.run_folder import check_folder, claim
-from structsvm_papk.plots import convergence as plots
+from structsvm_papk.files.checkpoint import Checkpoint, check_folder, claim
+from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
+from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers import settings
-from structsvm_papk.rankers.settings import as_depth, refuse_deeper_than_all
+from structsvm_papk.rankers.settings import as_depth
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
+
+@dataclass(frozen=True)
+class Panel:
+    """A heading of the help page; called, it makes a default that is an option under it."""
+
+    name: str | None
+
+    def __call__(
+        self, default: Any, help: str, metavar: str | None = None, *, flags: str = "", **more: Any
+    ) -> Any:
+        """An option with a help text; one without a default (``...``) has to be given."""
+        more |= {"metavar": metavar, "rich_help_panel": self.name}
+        return _default(default, typer.Option(*flags.split(), help=help, **more))
+
+
+def argument(default: Any, help: str, metavar: str | None = None) -> Any:
+    """A default that is an argument of the command line."""
+    return _default(default, typer.Argument(help=help, metavar=metavar))
+
+
+def _default(default: Any, info: Any) -> Any:
+    return field(default=MISSING if default is ... else default, metadata={"option": info})
+
+
+PLAIN = Panel(None)
 PROBLEM = Panel("Problem")
 READING = Panel("Reading the data")
 SOLVER = Panel("Solver")
 OUTPUT = Panel("Output")
-SHOWN = "Number of items that a user is shown."
+TOL = "Relative certified gap to stop at."
 ALPHA = "Regularisation strength: alpha/2 ||w||^2 + risk."
 _FILES = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
 _USERS = f"User column; by default the first of {', '.join(USER_COLUMNS)} (or userId, ..)."
@@ -67,23 +91,18 @@ def parse_scaling(text: str) -> str | None:
     return None if text == "none" else text
 
 
-def option(panel: Panel, help: str, *flags: str, **more: Any) -> Any:
-    """A single option under a heading of the help page."""
-    return typer.Option(*flags, help=help, rich_help_panel=panel.name, **more)
+DATA = argument(..., _FILES)
+K = PROBLEM(..., "Number of items that a user is shown.", flags="--k")
+ONE_LIST = READING(False, "All rows are one ranked list.", flags="--one-list")
+JSON = OUTPUT(
+    False, "Print one JSON object on standard output, nothing else there.", flags="--json"
+)
+PLOT = OUTPUT(None, "Save a plot here (.png, .svg or .pdf); needs the extra 'plot'.", "FILE")
 
 
-DataFile = Annotated[Path, typer.Argument(help=_FILES)]
-K = Annotated[int, option(PROBLEM, SHOWN, "--k")]
-Policy = Annotated[str, option(READING, _POLICY, metavar="POLICY")]
-Json = Annotated[
-    bool, option(OUTPUT, "Print one JSON object on standard output, nothing else there.", "--json")
-]
-Plot = Annotated[
-    Path | None,
-    option(
-        OUTPUT, "Save a plot here (.png, .svg or .pdf); needs the extra 'plot'.", metavar="FILE"
-    ),
-]
+def policy(default: str) -> Any:
+    """The option of what is done with users whose list is too short."""
+    return READING(default, _POLICY, "POLICY")
 
 
 def check_outputs(*paths: Path | None) -> None:
@@ -114,13 +133,6 @@ def say_columns(table: Any) -> None:
         console.warn(remark)
 
 
-def check_share(name: str, value: float) -> None:
-    """Raise `InputError` unless a share lies strictly between 0 and 1."""
-    if not 0 < value < 1:
-        meant = f"; did you mean {value / 100:g}?" if 1 < value < 100 else ""
-        raise InputError(f"{name} {value:g} must lie between 0 and 1{meant}")
-
-
 def parse_depth(text: str) -> int | float | None:
     """The training depth that a text means; None for k."""
     if text in ("k", "auto"):
@@ -132,20 +144,6 @@ def parse_depth(text: str) -> int | float | None:
     if not 0 < value < math.inf:
         raise InputError(f"--depth {text}: a number of at least k, a share below 1, auto, or k")
     return int(value) if value >= 1 and value == int(value) else value
-
-
-def problem_text(
-    depth: int | float | None,
-    user_weight: str,
-    standardized: bool,
-    user_scaling: str | None,
-    **more: float,
-) -> str:
-    """What was minimised, for the title of a table."""
-    columns = "standardized columns" if standardized else "columns as they are"
-    texts = [f"{name} = {value:g}" for name, value in more.items()]
-    texts += [f"depth {depth or 'k'}", f"users' weight {user_weight}", columns]
-    return ", ".join([*texts, f"user scaling {user_scaling}"] if user_scaling else texts)
 
 
 @dataclass(frozen=True)
@@ -176,6 +174,13 @@ class Weighting:
             "user_scaling": self.scaling,
         }
 
+    def title(self, **more: float) -> str:
+        """What was minimised, for the title of a table."""
+        texts = [f"{name} = {value:g}" for name, value in more.items()]
+        texts += [f"depth {self.negatives or 'k'}", f"users' weight {self.user_weight}"]
+        texts.append("standardized columns" if self.standardize else "columns as they are")
+        return ", ".join([*texts, f"user scaling {self.scaling}"] if self.scaling else texts)
+
     @property
     def negatives(self) -> int | float | None:
         """The depth as surrogates take it."""
@@ -202,7 +207,7 @@ class Weighting:
 class Stopping:
     """When a solver stops, and with how many threads it works."""
 
-    tol: float = SOLVER(1e-6, "Relative certified gap to stop at.")
+    tol: float = SOLVER(1e-6, TOL)
     max_iter: int | None = SOLVER(None, "Largest number of iterations.")
     time_limit: float | None = SOLVER(None, "Stop a run after this long.", "SECONDS")
     threads: int = SOLVER(1, "Threads for each pass over the data.")
@@ -266,7 +271,7 @@ class Reading(Columns):
         "Number of rows of each user, one per line; by default FILE.query if it exists.",
         "FILE",
     )
-    one_list: bool = READING(False, "All rows are one ranked list.", flags="--one-list")
+    one_list: bool = ONE_LIST
 
     def table(self, path: Path, like: Any = None, **more: Any) -> Table:
         """The table in a file, see `read_table`."""

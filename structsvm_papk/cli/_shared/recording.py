@@ -1,19 +1,21 @@
 """Commands that are imported when they are called, and the `run` that every JSON output carries."""
 
+import functools
+import inspect
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from structsvm_papk._version import versions
-from structsvm_papk.cli._shared.grouped import grouped
 
 _SCRATCH = "scratch"  # a folder for temporary files: neither read nor a result
 OUTPUTS = (
@@ -23,28 +25,21 @@ OUTPUTS = (
 _record: ContextVar[dict[str, Any] | None] = ContextVar("record", default=None)
 
 
-def app_of(package: str, help: str, panels: Mapping[str, Mapping[str, str]]) -> typer.Typer:
+def app_of(help: str, panels: Mapping[str, Mapping[str, str]]) -> typer.Typer:
     """An application whose commands are functions of their names, in modules of their names.
 
     `panels` holds, under each heading, the commands with the first sentence of their help.
     """
-    settings: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
-    kind = type("Commands", (Commands,), {"package": package})
-    app = typer.Typer(cls=kind, help=help, pretty_exceptions_enable=False, **settings)
+    how: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
+    app = typer.Typer(cls=Commands, help=help, pretty_exceptions_enable=False, **how)
     for panel, commands in panels.items():
-        for name, sentence in commands.items():
-            app.command(name, help=sentence, rich_help_panel=panel)(_not_imported)
+        for name, sentence in commands.items():  # what they do is imported when they are called
+            app.command(name, help=sentence, rich_help_panel=panel)(lambda: None)
     return app
-
-
-def _not_imported() -> None:
-    pass
 
 
 class Commands(TyperGroup):
     """A group that imports a command when it is asked for, and keeps the command line."""
-
-    package = ""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the arguments for the record."""
@@ -55,9 +50,9 @@ class Commands(TyperGroup):
         """The command of a name, or None."""
         if cmd_name not in self.commands:
             return None
-        module = import_module(f"{self.package}.{cmd_name.replace('-', '_')}")
+        name = cmd_name.replace("-", "_")
+        function = getattr(import_module(f"structsvm_papk.cli.{name}"), name)
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        function = getattr(module, cmd_name.replace("-", "_"))
         alone.command(cmd_name, cls=RecordedCommand)(grouped(function))
         return typer.main.get_command(alone)
 
@@ -76,8 +71,10 @@ class RecordedCommand(TyperCommand):
         """Run the command with its record at hand."""
         from structsvm_papk.files.atomic import check_apart
 
-        for name in _paths(self.callback):  # older releases of typer still have texts here
-            if isinstance(ctx.params.get(name), str):
+        callback: Any = self.callback
+        for name, kind in get_type_hints(callback).items():
+            is_path = Path in (kind, *get_args(kind))
+            if is_path and isinstance(ctx.params.get(name), str):  # in older releases of typer
                 ctx.params[name] = Path(ctx.params[name])
         no_input = (*OUTPUTS, _SCRATCH)
         settings = {name: value for name, value in ctx.params.items() if name not in no_input}
@@ -85,17 +82,11 @@ class RecordedCommand(TyperCommand):
         try:
             if ctx.params.get("as_json") or Path(ctx.params.get("output") or "").suffix == ".json":
                 _record.set(_record_of(ctx.meta.get("arguments", [])))
-            outputs = [ctx.params[name] for name in OUTPUTS if _is_path(ctx.params.get(name))]
-            check_apart(outputs, _inputs(settings))
+            outputs = [ctx.params.get(name) for name in OUTPUTS]
+            check_apart([path for path in outputs if isinstance(path, Path)], _inputs(settings))
             return super().invoke(ctx)
         finally:
             _record.reset(token)
-
-
-def _paths(command: Any) -> list[str]:
-    """Names of the parameters of a command that are files or folders."""
-    hints = get_type_hints(command)
-    return [name for name, kind in hints.items() if Path in (kind, *get_args(kind))]
 
 
 def add_record(content: dict[str, Any]) -> dict[str, Any]:
@@ -117,14 +108,42 @@ def _record_of(arguments: list[str]) -> dict[str, Any]:
     }
 
 
-def _is_path(value: object) -> bool:
-    return isinstance(value, Path)
-
-
 def _inputs(settings: dict[str, Any]) -> list[Path]:
     """Every file or folder that is read; a file of counts beside it counts."""
     from structsvm_papk.data.svmlight import sidecar
 
-    paths = [value for value in settings.values() if _is_path(value)]
+    paths = [value for value in settings.values() if isinstance(value, Path)]
     beside = [counts for path in paths if (counts := sidecar(path)) is not None]
     return [path for path in dict.fromkeys([*paths, *beside]) if path.exists()]
+
+
+def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command as the command line shows it: each group's fields are options in its place."""
+    signature = inspect.signature(command, eval_str=True)
+    kinds = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
+
+    def run(**given: Any) -> Any:
+        for name, group in groups.items():
+            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+        return command(**given)
+
+    shown: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        if name in groups:
+            hints = get_type_hints(groups[name])
+            shown += [_shown(one.name, hints[one.name], one) for one in fields(groups[name])]
+        else:
+            shown.append(_shown(name, kinds[name], parameter.default))
+    functools.update_wrapper(run, command)
+    run.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return run
+
+
+def _shown(name: str, kind: Any, one: Any) -> inspect.Parameter:
+    default = inspect.Parameter.empty if one.default is MISSING else one.default
+    annotation: Any = Annotated[kind, one.metadata["option"]]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )

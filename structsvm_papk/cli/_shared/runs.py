@@ -49,8 +49,8 @@ def _row(run: Any, places: Sequence[str], compact: bool) -> list[str]:
         number.format(result.objective),
         _known(result.lower_bound, number),
         _known(result.gap, "{:.0e}" if compact else "{:.1e}"),
-        f"{run.data_passes:g}",
-        f"{run.seconds:.2f}",
+        f"{run.result.data_passes:g}",
+        f"{run.result.seconds:.2f}",
         *(_known(run.pap_at_k[place], "{:.4f}") for place in places),
     ]
     return cells if compact else [*cells, str(result.status).replace("_", " ")]

@@ -1,19 +1,23 @@
-"""Scores that a command is given: by a model, as `predict` wrote them, or one per line."""
+"""Scores that a command is given: by a model, as `predict` wrote them, one per line, in a table."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.options import READING
+from structsvm_papk.cli._shared.options import ITEM, READING, Reading
 from structsvm_papk.data import tables
-from structsvm_papk.data.groups import ONE_LIST
 from structsvm_papk.data.readers import Table
+from structsvm_papk.data.rows import ONE_LIST
+from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Kind
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import Model, load_model
+from structsvm_papk.metrics.frames import evaluate_frame
+from structsvm_papk.metrics.table import MetricTable
 
 
 @dataclass(frozen=True)
@@ -104,3 +108,210 @@ def _number(path: Path, line: int, text: str) -> float:
     if np.isnan(number):
         raise InputError(f"{path}: line {line} is {text!r}; one number per line is needed")
     return number
+
+
+@dataclass(frozen=True)
+class Columns(Reading):
+    """Which columns hold what."""
+
+    score: str = READING("score", "Score column.", "COLUMN")
+    rank: str | None = READING(
+        None, "Rank column (1, 2, .. per user) in place of scores.", "COLUMN"
+    )
+    item: str | None = READING(None, f"{ITEM} A pair may occur once.", "COLUMN")
+    by: list[str] | None = READING(
+        None, "Split by this user or item column; repeat for more.", "COLUMN"
+    )
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Columns to split by."""
+        return tuple(self.by or ())
+
+    def format_of(self, path: Path) -> str | None:
+        """The format of a table with named columns; None where a file is none."""
+        format = self.format or tables.format_of(Path(path))
+        return format if format in tables.FORMATS else None
+
+    def features(self, path: Path, like: Model | None = None) -> Table:
+        """A file of features; the columns of items and those to split by are no features."""
+        if self.format_of(path) is None:
+            if self.splits or self.item:
+                option = "--by" if self.splits else "--item"
+                raise InputError(f"{path}: {option} needs a table with named columns")
+            return self.table(path, like)
+        apart = [*(self.ignore or ()), *self.splits, *([self.item] if self.item else [])]
+        return replace(self, ignore=apart).table(path, like)
+
+    def roles(self, path: Path, present: list[str]) -> dict[str, str | None]:
+        """Which column has which role, all of them there."""
+        names: dict[str, str | None] = {"user": None}
+        names["label"] = tables.label_column(self.label, present)
+        names |= {"score": self.score} if self.rank is None else {"rank": self.rank}
+        if not self.one_list:
+            names["user"] = self.group or tables.usual_column(USER_COLUMNS, present)
+            names["item"] = self.item or tables.usual_column(ITEM_COLUMNS, present)
+            if names["user"] is None:
+                raise InputError(
+                    f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group, or "
+                    f"give --one-list when all rows are one list; it has {tables.listed(present)}"
+                )
+        hints = {
+            "score": " (--score; for a file of features give --model)",
+            "user": " (--group)",
+        }
+        places = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
+        for name, what in [*places, *((name, "to split by") for name in self.splits)]:
+            if name is not None and name not in present:
+                raise InputError(
+                    f"{path}: no column {name!r} {what}; it has {tables.listed(present)}"
+                )
+        return names
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is evaluated: a frame and the names of its columns."""
+
+    frame: dict[str, Array]
+    names: dict[str, str | None]
+    by: tuple[str, ...]
+    source: str
+    notes: tuple[str, ...]
+    threshold: float | None = None
+
+    def evaluated(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
+        """The `MetricTable`; errors name the file."""
+        try:
+            columns: Any = self.names
+            return evaluate_frame(self.frame, metrics, **columns, by=self.by, **rules)
+        except InputError as error:
+            raise InputError(f"{self.source}: {error}") from None
+
+    def with_text_users(self) -> "Rows":
+        """The same rows; users that are whole numbers, as in Parquet, as text."""
+        user = self.names["user"]
+        if user is None or self.frame[user].dtype.kind not in "iu":
+            return self
+        return replace(self, frame=self.frame | {user: self.frame[user].astype(str)})
+
+    @property
+    def users_are_text(self) -> bool:
+        """Whether users are named by text, as in CSV."""
+        return self.users is not None and self.users.dtype.kind == "U"
+
+    @property
+    def labels(self) -> Array:
+        """Label of each row."""
+        return self._column("label")
+
+    @property
+    def users(self) -> Array | None:
+        """User of each row, or None for one list."""
+        return None if self.names["user"] is None else self._column("user")
+
+    @property
+    def scores(self) -> Array:
+        """Score of each row; the larger the smaller the rank, where there are ranks."""
+        if "score" in self.names:
+            return self._column("score")
+        return -self._column("rank").astype(float)
+
+    def _column(self, role: str) -> Array:
+        return self.frame[str(self.names[role])]
+
+
+def load(
+    file: Path, scorer: Scorer, second: Path | None, columns: Columns
+) -> tuple[Rows, Rows | None]:
+    """Rows of the scorer, and of the second one where there is one: a file, or a column."""
+    in_table = second is not None and not second.exists() and columns.format_of(file) is not None
+    if in_table:
+        _check_second_column(file, str(second), scorer, columns)
+    if not scorer.given:
+        rows = _of_scores(file, columns)
+        if second is None:
+            return rows, None
+        if in_table:
+            changed: Any = {"score" if columns.rank is None else "rank": str(second)}
+            return rows, _of_scores(file, replace(columns, **changed))
+        other = _of_scores(second, columns)
+        if rows.users_are_text != other.users_are_text:
+            return rows.with_text_users(), other.with_text_users()
+        return rows, other
+    model = scorer.load()
+    table = columns.features(file, model)
+    threshold = None if model is None else model.relevance_threshold
+    rows = _of_features(file, table, columns, scorer.of(table, model, columns.one_list), threshold)
+    if second is None:
+        return rows, None
+    if in_table:
+        kinds = {str(second): Kind.NUMBER}
+        scores = tables.read_columns(file, str(columns.format_of(file)), kinds)[str(second)]
+    elif model is None:
+        scores = read_scores(second, table.X.shape[0])
+    else:
+        that, like = load_model(second), ("feature_names", "first_index", "n_features")
+        same = all(getattr(model, name) == getattr(that, name) for name in like)
+        features = table if same else columns.features(file, that)
+        scores = scores_of(that, features, columns.one_list)
+    return rows, _of_features(file, table, columns, scores, None)
+
+
+def _check_second_column(file: Path, name: str, scorer: Scorer, columns: Columns) -> None:
+    """Refuse what is neither a file nor another column of scores."""
+    present = tables.column_names(file, str(columns.format_of(file)))
+    if name not in present:
+        raise InputError(
+            f"--compare {name}: there is no such file, and no such column in {file}, which has "
+            f"{tables.listed(present)}"
+        )
+    if not scorer.given and name == (columns.rank or columns.score):
+        raise InputError(f"--compare {name} is the column that is evaluated: name another one")
+
+
+def _of_scores(path: Path, columns: Columns) -> Rows:
+    """A table that holds the scores."""
+    format = columns.format_of(path)
+    if format is None:
+        raise InputError(
+            f"{path}: not a CSV, TSV or Parquet table with scores; for a file of features give "
+            "--model or --scores"
+        )
+    present = tables.column_names(path, format)
+    names = columns.roles(path, present)
+    kinds: dict[Any, Kind] = dict.fromkeys(columns.splits, Kind.TEXT)
+    kinds |= dict.fromkeys((names["user"], names.get("item")), Kind.ID)
+    kinds |= {columns.rank or columns.score: Kind.NUMBER, names["label"]: Kind.NUMBER}
+    kinds.pop(None, None)
+    frame = tables.read_columns(path, format, kinds)
+    left = [name for name in present if name not in kinds]
+    used = ", ".join(f"{role} {name!r}" for role, name in names.items() if name is not None)
+    note = f"{path}: {used}, ignored {tables.listed(left) if left else 'none'}"
+    return Rows(frame, names, columns.splits, str(path), (note,))
+
+
+def _of_features(
+    path: Path, table: Table, columns: Columns, scores: Any, threshold: float | None
+) -> Rows:
+    if not columns.one_list:
+        refuse_unknown_users(table)
+    # names that no column has: one to split by may be called like any of these
+    names: dict[str, str | None] = {"user": None, "label": "the label", "score": "the score"}
+    frame = {"the score": np.asarray(scores, dtype=float), "the label": np.asarray(table.labels)}
+    if not columns.one_list:
+        names["user"] = "the user"
+        frame["the user"] = np.asarray(table.groups)
+    names["item"], further = _further_columns(path, columns)
+    notes = (table.columns_used, *table.remarks)
+    return Rows(frame | further, names, columns.splits, str(path), notes, threshold)
+
+
+def _further_columns(path: Path, columns: Columns) -> tuple[str | None, dict[str, Array]]:
+    """Name of the item column, if there is one, and the columns of items and to split by."""
+    format = columns.format_of(path)
+    if format is None:
+        return None, {}
+    item = None if columns.one_list else item_column(path, format, columns.item)
+    kinds = dict.fromkeys(columns.splits, Kind.TEXT) | ({} if item is None else {item: Kind.ID})
+    return item, tables.read_columns(path, format, kinds) if kinds else {}

@@ -1,14 +1,11 @@
 """The cutting-plane model of a risk, and a dual point of it."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import lapack
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
-from structsvm_papk.solvers.bundle.interior_point import duality_gap, onto_simplices
-from structsvm_papk.solvers.bundle.qp import RestrictedQP
+from structsvm_papk.solvers.bundle.qp import RestrictedQP, duality_gap, onto_simplices
 
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small

@@ -10,35 +10,30 @@ Its dual lives on a product of simplices, one for each block, and that is what `
     maximise over theta    b . theta - 1/2 ||A' theta||^2
     subject to             theta >= 0,  sum of theta over each block = 1
 
-Two kinds of solver: BLOCKS, an interior-point method that eliminates the xi, and every QP solver
-that cvxpy knows. Whatever they answer is clipped and rescaled to a feasible dual point, and its gap
-is evaluated here: a certificate never rests on a solver's word.
+Two kinds of solver: BLOCKS, Mehrotra's predictor-corrector with every xi_j eliminated by hand, so
+that a step costs one Cholesky factorisation of size features, however many blocks there are; and
+the QP solvers that cvxpy knows, which factorise systems of size features + blocks. Whatever they
+answer is clipped and rescaled to a feasible dual point, and its gap is evaluated here: a
+certificate never rests on a solver's word.
 """
 
-from __future__ import annotations
-
-import warnings
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.bundle import interior_point as _interior_point
-from structsvm_papk.solvers.bundle.interior_point import duality_gap, onto_simplices
+from structsvm_papk.solvers.bundle.cvxpy_problems import PaddedProblems, installed_solvers
 
 BLOCKS = "BLOCKS"
-_CVXPY_SOLVERS = ("PIQP", "CLARABEL", "OSQP", "PROXQP", "DAQP", "QPALM", "SCS", "GUROBI", "MOSEK")
 _FALLBACKS = (BLOCKS, "PIQP", "CLARABEL")
 _MIN_TOLERANCE = 1e-11
+_MAX_STEPS = 50
+_TO_BOUNDARY = 0.995
+_PATIENCE = 5  # steps without progress before rounding is blamed
 _CLOSE_ENOUGH = 10.0  # times the tolerance: below, an answer is not worth asking again
-
-
-def available_solvers() -> list[str]:
-    """Names that `RestrictedQP` accepts here."""
-    import cvxpy as cp
-
-    installed = cp.installed_solvers()
-    return [BLOCKS, *(name for name in _CVXPY_SOLVERS if name in installed)]
 
 
 class RestrictedQP:
@@ -50,13 +45,10 @@ class RestrictedQP:
 
     def __init__(self, solver: str = BLOCKS) -> None:
         name = str(solver).upper()
-        if name != BLOCKS and name not in available_solvers():
-            raise InputError(
-                f"QP solver {solver!r} is not available here; choose from "
-                f"{', '.join(available_solvers()).lower()}"
-            )
+        if name != BLOCKS and name not in installed_solvers():
+            known = ", ".join([BLOCKS, *installed_solvers()]).lower()
+            raise InputError(f"QP solver {solver!r} is not available here; choose from {known}")
         self._solvers = [name, *(s for s in _FALLBACKS if s != name)]
-        self._problems: list[_Problem] = []
         self._ask_again = True
         self.notes: list[str] = []
 
@@ -101,15 +93,17 @@ class RestrictedQP:
         if not (np.isfinite(slopes).all() and np.isfinite(intercepts).all()):
             return None, np.inf  # cuts whose products overflow
         if solver == BLOCKS:
-            theta = _interior_point.solve(slopes, intercepts, starts, tol)
+            theta = interior_point(slopes, intercepts, starts, tol)
         else:
-            problem = self._problem(slopes.shape[0], slopes.shape[1], starts.size)
-            problem.fill(slopes, intercepts, blocks)
-            theta = problem.dual(solver, tol)
+            theta = self._padded.dual(solver, slopes, intercepts, blocks, tol)
         if theta is None or not np.isfinite(theta).all():
             return None, np.inf
         theta = onto_simplices(theta, starts)
         return theta, duality_gap(theta, slopes, intercepts, starts)
+
+    @cached_property
+    def _padded(self):
+        return PaddedProblems()
 
     def _replace(self, solver, n_cuts):
         if len(self._solvers) > 1:
@@ -119,93 +113,138 @@ class RestrictedQP:
                 f"{self._solvers[0].lower()} took over."
             )
 
-    def _problem(self, n_cuts, n_features, n_blocks):
-        """The smallest compiled problem with room, or a new one where that would waste work."""
-        room = [p for p in self._problems if p.fits(n_cuts, n_features, n_blocks)]
-        if not room:
-            # in the span of the cuts there are as many coordinates as cuts: both will grow
-            growing = n_features >= n_cuts
-            n_columns = _capacity(n_features) if growing else n_features
-            room = [_Problem(_capacity(n_cuts), n_columns, _capacity(n_blocks))]
-            self._problems += room
-        return min(room, key=lambda p: p.shape)
+
+# --- the interior-point method --------------------------------------------------------------------
 
 
-class _Problem:
-    """The primal form at fixed capacities, compiled once and filled with parameters (DPP).
+def interior_point(slopes: Array, intercepts: Array, starts: Array, tol: float) -> Array | None:
+    """Multipliers whose certified duality gap is at most `tol`, or the best that were reached.
 
-    Unused cuts read ``0 <= 1``; unused blocks read ``-xi <= 0``; unused coordinates of v are in the
-    objective only.
+    Cuts stand block after block, from `starts` on; no block is empty.
+    """
+    state = _State(slopes, intercepts, starts)
+    best, best_gap, stalled = None, np.inf, 0
+    for _ in range(_MAX_STEPS):
+        theta = onto_simplices(state.theta, starts)
+        gap = duality_gap(theta, slopes, intercepts, starts)
+        stalled = 0 if gap < 0.9 * best_gap else stalled + 1
+        if gap < best_gap:
+            best, best_gap = theta, gap
+        if best_gap <= tol or stalled > _PATIENCE:
+            break
+        try:
+            state.step()
+        except (LinAlgError, ValueError):  # rounding has taken over: the best so far stands
+            break
+    return best
+
+
+def duality_gap(theta: Array, slopes: Array, intercepts: Array, starts: Array) -> float:
+    """Gap of a feasible theta: the primal objective at ``-A' theta`` less the dual one."""
+    heights = intercepts - slopes @ (theta @ slopes)
+    return np.maximum.reduceat(heights, starts).sum() - heights @ theta
+
+
+def onto_simplices(theta: Array, starts: Array) -> Array:
+    """Clip and rescale each block to a probability vector, uniform where nothing is left."""
+    theta = np.maximum(theta, 0.0)
+    sizes = np.diff(np.append(starts, theta.size))
+    sums = np.add.reduceat(theta, starts)
+    empty = np.repeat(sums <= 0.0, sizes)
+    share = theta / np.repeat(np.where(sums > 0.0, sums, 1.0), sizes)
+    return np.where(empty, 1.0 / np.repeat(sizes, sizes), share)
+
+
+class _State:
+    """Iterate (v, xi, slack, theta) and the block structure.
+
+    ``a_i . v + b_i + s_i = xi_j`` and ``s_i >= 0`` for every cut i of block j, with multipliers
+    theta_i.
     """
 
-    def __init__(self, n_cuts, n_features, n_blocks):
-        import cvxpy as cp  # a second and 70 MB: only where one of its solvers is asked
+    def __init__(self, slopes, intercepts, starts):
+        self.slopes, self.intercepts, self.starts = slopes, intercepts, starts
+        sizes = np.diff(np.append(starts, intercepts.size))
+        self.block = np.repeat(np.arange(starts.size), sizes)
+        self.theta = 1.0 / sizes[self.block]
+        self.v = -(self.theta @ slopes)
+        self.heights = slopes @ self.v + intercepts
+        self.xi = np.maximum.reduceat(self.heights, starts)
+        spread = self.xi[self.block] - self.heights
+        room = max(spread.mean(), 1e-8 * (1.0 + np.abs(self.xi).max()))
+        self.xi = self.xi + room
+        self.slack = spread + room
 
-        self.v, self.xi = cp.Variable(n_features), cp.Variable(n_blocks)
-        self.slopes = cp.Parameter((n_cuts + n_blocks, n_features))
-        self.member = cp.Parameter((n_cuts + n_blocks, n_blocks))
-        self.limits = cp.Parameter(n_cuts + n_blocks)
-        self.cuts = self.slopes @ self.v - self.member @ self.xi <= self.limits
-        objective = cp.sum_squares(self.v) / 2 + cp.sum(self.xi)
-        self.problem = cp.Problem(cp.Minimize(objective), [self.cuts])
-        self.shape = n_cuts, n_features, n_blocks
+    def sums(self, values):
+        """Sum over the cuts of each block."""
+        return np.add.reduceat(values, self.starts)
 
-    def fits(self, n_cuts, n_features, n_blocks):
-        """Whether there is room, and at most twice as much as needed."""
-        wanted = n_cuts, n_features, n_blocks
-        enough = all(have >= want for have, want in zip(self.shape, wanted, strict=True))
-        pairs = zip(self.shape[:2], wanted[:2], strict=True)
-        return enough and all(have <= 2 * max(want, 8) for have, want in pairs)
-
-    def fill(self, slopes, intercepts, blocks):
-        n_cuts, n_features, n_blocks = self.shape
-        used = blocks.size
-        padded = np.zeros((n_cuts + n_blocks, n_features))
-        padded[:used, : slopes.shape[1]] = slopes
-        member = np.zeros((n_cuts + n_blocks, n_blocks))
-        member[np.arange(used), blocks] = 1.0
-        unused = np.arange(blocks.max() + 1, n_blocks)
-        member[n_cuts + unused, unused] = 1.0
-        limits = np.ones(n_cuts + n_blocks)
-        limits[:used] = -intercepts
-        limits[n_cuts + unused] = 0.0
-        self.slopes.value, self.member.value = padded, member
-        self.limits.value = limits
-        self.used = used
-
-    def dual(self, solver, tol):
-        """Return the multipliers of the cuts, or None where the solver failed."""
-        from cvxpy import SolverError
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an inaccurate solution is as good as its dual point
-            try:
-                self.problem.solve(solver=solver, **_options(solver, tol))
-            except (SolverError, ArithmeticError, ValueError):
-                return None
-        theta = self.cuts.dual_value
-        return None if theta is None else theta[: self.used]
+    def step(self):
+        """One predictor-corrector step."""
+        theta, slack = self.theta, self.slack
+        system = _NewtonSystem(self)
+        mean = theta @ slack / theta.size
+        affine = system.solve(-theta * slack)
+        theta_ahead = theta + _longest(theta, affine.theta) * affine.theta
+        slack_ahead = slack + _longest(slack, affine.slack) * affine.slack
+        centring = (theta_ahead @ slack_ahead / theta.size / mean) ** 3
+        move = system.solve(centring * mean - theta * slack - affine.slack * affine.theta)
+        length = min(_longest(theta, move.theta), _longest(slack, move.slack))
+        self.v = self.v + length * move.v
+        self.xi = self.xi + length * move.xi
+        self.slack = slack + length * move.slack
+        self.theta = theta + length * move.theta
+        self.heights = self.heights + length * move.heights
 
 
-def _options(solver, tol):
-    if solver == "PIQP":
-        return {
-            "backend": "dense",
-            "eps_abs": tol,
-            "eps_rel": tol,
-            "eps_duality_gap_abs": tol,
-            "eps_duality_gap_rel": tol,
-        }
-    if solver == "CLARABEL":
-        return {"tol_gap_abs": tol, "tol_gap_rel": tol, "tol_feas": tol}
-    if solver in ("OSQP", "SCS"):
-        return {"eps_abs": max(tol, 1e-9), "eps_rel": max(tol, 1e-9), "max_iter": 100_000}
-    return {}
+class _Move(NamedTuple):
+    """A Newton direction."""
+
+    v: Array
+    xi: Array
+    slack: Array
+    theta: Array
+    heights: Array
 
 
-def _capacity(n):
-    """Room for n, in steps that grow by half: few recompilations, little padding."""
-    size = 8
-    while size < n:
-        size += size // 2
-    return size
+class _NewtonSystem:
+    """The linear system at one iterate, with the slacks, multipliers and xi eliminated.
+
+    With ratios r_i = theta_i / slack_i and their weighted mean cut of each block, what is left is
+    ``I + sum_i r_i c_i c_i'`` for the centred cuts c_i. Centring before squaring matters:
+    near the optimum the ratios differ by many orders of magnitude.
+    """
+
+    def __init__(self, state):
+        self.state = state
+        slopes = state.slopes
+        self.ratio = state.theta / state.slack
+        self.total = state.sums(self.ratio)
+        share = self.ratio / self.total[state.block]
+        self.mean = np.add.reduceat(share[:, None] * slopes, state.starts, axis=0)
+        self.centred = slopes - self.mean[state.block]
+        scaled = np.sqrt(self.ratio)[:, None] * self.centred
+        matrix = scaled.T @ scaled
+        matrix.flat[:: slopes.shape[1] + 1] += 1.0
+        self.factor = cho_factor(matrix, overwrite_a=True, check_finite=True)
+        self.dual_residual = state.v + state.theta @ slopes
+        self.sum_residual = 1.0 - state.sums(state.theta)
+        self.primal_residual = state.xi[state.block] - state.heights - state.slack
+
+    def solve(self, complementarity):
+        """Direction towards ``theta * slack`` changing by `complementarity` to first order."""
+        state = self.state
+        pull = complementarity / state.slack - self.ratio * self.primal_residual
+        level = (state.sums(pull) - self.sum_residual) / self.total
+        right = -self.dual_residual - pull @ self.centred - self.sum_residual @ self.mean
+        v = cho_solve(self.factor, right, check_finite=False)
+        relative = self.centred @ v
+        rise = self.mean @ v
+        slack = self.primal_residual + level[state.block] - relative
+        theta = (complementarity - state.theta * slack) / state.slack
+        return _Move(v, level + rise, slack, theta, relative + rise[state.block])
+
+
+def _longest(values, direction):
+    """Longest step in (0, 1] that keeps positive values positive."""
+    return 1.0 / max(1.0, (-direction / values).max() / _TO_BOUNDARY)

@@ -1,13 +1,13 @@
-"""Plots of runs; matplotlib (the extra `plot`) is imported only here, when one is drawn."""
+"""Plots of runs, depths and diagnoses; matplotlib (the extra `plot`) is imported to draw one."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from structsvm_papk.diagnosis.zero_test import Diagnosis
+
 FORMATS = (".png", ".svg", ".pdf")
 _LOWEST_GAP = 1e-16
 _AXES = {"data_passes": "passes over the data", "seconds": "seconds"}
 _CERTIFIED = "#1b5e9b"
 _DESCENT = ("#f2b134", "#dd6b1f", "#8f2d16", "#8a8a8a")
+COLORS = ("#1b5e9b", "#dd6b1f", "#2a8a57", "#8f2d16", "#7a4fa3", "#555555")
+_MARKERS = {"degenerate": ("o", True), "informative": ("o", False), "undecided": ("X", True)}
 
 
 def check_plot(path: PathLike) -> None:
@@ -111,7 +115,8 @@ def _draw_panel(axes: Axes, runs: Sequence[Any], x: str) -> float:
         color = _CERTIFIED if certified else next(descents, _DESCENT[-1])
         at = result.curve(x)
         gap = np.maximum((result.curve("objective") - bound) / scale, _LOWEST_GAP)
-        label = _label(run)
+        label = literal(run.solver.replace("_", " "))
+        label += f" (eta {run.settings['eta']:g})" if "eta" in run.settings else ""
         axes.step(at, gap, where="post", color=color, label=label, zorder=3 if certified else 2)
         if certified:
             proven = (result.curve("objective") - result.curve("lower_bound")) / scale
@@ -125,6 +130,81 @@ def _draw_panel(axes: Axes, runs: Sequence[Any], x: str) -> float:
     return highest
 
 
-def _label(run: Any) -> str:
-    name = literal(run.solver.replace("_", " "))
-    return f"{name} (eta {run.settings['eta']:g})" if "eta" in run.settings else name
+def degeneracy_figure(diagnoses: Sequence[Diagnosis]) -> Figure:
+    """Share of the users for whom w = 0 is optimal on its own, against k, for each surrogate.
+
+    Filled markers say that w = 0 is optimal for all users jointly, open ones that it is not, a
+    cross that it is undecided.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    axes = figure.subplots()
+    names = list(dict.fromkeys(one.surrogate for one in diagnoses))
+    ks = sorted({one.k for one in diagnoses})
+    for place, name in enumerate(names):
+        own = [one for one in diagnoses if one.surrogate == name]
+        shift = 0.08 * (place - (len(names) - 1) / 2)  # lines that coincide stay visible
+        color, x = COLORS[place % len(COLORS)], [ks.index(one.k) + shift for one in own]
+        axes.plot(x, [one.share() for one in own], "-", color=color, label=literal(name))
+        for at, one in zip(x, own, strict=True):
+            marker, fill = _MARKERS[one.joint.verdict]
+            face = color if fill else "white"
+            axes.plot(at, one.share(), marker, color=color, mfc=face, ms=7, zorder=3)
+    axes.set_xticks(range(len(ks)), [str(k) for k in ks])
+    axes.set(
+        xlabel="k",
+        ylabel="share of users for whom\nw = 0 is optimal",
+        ylim=(-0.04, 1.04),
+        title="filled: w = 0 is optimal for all users jointly; cross: undecided",
+    )
+    axes.grid(alpha=0.25)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center")
+    return figure
+
+
+Place: TypeAlias = tuple[str, int | float | None]  # surrogate and depth
+
+
+def depth_figure(points: Mapping[Place, tuple[float, float]], chosen: Place, metric: str) -> Figure:
+    """Each surrogate's means, with bars of one standard error; `chosen` gets a ring.
+
+    Settings that rank nothing (w = 0: a mean of 0 without spread) are named, not drawn: they would
+    squeeze the others together.
+    """
+    if not has_matplotlib():
+        raise InputError("cannot draw: matplotlib is missing; pip install 'structsvm-papk[plot]'")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.subplots()
+    drawn = {place: value for place, value in points.items() if tuple(value) != (0, 0)} or points
+    empty, points = [place for place in points if place not in drawn], drawn
+    depths = list(dict.fromkeys(depth for _, depth in points))
+    names = sorted({name for name, _ in points})
+    for place, name in enumerate(names):
+        own = [(depths.index(depth), *value) for (n, depth), value in points.items() if n == name]
+        at, mean, error = np.array(own).T
+        at = at + 0.06 * (place - (len(names) - 1) / 2)  # bars that coincide stay visible
+        color = COLORS[place % len(COLORS)]
+        axes.errorbar(
+            at, mean, error, color=color, marker="o", ms=5, capsize=3, label=literal(name)
+        )
+        if chosen in points and name == chosen[0]:
+            ring = [depth for n, depth in points if n == name].index(chosen[1])
+            axes.plot(at[ring], mean[ring], "o", ms=12, mfc="none", mec=color)
+    axes.set_xticks(range(len(depths)), [_written(m) for m in depths])
+    axes.set(xlabel="training depth", ylabel=f"{literal(metric)} of held-out users")
+    title = "ring: chosen; bars: one standard error over users"
+    if empty:
+        named = ", ".join(f"{literal(name)} at {_written(depth)}" for name, depth in empty)
+        title += "\n" + fill(f"not drawn, since they rank nothing (w = 0): {named}", 72)
+    axes.set_title(title, fontsize="medium")
+    axes.grid(alpha=0.25)
+    figure.legend(loc="outside right center")
+    return figure
+
+
+def _written(depth: int | float | None) -> str:
+    return "k" if depth is None else f"{depth:g}"

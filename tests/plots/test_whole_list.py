@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import whole_list
+from structsvm_papk.plots import page
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -11,14 +11,14 @@ def test_areas_are_those_of_scikit_learn(seed):
     rng = np.random.default_rng(seed)
     labels = (rng.random(300) < 0.2).astype(int)
     scores = np.round(rng.normal(size=300) + labels, 1)
-    found = whole_list.report(scores, labels)
+    found = page.report(scores, labels)
     assert found.auroc == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
     expected = average_precision_score(labels, scores)
     assert found.average_precision == pytest.approx(expected, abs=1e-12)
 
 
 def test_average_precision_of_a_constant_score_is_the_positive_rate():
-    constant = whole_list.report(np.ones(100), np.repeat([1, 0], [2, 98]))
+    constant = page.report(np.ones(100), np.repeat([1, 0], [2, 98]))
     assert constant.average_precision == constant.positive_rate == 0.02
     assert (constant.auroc, constant.p_value) == (0.5, 1.0)
 
@@ -34,7 +34,7 @@ def test_the_articles_four_models_as_recomputed():
         (0.930699248027, 0.448060179242),
         (0.983719435522, 0.801658920765),
     ]
-    reports = [whole_list.report(scores, labels) for scores in models]
+    reports = [page.report(scores, labels) for scores in models]
     found = [(report.auroc, report.average_precision) for report in reports]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     assert reports[3].lift == pytest.approx(expected[3][1] / 0.0264, abs=1e-9)
@@ -45,4 +45,4 @@ def test_the_articles_four_models_as_recomputed():
 
 def test_a_class_is_missing():
     with pytest.raises(InputError, match="0 positives and 2 negatives"):
-        whole_list.report([1.0, 2.0], [0, 0])
+        page.report([1.0, 2.0], [0, 0])

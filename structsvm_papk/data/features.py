@@ -1,0 +1,450 @@
+"""All that reads the rows of the feature matrix: two products, and what the columns are like.
+
+    scores[p] = x_p . w        sum_p coef[p] x_p        x_p = X[rows[p]]
+    sd_f = sqrt( sum_u sum_{i of u} (x_if - mean_uf)^2 / n_rows )
+
+Kernels read the rows in place, whatever their order; sums are in float64 whatever the storage, and
+never depend on the number of threads. Rows whose coefficient is zero are not touched: with top-k
+surrogates that is most of them.
+
+Surrogates that depend on differences of scores within a user only do not change when one vector is
+subtracted from all rows of a user. So a column such as a time stamp, whose values share most of
+their digits within a user, is read as its difference to the user's first row (`Origins`), entry by
+entry: the subtraction of close numbers is exact or nearly so, and what all rows share is gone
+before anything is rounded. numba compiles every kernel twice, with origins and, without a trace of
+them, for None. See ``docs/math/certificate.md`` for the bounds of rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._jit import kernel
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.oracle import Rounding
+
+EPS = float(np.finfo(float).eps)
+FEW_ROUNDINGS = 24  # of one number, beside the sums: margins, scales, counts, differences
+_OFFSET = 1024.0  # how many times its spread a column's values must be for origins to pay
+_STEPS = 4  # steps of the storage type within a user that are too few to be more than rounding
+_SMALLEST, _LARGEST = 1e-150, 1e150  # whose squares are numbers
+_SUMS = {"reassoc", "contract", "nsz"}
+
+
+class Origins(NamedTuple):
+    """What is subtracted at each list position: a row of X, in the columns that are True."""
+
+    rows: Array
+    columns: Array
+
+    def at(self, positions: Array) -> Origins:
+        """The origins at some list positions."""
+        return Origins(self.rows[positions], self.columns)
+
+
+def scores(
+    X: Any, rows: Array, w: Array, start: int, stop: int, out: Array, origins: Origins | None = None
+) -> None:
+    """Write ``X[rows[p]] . w`` into ``out[p]`` for ``start <= p < stop``."""
+    at, columns = (None, None) if origins is None else origins
+    if sparse.issparse(X):
+        _csr_scores(X.data, X.indices, X.indptr, rows, at, columns, w, start, stop, out)
+    elif is_row_major(X):
+        _row_scores(X, rows, at, w, start, stop, out)
+    else:
+        _column_scores(X.T, rows, at, w, start, stop, out)
+
+
+def add_weighted_rows(
+    X: Any,
+    rows: Array,
+    coef: Array,
+    edges: Array,
+    out: Array,
+    origins: Origins | None = None,
+) -> None:
+    """Add ``sum_p coef[p] X[rows[p]]`` over ``edges[c] <= p < edges[c + 1]`` to ``out[c]``."""
+    # of booleans the indices are found five times faster
+    active = edges[0] + np.flatnonzero(coef[edges[0] : edges[-1]] != 0.0)
+    bounds = np.searchsorted(active, edges)
+    at, columns = (None, None) if origins is None else origins
+    if sparse.issparse(X):
+        _csr_add(X.data, X.indices, X.indptr, rows, at, columns, coef, active, bounds, out)
+    elif is_row_major(X):
+        _row_add(X, rows, at, coef, active, bounds, out)
+    else:
+        _column_add(X.T, rows, at, coef, active, bounds, out)
+
+
+def shifted_rows(X: Any, rows: Array, origins: Origins | None) -> Any:
+    """The rows less their origins, as a dense float64 or a CSR matrix."""
+    if origins is None:
+        return X[rows]
+    if not sparse.issparse(X):
+        return X[rows].astype(np.float64) - X[origins.rows]
+    part = X[rows].astype(np.float64)
+    _csr_shift(part.data, part.indices, part.indptr, X.data, X.indices, X.indptr, *origins)
+    return part
+
+
+def is_row_major(X: Array) -> bool:
+    """Whether the entries of a row lie next to each other."""
+    return abs(X.strides[0]) >= abs(X.strides[1])
+
+
+@kernel
+def difference(value, origin):
+    """In float64, and rounded by itself: the sums' freedom to reorder must not undo it."""
+    return np.float64(value) - np.float64(origin)
+
+
+@kernel
+def _entry(values, i, origin, j):
+    """An entry, less its origin where there is one."""
+    if origin is None:
+        return values[i]
+    return difference(values[i], origin[j])
+
+
+@kernel
+def _row_of(X, rows, p):
+    """Row ``rows[p]`` of X, or None."""
+    if rows is None:
+        return None
+    return X[rows[p]]
+
+
+@kernel(fastmath=_SUMS)
+def _row_scores(X, rows, origins, w, start, stop, out):
+    for p in range(start, stop):
+        row, origin = X[rows[p]], _row_of(X, origins, p)
+        total = 0.0
+        for f in range(w.size):
+            total += _entry(row, f, origin, f) * w[f]
+        out[p] = total
+
+
+@kernel(fastmath=_SUMS)
+def _row_add(X, rows, origins, coef, active, bounds, out):
+    for part in range(bounds.size - 1):
+        total = out[part]
+        for p in active[bounds[part] : bounds[part + 1]]:
+            row, origin = X[rows[p]], _row_of(X, origins, p)
+            c = coef[p]
+            for f in range(total.size):
+                total[f] += c * _entry(row, f, origin, f)
+
+
+@kernel
+def _column_entry(column, rows, origins, p):
+    if origins is None:
+        return column[rows[p]]
+    return difference(column[rows[p]], column[origins[p]])
+
+
+@kernel(fastmath=_SUMS)
+def _column_scores(columns, rows, origins, w, start, stop, out):
+    out[start:stop] = 0.0
+    for f in range(w.size):
+        for p in range(start, stop):
+            out[p] += w[f] * _column_entry(columns[f], rows, origins, p)
+
+
+@kernel(fastmath=_SUMS)
+def _column_add(columns, rows, origins, coef, active, bounds, out):
+    for part in range(bounds.size - 1):
+        for f in range(columns.shape[0]):
+            total = 0.0
+            for p in active[bounds[part] : bounds[part + 1]]:
+                total += coef[p] * _column_entry(columns[f], rows, origins, p)
+            out[part, f] += total
+
+
+@kernel
+def _no_origin(origins, size):
+    if origins is None:
+        return None
+    return np.zeros(size)
+
+
+@kernel
+def _take_origin(data, indices, indptr, origins, p, last, shifted, origin):
+    """Write the shifted entries of p's origin where it is not the last one; return its row.
+
+    They are stored in every row, so all are overwritten.
+    """
+    if origins is None:
+        return last
+    if origins[p] != last:
+        for e in range(indptr[origins[p]], indptr[origins[p] + 1]):
+            if shifted[indices[e]]:
+                origin[indices[e]] = data[e]
+    return origins[p]
+
+
+@kernel(fastmath=_SUMS)
+def _csr_scores(data, indices, indptr, rows, origins, shifted, w, start, stop, out):
+    origin, last = _no_origin(origins, w.size), -1
+    for p in range(start, stop):
+        last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
+        total = 0.0
+        for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
+            total += _entry(data, e, origin, indices[e]) * w[indices[e]]
+        out[p] = total
+
+
+@kernel(fastmath=_SUMS)
+def _csr_add(data, indices, indptr, rows, origins, shifted, coef, active, bounds, out):
+    origin, last = _no_origin(origins, out.shape[1]), -1
+    for part in range(bounds.size - 1):
+        total = out[part]
+        for p in active[bounds[part] : bounds[part + 1]]:
+            last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
+            c = coef[p]
+            for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
+                total[indices[e]] += c * _entry(data, e, origin, indices[e])
+
+
+@kernel
+def _csr_shift(part, part_indices, part_indptr, data, indices, indptr, origins, shifted):
+    """Subtract the origins from the rows of another matrix with the same columns, in place."""
+    origin, last = np.zeros(shifted.size), -1
+    for p in range(origins.size):
+        last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
+        for e in range(part_indptr[p], part_indptr[p + 1]):
+            part[e] = difference(part[e], origin[part_indices[e]])
+
+
+# --- sizes, and what rounding can do --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How large the values of each column are, and how far apart within a user.
+
+    `within` is the largest distance to the user's first row (`largest` for columns that are not
+    shifted); `shifted` are the columns from which that row may be subtracted: for sparse X those
+    that are stored in every row. A row's score adds up at most `row_terms` values.
+    """
+
+    largest: Array
+    within: Array
+    shifted: Array
+    row_terms: int
+
+    @property
+    def from_origins(self) -> bool:
+        """Whether subtracting the user's first row pays."""
+        within = np.where(self.within > 0.0, self.within, self.within.max())
+        return bool((self.shifted & (self.largest > _OFFSET * within)).any())
+
+
+def spread_of(X: Any, rows: Array, indptr: Array) -> Spread:
+    """The `Spread` of the lists ``rows[indptr[u]:indptr[u + 1]]`` of X, in one pass."""
+    d = X.shape[1]
+    largest, within = np.zeros(d), np.zeros(d)
+    shifted = np.ones(d, dtype=bool)
+    if not sparse.issparse(X):
+        read = _row_extremes if is_row_major(X) else _column_extremes
+        read(X if is_row_major(X) else X.T, rows, indptr, largest, within)
+        return Spread(largest, within, shifted, d)
+    counts = np.zeros(d, dtype=np.int64)
+    row_terms = _csr_largest(X.data, X.indices, X.indptr, rows, largest, counts)
+    shifted = counts == rows.size
+    within = np.where(shifted, 0.0, largest)
+    if shifted.any():
+        _csr_within(X.data, X.indices, X.indptr, rows, indptr, shifted, within)
+    return Spread(largest, within, shifted, int(row_terms))
+
+
+def rounding_bound(spread: Spread, shifted: bool, l1_bound: float, chain: int) -> Rounding:
+    """The `Rounding` of a risk, whose rows may be read from their user's first one (`shifted`).
+
+    A user's absolute subgradients add up to `l1_bound` at most, in the mean over the users; at
+    most `chain` rows are added up one after the other in a slope.
+    """
+    steep = l1_bound * (spread.within if shifted else spread.largest)
+    return Rounding(
+        (spread.row_terms + FEW_ROUNDINGS) * EPS * steep, (chain + FEW_ROUNDINGS) * EPS * steep
+    )
+
+
+def refuse_unresolved(
+    X: Any, rows: Array, spread: Spread, names: Sequence[str] | None = None
+) -> None:
+    """Refuse a column whose values within a user differ by rounding of their storage only."""
+    step = np.spacing(spread.largest.astype(X.dtype)).astype(np.float64)
+    bad = (spread.within > 0.0) & (spread.within <= _STEPS * step)
+    bad &= spread.shifted & (spread.largest > _OFFSET * spread.within)
+    if not bad.any():
+        return
+    f = int(np.flatnonzero(bad)[0])
+    raise InputError(
+        f"{column_text(X, rows, f, spread, names)}, which is at most {_STEPS} steps of "
+        f"{X.dtype} at that size (one is {step[f]:.3g}): its digits do not suffice to rank by; "
+        "subtract its offset before it is stored, keep it in float64, or leave it out"
+    )
+
+
+def column_text(
+    X: Any, rows: Array, f: int, spread: Spread, names: Sequence[str] | None = None
+) -> str:
+    """A column with its mean and spread, for messages."""
+    values = X[:, [f]].toarray()[:, 0] if sparse.issparse(X) else X[:, f]
+    mean = values[rows].mean(dtype=np.float64)
+    name = f"column {f} of X (counted from 0)" if names is None else f"column {names[f]!r}"
+    return f"{name} has mean {mean:.6g}, and spreads over {spread.within[f]:.3g} within a user"
+
+
+@kernel
+def _row_extremes(X, rows, indptr, largest, within):
+    for u in range(indptr.size - 1):
+        origin = X[rows[indptr[u]]] if indptr[u] < indptr[u + 1] else X[0]
+        for p in range(indptr[u], indptr[u + 1]):
+            row = X[rows[p]]
+            for f in range(largest.size):
+                largest[f] = max(largest[f], abs(np.float64(row[f])))
+                within[f] = max(within[f], abs(difference(row[f], origin[f])))
+
+
+@kernel
+def _column_extremes(columns, rows, indptr, largest, within):
+    for f in range(largest.size):
+        column = columns[f]
+        for u in range(indptr.size - 1):
+            for p in range(indptr[u], indptr[u + 1]):
+                value = column[rows[p]]
+                largest[f] = max(largest[f], abs(np.float64(value)))
+                within[f] = max(within[f], abs(difference(value, column[rows[indptr[u]]])))
+
+
+@kernel
+def _csr_largest(data, indices, indptr, rows, largest, counts):
+    longest = 0
+    for row in rows:
+        longest = max(longest, indptr[row + 1] - indptr[row])
+        for e in range(indptr[row], indptr[row + 1]):
+            f = indices[e]
+            largest[f] = max(largest[f], abs(np.float64(data[e])))
+            counts[f] += 1
+    return longest
+
+
+@kernel
+def _csr_within(data, indices, indptr, rows, bounds, shifted, within):
+    origin = np.zeros(shifted.size)
+    for u in range(bounds.size - 1):
+        for p in range(bounds[u], bounds[u + 1]):
+            for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
+                f = indices[e]
+                if not shifted[f]:
+                    continue
+                if p == bounds[u]:
+                    origin[f] = data[e]
+                within[f] = max(within[f], abs(difference(data[e], origin[f])))
+
+
+# --- deviations within users ----------------------------------------------------------------------
+
+
+def within_user_deviation(X: Any, rows: Array, indptr: Array, spread: Spread) -> Array:
+    """The deviation of each column over the lists ``rows[indptr[u]:indptr[u + 1]]``; 0: constant.
+
+    Offsets between users do not count, as they do not to a ranking. Deviations are taken from the
+    user's first row, in units of the largest of them, so that neither a common offset nor values of
+    1e-100 or 1e100 cost digits.
+    """
+    unit = np.where(spread.within > 0.0, spread.within, 1.0)
+    squares = np.zeros(unit.size)
+    if sparse.issparse(X):
+        _csr_squares(X.data, X.indices, X.indptr, rows, indptr, 1.0 / unit, squares)
+    elif is_row_major(X):
+        _row_squares(X, rows, indptr, 1.0 / unit, squares)
+    else:
+        _column_squares(X.T, rows, indptr, 1.0 / unit, squares)
+    deviation: Array = unit * np.sqrt(squares / max(rows.size, 1))
+    return deviation
+
+
+def scale_of(deviation: Array) -> Array:
+    """What columns are divided by: 1 for those without a deviation, or one without a square."""
+    usual = (deviation > _SMALLEST) & (deviation < _LARGEST)
+    return np.where(usual, deviation, 1.0)
+
+
+def pooled(deviations: Sequence[Array], n_rows: Sequence[int]) -> Array:
+    """The deviations of several sets of users together, of those of each set and its rows."""
+    each, share = np.array(deviations), np.array(n_rows) / max(sum(n_rows), 1)
+    unit = np.where(each.any(axis=0), each.max(axis=0), 1.0)
+    together: Array = unit * np.sqrt(share @ np.square(each / unit))
+    return together
+
+
+@kernel
+def _row_squares(X, rows, indptr, inverse, squares):
+    mean = np.empty(squares.size)
+    for u in range(indptr.size - 1):
+        first, last = indptr[u], indptr[u + 1]
+        mean[:] = 0.0
+        for p in range(first + 1, last):
+            row, origin = X[rows[p]], X[rows[first]]
+            for f in range(mean.size):
+                mean[f] += difference(row[f], origin[f]) * inverse[f]
+        mean /= max(last - first, 1)
+        for p in range(first, last):
+            row, origin = X[rows[p]], X[rows[first]]
+            for f in range(mean.size):
+                squares[f] += (difference(row[f], origin[f]) * inverse[f] - mean[f]) ** 2
+
+
+@kernel
+def _column_squares(columns, rows, indptr, inverse, squares):
+    for f in range(squares.size):
+        column = columns[f]
+        for u in range(indptr.size - 1):
+            first, last = indptr[u], indptr[u + 1]
+            mean = 0.0
+            for p in range(first + 1, last):
+                mean += difference(column[rows[p]], column[rows[first]]) * inverse[f]
+            mean /= max(last - first, 1)
+            for p in range(first, last):
+                value = difference(column[rows[p]], column[rows[first]]) * inverse[f]
+                squares[f] += (value - mean) ** 2
+
+
+@kernel
+def _csr_squares(data, indices, indptr, rows, bounds, inverse, squares):
+    """Entries that are not stored are zeros; the origin of a column is its first stored entry."""
+    origin, mean = np.zeros(squares.size), np.zeros(squares.size)
+    count = np.zeros(squares.size, dtype=np.int64)
+    for u in range(bounds.size - 1):
+        users_rows = rows[bounds[u] : bounds[u + 1]]
+        n = users_rows.size
+        for row in users_rows:
+            for e in range(indptr[row], indptr[row + 1]):
+                f = indices[e]
+                if count[f] == 0:
+                    origin[f] = data[e]
+                mean[f] += difference(data[e], origin[f]) * inverse[f]
+                count[f] += 1
+        for row in users_rows:  # the sums become means, over the zeros too
+            for e in range(indptr[row], indptr[row + 1]):
+                f = indices[e]
+                if count[f] > 0:
+                    zero = -origin[f] * inverse[f]
+                    mean[f] = (mean[f] + (n - count[f]) * zero) / n
+                    squares[f] += (n - count[f]) * (zero - mean[f]) ** 2
+                    count[f] = -1
+        for row in users_rows:
+            for e in range(indptr[row], indptr[row + 1]):
+                f = indices[e]
+                squares[f] += (difference(data[e], origin[f]) * inverse[f] - mean[f]) ** 2
+        for row in users_rows:
+            for e in range(indptr[row], indptr[row + 1]):
+                mean[indices[e]], count[indices[e]] = 0.0, 0

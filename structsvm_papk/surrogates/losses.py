@@ -1,0 +1,237 @@
+"""The surrogates of the package by name; notation as in `structsvm_papk.surrogates.base`.
+
+    convex        Avg, Max, TS, PAUC
+    not convex    Ramp and ClippedRamp, which have convex majorants, and TSAlg2
+
+Majorants at a point, for the convex-concave procedure: one user's list, with
+``h_i = sum_{j<=m} (1 - p_i + q_(j))_+`` convex in the scores, and the best positives Z_t and the
+best negatives at the point w_t. Each is convex, nowhere below the surrogate, and tight at w_t; up
+to the factor 1/(beta m) it is
+
+    Ramp          ``sum_{i in Z_t} h_i``. Ramp is the minimum of such sums over sets Z of beta
+                  positives, since h_i decreases in p_i: at most its value at Z_t.
+    ClippedRamp   ``max_J sum_{j in J} sum_{i in Z_t} m_ij`` over sets J of m negatives, with
+                  ``m_ij = 1`` for the pairs that are clipped at w_t (p_i < q_j, all negatives j
+                  counted) and ``(1 - p_i + q_j)_+`` for the others: each is at least
+                  ``min(1, (1 - p_i + q_j)_+)``, and equal to it at w_t.
+
+Where every user has n_pos <= k, Ramp is convex and its majorant is Ramp itself.
+
+Sources: Yuille and Rangarajan, "The concave-convex procedure", Neural Computation 15 (2003);
+Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006 (the clipped hinge);
+Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009 (frozen choices).
+"""
+
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError
+from structsvm_papk.surrogates import _kernels
+from structsvm_papk.surrogates import _majorant_kernels as kernels
+from structsvm_papk.surrogates.base import MajorantSurrogate, PairMean, Segments, Surrogate
+from structsvm_papk.surrogates.list_terms import (
+    ListTerms,
+    MeanThreshold,
+    NegativeTerms,
+    PositiveTerms,
+)
+
+
+class Avg(PairMean):
+    """``1/m sum_{j<=m} (1 - mean(p) + q_(j))_+``, equation (10). Convex.
+
+    No upper bound of the risk in general; it is where ``p_(beta) >= mean(p)``.
+    """
+
+    name = "avg"
+    top_negatives_only = True
+
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        _kernels.average(self.k, self.counted, *lists)
+
+    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
+        return np.full(n_pos.shape, np.inf), self.negatives_counted(n_neg) / n_neg
+
+    def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
+        return MeanThreshold(n_neg, self.depth_of_list(n_neg), n_rows=1)
+
+
+class Max(Segments):
+    """``1/(beta m) sum_{i>n_pos-beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (24). Convex."""
+
+    name = "max"
+    low_positives_only = True
+    parts = np.array([(_kernels.BOTTOM, 1)])
+
+    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
+        return np.minimum(n_pos, self.k) / n_pos, self.negatives_counted(n_neg) / n_neg
+
+    def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
+        return PositiveTerms(n_pos, self.depth_of_list(n_neg), n_counted=min(n_pos, self.k))
+
+
+class TS(Segments):
+    """The tight structural surrogate, equation (14), solved exactly. Convex.
+
+    With ``t_i = p_(i) - 1[i <= beta]`` and ``t~`` its least-squares non-increasing regression,
+
+        TS = 1/(beta m) sum_{i<=n_pos} sum_{j<=m} (q_(j) - t~_i)_+
+
+    The maximising ordering is monotone in the score, and every row of it contributes
+    ``C(r) - r t_i`` with one common concave C; isotonic problems of that form are solved by the
+    least-squares regression. The paper's Algorithm 2 computes something else, see `TSAlg2`.
+    """
+
+    name = "ts"
+    parts = np.array([(_kernels.POOLED, 1)])
+
+    def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
+        return Surrogate.l1_bound(self, n_pos)
+
+    def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
+        return NegativeTerms(n_neg, self.depth_of_list(n_neg), min(n_pos, self.k), pooled=True)
+
+
+class PAUC(Segments):
+    """``1/(n_pos m) sum_{i<=n_pos} sum_{j<=m} (1 - p_(i) + q_(j))_+``. Convex.
+
+    The structural surrogate of the partial AUC over [0, m/n_neg] (Narasimhan and Agarwal, 2013).
+    """
+
+    name = "pauc"
+    parts = np.array([(_kernels.ALL, 1)])
+    mean_over_all = True
+
+    def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
+        m = self.depth_of_list(n_neg)
+        # where every pair counts, blocks on the longer side leave less to share
+        if m == n_neg > n_pos:
+            return NegativeTerms(n_neg, m, n_rows=n_pos, pooled=False)
+        return PositiveTerms(n_pos, m, n_counted=n_pos)
+
+
+def frozen_at(surrogate: Surrogate, scores: Array, indptr: Array, n_pos: Array) -> Array:
+    """What is frozen of lists at some scores, by position: the rows order, rank and n_free.
+
+    Of each user's positives `order` is by decreasing score, and `rank` its inverse, at most k; it
+    is k at negatives. Of each negative `n_free` counts the pairs with the best positives that are
+    not clipped.
+    """
+    held = np.zeros((3, scores.size), dtype=np.int64)
+    kernels.freeze(scores, indptr, n_pos, surrogate.k, *held)
+    return held
+
+
+class FrozenPositives(MajorantSurrogate):
+    """Ramp with its best positives frozen: those that are True. Convex."""
+
+    name = "frozen_positives"
+
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        kernels.frozen_positives(self.k, self.counted, *self.held, *lists)
+
+
+class FrozenPairs(MajorantSurrogate):
+    """ClippedRamp with its best positives and its clipped pairs frozen. Convex."""
+
+    name = "frozen_pairs"
+
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        order, _, n_free = self.held
+        kernels.frozen_pairs(self.k, self.counted, order, n_free, *lists)
+
+
+class TSAlg2(Segments):
+    """What the paper's Algorithm 2 computes for TS. Not convex; for comparisons only.
+
+    Its line 11 ranks the positives by the scores instead of by the ordering that is maximised:
+
+        1/(beta m) [ sum_{i<=beta} sum_{j<=m} (1 - p_(i) + q_(j))_+
+                     + sum_{i>beta} sum_{j<=m} (q_(j) - p_(i))_+ ]
+
+    Never below `TS`. With k = 1, one negative at 0 and positives (1, 0) and (0, 1) it is 0 and 0,
+    but 1/2 at the midpoint; cuts made from it are not valid.
+    """
+
+    name = "ts_alg2"
+    convex = False
+    parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
+
+    def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
+        return Surrogate.l1_bound(self, n_pos)
+
+
+class Ramp(Segments):
+    """``1/(beta m) sum_{i<=beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (8).
+
+    Not convex where n_pos > k; an upper bound of the risk.
+    """
+
+    name = "ramp"
+    convex = False
+    majorised = boxed = True
+    parts = np.array([(_kernels.TOP, 1)])
+
+    def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPositives:
+        """A convex surrogate that is nowhere below this one, and tight at these scores."""
+        _, rank, _ = frozen_at(self, scores, indptr, n_pos)
+        return FrozenPositives(self.k, depth=self.depth, held=(rank < self.k)[None])
+
+    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
+        return np.minimum(n_pos, self.k) / n_pos, self.negatives_counted(n_neg) / n_neg
+
+    def is_convex_on(self, n_pos: Array) -> bool:
+        """Where every user has ``n_pos <= k``: there Ramp is convex."""
+        return bool((np.asarray(n_pos) <= self.k).all())
+
+
+class ClippedRamp(PairMean):
+    """``1/(beta m) sum_{i<=beta} sum_{j<=m} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
+
+    Values in [0, 1], never below the risk, and equal to it once the scores are scaled up far
+    enough, ties included.
+    """
+
+    name = "clipped_ramp"
+    convex = False
+    majorised = boxed = clipped = top_negatives_only = True
+
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        _kernels.clipped_pairs(self.k, self.counted, *lists)
+
+    def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPairs:
+        """A convex surrogate that is nowhere below this one, and tight at these scores."""
+        return FrozenPairs(self.k, depth=self.depth, held=frozen_at(self, scores, indptr, n_pos))
+
+
+SURROGATES = {cls.name: cls for cls in (Avg, Max, TS, TSAlg2, PAUC, Ramp, ClippedRamp)}
+CONVEX = tuple(name for name, cls in SURROGATES.items() if cls.convex)
+
+
+def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surrogate:
+    """Return the surrogate called `name` at `k` and a training depth.
+
+    Parameters
+    ----------
+    name : {'avg', 'max', 'ts', 'ts_alg2', 'pauc', 'ramp', 'clipped_ramp'}
+    k : int
+        Number of recommended items.
+    depth : int, float or None
+        Negatives that count, see `Surrogate`.
+
+    Raises
+    ------
+    InputError
+        Unknown name, k that is not a whole number of at least 1, or a depth that is neither a
+        whole number of at least k nor a share between 0 and 1.
+    """
+    if not isinstance(name, str) or name not in SURROGATES:
+        close = get_close_matches(str(name), SURROGATES, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        if isinstance(name, type) and issubclass(name, Surrogate):
+            hint = f", or give an object: {name.__name__}(k=..)"
+        raise InputError(f"unknown surrogate {name!r}: choose from {', '.join(SURROGATES)}{hint}")
+    return SURROGATES[name](k, depth=depth)
