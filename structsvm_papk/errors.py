@@ -2,7 +2,8 @@
 
 import math
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -135,3 +136,21 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     """A setting as an int; 3.0 counts as 3, True and 3.5 raise `InputError`."""
     check_number(name, value, least=least)
     return int(value)
+
+
+@contextmanager
+def plain_interrupts() -> Iterator[None]:
+    """Let Ctrl-C end a block as `KeyboardInterrupt`, wherever in a kernel's call it came.
+
+    While a kernel takes its arguments, a SystemError is made of it, with the interrupt among its
+    causes, two deep where an array's type was being unpickled.
+    """
+    try:
+        yield
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__cause__
+        if cause is None:
+            raise
+        raise KeyboardInterrupt from error

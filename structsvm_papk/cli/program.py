@@ -14,7 +14,7 @@ import typer
 
 from structsvm_papk._version import __version__
 from structsvm_papk.cli._shared import console, recording
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, plain_interrupts
 
 WRONG_INPUT, OWN_ERROR, INTERRUPTED = 2, 3, 128 + signal.SIGINT
 _ClickException: type[Any] = next(
@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
     if sys.stdout is None:  # closed by whoever started the program
         sys.stdout = _ClosedOutput()
     try:
-        with _termination_as_interrupt(), console.compiling_noted():
+        with _termination_as_interrupt(), plain_interrupts(), console.compiling_noted():
             status = app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
         sys.stdout.flush()
     except (InputError, _ClickException) as error:

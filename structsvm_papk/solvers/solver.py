@@ -29,6 +29,7 @@ from structsvm_papk.errors import (
     check_callback,
     check_number,
     check_type,
+    plain_interrupts,
 )
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
@@ -226,13 +227,11 @@ class Run(ABC, Generic[Result]):
         notes: tuple[str, ...] = ()
         outer = _RUNS.set((*_RUNS.get(), self))
         try:
-            with self.limits():
+            with plain_interrupts(), self.limits():
                 self.begin()
                 status = self.loop()
-        except (KeyboardInterrupt, SystemError) as error:
-            # a kernel that is interrupted while it takes its arguments makes a SystemError of it
-            interrupt = KeyboardInterrupt in (type(error), type(error.__cause__))
-            if not (interrupt and self.has_point()):
+        except KeyboardInterrupt:
+            if not self.has_point():
                 raise
             status = Status.INTERRUPTED
         except OracleFailure as failure:

@@ -616,6 +616,18 @@ def test_tune_shows_ten_settings_or_all_and_the_lead_over_the_default(noisy, cap
     assert told["certified"] and told["ahead_of_default"]["error"] >= 0
 
 
+def test_ctrl_c_while_a_kernel_takes_its_arguments_ends_the_command(monkeypatch, capsys):
+    def app(**options):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    monkeypatch.setattr("structsvm_papk.cli.program.app", app)
+    assert run("demo") == 130
+    assert capsys.readouterr().err == "Error: interrupted\n"
+
+
 def test_a_stopped_search_says_that_it_goes_on(noisy, tmp_path, monkeypatch, capsys):
     command = ["tune", noisy, *TUNE, "--checkpoint", tmp_path / "state"]
     trials = []

@@ -281,15 +281,20 @@ def test_a_result_fits_a_screen_and_shows_as_a_table_in_notebooks():
     assert "<td>converged</td>" in table
 
 
-@pytest.mark.parametrize("cause", [KeyboardInterrupt(), None])
-def test_an_interrupt_that_a_kernel_made_a_system_error_of(cause):
+@pytest.mark.parametrize("depth", [None, 1, 2])
+def test_an_interrupt_that_a_kernel_made_a_system_error_of(depth):
+    cause = None if depth is None else KeyboardInterrupt()
+    for _ in range((depth or 1) - 1):
+        outer = SystemError("a pickled type returned a result with an exception set")
+        outer.__cause__, cause = cause, outer
+
     def callback(progress):
         if progress.iteration == 3:
             raise SystemError("returned a result with an exception set") from cause
 
     risk = EmpiricalRisk(make_surrogate("ts", 3), problems.ranking_data())
     solver = CuttingPlane(1e-3, tol=1e-9)
-    if cause is None:
+    if depth is None:
         with pytest.raises(SystemError):
             solver.solve(risk, callback=callback)
     else:
