@@ -94,8 +94,10 @@ class BundleState:
 
     def accept(self, cuts: Cuts, objective: float) -> None:
         """Take the point of an evaluation as the best one."""
-        self.centre, self.best_w = cuts.point, cuts.point[: self.oracle.n_features]
-        self.best, self.best_error, self.evaluation = objective, self._error(cuts), cuts
+        w, error = cuts.point[: self.oracle.n_features], self._error(cuts)
+        # no call from here on, so that no interrupt comes between a point and its objective
+        self.centre, self.evaluation = cuts.point, cuts
+        self.best_w, self.best, self.best_error = w, objective, error
 
     def propose(self, predicted: float) -> tuple[Array, float]:
         """Minimise the model with its proximal term, and update the bound.

@@ -120,8 +120,9 @@ class _Run(Run[SolverResult]):
     def begin(self):
         if self.saved is not None:
             self.n_steps = len(self.history)
-            self.w = self.best_w = finite_start(self.saved.w, self.w.size, "the start")
-            self.best = self._evaluate(self.w)[0]  # else the first step evaluates the start
+            self.w = finite_start(self.saved.w, self.w.size, "the start")
+            objective = self._evaluate(self.w)[0]  # else the first step evaluates the start
+            self.best_w, self.best = self.w, objective
 
     def loop(self):
         while self.n_steps < self.config.max_iter:
