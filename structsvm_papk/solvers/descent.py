@@ -301,8 +301,10 @@ class Descent:
 
         It is not known of the new one, unless there is a bound of the risk itself.
         """
-        self.w, self.objective, self.slid, self.n_tied = w, objective, False, 0
-        self.criticality = relative_gap(objective, self.lower_bound)
+        criticality = relative_gap(objective, self.lower_bound)
+        # no call between these, so that no interrupt comes between a point and its objective
+        self.w, self.objective, self.criticality = w, objective, criticality
+        self.slid, self.n_tied = False, 0
 
     def _record(self, inner):
         """Note one majorant; an interruption within it is one of the search."""

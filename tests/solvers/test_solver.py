@@ -1,7 +1,11 @@
 """What all solvers share."""
 
 import gc
+import itertools
+import shutil
+import sys
 import weakref
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -18,6 +22,7 @@ from structsvm_papk import (
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.checkpoint import Checkpoint
 
 WRONG = (-1.0, np.nan, "1", None, [1.0], True)
 SOLVERS = (CuttingPlane, DualAscent, CCCP, GlobalRamp, SubgradientDescent)
@@ -83,6 +88,61 @@ def test_limits_callback_and_interrupt_return_the_best_point(solver, surrogate, 
         value = alpha / 2 * result.w @ result.w + oracle(result.w)[0]
         assert result.objective == pytest.approx(value)
     assert runs[Status.STOPPED].n_iter <= 2  # CCCP: one where it stopped among L-BFGS steps
+
+
+def count_calls(solve, interrupt_at=-1):
+    """Result of a solve, and its calls of the package; Ctrl-C comes in one of them."""
+    count = 0
+
+    def profile(frame, event, arg):
+        nonlocal count
+        count += event == "call" and "structsvm_papk" in frame.f_code.co_filename
+        if count == interrupt_at:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    sys.setprofile(profile)
+    try:
+        return solve(), count
+    except KeyboardInterrupt:
+        return None, count
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize(
+    ("solver", "surrogate"),
+    [
+        (CuttingPlane(1e-2), "ts"),
+        (DualAscent(1e-2), "avg"),
+        (CCCP(1e-1, tol=0.1, quasi_newton=3, starts=("zero",)), "clipped_ramp"),
+        (SubgradientDescent(1e-2, max_iter=9), "ts"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in generators
+def test_an_interrupt_at_any_call_leaves_a_point_and_its_objective(solver, surrogate, tmp_path):
+    oracle, number = risk(surrogate), itertools.count()
+
+    def interrupted(n_calls, saved=None):
+        folder = tmp_path / str(next(number))
+        if saved is not None:
+            shutil.copytree(saved, folder)
+        result, count = count_calls(
+            lambda: solver.solve(oracle, checkpoint=Checkpoint(folder, 0.0)), n_calls
+        )
+        if result is not None:
+            value = solver.alpha / 2 * result.w @ result.w + oracle(result.w)[0]
+            assert result.objective == pytest.approx(value, rel=1e-12), n_calls
+        return folder, result, count
+
+    interrupted(-1)  # after which the data are measured
+    _, _, count = interrupted(-1)
+    part, _, _ = interrupted(count // 2)
+    for saved in (None, part):
+        _, _, count = interrupted(-1, saved)
+        n_calls = range(1, count, max(1, count // 60))
+        found = Counter(str(getattr(interrupted(n, saved)[1], "status", None)) for n in n_calls)
+        assert len(found) > 1 and found["interrupted"] > 9
 
 
 @pytest.mark.parametrize(
