@@ -5,6 +5,7 @@ model on new users (from its training data), and how many items or users a given
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,22 +18,17 @@ from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform, sampled_target
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import Panel
-from structsvm_papk.cli._shared.scores import Scorer, scores_of
-from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.readers import Table
+from structsvm_papk.cli._shared.scores import Scorer
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.propositions.optimising import list_risks
-from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES, make_surrogate
 
 _BOUND = Panel("Which bound")
 _SIZES = Panel("Sizes")
-_ALPHAS = (0.3, 1.0, 3.0, 10.0, 30.0)  # times the model's
-_DEPTHS = (None, 0.5, 0.9)
 
 
 @dataclass(frozen=True)
@@ -68,6 +64,25 @@ class Form:
     )
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """The object that `--json` prints, and the table and remarks for people."""
+
+    content: dict[str, Any]
+    title: str
+    rows: Sequence[Sequence[str]]
+    columns: Sequence[str] = ("quantity", ">value")
+    warnings: Sequence[str] = ()
+    note: str = ""
+
+    def show(self) -> None:
+        console.print_table(self.title, self.columns, self.rows)
+        for warning in self.warnings:
+            console.warn(warning)
+        if self.note:
+            console.note(self.note)
+
+
 def bound(
     *,
     sizes: Sizes,
@@ -79,14 +94,6 @@ def bound(
         "Held-out data with --model or --scores: an interval for that scorer. A model file and the "
         "data that it was trained on: a bound for new users.",
         "[DATA | MODEL DATA]",
-    ),
-    held_out: Path | None = _BOUND(
-        None, "With MODEL DATA: an interval from these users beside it."
-    ),
-    search: bool = _BOUND(
-        False,
-        "With MODEL DATA: the bound of refits at other alphas and depths too.",
-        flags="--search",
     ),
     policy: str = options.policy("exclude"),
     plot: Path | None = options.PLOT,
@@ -103,12 +110,8 @@ def bound(
         raise InputError(
             f"{len(given)} files: give held-out data, or a model and its training data"
         )
-    if len(given) < 2 and (held_out is not None or search):
-        raise InputError("--held-out and --search go with a model and its training data")
     if len(given) == 2:
-        answer = _of_new_users(
-            given[0], given[1], held_out, sizes.target, search, form.rho, policy, reading
-        )
+        answer = _of_new_users(given[0], given[1], sizes.target, form.rho, policy, reading)
     elif sizes.sampled is not None:
         answer = _sampled(sizes)
     elif sizes.target is not None:
@@ -117,17 +120,26 @@ def bound(
         answer = _held_out(given[0], sizes.k, form, scorer, policy, reading)
     else:
         answer = _uniform(sizes, form, plot)
-    console.answer(as_json, answer, _show, answer)
+    console.answer(as_json, answer.content, answer.show)
 
 
-def _sampled(sizes: Sizes) -> dict[str, Any]:
+def _sampled(sizes: Sizes) -> _Answer:
     if sizes.n_neg is None or sizes.k is None:
         raise InputError("give --n-neg, the negatives of the full list, and --k with --sampled")
-    found = sampled_target(sizes.n_neg, sizes.sampled or 0, sizes.k)
-    return {"kind": "sampled negatives", **found.as_dict()}
+    numbers = sampled_target(sizes.n_neg, sizes.sampled or 0, sizes.k).as_dict()
+    k, full = numbers["k"], numbers["effective_k"]
+    rows = [
+        ("estimates, softly, on the full list", f"pAp@{full}"),
+        (f"  off from pAp@{full} by at most", f"{numbers['off']:.3f}"),
+        (f"  off from pAp@{k} by at most", f"{numbers['off_from_k']:.3f}"),
+        ("half of its weight is on the first", f"{numbers['place_50%']:,} negatives"),
+        ("95% are on the first", f"{numbers['place_95%']:,} negatives"),
+    ]
+    title = f"Mean of pAp@{k} over {numbers['n_sampled']:,} of {numbers['n_neg']:,} negatives"
+    return _Answer({"kind": "sampled negatives", **numbers}, title, rows)
 
 
-def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> dict[str, Any]:
+def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> _Answer:
     if sizes.n_pos is None or sizes.n_neg is None or sizes.k is None:
         raise InputError("give --n-pos, --n-neg and --k; or a data file; or --target")
     options.check_plot(plot)
@@ -137,16 +149,31 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> dict[str, Any]:
         result = bounds.uniform(
             *given, form.form, not form.one_sided, form.gamma, constant=form.constant
         )
-    answer = {"kind": "uniform", **result.as_dict()}
+    content, said = {"kind": "uniform", **result.as_dict()}, []
     if form.gamma == "paper":
-        answer["counterexamples"] = theorem2_counterexamples()
+        content["counterexamples"] = theorem2_counterexamples()
+        said = [
+            f"counterexample to “{one['claim']}”: {one['setting']}: population value "
+            f"{one['population']:.4g}, empirical {one['empirical']:.4g} ({one['why']})"
+            for one in content["counterexamples"]
+        ]
     options.save_plot(plot, lambda: plot_uniform(*given))
-    return answer
+    rows = [
+        ("half-width", _unless_vacuous(result, f"{result.half_width:.6g}")),
+        ("form", result.form),
+        ("a = share of positives", f"{result.gamma_pos:.6g}"),
+        ("b = share of negatives", f"{result.gamma_neg:.6g}"),
+        ("VC dimension", str(result.vc_dim)),
+        ("level", f"{1 - result.rho:g}"),
+        ("guaranteed", _guaranteed(result)),
+    ]
+    title = "|R - R^| for all scorers at once" if result.two_sided else "R - R^, one-sided"
+    return _Answer(content, title, rows, warnings=said)
 
 
 def _held_out(
     data: Path, k: int | None, form: Form, scorer: Scorer, policy: str, reading: options.Reading
-) -> dict[str, Any]:
+) -> _Answer:
     if k is None:
         raise InputError("give --k, the number of recommended items")
     if not scorer.given:
@@ -164,12 +191,29 @@ def _held_out(
         interval = bounds.many_users(list_risks(lists, scores, k), form.rho, form.method or "kl")
     fields = interval.as_dict()
     kind = "one list" if lists.n_users == 1 else "mean over users"
-    return {
+    content = {
         "kind": kind, "n_users": fields.pop("n_users"), "risk": fields.pop("value"), **fields,
     }  # fmt: skip
+    rows = [
+        ("users", str(interval.n_users)),
+        ("risk on this data", f"{interval.value:.6g}"),
+        ("interval", _unless_vacuous(interval, f"{interval.lower:.6g} .. {interval.upper:.6g}")),
+        ("level", f"{interval.level:g}"),
+        ("method", interval.method),
+        ("guaranteed", _guaranteed(interval)),
+    ]
+    return _Answer(content, f"Population risk, {kind}", rows)
 
 
-def _how_many(sizes: Sizes, rho: float) -> dict[str, Any]:
+def _unless_vacuous(result: Any, text: str) -> str:
+    return "vacuous: says nothing" if result.vacuous else text
+
+
+def _guaranteed(result: Any) -> str:
+    return "yes" if result.guaranteed else f"no: {result.note}"
+
+
+def _how_many(sizes: Sizes, rho: float) -> _Answer:
     """Items of one list for the bounds of lists, users for the bounds of means over users."""
     target: Any = sizes.target
     of_class = sizes.n_features, sizes.vc_dim
@@ -177,87 +221,21 @@ def _how_many(sizes: Sizes, rho: float) -> dict[str, Any]:
     shape = sizes.top_share, sizes.pos_per_neg
     items = {form: bounds.required_items(target, *shape, rho, form, *of_class) for form in forms}
     users = {m: bounds.required_users(target, rho, m) for m in MANY_USERS[:3]}
-    return {"kind": "how many", "target": target, "rho": rho, "items": items, "users": users}
-
-
-def _show(answer: dict[str, Any]) -> None:
-    kinds = {
-        "how many": _show_sizes,
-        "uniform": _show_uniform,
-        "new users": _show_new_users,
-        "sampled negatives": _show_sampled,
-    }
-    kinds.get(answer["kind"], _show_interval)(answer)
-    for example in answer.get("counterexamples", []):
-        console.warn(
-            f"counterexample to “{example['claim']}”: {example['setting']}: population value "
-            f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})"
-        )
-
-
-def _show_sampled(answer: dict[str, Any]) -> None:
-    k, full = answer["k"], answer["effective_k"]
-    rows = [
-        ("estimates, softly, on the full list", f"pAp@{full}"),
-        (f"  off from pAp@{full} by at most", f"{answer['off']:.3f}"),
-        (f"  off from pAp@{k} by at most", f"{answer['off_from_k']:.3f}"),
-        ("half of its weight is on the first", f"{answer['place_50%']:,} negatives"),
-        ("95% are on the first", f"{answer['place_95%']:,} negatives"),
-    ]
-    title = f"Mean of pAp@{k} over {answer['n_sampled']:,} of {answer['n_neg']:,} negatives"
-    console.print_table(title, ("quantity", ">value"), rows)
-
-
-def _show_sizes(answer: dict[str, Any]) -> None:
     rows = []
-    for form, need in answer["items"].items():
+    for form, need in items.items():
         kind = "one list, fixed scorer, " if form == "dkw" else "one list, all scorers, "
         rows.append((kind + form, *(f"{need[n]:,}" for n in ("n_pos", "n_neg", "k")), ""))
-    for method, need in answer["users"].items():
-        rows.append((f"mean over users, {method}", "", "", "", f"{need:,}"))
-    title = f"Sizes for a half-width of {answer['target']:g} at level {1 - answer['rho']:g}"
-    console.print_table(title, ("bound", ">n_pos", ">n_neg", ">k", ">users"), rows)
-
-
-def _show_uniform(answer: dict[str, Any]) -> None:
-    title = "|R - R^| for all scorers at once" if answer["two_sided"] else "R - R^, one-sided"
-    rows = [
-        ("half-width", _unless_vacuous(answer, f"{answer['half_width']:.6g}")),
-        ("form", answer["form"]),
-        ("a = share of positives", f"{answer['gamma_pos']:.6g}"),
-        ("b = share of negatives", f"{answer['gamma_neg']:.6g}"),
-        ("VC dimension", str(answer["vc_dim"])),
-        ("level", f"{1 - answer['rho']:g}"),
-        ("guaranteed", _guaranteed(answer)),
-    ]
-    console.print_table(title, ("quantity", ">value"), rows)
-
-
-def _show_interval(answer: dict[str, Any]) -> None:
-    rows = [
-        ("users", str(answer["n_users"])),
-        ("risk on this data", f"{answer['risk']:.6g}"),
-        ("interval", _unless_vacuous(answer, f"{answer['lower']:.6g} .. {answer['upper']:.6g}")),
-        ("level", f"{answer['level']:g}"),
-        ("method", answer["method"]),
-        ("guaranteed", _guaranteed(answer)),
-    ]
-    console.print_table(f"Population risk, {answer['kind']}", ("quantity", ">value"), rows)
-
-
-def _unless_vacuous(answer: dict[str, Any], text: str) -> str:
-    return "vacuous: says nothing" if answer["vacuous"] else text
-
-
-def _guaranteed(answer: dict[str, Any]) -> str:
-    return "yes" if answer["guaranteed"] else f"no: {answer['note']}"
+    rows += [(f"mean over users, {m}", "", "", "", f"{need:,}") for m, need in users.items()]
+    title = f"Sizes for a half-width of {target:g} at level {1 - rho:g}"
+    content = {"kind": "how many", "target": target, "rho": rho, "items": items, "users": users}
+    return _Answer(content, title, rows, ("bound", ">n_pos", ">n_neg", ">k", ">users"))
 
 
 def _of_new_users(
-    model_file: Path, data: Path, held_out: Path | None, target: float | None, search: bool,
-    rho: float, policy: str, reading: options.Reading,
-) -> dict[str, Any]:  # fmt: skip
-    """The bound by stability, beside an interval of held-out users and the uniform bound."""
+    model_file: Path, data: Path, target: float | None, rho: float, policy: str,
+    reading: options.Reading,
+) -> _Answer:  # fmt: skip
+    """The bound by stability, beside the uniform bound."""
     model = load_model(model_file)
     if model.surrogate not in SURROGATES:
         raise InputError(
@@ -270,21 +248,34 @@ def _of_new_users(
     lists = lists.standardized() if model.standardized else lists
     surrogate = make_surrogate(model.surrogate, model.k, model.depth)
     risk = ListRisk(surrogate, lists, policy)
-    found = bounds.stability(risk, _result_of(model, risk.column_scale))
-    answer = {"kind": "new users", **found.as_dict(), "surrogate": model.surrogate}
+    answer = bounds.stability(risk, _result_of(model, risk.column_scale))
     users = risk.data
     sizes = int(users.n_pos.sum()), int(users.n_neg.sum()), model.k * users.n_users
     beside = bounds.uniform(*sizes, n_features=model.n_features, rho=rho)
     uniform = {"half_width": beside.half_width, "vacuous": beside.vacuous, "level": 1 - rho}
-    answer |= {"depth": model.depth, "uniform": uniform}
+    content = {"kind": "new users", **answer.as_dict(), "surrogate": model.surrogate}
+    content |= {"depth": model.depth, "uniform": uniform}
+    half = "says nothing" if beside.vacuous else f"half-width {beside.half_width:.3g}"
+    rows = [
+        ("users that it was trained on", f"{answer.n_users:,}"),
+        ("their risk", f"{answer.risk:.4f}"),
+        ("a new user's risk, in expectation, at most", f"{answer.bound:.4f}"),
+        ("weights move without a user by at most", f"{answer.distances.max():.3g}"),
+        ("  of which for the certificate's gap", f"{answer.from_gap:.3g}"),
+        (f"uniform bound at {1 - rho:g}, all rows as one list", half),
+    ]
     if target is not None:
-        n_users = found.users_for(target)
-        answer |= {"target": target, "users_for_target": n_users if n_users < np.inf else None}
-    if held_out is not None:
-        answer["held_out"] = _interval(held_out, table, model, rho, reading)
-    if search:
-        answer["search"] = _searched(lists, model, policy)
-    return answer
+        n_users = answer.users_for(target)
+        known = n_users < np.inf
+        content |= {"target": target, "users_for_target": n_users if known else None}
+        text = f"about {n_users:,.3g}" if known else "no number"
+        rows.append((f"users of this kind for {target:g}", text))
+    fixed = f", {answer.note} taken as fixed" if answer.note else ""
+    note = (
+        "assumed: users are drawn independently; alpha, surrogate and depth were not chosen by "
+        f"these users{fixed}; weights of a new fit on one user less"
+    )
+    return _Answer(content, "Risk of new users", rows, note=note)
 
 
 def _result_of(model: Model, scale: Any) -> SolverResult:
@@ -293,67 +284,3 @@ def _result_of(model: Model, scale: Any) -> SolverResult:
     bound = -np.inf if proof["lower_bound"] is None else proof["lower_bound"]
     w = model.coef if scale is None else model.coef * scale
     return SolverResult(w, proof["objective"], bound, Status(proof["status"]), (), model.alpha)
-
-
-def _interval(
-    path: Path, table: Table, model: Model, rho: float, reading: options.Reading
-) -> dict[str, Any]:
-    other = reading.second_table(path, table)
-    assert other is not None  # as there is a path
-    lists = reading.lists(other).usable(model.k)
-    values = list_risks(lists, scores_of(model, other)[lists.rows], model.k)
-    return bounds.many_users(values, rho).as_dict()
-
-
-def _searched(lists: RankingData, model: Model, policy: str) -> list[dict[str, Any]]:
-    """Bounds at other strengths and depths, smallest first."""
-    rows = []
-    for depth in dict.fromkeys([model.depth, *_DEPTHS]):
-        for factor in _ALPHAS:
-            ranker = PAPKRanker(
-                model.k, model.surrogate, depth, alpha=factor * model.alpha, policy=policy,
-                standardize=False,
-            )  # fmt: skip
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                result = ranker.fit_lists(lists).result_
-            found = bounds.stability(ListRisk(ranker.make_surrogate(), lists, policy), result)
-            rows.append(
-                {"alpha": result.alpha, "depth": depth, "risk": found.risk, "bound": found.bound}
-            )
-    return sorted(rows, key=lambda row: row["bound"])
-
-
-def _show_new_users(answer: dict[str, Any]) -> None:
-    """Print the table."""
-    uniform, interval = answer["uniform"], answer.get("held_out")
-    half = "says nothing" if uniform["vacuous"] else f"half-width {uniform['half_width']:.3g}"
-    rows = [
-        ("users that it was trained on", f"{answer['n_users']:,}"),
-        ("their risk", f"{answer['risk']:.4f}"),
-        ("a new user's risk, in expectation, at most", f"{answer['bound']:.4f}"),
-        ("weights move without a user by at most", f"{answer['largest_distance']:.3g}"),
-        ("  of which for the certificate's gap", f"{answer['from_gap']:.3g}"),
-        (f"uniform bound at {uniform['level']:g}, all rows as one list", half),
-    ]
-    if interval is not None:
-        ends = f"{interval['value']:.4f} [{interval['lower']:.4f}, {interval['upper']:.4f}]"
-        users = f"{interval['n_users']:,} held-out users, {interval['level']:g}"
-        rows.append((users, ends))
-    if "target" in answer:
-        n_users = answer["users_for_target"]
-        text = "no number" if n_users is None else f"about {n_users:,.3g}"
-        rows.append((f"users of this kind for {answer['target']:g}", text))
-    console.print_table("Risk of new users", ("quantity", ">value"), rows)
-    fixed = f", {answer['note']} taken as fixed" if answer["note"] else ""
-    console.note(
-        "assumed: users are drawn independently; alpha, surrogate and depth were not chosen by "
-        f"these users{fixed}; weights of a new fit on one user less"
-    )
-    if "search" in answer:
-        found = [
-            (f"{row['alpha']:g}", str(row["depth"] or "k"), f"{row['risk']:.4f}",
-             f"{row['bound']:.4f}")
-            for row in answer["search"]
-        ]  # fmt: skip
-        console.print_table("Smallest first", (">alpha", ">depth", ">risk", ">bound"), found)
