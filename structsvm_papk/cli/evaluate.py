@@ -2,7 +2,8 @@
 
 import csv
 import io
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import typer
 from rich.markup import escape
 
 from structsvm_papk import metrics
-from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, Panel
 from structsvm_papk.cli._shared.scores import Columns, Rows, Scorer, load
@@ -20,9 +20,9 @@ from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.metrics.conventions import PRESETS, resolve
 from structsvm_papk.metrics.discounts import resolve as resolve_discount
 from structsvm_papk.metrics.parsing import parse
-from structsvm_papk.metrics.significance import ends_text
+from structsvm_papk.metrics.ranked_lists import build
 from structsvm_papk.metrics.table import MetricTable
-from structsvm_papk.plots.page import Intervals, page, report
+from structsvm_papk.plots.page import Evaluation, mean_text, page, report
 
 _RULES = Panel("Metrics and rules")
 _SURE = Panel("Comparison and uncertainty")
@@ -152,20 +152,19 @@ def evaluate(
         second = other.evaluated(rules.metrics(), how)
         _same_positives(table, second, file, sure.compare)
         compared = metrics.compare(table, second, correction=sure.correction, **sure.draws())
-    intervals = Intervals(sure.interval, **sure.draws())
-    names = _names(file, columns, scorer, sure.compare)
     pooled = report(rows.scores, rows.labels, relevance_threshold=threshold)
-    evaluation = Evaluation(table, pooled, compared, intervals, names)
+    evaluation = Evaluation(table, pooled, compared, sure.interval, **sure.draws())
     if csv_file is not None:
-        write_atomically(csv_file, evaluation.csv().encode())
+        write_atomically(csv_file, _csv(evaluation).encode())
     if per_user is not None:
-        write_atomically(per_user, evaluation.users_csv().encode())
+        text = table.to_pandas().to_csv(index=False, lineterminator="\n", na_rep="nan")
+        write_atomically(per_user, text.encode())
     if html is not None:
-        told = {"title": str(file), "comparisons": compared, "other": second}
-        told |= {"interval": sure.interval}
-        content = _page(rows, rules.metrics(), **told, **sure.draws(), **how)
-        write_atomically(html, content.encode())
-    console.answer(as_json, {"file": str(file), **evaluation.as_dict()}, evaluation.show)
+        lists = build(rows.scores, rows.labels, rows.users, relevance_threshold=threshold)
+        write_atomically(html, page(evaluation, lists, str(file), second).encode())
+    scorers = _names(file, columns, scorer, sure.compare)
+    content = {"file": str(file), **evaluation.as_dict()}
+    console.answer(as_json, content, _show, evaluation, scorers)
     _warn_of_ties(rows, table)
     if not _any_user(table):
         raise typer.Exit(1)
@@ -196,20 +195,14 @@ def _same_positives(table: MetricTable, other: MetricTable, file: Path, compare:
 
 def _warn_of_ties(rows: Rows, table: MetricTable) -> None:
     """Say so where all scores of every user are equal, as those of a model without weights."""
-    if _all_tied(rows.scores, rows.users):
+    import pandas as pd
+
+    users = np.zeros(rows.scores.size) if rows.users is None else rows.users
+    if pd.Series(rows.scores).groupby(users).nunique().max() == 1:
         console.warn(
             "warning: all scores of every user are equal, so nothing is ranked; the values above "
             f"are what the rule for ties gives (ties={table.conventions.ties})"
         )
-
-
-def _all_tied(scores: Array, users: Array | None) -> bool:
-    if users is None:
-        return bool((scores == scores[0]).all())
-    if not (scores[users == users[0]] == scores[0]).all():  # most often one user decides
-        return False
-    _, first, user = np.unique(users, return_index=True, return_inverse=True)
-    return bool((scores == scores[first][user]).all())
 
 
 def _any_user(table: MetricTable) -> bool:
@@ -224,121 +217,39 @@ def _any_user(table: MetricTable) -> bool:
     return len(without) < len(table.metrics)
 
 
-def _page(rows: Rows, names: list[str], **how: Any) -> str:
-    ks = [int(name.partition("@")[2]) for name in names if name.startswith("pap@")]
-    k = ks[0] if ks else 10
-    return page(
-        rows.scores, rows.labels, rows.users, names=names, k=k, largest_k=max(30, k),
-        segments={name: rows.frame[name] for name in rows.by} or None, **how,
-    )  # fmt: skip
+def _csv(evaluation: Evaluation) -> str:
+    """All users first, then the segments."""
+    text = io.StringIO()
+    names = ("column", "segment", "metric", "value", "lower", "upper", "n_used")
+    writer = csv.DictWriter(text, names, "", "ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([*evaluation.overall, *evaluation.segments])
+    return text.getvalue()
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """A table of metrics, all rows as one list, comparisons, and how intervals are computed."""
-
-    table: MetricTable
-    pooled: Any
-    compared: list[Any]
-    intervals: Intervals
-    scorers: tuple[str, str]  # names of those that are compared
-
-    def _ends(self, table: MetricTable, metric: str) -> dict[str, Any]:
-        """Both ends and their note; None where there is no interval."""
-        return dict(
-            zip(("lower", "upper", "note"), self.intervals.ends(table, metric), strict=True)
-        )
-
-    def overall(self) -> list[dict[str, Any]]:
-        """Mean of each metric over all users, with what the rules did."""
-        return [
-            s.as_dict() | self._ends(self.table, s.metric) | {"interval": self.intervals.method}
-            for s in self.table.summary()
-        ]
-
-    def segments(self) -> list[dict[str, Any]]:
-        """Mean of each metric over each segment."""
-        return [
-            {
-                "column": s.column, "segment": s.value, "kind": s.kind, "metric": metric,
-                "value": s.table.mean(metric), **self._ends(s.table, metric),
-                "n_rows": s.n_rows, "n_pos": s.n_pos, "n_used": int(s.table.used(metric).sum()),
-            }
-            for s in self.table.segments
-            for metric in self.table.metrics
+def _show(evaluation: Evaluation, scorers: tuple[str, str]) -> None:
+    table, level = evaluation.table, f">{evaluation.heading}"
+    rows: list[Sequence[str]] = [
+        (s.metric, *mean_text(row, "-"), str(s.n_used), s.touched_words() or "-")
+        for s, row in zip(table.summary(), evaluation.overall, strict=True)
+    ]
+    columns = ["metric", ">mean", level, ">users used", ">touched by a rule"]
+    console.print_table(f"{table.users.size} users", columns, rows)
+    console.note(f"Rules: {table.conventions}")
+    console.note(f"All rows as one list: {evaluation.pooled}")
+    if table.segments:
+        rows = [
+            (escape(f"{row['column']} = {row['segment']}"), str(row["n_rows"]), str(row["n_pos"]),
+             row["metric"], *mean_text(row, "-"), str(row["n_used"]))
+            for row in evaluation.segments
         ]  # fmt: skip
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "metrics": self.overall(),
-            "pooled": asdict(self.pooled),
-            "segments": self.segments(),
-            "comparison": [asdict(c) for c in self.compared],
-        }
-
-    def csv(self) -> str:
-        """All users first, then the segments."""
-        kept = ("metric", "value", "lower", "upper", "n_used")
-        parts = ({"column": "", "segment": ""} | row for row in self.overall())
-        text = io.StringIO()
-        names = ("column", "segment", *kept)
-        writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows([*parts, *self.segments()])
-        return text.getvalue()
-
-    def users_csv(self) -> str:
-        """The value of every user."""
-        frame = self.table.to_pandas()
-        return frame.to_csv(index=False, lineterminator="\n", na_rep="nan")
-
-    def show(self) -> None:
-        """Print the tables."""
-        level = f">{self.intervals.heading()}"
-        self._show_overall(level)
-        console.note(f"Rules: {self.table.conventions}")
-        console.note(f"All rows as one list: {self.pooled}")
-        if self.table.segments:
-            self._show_segments(level)
-        if self.compared:
-            self._show_comparison()
-
-    def _show_overall(self, level: str) -> None:
-        rows = []
-        for row in self.overall():
-            touched = [f"{n} {rule.replace('_', ' ')}" for rule, n in row["touched"].items() if n]
-            mean = _number(row["value"]), _span(row)
-            rows.append((row["metric"], *mean, str(row["n_used"]), ", ".join(touched) or "-"))
-        columns = ("metric", ">mean", level, ">users used", ">touched by a rule")
-        console.print_table(f"{self.table.users.size} users", columns, rows)
-
-    def _show_segments(self, level: str) -> None:
-        rows = []
-        for row in self.segments():
-            name = escape(f"{row['column']} = {row['segment']}")
-            mean = _number(row["value"]), _span(row)
-            sizes = str(row["n_rows"]), str(row["n_pos"])
-            rows.append((name, *sizes, row["metric"], *mean, str(row["n_used"])))
-        columns = ("segment", ">rows", ">positives", "metric", ">mean", level, ">users used")
+        columns = ["segment", ">rows", ">positives", "metric", ">mean", level, ">users used"]
         console.print_table("Segments", columns, rows)
-
-    def _show_comparison(self) -> None:
-        rows = []
-        for c in self.compared:
-            means = _number(c.first), _number(c.second), _number(c.difference)
-            tests = f"{c.p_value:.3g}", f"{c.p_adjusted:.3g}"
-            rows.append((c.metric, *means, _span(asdict(c)), *tests, str(c.n_users)))
-        interval = f">{100 * self.intervals.level:g}% interval"
-        this, other = (f">{escape(name)}" for name in self.scorers)
-        columns = ("metric", this, other, ">difference", interval, ">p", ">p corrected")
-        title = f"Comparison: paired permutation test, correction {self.compared[0].correction}"
-        console.print_table(title, (*columns, ">users"), rows)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None or not np.isfinite(value) else f"{value:.4f}"
-
-
-def _span(row: dict[str, Any]) -> str:
-    return ends_text(row["lower"], row["upper"], row["note"], absent="-")
+    if evaluation.compared:
+        cells = [one.cells() for one in evaluation.compared]
+        title = "Comparison: paired permutation test, correction "
+        title += evaluation.compared[0].correction
+        metric, _, _, *numbers, p, _, users = cells[0]
+        names = [*map(escape, scorers), *numbers, p, "p corrected", users]
+        rows = [["-" if cell == "–" else cell for cell in each.values()] for each in cells]
+        console.print_table(title, [metric, *(f">{name}" for name in names)], rows)

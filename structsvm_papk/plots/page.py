@@ -4,10 +4,13 @@ The numbers that the page shows are computed here by the same functions as every
 page only picks among them. plotly.js is embedded, nothing is loaded from elsewhere.
 """
 
+from __future__ import annotations
+
 import base64
 import gzip
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,7 @@ from structsvm_papk.metrics.conventions import PRESETS
 from structsvm_papk.metrics.parsing import parse
 from structsvm_papk.metrics.ranked_lists import RankedLists
 from structsvm_papk.metrics.significance import Comparison, ends_text, no_interval, paired_values
-from structsvm_papk.metrics.table import MetricTable, check_options, evaluate_lists
+from structsvm_papk.metrics.table import MetricTable, evaluate_lists
 
 _CURVE_POINTS = 1500
 _BINS = 60
@@ -31,91 +34,43 @@ _MAX_ROWS = 400
 
 
 def page(
-    scores: ArrayLike,
-    labels: ArrayLike,
-    groups: ArrayLike | None = None,
-    *,
-    names: Sequence[str] = ("pap@10", "auc", "ap", "ndcg@10", "precision@10"),
-    k: int = 10,
+    evaluation: Evaluation,
+    rows: RankedLists,
+    title: str = "Ranking report",
+    other: MetricTable | None = None,
     largest_k: int = 30,
     n_users: int = 40,
-    title: str = "Ranking report",
-    segments: dict[str, Any] | None = None,
-    comparisons: Sequence[Comparison] | None = None,
-    other: MetricTable | None = None,
-    interval: str = "bootstrap",
-    level: float = 0.95,
-    n_resamples: int = 2000,
-    seed: int = 0,
-    **options: Any,
 ) -> str:
-    """The page as a string of HTML; rows and `options` are those of `metrics.evaluate`.
+    """The page as a string of HTML, of an evaluation and the rows that were evaluated.
 
-    The k slider goes from `k` to `largest_k`; the first `n_users` with positives and negatives can
-    be looked at; `comparisons` come as a table; `other` is the second scorer's, user by user.
+    The k slider goes from the first pAp@k of the table (or 10) to `largest_k`; the first `n_users`
+    with positives and negatives can be looked at; `other` is the second scorer's table.
     """
-    if not 1 <= k <= largest_k:
-        raise InputError(f"k={k} must lie between 1 and largest_k={largest_k}")
-    check_options(page, options)
-    table = metrics.evaluate(names, scores, labels, groups, segments=segments, **options)
-    ks = [f"pap@{i}" for i in range(1, largest_k + 1)]
-    by_k = metrics.evaluate(ks, scores, labels, groups, **options)
-    threshold = options.get("relevance_threshold")
-    rows = lists.build(scores, labels, groups, relevance_threshold=threshold)
-    intervals = Intervals(interval, level, n_resamples, seed)
+    table = evaluation.table
+    k = next((int(name[4:]) for name in table.metrics if name.startswith("pap@")), 10)
+    ks = [f"pap@{i}" for i in range(1, max(k, largest_k) + 1)]
+    by_k = evaluate_lists(list(map(parse, ks)), rows, table.conventions, gain=table.gain)
     payload = {
         "title": title,
         "k": k,
         "data": f"{rows.scores.size} rows, {rows.n_users} users",
         "conventions": str(table.conventions),
-        "summary": _summary(table, intervals),
+        "summary": _summary(evaluation),
         "meanings": [
             [name, parse(name).meaning + _sandwich(table, name)] for name in table.metrics
         ],
-        "segments": _segments(table, intervals),
-        "comparison": _comparison(comparisons),
+        "segments": _segments(evaluation),
+        "comparison": _comparison(evaluation.compared),
         "distribution": _distribution(by_k, f"pap@{k}"),
         "differences": None if other is None else _differences(table, other),
         "mean_pap": [
             {"value": _plain(by_k.mean(name)), "n_used": int(by_k.used(name).sum())} for name in ks
         ],
         **_users(rows, by_k, n_users),
-        **_whole_list(rows),
+        **_whole_list(rows, evaluation.pooled),
     }
     values = {"title": title, "payload": payload, "plotly_js": plotly_js()}
     return filled("plots/page.html", values)
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """How intervals are made: `method` is one of `metrics.interval`, or none."""
-
-    method: str = "bootstrap"
-    level: float = 0.95
-    n_resamples: int = 2000
-    seed: int = 0
-
-    def ends(
-        self, table: MetricTable, metric: str
-    ) -> tuple[float, float, str] | tuple[None, None, str]:
-        """Both ends of the interval for the mean of a metric, and its note; None where there is
-        none.
-        """
-        if self.method == "none" or table.is_pooled or not table.used(metric).any():
-            return None, None, ""
-        if self.method in ("bootstrap", "exact") and no_interval(table, metric, self.method):
-            return None, None, ""  # too few users to resample, or values beside 0 and 1
-        made = metrics.interval(
-            table, metric, method=self.method, level=self.level,
-            n_resamples=self.n_resamples, seed=self.seed,
-        )  # fmt: skip
-        return made.lower, made.upper, made.note
-
-    def heading(self) -> str:
-        """The heading of their column."""
-        if self.method == "none":
-            return "interval"
-        return f"{100 * self.level:g}% interval, {self.method}"
 
 
 def plotly_js() -> str:
@@ -135,20 +90,30 @@ def _plain(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _shown(value: float, digits: int = 4) -> str:
-    return "–" if not np.isfinite(value) else f"{value:.{digits}f}"
+def mean_text(row: dict[str, Any], absent: str = "–") -> tuple[str, str]:
+    """The mean and the interval of a row of an `Evaluation`."""
+    value = row["value"]
+    mean = absent if value is None or not np.isfinite(value) else f"{value:.4f}"
+    return mean, ends_text(row["lower"], row["upper"], row["note"], absent)
 
 
-def _summary(table: MetricTable, intervals: Intervals) -> dict[str, Any]:
-    rows = []
-    for summary in table.summary():
-        rows.append([
-            summary.metric, _shown(summary.value),
-            ends_text(*intervals.ends(table, summary.metric)),
-            f"{summary.n_used} of {summary.n_users}", summary.touched_words() or "none",
-        ])  # fmt: skip
-    head = ["metric", "mean", intervals.heading(), "users used", "touched by a rule"]
+def _summary(evaluation: Evaluation) -> dict[str, Any]:
+    rows = [
+        [s.metric, *mean_text(row), f"{s.n_used} of {s.n_users}", s.touched_words() or "none"]
+        for s, row in zip(evaluation.table.summary(), evaluation.overall, strict=True)
+    ]
+    head = ["metric", "mean", evaluation.heading, "users used", "touched by a rule"]
     return {"head": head, "rows": rows}
+
+
+def _segments(evaluation: Evaluation) -> dict[str, Any] | None:
+    rows = [
+        [f"{row['column']} = {row['segment']}", str(row["n_rows"]), str(row["n_pos"]),
+         row["metric"], *mean_text(row), str(row["n_used"])]
+        for row in evaluation.segments
+    ]  # fmt: skip
+    head = ["segment", "rows", "positives", "metric", "mean", evaluation.heading, "users"]
+    return {"title": "Segments", "head": head, "rows": rows} if rows else None
 
 
 def _sandwich(table: MetricTable, name: str) -> str:
@@ -168,28 +133,10 @@ def _sandwich(table: MetricTable, name: str) -> str:
     )
 
 
-def _segments(table: MetricTable, intervals: Intervals) -> dict[str, Any] | None:
-    if not table.segments:
-        return None
-    rows = [
-        [
-            f"{s.column} = {s.value}", str(s.n_rows), str(s.n_pos), metric,
-            _shown(s.table.mean(metric)), ends_text(*intervals.ends(s.table, metric)),
-            str(int(s.table.used(metric).sum())),
-        ]
-        for s in table.segments
-        for metric in table.metrics
-    ]  # fmt: skip
-    head = ["segment", "rows", "positives", "metric", "mean", intervals.heading(), "users"]
-    return {"title": "Segments", "head": head, "rows": rows}
-
-
-def _comparison(comparisons: Sequence[Comparison] | None) -> dict[str, Any] | None:
-    if not comparisons:
-        return None
-    rows = [list(compared.cells().values()) for compared in comparisons]
-    head = list(comparisons[0].cells())
-    return {"title": "Comparison", "head": head, "rows": rows}
+def _comparison(compared: Sequence[Comparison]) -> dict[str, Any] | None:
+    cells = [one.cells() for one in compared]
+    rows = [list(each.values()) for each in cells]
+    return {"title": "Comparison", "head": list(cells[0]), "rows": rows} if cells else None
 
 
 def _distribution(table: MetricTable, metric: str) -> dict[str, Any]:
@@ -235,9 +182,9 @@ def _bars(values: Array, edges: Array) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _whole_list(rows: RankedLists) -> dict[str, Any]:
+def _whole_list(rows: RankedLists, areas: RankingReport) -> dict[str, Any]:
     """Curve, histogram, positive rates and warnings of all rows as one list."""
-    areas, (thresholds, tp, fp) = report(rows.scores, rows.relevant), _counts(rows)
+    thresholds, tp, fp = _counts(rows)
     along = tp / areas.n_pos + fp / areas.n_neg
     wanted = np.searchsorted(along, np.linspace(0, 2, _CURVE_POINTS))
     kept = np.unique(np.append(np.minimum(wanted, along.size - 1), along.size - 1))
@@ -386,3 +333,69 @@ def report(
     if auroc > LEAKAGE_AUROC:
         remarks = (f"AUROC {auroc:.3f} is above {LEAKAGE_AUROC}: do features leak the label?",)
     return RankingReport(n_pos, n_neg, rate, auroc, ap, ap / rate, p_value, remarks)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A table of metrics, all rows as one list, comparisons, and how intervals are made.
+
+    `method` is one of `metrics.interval`, or none.
+    """
+
+    table: MetricTable
+    pooled: RankingReport
+    compared: Sequence[Comparison] = ()
+    method: str = "bootstrap"
+    level: float = 0.95
+    n_resamples: int = 2000
+    seed: int = 0
+
+    @property
+    def heading(self) -> str:
+        """The heading of a column of intervals."""
+        if self.method == "none":
+            return "interval"
+        return f"{100 * self.level:g}% interval, {self.method}"
+
+    @cached_property
+    def overall(self) -> list[dict[str, Any]]:
+        """Mean of each metric over all users, with what the rules did."""
+        return [
+            s.as_dict() | self._ends(self.table, s.metric) | {"interval": self.method}
+            for s in self.table.summary()
+        ]
+
+    @cached_property
+    def segments(self) -> list[dict[str, Any]]:
+        """Mean of each metric over each segment."""
+        return [
+            {
+                "column": s.column, "segment": s.value, "kind": s.kind, "metric": metric,
+                "value": s.table.mean(metric), **self._ends(s.table, metric),
+                "n_rows": s.n_rows, "n_pos": s.n_pos, "n_used": int(s.table.used(metric).sum()),
+            }
+            for s in self.table.segments
+            for metric in self.table.metrics
+        ]  # fmt: skip
+
+    def _ends(self, table: MetricTable, metric: str) -> dict[str, Any]:
+        """Both ends of the interval of a mean, and its note; None where there is no interval."""
+        absent = {"lower": None, "upper": None, "note": ""}
+        if self.method == "none" or table.is_pooled or not table.used(metric).any():
+            return absent
+        if self.method in ("bootstrap", "exact") and no_interval(table, metric, self.method):
+            return absent  # too few users to resample, or values beside 0 and 1
+        made = metrics.interval(
+            table, metric, method=self.method, level=self.level,
+            n_resamples=self.n_resamples, seed=self.seed,
+        )  # fmt: skip
+        return {name: getattr(made, name) for name in absent}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "metrics": self.overall,
+            "pooled": asdict(self.pooled),
+            "segments": self.segments,
+            "comparison": [asdict(c) for c in self.compared],
+        }

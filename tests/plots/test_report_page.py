@@ -5,12 +5,13 @@ import re
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from helpers.commands import run, run_json
 from structsvm_papk import metrics
-from structsvm_papk.cli import main
-from structsvm_papk.errors import InputError
+from structsvm_papk.metrics.ranked_lists import build
 from structsvm_papk.plots import page as report_page
 
 pytestmark = pytest.mark.portable
@@ -34,19 +35,24 @@ def rows(n_users=25, n=30):
 
 
 SCORES, LABELS, GROUPS = rows()
+NAMES = ("pap@10", "auc", "ap", "ndcg@10", "precision@10")
+
+
+def page(scores=SCORES, labels=LABELS, groups=GROUPS, names=NAMES, shown=None, compared=(), **how):
+    table = metrics.evaluate(names, scores, labels, groups, **how)
+    pooled = report_page.report(scores, labels)
+    evaluation = report_page.Evaluation(table, pooled, compared)
+    return report_page.page(evaluation, build(scores, labels, groups), **(shown or {}))
 
 
 def payload_of(text):
-    found = re.search(r'id="payload">(.*?)</script>', text, re.DOTALL)[1]
-    return json.loads(found)
+    return json.loads(re.search(r'id="payload">(.*?)</script>', text, re.DOTALL)[1])
 
 
-@pytest.mark.parametrize("ties", ["loss", "half"])
-def test_precision_and_recall_enclose_pap(ties):
-    found = payload_of(report_page.page(SCORES, LABELS, GROUPS, ties=ties))
-    meaning = dict(found["meanings"])["pap@10"]
+def test_precision_and_recall_enclose_pap():
+    meaning = dict(payload_of(page())["meanings"])["pap@10"]
     low, high = map(float, re.search(r"leaves (\d\.\d+) to (\d\.\d+)\.$", meaning).groups())
-    table = metrics.evaluate(["pap@10", "precision@10"], SCORES, LABELS, GROUPS, ties=ties)
+    table = metrics.evaluate(["pap@10", "precision@10"], SCORES, LABELS, GROUPS)
     assert low < table.mean("pap@10") < high < 1
     used = table.used("pap@10")
     precision = table["precision@10"][used]
@@ -56,58 +62,50 @@ def test_precision_and_recall_enclose_pap(ties):
 
 def test_page_is_self_contained_and_holds_the_numbers():
     tier = np.where(GROUPS < "<!--<script> 10", "new", "old")
-    text = report_page.page(
-        SCORES, LABELS, GROUPS, segments={"tier": tier}, title="A & B", largest_k=12
-    )
+    worse = metrics.evaluate(NAMES[:2], -SCORES, LABELS, GROUPS)
+    table = metrics.evaluate(NAMES[:2], SCORES, LABELS, GROUPS)
+    compared = metrics.compare(table, worse, n_resamples=99)
+    shown = {"title": "A & B", "largest_k": 12, "other": worse}
+    text = page(segments={"tier": tier}, shown=shown, compared=compared)
     assert not re.search(r"<(script|link|img)[^>]*(src|href)=", text)
     assert "<!--" not in text  # in an id it would comment out the end of the data's element
     assert len(text) < 3e6
     packed = re.search(r'id="plotly">(.*?)</script>', text, re.DOTALL)[1]
     assert b"plotly.js v" in gzip.decompress(base64.b64decode(packed))[:500]
-    found = payload_of(text)
-    assert found["auroc"] == pytest.approx(roc_auc_score(LABELS, SCORES), abs=1e-12)
-    assert found["ap"] == pytest.approx(average_precision_score(LABELS, SCORES), abs=1e-12)
-    assert sum(r["own"] for r in found["rates"]) == 1
-    for r in found["rates"]:
-        share = np.where(
-            LABELS == 1, r["rate"] / LABELS.mean(), (1 - r["rate"]) / (1 - LABELS.mean())
-        )
-        expected = average_precision_score(LABELS, SCORES, sample_weight=share)
+    payload = payload_of(text)
+    assert payload["auroc"] == pytest.approx(roc_auc_score(LABELS, SCORES), abs=1e-12)
+    assert payload["ap"] == pytest.approx(average_precision_score(LABELS, SCORES), abs=1e-12)
+    assert sum(r["own"] for r in payload["rates"]) == 1
+    for r in payload["rates"]:
+        share = r["rate"] / LABELS.mean(), (1 - r["rate"]) / (1 - LABELS.mean())
+        weights = np.where(LABELS == 1, *share)
+        expected = average_precision_score(LABELS, SCORES, sample_weight=weights)
         assert r["ap"] == pytest.approx(expected, abs=1e-12)
-    assert found["summary"]["rows"][0][3:] == ["24 of 25", "1 no positives, 2 ties"]
-    assert len(found["segments"]["rows"]) == 10
-    means = [
-        metrics.evaluate([f"pap@{k}"], SCORES, LABELS, GROUPS).mean(f"pap@{k}") for k in (1, 12)
-    ]
-    assert [found["mean_pap"][i]["value"] for i in (0, 11)] == means
-
-
-def test_comparison_is_shown():
-    table = metrics.evaluate(["pap@10", "auc"], SCORES, LABELS, GROUPS)
-    worse = metrics.evaluate(["pap@10", "auc"], -SCORES, LABELS, GROUPS)
-    compared = metrics.compare(table, worse, n_resamples=99)
-    text = report_page.page(SCORES, LABELS, GROUPS, comparisons=compared, other=worse)
-    found = payload_of(text)
-    assert [row[0] for row in found["comparison"]["rows"]] == ["pap@10", "auc"]
+    assert payload["summary"]["rows"][0][3:] == ["24 of 25", "1 no positives, 2 ties"]
+    assert len(payload["segments"]["rows"]) == 10
+    for k in (1, 12):
+        mean = metrics.evaluate([f"pap@{k}"], SCORES, LABELS, GROUPS).mean(f"pap@{k}")
+        assert payload["mean_pap"][k - 1]["value"] == mean
+    assert [row[0] for row in payload["comparison"]["rows"]] == ["pap@10", "auc"]
     apart = (table["pap@10"] - worse["pap@10"])[table.used("pap@10")]
-    shown = found["differences"]
-    assert shown["mean"] == pytest.approx(compared[0].difference, abs=1e-12)
-    for center, users in zip(shown["centers"], shown["users"], strict=True):
-        inside = np.abs(apart - center) < shown["width"] / 2 - 1e-9
-        assert inside.sum() <= users
-    assert sum(shown["users"]) == apart.size == 24
-    assert shown["note"].startswith(f"Difference: above 0 for {(apart > 0).sum()} users, below")
+    differences = payload["differences"]
+    assert differences["mean"] == pytest.approx(compared[0].difference, abs=1e-12)
+    for center, users in zip(differences["centers"], differences["users"], strict=True):
+        assert (np.abs(apart - center) < differences["width"] / 2 - 1e-9).sum() <= users
+    assert sum(differences["users"]) == apart.size == 24
+    assert differences["note"].startswith(f"Difference: above 0 for {(apart > 0).sum()} users,")
 
 
 def test_distribution_of_the_users():
-    found = payload_of(report_page.page(SCORES, LABELS, GROUPS, k=3))["distribution"]
+    payload = payload_of(page(names=["auc", "pap@3"]))
+    shown = payload["distribution"]
     values = metrics.pap_at_k(SCORES, LABELS, 3, GROUPS)
     values = values[~np.isnan(values)]
-    assert found["axis"] == "pap@3" and found["mean"] == pytest.approx(values.mean())
-    assert found["users"] == np.histogram(values, np.linspace(0, 1, 21))[0].tolist()
-    assert f"24 users, {(values == 1).sum()} at 1" in found["note"]
-    assert payload_of(report_page.page(SCORES, LABELS, GROUPS))["differences"] is None
-    pooled = payload_of(report_page.page(SCORES, LABELS, GROUPS, mean="pooled"))["distribution"]
+    assert shown["axis"] == "pap@3" and shown["mean"] == pytest.approx(values.mean())
+    assert shown["users"] == np.histogram(values, np.linspace(0, 1, 21))[0].tolist()
+    assert f"24 users, {(values == 1).sum()} at 1" in shown["note"]
+    assert payload["differences"] is payload["comparison"] is payload["segments"] is None
+    pooled = payload_of(page(mean="pooled"))["distribution"]
     assert pooled["mean"] is None and pooled["title"] == "pap@10 of the users"
 
 
@@ -115,7 +113,7 @@ def test_curve_is_thinned_with_exact_counts():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=30_000)
     labels = (rng.random(30_000) < 0.01).astype(int)
-    curve = payload_of(report_page.page(scores, labels))["curve"]
+    curve = payload_of(page(scores, labels, None))["curve"]
     assert len(curve["tp"]) <= 1502
     assert (curve["tp"][0], curve["fp"][0]) == (0, 0)
     assert (curve["tp"][-1], curve["fp"][-1]) == (labels.sum(), 30_000 - labels.sum())
@@ -126,27 +124,25 @@ def test_curve_is_thinned_with_exact_counts():
 
 
 def test_intervals_are_those_of_the_terminal(tmp_path, capsys):
-    """Method, level and resamples that are asked for, number by number."""
-    path, page = tmp_path / "rows.csv", tmp_path / "page.html"
-    with path.open("w") as file:
-        file.write("user,tier,label,score\n")
-        for user, label, score in zip(GROUPS, LABELS, SCORES, strict=True):
-            file.write(f"{user},{user < '<!--<script> 10'},{label},{score}\n")
-    command = ["evaluate", str(path), "-m", "auc,pap@3", "--by", "tier", "--html", str(page)]
-    for method, level in (("kl", 0.9), ("bootstrap", 0.975), ("none", 0.9)):
-        options = ["--interval", method, "--level", str(level), "--resamples", "50", "--seed", "3"]
-        assert main([*command, *options, "--json"]) == 0
-        numbers = json.loads(capsys.readouterr().out)
-        shown = payload_of(page.read_text(encoding="utf-8"))
+    """Method and level that are asked for, number by number."""
+    path, written = tmp_path / "rows.csv", tmp_path / "page.html"
+    tier = GROUPS < "<!--<script> 10"
+    columns = {"user": GROUPS, "tier": tier, "label": LABELS, "score": SCORES}
+    pd.DataFrame(columns).to_csv(path, index=False)
+    command = ["evaluate", path, "-m", "auc,pap@3", "--by", "tier", "--html", written]
+    for method, level in (("kl", 0.9), ("none", 0.9)):
+        options = ["--interval", method, "--level", level]
+        _, numbers = run_json(capsys, *command, *options)
+        payload = payload_of(written.read_text(encoding="utf-8"))
         heading = "interval" if method == "none" else f"{100 * level:g}% interval, {method}"
-        assert shown["summary"]["head"][2] == shown["segments"]["head"][5] == heading
+        assert payload["summary"]["head"][2] == payload["segments"]["head"][5] == heading
         for part, column, rows in (("summary", 2, "metrics"), ("segments", 5, "segments")):
-            assert [row[column] for row in shown[part]["rows"]] == [
+            assert [row[column] for row in payload[part]["rows"]] == [
                 "–" if row["lower"] is None else f"{row['lower']:.4f} to {row['upper']:.4f}"
                 for row in numbers[rows]
             ]
-        assert main([*command, *options]) == 0
-        assert method == "none" or heading in capsys.readouterr().out
+        assert run(*command, *options) == 0
+        assert heading in capsys.readouterr().out
 
 
 def test_numbers_of_one_user_are_of_the_whole_list():
@@ -155,25 +151,16 @@ def test_numbers_of_one_user_are_of_the_whole_list():
     labels = np.zeros(2000, dtype=int)
     labels[np.argsort(scores[:1000])[[5, 300, 900]]] = 1
     labels[1000:1100] = 1
-    found = payload_of(report_page.page(scores, labels, np.repeat([7, 8], 1000), n_users=1))
-    (user,) = found["users"]
-    assert found["users_note"] == (
-        "1 of 2 users can be chosen: the first of 2 that have positives and negatives"
-    )
-    assert (len(user["labels"]), sum(user["labels"]), user["n_pos"], user["n_neg"]) == (
-        400, 1, 3, 997,
-    )  # fmt: skip
+    payload = payload_of(page(scores, labels, np.repeat([7, 8], 1000), shown={"n_users": 1}))
+    (user,) = payload["users"]
+    note = "1 of 2 users can be chosen: the first of 2 that have positives and negatives"
+    assert payload["users_note"] == note
+    assert (len(user["labels"]), sum(user["labels"])) == (400, 1)
+    assert (user["n_pos"], user["n_neg"]) == (3, 997)
     order = np.sign(scores[:1000][labels[:1000] == 1][:, None] - scores[:1000][labels[:1000] == 0])
-    assert [user[name] for name in ("concordant", "discordant", "tied")] == [
-        (order == sign).sum() for sign in (1, -1, 0)
-    ]
-    assert user["tied"] > 0
+    for name, sign in (("concordant", 1), ("discordant", -1), ("tied", 0)):
+        assert user[name] == (order == sign).sum() > 0
     assert user["auc"] == pytest.approx(roc_auc_score(labels[:1000], scores[:1000]), abs=1e-12)
-
-
-def test_bad_k_is_refused():
-    with pytest.raises(InputError, match="between 1 and largest_k=30"):
-        report_page.page(SCORES, LABELS, GROUPS, k=31)
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +178,7 @@ def browser(tmp_path_factory):
     service = webdriver.ChromeService(driver)
     running = webdriver.Chrome(options=options, service=service)
     path = tmp_path_factory.mktemp("page") / "out.html"
-    path.write_text(report_page.page(SCORES, LABELS, GROUPS, k=5, largest_k=15))
+    path.write_text(page(names=["pap@5", *NAMES[1:]], shown={"largest_k": 15}))
     running.get(path.as_uri())
     wait_until_ready(running)
     yield running
