@@ -14,21 +14,26 @@ import numpy as np
 
 from structsvm_papk import bounds
 from structsvm_papk.bounds.class_bound import FORMS, theorem2_counterexamples
-from structsvm_papk.bounds.intervals import MANY_USERS
+from structsvm_papk.bounds.intervals import MANY_USERS, Interval
 from structsvm_papk.bounds.planning import plot_uniform, sampled_target
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import Panel
-from structsvm_papk.cli._shared.scores import Scorer
+from structsvm_papk.cli._shared.scores import Scorer, scores_of
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.readers import Table
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.propositions.optimising import list_risks
+from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES, make_surrogate
 
 _BOUND = Panel("Which bound")
 _SIZES = Panel("Sizes")
+_ALPHAS = (0.3, 1.0, 3.0, 10.0, 30.0)  # times the model's
+_DEPTHS = (None, 0.5, 0.9)
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class _Answer:
     columns: Sequence[str] = ("quantity", ">value")
     warnings: Sequence[str] = ()
     note: str = ""
+    then: "_Answer | None" = None
 
     def show(self) -> None:
         console.print_table(self.title, self.columns, self.rows)
@@ -81,6 +87,8 @@ class _Answer:
             console.warn(warning)
         if self.note:
             console.note(self.note)
+        if self.then is not None:
+            self.then.show()
 
 
 def bound(
@@ -94,6 +102,14 @@ def bound(
         "Held-out data with --model or --scores: an interval for that scorer. A model file and the "
         "data that it was trained on: a bound for new users.",
         "[DATA | MODEL DATA]",
+    ),
+    held_out: Path | None = _BOUND(
+        None, "With MODEL DATA: an interval from these users beside it."
+    ),
+    search: bool = _BOUND(
+        False,
+        "With MODEL DATA: the bound of refits at other alphas and depths too.",
+        flags="--search",
     ),
     policy: str = options.policy("exclude"),
     plot: Path | None = options.PLOT,
@@ -110,8 +126,12 @@ def bound(
         raise InputError(
             f"{len(given)} files: give held-out data, or a model and its training data"
         )
+    if len(given) < 2 and (held_out is not None or search):
+        raise InputError("--held-out and --search go with a model and its training data")
     if len(given) == 2:
-        answer = _of_new_users(given[0], given[1], sizes.target, form.rho, policy, reading)
+        answer = _of_new_users(
+            given[0], given[1], held_out, sizes.target, search, form.rho, policy, reading
+        )
     elif sizes.sampled is not None:
         answer = _sampled(sizes)
     elif sizes.target is not None:
@@ -232,10 +252,10 @@ def _how_many(sizes: Sizes, rho: float) -> _Answer:
 
 
 def _of_new_users(
-    model_file: Path, data: Path, target: float | None, rho: float, policy: str,
-    reading: options.Reading,
+    model_file: Path, data: Path, held_out: Path | None, target: float | None, search: bool,
+    rho: float, policy: str, reading: options.Reading,
 ) -> _Answer:  # fmt: skip
-    """The bound by stability, beside the uniform bound."""
+    """The bound by stability, beside an interval of held-out users and the uniform bound."""
     model = load_model(model_file)
     if model.surrogate not in SURROGATES:
         raise InputError(
@@ -264,6 +284,11 @@ def _of_new_users(
         ("  of which for the certificate's gap", f"{answer.from_gap:.3g}"),
         (f"uniform bound at {1 - rho:g}, all rows as one list", half),
     ]
+    if held_out is not None:
+        interval = _interval(held_out, table, model, rho, reading)
+        content["held_out"] = interval.as_dict()
+        ends = f"{interval.value:.4f} [{interval.lower:.4f}, {interval.upper:.4f}]"
+        rows.append((f"{interval.n_users:,} held-out users, {interval.level:g}", ends))
     if target is not None:
         n_users = answer.users_for(target)
         known = n_users < np.inf
@@ -275,7 +300,46 @@ def _of_new_users(
         "assumed: users are drawn independently; alpha, surrogate and depth were not chosen by "
         f"these users{fixed}; weights of a new fit on one user less"
     )
-    return _Answer(content, "Risk of new users", rows, note=note)
+    searched = _searched(lists, model, policy) if search else None
+    if searched is not None:
+        content |= searched.content
+    return _Answer(content, "Risk of new users", rows, note=note, then=searched)
+
+
+def _interval(
+    path: Path, table: Table, model: Model, rho: float, reading: options.Reading
+) -> Interval:
+    other = reading.second_table(path, table)
+    assert other is not None  # as there is a path
+    lists = reading.lists(other).usable(model.k)
+    return bounds.many_users(list_risks(lists, scores_of(model, other)[lists.rows], model.k), rho)
+
+
+def _searched(lists: RankingData, model: Model, policy: str) -> _Answer:
+    """Bounds at other strengths and depths, smallest first."""
+    found = []
+    for depth in dict.fromkeys([model.depth, *_DEPTHS]):
+        for factor in _ALPHAS:
+            ranker = PAPKRanker(
+                model.k, model.surrogate, depth, alpha=factor * model.alpha, policy=policy,
+                standardize=False,
+            )  # fmt: skip
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = ranker.fit_lists(lists).result_
+            risk = ListRisk(ranker.make_surrogate(), lists, policy)
+            found.append((bounds.stability(risk, result), depth))
+    found.sort(key=lambda pair: pair[0].bound)
+    rows = [
+        (f"{each.alpha:g}", str(depth or "k"), f"{each.risk:.4f}", f"{each.bound:.4f}")
+        for each, depth in found
+    ]
+    content = [
+        {"alpha": each.alpha, "depth": depth, "risk": each.risk, "bound": each.bound}
+        for each, depth in found
+    ]
+    columns = (">alpha", ">depth", ">risk", ">bound")
+    return _Answer({"search": content}, "Smallest first", rows, columns)
 
 
 def _result_of(model: Model, scale: Any) -> SolverResult:

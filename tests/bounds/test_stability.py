@@ -179,8 +179,8 @@ def trained(tmp_path_factory):
 
 
 def test_the_command_gives_the_bound_of_python(trained):
-    train = trained / "train.csv"
-    call = ["bound", trained / "model", train, "--target", 0.5]
+    train, new = trained / "train.csv", trained / "new.csv"
+    call = ["bound", trained / "model", train, "--held-out", new, "--target", 0.5]
     answer = json.loads(invoke(*call, "--json").stdout)
     data = read_ranking_data(train)
     ranker = PAPKRanker(k=3, alpha=1.0).fit_lists(data)
@@ -188,6 +188,7 @@ def test_the_command_gives_the_bound_of_python(trained):
     expected = bounds.stability(risk, ranker.result_)
     assert answer["bound"] == expected.bound
     assert answer["users_for_target"] == pytest.approx(expected.users_for(0.5))
+    assert answer["held_out"]["n_users"] == 40
     shown = " ".join(invoke(*call).output.split())
     assert f"at most │ {expected.bound:.4f}" in shown and "assumed: users are drawn" in shown
 
@@ -207,6 +208,14 @@ def test_the_command_refuses_other_data_and_lost_options(trained):
     for call, words in (
         ([trained / "model", trained / "new.csv"], "not of this risk"),
         ([trained / "model", trained / "new.csv", trained / "new.csv"], "3 files"),
+        ([trained / "new.csv", "--search"], "go with a model and its training data"),
     ):
         shown = invoke("bound", *call)
         assert words in str(shown.exception)
+
+
+def test_the_search_puts_the_smallest_bound_first(trained):
+    call = ["bound", trained / "model", trained / "train.csv", "--search", "--json"]
+    rows = json.loads(invoke(*call).stdout)["search"]
+    assert [row["bound"] for row in rows] == sorted(row["bound"] for row in rows)
+    assert len({(row["alpha"], row["depth"]) for row in rows}) == len(rows) == 15
