@@ -33,25 +33,19 @@ from structsvm_papk.surrogates import Surrogate
 
 @dataclass(frozen=True)
 class Summary:
-    """What the risk has to know of a partition without its rows.
-
-    `first_excluded` says what is wrong with the first user that is left out; `positives` holds the
-    numbers of positives that occur among the others, and what the users with as many weigh; rows,
-    fingerprint, spread and weight are of those users too. `n_given` rows and the columns'
-    `deviation` are of all users.
-    """
+    """What the risk has to know of a partition without its rows."""
 
     n_features: int
     most_negatives: int
     exclusions: Exclusions
-    first_excluded: str
-    n_rows: int
-    positives: Array
+    first_excluded: str  # what is wrong with that user
+    n_given: int  # rows; they and the columns' deviation are of all users
+    deviation: Array
+    n_rows: int  # from here on of those that can be used
+    positives: Array  # numbers of positives that occur, and what the users with as many weigh
     fingerprint: str
     spread: Spread | None
     weight: float
-    n_given: int
-    deviation: Array
 
     @property
     def n_used(self) -> int:
@@ -62,24 +56,20 @@ class Summary:
 def summarise(
     data: RankingData, needed: int, setting: str = "k", user_weight: str | None = None
 ) -> tuple[RankingData | None, Summary]:
-    """The users of a partition that can be used, and the `Summary`.
-
-    None instead of data where no user can be used: the partition has no share in the risk.
-    """
+    """The users of a partition that can be used, None for none, and the `Summary`."""
     if user_weight is not None:
         data = data.weighted(user_weight)
     exclusions = data.exclusions(needed, setting)
     of_all = data.n_features, data.most_negatives, exclusions, data.name_first(exclusions)
-    every = data.rows.size, data.deviation()
+    every = *of_all, data.rows.size, data.deviation()
     if not exclusions.n_used:
-        none = np.empty((2, 0), dtype=np.int64)
-        return None, Summary(*of_all, 0, none, "", None, 0.0, *every)
+        return None, Summary(*every, 0, np.empty((2, 0), dtype=np.int64), "", None, 0.0)
     used = data.usable(needed)
     weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
     n_pos, place = np.unique(used.n_pos, return_inverse=True)
     positives = np.stack([n_pos, np.bincount(place, weight)])
-    of_used = used.fingerprint(), used.spread(), float(weight.sum())
-    return used, Summary(*of_all, used.rows.size, positives, *of_used, *every)
+    of_used = positives, used.fingerprint(), used.spread(), float(weight.sum())
+    return used, Summary(*every, used.rows.size, *of_used)
 
 
 class PartitionedRisk(BlockOracle, MajorisedOracle):
@@ -93,6 +83,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     """
 
     _most_sampled: float = np.inf  # rows that starts may be made of
+    _frozen: tuple[Any, ...] = ()  # of a majorant: the point, and a direction that breaks ties
 
     def __init__(
         self, surrogate: Surrogate, parts: Any, policy: str = "exclude", n_blocks: int = 1
@@ -189,11 +180,8 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
-        if self._rounding is None:
-            self._rounding = self._bound_of_rounding()
-        return self._rounding
-
-    def _bound_of_rounding(self):
+        if self._rounding is not None:
+            return self._rounding
         scores, slopes = np.zeros((2, self.n_features))
         for each in self._used:
             n_pos, counts = each.positives
@@ -203,7 +191,8 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
             bound = rounding_bound(each.spread, shifted, l1_bound, chain)
             scores += bound.scores
             slopes += bound.slopes
-        return Rounding(scores, slopes).scaled(self.column_scale)
+        self._rounding = Rounding(scores, slopes).scaled(self.column_scale)
+        return self._rounding
 
     def _tangents(self, w):
         """As `EmpiricalRisk.tangents`, over all partitions."""
@@ -211,7 +200,9 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         values, intercepts, errors = np.zeros((3, self.n_blocks))
         slopes = np.zeros((self.n_blocks, w.size))
         sums = values, slopes, intercepts, errors
-        results = self.parts.run(self._task(w), self._shares)
+        results = self.parts.run(
+            partial(_blocks, surrogate=self.surrogate, w=w, frozen=self._frozen), self._shares
+        )
         done, steeper = 0, 1.0
         for summary, (visits, *parts, steep) in zip(self._used, results, strict=True):
             self.rows_scored += visits
@@ -285,9 +276,6 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         self._shares = np.clip(shares, 1, n_users).tolist()
         self._block_of = np.arange(sum(self._shares))
 
-    def _task(self, w):
-        return partial(_blocks, surrogate=self.surrogate, w=w)
-
     def _own_units(self, w):
         """Checked weights in the units of X."""
         w = np.ascontiguousarray(w, dtype=np.float64)
@@ -299,56 +287,44 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 class _PartitionedMajorant(PartitionedRisk, Majorant):
     """A convex risk that is nowhere below another one and tight at one point."""
 
-    def __init__(self, risk, at, along=None):
+    def __init__(self, risk, *frozen):
         none = np.empty(0, dtype=np.int64)
         risk.surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), none)  # or refuse
-        super().__init__(risk.surrogate, risk.parts, n_blocks=risk.n_blocks)
-        self._shares, self._block_of = risk._shares, risk._block_of
-        self.column_scale = risk.column_scale
-        self.convex = True
-        self._frozen = {"at": at, "along": along}
+        vars(self).update(vars(risk), rows_scored=0, convex=True, _frozen=frozen)
         n_pos = np.concatenate([each.positives[0] for each in self._used])
         self.exact = risk.surrogate.is_convex_on(n_pos)
 
     def fingerprint(self):
         """SHA-256 that tells this majorant from those at other points, and from the risk."""
-        return fingerprint_of(super().fingerprint(), *_key_of(**self._frozen))
-
-    def _task(self, w):
-        return partial(_majorant_blocks, surrogate=self.surrogate, w=w, **self._frozen)
+        return fingerprint_of(super().fingerprint(), "majorant", *self._frozen)
 
 
-def _blocks(data, n_blocks, n_threads, memory, *, surrogate, w):
-    """Rows scored, and the `Tangents` of the blocks of one partition's risk.
+def _blocks(data, n_blocks, n_threads, memory, *, surrogate, w, frozen):
+    """Rows scored, and the `Tangents` of the blocks of one partition's risk, or its majorant's.
 
-    What an evaluation leaves for the next one (`row_skipping`) stays with the partition.
+    The oracle stays with the partition, with what an evaluation leaves for the next one.
     """
+    key = fingerprint_of(str(n_blocks), *surrogate.settings(), *frozen)
+    keeps = memory is not None
+    memory = memory if keeps else {}
+    if memory.get("key") != key:
+        memory.pop("oracle", None)  # before the next one takes its memory
+        memory["key"] = key
+        memory["oracle"] = _oracle(data, n_blocks, n_threads, keeps, surrogate, *frozen)
+    oracle = memory["oracle"]
+    before, tangents = oracle.rows_scored, oracle.tangents_at(w)
+    return oracle.rows_scored - before, *tangents
 
-    def oracle():
-        risk = ListRisk(surrogate, data, "cap", 1, n_threads, memory is not None)
+
+def _oracle(data, n_blocks, n_threads, skip_rows, surrogate, at=None, along=None):
+    risk = ListRisk(surrogate, data, "cap", 1, n_threads, skip_rows)
+    if at is None:
         return risk.with_blocks(n_blocks)
-
-    key = fingerprint_of("risk", str(n_blocks), *surrogate.settings())
-    return _evaluated(_remembered(memory, key, oracle), w)
-
-
-def _majorant_blocks(data, n_blocks, n_threads, memory, *, surrogate, w, at, along):
-    """The same for the majorant at a point, its ties broken along a direction, if one is given."""
-
-    def oracle():
-        risk = ListRisk(surrogate, data, "cap", 1, n_threads)
-        if along is None:
-            frozen = surrogate.majorant(risk.scores(at), data.indptr, data.n_pos)
-        else:
-            frozen = Ties(risk, at).majorant(along)
-        return ListRisk(frozen, data, "cap", n_blocks, n_threads)
-
-    key = fingerprint_of(str(n_blocks), *surrogate.settings(), *_key_of(at, along))
-    return _evaluated(_remembered(memory, key, oracle), w)
-
-
-def _key_of(at, along):
-    return "majorant", at, *(() if along is None else (along,))
+    if along is None:
+        surrogate = surrogate.majorant(risk.scores(at), data.indptr, data.n_pos)
+    else:
+        surrogate = Ties(risk, at).majorant(along)
+    return ListRisk(surrogate, data, "cap", n_blocks, n_threads)
 
 
 def _tie_look(data, n_blocks, n_threads, memory, *, surrogate, w, directions):
@@ -373,22 +349,6 @@ def _stacked(parts):
     )  # fmt: skip
 
 
-def _evaluated(oracle, w):
-    before = oracle.rows_scored
-    tangents = oracle.tangents_at(w)
-    return oracle.rows_scored - before, *tangents
-
-
-def _remembered(memory, key, make):
-    """The oracle of an earlier task, if it is the same one."""
-    if memory is None:
-        return make()
-    if memory.get("key") != key:
-        memory.pop("oracle", None)  # before the next one takes its memory
-        memory["key"], memory["oracle"] = key, make()
-    return memory["oracle"]
-
-
 def _gain(data, n_blocks, n_threads, memory, *, k, w):
     """Sum of the users' gains of one partition."""
     name = f"pap@{k}"
@@ -401,14 +361,8 @@ def _joined(exclusions):
     offsets = np.cumsum([0, *(each.n_users for each in exclusions)])
 
     def joined(name):
-        shifted = [getattr(each, name) + lo for each, lo in zip(exclusions, offsets, strict=False)]
-        return np.concatenate(shifted)
+        pairs = zip(exclusions, offsets, strict=False)
+        return np.concatenate([getattr(each, name) + lo for each, lo in pairs])
 
-    first = exclusions[0]
-    return Exclusions(
-        first.needed,
-        int(offsets[-1]),
-        joined("no_positive"),
-        joined("few_negatives"),
-        first.setting,
-    )
+    of_all = int(offsets[-1]), joined("no_positive"), joined("few_negatives")
+    return Exclusions(exclusions[0].needed, *of_all, exclusions[0].setting)
