@@ -25,8 +25,6 @@ through more than n = max m_u + sum(beta) + 3d additions and a few products, so 
 is off by less than ``n eps m``. Twice that is taken off.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from scipy import sparse
 
@@ -53,7 +51,7 @@ class Boxes:
                 f"no global search for surrogate {risk.surrogate.name!r}: it is for 'ramp' and "
                 "'clipped_ramp'" + ("; CuttingPlane certifies this one" if risk.convex else "")
             )
-        self.data, self.surrogate, self.n_threads = risk.data, risk.surrogate, risk.n_threads
+        self.data, self.surrogate, self._map_ranges = risk.data, risk.surrogate, risk.map_ranges
         self.n_features = risk.n_features
         self._refuse_large()
         X = risk.data.X[risk.data.rows]
@@ -62,14 +60,6 @@ class Boxes:
         X -= np.repeat(sums / risk.data.sizes[:, None], risk.data.sizes, axis=0)
         self._X = X = risk.data.divided(X)
         self._largest = np.abs(X).max(axis=0)
-
-    @property
-    def work(self) -> int:
-        """Multiplications for one box."""
-        data, d = self.data, self.n_features
-        n_pos = int(data.n_pos.sum())
-        pairs = data.n_pos @ self.surrogate.negatives_counted(data.n_neg)
-        return d * (data.rows.size + int(pairs) + (n_pos << d))
 
     def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """Bound ``alpha/2 ||w||^2 + R(w)`` over boxes ``low[b] <= w <= high[b]``.
@@ -89,12 +79,7 @@ class Boxes:
                 low[lo:hi], high[lo:hi], lower[lo:hi], centre[lo:hi], split[lo:hi],
             )  # fmt: skip
 
-        edges = np.linspace(0, n, self.n_threads + 1).astype(int)
-        if self.n_threads == 1:
-            part(0, n)
-        else:
-            with ThreadPoolExecutor(self.n_threads) as pool:
-                list(pool.map(part, edges[:-1], edges[1:]))
+        self._map_ranges(part, np.arange(n + 1))
         return lower - self._rounding(alpha, low, high), centre, split
 
     def _rounding(self, alpha, low, high):
@@ -107,16 +92,16 @@ class Boxes:
         return 2 * n_terms * np.finfo(float).eps * size
 
     def _refuse_large(self):
-        data = self.data
-        if self.n_features <= MAX_FEATURES and self.work <= MAX_WORK:
-            return
-        raise InputError(
-            f"too large for a global certificate: {self.n_features} features, "
-            f"{data.n_pos.sum()} positives and {data.n_neg.sum()} negatives at "
-            f"k={self.surrogate.k}; the limits are {MAX_FEATURES} features and "
-            f"{MAX_WORK:,} multiplications a box (this is {self.work:.1e}). "
-            "Use CCCP, which has no limit, or a sample of the users"
-        )
+        data, d, n_pos = self.data, self.n_features, int(self.data.n_pos.sum())
+        pairs = data.n_pos @ self.surrogate.negatives_counted(data.n_neg)
+        work = d * (data.rows.size + int(pairs) + (n_pos << d))  # multiplications a box
+        if d > MAX_FEATURES or work > MAX_WORK:
+            raise InputError(
+                f"too large for a global certificate: {d} features, {n_pos} positives and "
+                f"{data.n_neg.sum()} negatives at k={self.surrogate.k}; the limits are "
+                f"{MAX_FEATURES} features and {MAX_WORK:,} multiplications a box (this is "
+                f"{work:.1e}). Use CCCP, which has no limit, or a sample of the users"
+            )
 
 
 @kernel

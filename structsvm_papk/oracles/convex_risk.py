@@ -64,16 +64,11 @@ class ConvexRisk(ListRisk, DualOracle):
 class OneListCuts(BlockOracle):
     """Oracle of one user's risk with several cuts from one evaluation of the list.
 
-    A list cannot be split into users, but its loss is the sum of the c largest of many convex terms
-    f_i (`surrogates.list_terms`), ``min_s c s + sum_i (f_i - s)_+`` (Rockafellar and Uryasev's
-    formula for the conditional value at risk). For fixed s the right-hand side is a sum over terms,
-    so any partition of them gives blocks, each convex in (w, s). At the optimal s the cuts of all
-    blocks together are the usual single cut.
-
-    The risk is the mean of the c largest, over r = m (Max), beta (TS) or 1 (Avg). The variable of
-    the cuts is s/r. At its optimum it is the c-th largest of the ``f_i/r >= 0``, hence between 0
-    and R(w), the mean of the c largest: the certified bound uses this. At most one block for each
-    positive (pAUC, Max) or negative (TS, Avg).
+    Its loss is the sum of the c largest of many convex terms f_i (`surrogates.list_terms`) over r,
+    ``min_s c s + sum_i (f_i - s)_+``: for fixed s a sum over terms, any partition of which gives
+    blocks, convex in (w, s). At the optimal s their cuts together are the usual single cut. The
+    variable of the cuts is s/r, between 0 and R(w) at its optimum: the certified bound uses this.
+    At most one block for each positive (pAUC, Max) or negative (TS, Avg). ``docs/math/one-list.md``
     """
 
     def __init__(

@@ -1,10 +1,8 @@
 """The risk of data that lies on the workers of a Dask cluster.
 
-Partitions are Dask's futures: Dask loads them, holds them, and after the loss of a worker loads
-them again from where they came from. An evaluation is one message to the workers and back
-(`Client.run`): w goes out, values and subgradients of the partitions come back. It does not go
-through the queue of tasks, which takes five times as long. The result depends on the partitions
-only, not on who holds them.
+Partitions are Dask's futures: Dask loads and holds them, and loads them again after the loss of a
+worker. An evaluation is one message to the workers and back (`Client.run`), which takes a fifth of
+the time of tasks in the queue.
 """
 
 from __future__ import annotations
@@ -140,9 +138,10 @@ def _check_address(address):
     from distributed.comm.addressing import get_address_host_port, parse_address
     from distributed.security import Security
 
-    scheme = parse_address(address)[0]
+    wrong = InputError(f"no Dask scheduler answers at {address!r}: give tcp://host:port")
+    scheme, spoke = parse_address(address)[0], b""
     if scheme not in _SCHEMES:
-        raise InputError(f"no Dask scheduler answers at {address!r}: give tcp://host:port")
+        raise wrong
     if scheme == "tls" and Security().get_connection_args("client")["ssl_context"] is None:
         raise InputError(
             f"{address}: name the certificates in Dask's settings distributed.comm.tls"
@@ -153,11 +152,9 @@ def _check_address(address):
         with socket.create_connection(get_address_host_port(address), _TIMEOUT) as connection:
             spoke = connection.recv(1)  # a scheduler speaks first
     except (ValueError, TypeError, OverflowError):
-        raise InputError(
-            f"no Dask scheduler answers at {address!r}: give tcp://host:port"
-        ) from None
+        raise wrong from None
     except TimeoutError:
-        spoke = b""
+        pass
     except OSError:
         return  # it may be starting: the client tries for a while
     if not spoke:
@@ -167,10 +164,7 @@ def _check_address(address):
 
 
 class _Held:
-    """A partition on a worker: its users that are used, and when it was loaded.
-
-    What a task leaves for the next one stays on the worker that made it.
-    """
+    """A partition on a worker: its users that are used, when it was loaded, what tasks leave."""
 
     def __init__(self, data: RankingData | None, summary: Summary, loaded: str) -> None:
         self.data, self.summary, self.loaded = data, summary, loaded
@@ -318,10 +312,9 @@ class _DaskParts:
         return held
 
     def _patiently(self, call, *args, **options):
-        """What the client answers to ``call(..)``.
+        """What the client answers to ``call(..)``, while it has workers and the solver has time.
 
-        Refuses to wait for a cluster without workers, and longer than the solver may take. The
-        first answer of all has some seconds in any case: without it there is no result.
+        The first answer of all has some seconds in any case: without it there is no result.
         """
 
         async def answer():

@@ -53,11 +53,7 @@ class Tangents(NamedTuple):
 
 
 class ListRisk(LineOracle):
-    """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
-
-    What a cutting plane asks for; `ConvexRisk` and `EmpiricalRisk`, which have the same parameters
-    and attributes, add what other solvers need.
-    """
+    """What a cutting plane asks for; `EmpiricalRisk` has the same parameters and attributes."""
 
     def __init__(
         self,
@@ -103,9 +99,8 @@ class ListRisk(LineOracle):
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return an oracle of this risk for one solve, with `n_blocks` cuts an evaluation.
 
-        Blocks are runs of users, at most one block per user; a single user's list is split into
-        blocks of its terms where these are known. The oracle may remember scores from one
-        evaluation to the next (`short_lists`).
+        Blocks are runs of users, or parts of a single user's list where its terms are known. The
+        oracle may remember scores from one evaluation to the next (`short_lists`).
         """
         skip = self.skip_rows and self.convex  # the others are asked for majorants, of all rows
         X, n_neg = self.data.X, self.data.n_neg
@@ -124,10 +119,7 @@ class ListRisk(LineOracle):
 
     @cached_property
     def sample(self) -> ListRisk | None:  # type: ignore[override]
-        """The risk of few of the users, where there are many of them, many rows and few features.
-
-        They are enough for the curvature, of which a feature needs some users to be known by.
-        """
+        """The risk of few of the users, enough for the curvature, where there are many."""
         data = self.data
         step = sampled(data.n_users, data.rows.size, data.n_features)
         if step is None:
@@ -180,10 +172,11 @@ class ListRisk(LineOracle):
         w = data.divided(data.checked_weights(w))
         out = np.empty(data.rows.size)
         self.rows_scored += out.size
-        self._map_ranges(
-            lambda lo, hi: features.scores(data.X, data.rows, w, lo, hi, out, origins),
-            self.edges,
-        )
+
+        def part(lo, hi):
+            features.scores(data.X, data.rows, w, lo, hi, out, origins)
+
+        self.map_ranges(part, self.edges)
         return out
 
     def column_text(self, f: int) -> str:
@@ -199,12 +192,11 @@ class ListRisk(LineOracle):
         check_scores(scores)
         data = self.data
         values, coef = np.empty(data.n_users), np.empty(scores.size)
-        self._map_ranges(
-            lambda lo, hi: self.surrogate.evaluate(
-                scores, data.indptr, data.n_pos, lo, hi, values, coef
-            ),
-            np.arange(data.n_users + 1),
-        )
+
+        def part(lo, hi):
+            self.surrogate.evaluate(scores, data.indptr, data.n_pos, lo, hi, values, coef)
+
+        self.map_ranges(part, np.arange(data.n_users + 1))
         return values, coef
 
     def blocks_from_scores(self, scores: Array) -> tuple[Array, Array]:
@@ -219,8 +211,8 @@ class ListRisk(LineOracle):
     def tangents(self, scores: Array) -> Tangents:
         """What the cuts at these scores are made of.
 
-        The surrogate is convex in the scores s, ``S(s') >= S(s) + coef . (s' - s)``: so the
-        intercept is ``S(s) - coef . s``, whatever rounding did to the scores.
+        ``S(s') >= S(s) + coef . (s' - s)``: the intercept is ``S(s) - coef . s``, whatever rounding
+        did to the scores.
         """
         values, coef, intercepts, errors, steeper = self.user_tangents(scores)
         users = np.diff(self.user_bounds)
@@ -245,16 +237,13 @@ class ListRisk(LineOracle):
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
         if self._rounding is None:
-            data = self.data
+            data, shifted = self.data, self.origins() is not None
             active = np.add.reduceat(self.score_terms(), self.user_bounds[:-1])
-            longest = np.diff(self.edges).max()
             chunks = np.diff(self._block_starts, append=self.edges.size - 1).max()
-            self._rounding = rounding_bound(
-                data.spread(),
-                self.origins() is not None,
-                self.mean_over_users(self.surrogate.l1_bound(data.n_pos)),
-                int(min(active.max(), longest) + chunks),
-            ).scaled(data.column_scale)
+            terms = int(min(active.max(), np.diff(self.edges).max()) + chunks)
+            l1_bound = self.mean_over_users(self.surrogate.l1_bound(data.n_pos))
+            bound = rounding_bound(data.spread(), shifted, l1_bound, terms)
+            self._rounding = bound.scaled(data.column_scale)
         return self._rounding
 
     def _block_sums(self, values):
@@ -264,12 +253,12 @@ class ListRisk(LineOracle):
         """Weighted mean over the users of ``X_u' coef_u``, block by block."""
         data, origins, coef = self.data, self.origins(), self._weigh_rows(coef)
         edges, partial = self.edges, np.zeros((self.edges.size - 1, data.n_features))
-        self._map_ranges(
-            lambda lo, hi: features.add_weighted_rows(
-                data.X, data.rows, coef, edges[lo : hi + 1], partial[lo:hi], origins
-            ),
-            np.arange(edges.size),
-        )
+
+        def part(lo, hi):
+            bounds = edges[lo : hi + 1]
+            features.add_weighted_rows(data.X, data.rows, coef, bounds, partial[lo:hi], origins)
+
+        self.map_ranges(part, np.arange(edges.size))
         return data.divided(np.add.reduceat(partial, self._block_starts, axis=0)) / self._total
 
     @property
@@ -295,7 +284,7 @@ class ListRisk(LineOracle):
         """Derivative of the risk for score-space subgradients of users and a change of scores."""
         return float(self._weigh_rows(coef) @ direction / self._total)
 
-    def _map_ranges(self, task, bounds):
+    def map_ranges(self, task: Callback, bounds: Array) -> None:
         """``task(lo, hi)`` on consecutive ranges that end at bounds, a few for each thread."""
         n_ranges = min(bounds.size - 1, 1 if self.n_threads == 1 else 4 * self.n_threads)
         ends = bounds[np.linspace(0, bounds.size - 1, n_ranges + 1).astype(np.int64)]

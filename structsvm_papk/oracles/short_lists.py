@@ -1,18 +1,13 @@
 """Exact short lists: the rows that decide a surrogate, found without scoring all the others.
 
-Our surrogates read a list's negatives through the m highest of them only, and Max its positives
-through the lowest min(n_pos, k); a surrogate says so itself. Between evaluations w moves little, so
-most rows provably stay where they were. With a reference v at which the score ``x . v`` of a row is
-known, any c, any centre mu and any positive diagonal D,
+With a reference v at which the score ``x . v`` of a row is known, any c, any centre mu and any
+positive diagonal D,
 
     x . w = c (x . v) + mu . r + (x - mu) . r,    r = w - c v,
     |(x - mu) . r| <= ||(x - mu) / D|| ||D r||,
 
-so a row whose upper bound lies below the scores of m others is not among the m highest. Every row
-keeps the reference at which it was last scored; c is chosen to make ``||D r||`` small, D and mu are
-scale and mean of the features on a sample. All that is lost is memory traffic over one number, one
-norm and one index a row. Rows that are scored are scored as ever, and the rounding of both sides is
-added to the bound, so the lists are those of a full pass.
+so a row whose upper bound lies below the scores of m others is not among the m highest. The
+rounding of both sides is added: the lists are those of a full pass (docs/math/short-lists.md).
 """
 
 from itertools import pairwise
@@ -175,9 +170,7 @@ class _Bounds:
         guessed = side.sign * self.score(guess)
         border = np.minimum.reduceat(guessed, side.edges[:-1])
         pieces: list[Any] = [None] * len(side.pieces)
-        self._run(
-            lambda i: self._visit(i, side, border, pieces), [(i,) for i in range(len(pieces))]
-        )
+        self._run(lambda i: self._visit(i, side, border, pieces), list(zip(range(len(pieces)))))
         *columns, visits = (list(column) for column in zip(*pieces, strict=True))
         self.n_visits += guess.size + sum(visits)
         positions, scores = map(np.concatenate, columns)
@@ -187,16 +180,8 @@ class _Bounds:
     def _visit(self, i, side, border, results):
         """Score the rows of a piece that may be above the border; keep the highest of each user."""
         users, low, high = side.pieces[i]
-        positions = _may_reach(
-            self._scores,
-            self._norms,
-            self._reference,
-            self._table,
-            side.sign,
-            border[users],
-            low,
-            high,
-        )
+        rows = self._scores, self._norms, self._reference
+        positions = _may_reach(*rows, self._table, side.sign, border[users], low, high)
         scores = self.score(positions)
         self._scores[positions], self._reference[positions] = scores, self._last
         kept = _highest(positions, side.sign * scores, low, high, side.wanted[users])

@@ -1,9 +1,8 @@
 """Training on files larger than memory, on one machine.
 
-The features stay in their file. Where the surrogate allows `row_skipping`, solvers read and score
-only the rows that may count, and those that often do stay in memory. Otherwise everything is read
-in every pass, partition after partition; the next one is read while the present one is computed,
-and as many partitions as fit stay in memory. So do labels and users in any case.
+The features stay in their file. Where `short_lists` pay, solvers read and score only the rows that
+may count, and those that often do stay in memory. Otherwise every pass reads partition after
+partition, one ahead; as many as fit stay in memory. So do labels and users in any case.
 """
 
 import os
@@ -110,11 +109,7 @@ class StreamedRisk(PartitionedRisk):
         return ListRisk(self.surrogate, sample, "cap", 1, self.parts.n_threads)
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
-        """Return the same risk as an oracle of `n_blocks` cuts, or of as many as the budget allows.
-
-        The solver keeps many cuts of each block. Where it pays, rows that provably do not count
-        are not read; in memory is then what such an oracle needs, instead of whole partitions.
-        """
+        """The same risk as an oracle of `n_blocks` cuts, or of as many as the budget allows."""
         n_blocks = min(n_blocks, self._most_blocks)
         scale = self.column_scale
         short = self.parts.short_lists(self.surrogate, scale) if self.convex else None

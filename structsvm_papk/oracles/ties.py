@@ -7,11 +7,9 @@ derivative of the risk along a direction,
 
     R'(w; v) = M_v'(w; v),     R'(w; u) <= M_v'(w; u)  for every u,
 
-so w is stationary if and only if it minimises ``alpha/2 ||.||^2 + M_v`` for every v. There are as
-many majorants as ways in which a direction can break the ties: finitely many, but too many to
-try them all. Those of a fixed number of directions are tried, the steepest first: in one dimension
-that is all, in two nearly so. None is tried where scores come only as near each other as chance
-brings them: those do not tie at w, which has one majorant.
+so w is stationary if and only if it minimises ``alpha/2 ||.||^2 + M_v`` for every v. Those of a
+fixed number of directions are tried, the steepest first: in one dimension that is all, in two
+nearly so. None is tried where scores come only as near each other as chance brings them.
 """
 
 import hashlib
@@ -48,10 +46,8 @@ def ways_to_break(
 ) -> Iterator[Array]:
     """Directions along which ties at w break differently, the steepest first, at most `limit`.
 
-    ``look(directions)`` returns a `TieLook`. "Steepest" is said of ``alpha/2 ||w||^2 + R(w)``.
-    Choosing them costs 16 products ``X @ v`` (64 in the plane), and one where nothing ties but by
-    chance. At w the majorant with ties broken so exceeds the risk by what was
-    taken for a tie, at most.
+    "Steepest" is said of ``alpha/2 ||w||^2 + R(w)``. Choosing them costs 16 products ``X @ v`` (64
+    in the plane), and one where nothing ties but by chance.
     """
     directions = _directions(w.size, limit)
     if _by_chance(*look(directions[:0]).counts):
