@@ -52,7 +52,7 @@ def compare(
     second = reading.second_table(test, table)
     train = weighting.lists(reading.lists(table), any_surrogate)
     held_out = None if second is None else scaled_lists(reading.lists(second), weighting.scaling)
-    checkpoint = saving.open("compare", train)
+    checkpoint = saving.place()
     with console.live() as watch:
         runs = run_all(
             train, names, k, alpha, depth=weighting.negatives, etas=eta or ETAS, test=held_out,

@@ -58,7 +58,7 @@ def fit(
     ranker.check_settings()
     options.check_outputs(output)
     with where.loaded(scale.Job(data, reading, ranker)) as loaded:
-        ranker.checkpoint = saving.open("fit", loaded.lists)
+        ranker.checkpoint = saving.place()
         loaded.remember(saving.checkpoint)
         with console.live() as watch, warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")

@@ -15,7 +15,7 @@ from structsvm_papk.data.partitions import array_partitions, file_partitions, op
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.atomic import held, write_atomically
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
@@ -85,7 +85,8 @@ class Loaded:
     def remember(self, folder: Path | None) -> None:
         """Write into the folder of a checkpoint what the partitions depend on."""
         if folder is not None and self.cut:
-            write_atomically(folder / _RECORD, json.dumps(self.cut).encode())
+            with held(folder):
+                write_atomically(folder / _RECORD, json.dumps(self.cut).encode())
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ class NearestPoint:
     """A convex combination `x` of support points, and bounds of the distance of 0 from K.
 
     `direction` is a unit vector w with ``max_{v in K} v . w = -lower_bound < 0``, or None; `scale`
-    the largest norm of a support point; `n_steps` how many were asked for.
+    the largest norm of a support point.
     """
 
     x: Array
@@ -140,7 +140,6 @@ class NearestPoint:
     lower_bound: float
     direction: Array | None
     scale: float
-    n_steps: int
 
 
 def min_norm_point(
@@ -153,28 +152,22 @@ def min_norm_point(
 ) -> NearestPoint:
     """The point of smallest norm in K = conv(V), which is known by ``lmo(w) in argmax_V v . w``.
 
-    Wolfe's algorithm (Mathematical Programming 11, 1976) keeps few affinely independent support
-    points, finds the point of smallest norm in their affine hull, and ends after finitely many
-    steps. At x with support point ``v = lmo(-x)``, ``v . x / ||x|| <= dist(0, K) <= ||x||``: -x
-    separates 0 from K as soon as ``v . x > 0``. It goes on to a distance or a difference of bounds
-    of ``tol * scale``.
-
-    `lmo` gives the support point of K in a direction, with entries in error by up to `noise`; by
-    default it is asked 2000 times, and 20 more for each feature. `any_direction` stops at the first
-    direction that separates 0 from K, however far the bounds are apart.
+    Wolfe's algorithm (Mathematical Programming 11, 1976). At x with support point ``v = lmo(-x)``,
+    ``v . x / ||x|| <= dist(0, K) <= ||x||``: -x separates 0 from K as soon as ``v . x > 0``. It goes
+    on to a distance or a difference of bounds of ``tol * scale``, or with `any_direction` to the
+    first that separates. The entries of support points are in error by up to `noise`; by default
+    2000 are asked for, and 20 more for each feature.
     """
     max_iter = max_iter or 2000 + 20 * n_features
     first = lmo(np.zeros(n_features))
     state = _Corral(first)
     lower, direction = 0.0, None
     scale = np.linalg.norm(first)
-    n_steps = 1
-    while n_steps < max_iter:
+    for _ in range(max_iter - 1):
         norm = np.linalg.norm(state.x)
         if norm <= tol * scale or norm - lower <= tol * scale:
             break
         vertex = lmo(-state.x)
-        n_steps += 1
         scale = max(scale, np.linalg.norm(vertex))
         height = vertex @ state.x / norm
         unsure = _ROUNDING * scale + np.sum(noise * np.abs(state.x)) / norm
@@ -185,7 +178,7 @@ def min_norm_point(
         if norm - height <= tol * scale or not state.add(vertex):
             break
     distance = float(np.linalg.norm(state.x))
-    return NearestPoint(state.x, distance, float(lower), direction, float(scale), n_steps)
+    return NearestPoint(state.x, distance, float(lower), direction, float(scale))
 
 
 class _Corral:
@@ -273,15 +266,6 @@ def _sample(data: RankingData) -> Array:
     return np.vstack(parts)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A `direction` in which D falls beyond rounding, or a `point` of K near 0; `first` slope."""
-
-    direction: Array | None
-    point: Array | None
-    first: Array
-
-
 class _Slope(BlockOracle):
     """``1 + D``, D in units of its first slope."""
 
@@ -301,8 +285,10 @@ class _Slope(BlockOracle):
         return Cuts(float(values.sum()), slopes, self.offsets, w, np.zeros(values.size))
 
 
-def bundle_test(slopes: Callable[[Array], Array], n_features: int, noise: Array) -> Answer:
-    """Look for a direction of descent, and for zero in K where there is none.
+def bundle_test(
+    slopes: Callable[[Array], Array], n_features: int, noise: Array
+) -> tuple[Array | None, Array | None, Array]:
+    """A direction in which D falls beyond rounding, or a point of K near 0; the first slope.
 
     The steepest descent from 0 solves ``min_v ||v||^2 / 2 + D(v) = -dist(0, K)^2 / 2``, with a cut
     for each block of users and evaluation. A point with ``D(v) < 0`` is a way down. Otherwise the
@@ -321,10 +307,10 @@ def bundle_test(slopes: Callable[[Array], Array], n_features: int, noise: Array)
     result = CuttingPlane(1.0, tol=_TOL, max_iter=_MAX_ITER).solve(oracle, callback=descends)
     w = result.w
     if slopes(w).sum(axis=0) @ w < -noise @ np.abs(w):
-        return Answer(w / np.linalg.norm(w), None, oracle.first)
+        return w / np.linalg.norm(w), None, oracle.first
     assert result.cuts is not None
     slopes_of_cuts, _, block = result.cuts
-    return Answer(None, oracle.scale * _smallest(slopes_of_cuts, block), oracle.first)
+    return None, oracle.scale * _smallest(slopes_of_cuts, block), oracle.first
 
 
 def distance_from_zero(slopes: Callable[[Array], Array], start: Array) -> tuple[float, Array]:

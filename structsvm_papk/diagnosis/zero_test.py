@@ -21,10 +21,9 @@ from there says how much there is to gain: by strong duality
 ClippedRamp has R(0) = 1 as the largest value it can take: 0 is a minimiser only if no w puts any
 selected positive above any selected negative.
 
-A distance depends on the units of the features, the question whether it is zero does not: for an
-invertible matrix T, 0 is in K exactly if it is in T'K. So that no small feature is lost beside a
-large one, 0 counts as in K only where it is so to the tolerance in coordinates in which the items
-of a user spread about equally in all directions (`Coordinates`).
+For an invertible matrix T, 0 is in K exactly if it is in T'K. So that no small feature is lost
+beside a large one, 0 counts as in K only where it is so to the tolerance in coordinates in which
+the items of a user spread about equally in all directions (`Coordinates`).
 """
 
 from __future__ import annotations
@@ -229,16 +228,13 @@ def _joint_test(risk: EmpiricalRisk, tol: float, coordinates: Coordinates) -> Ze
         return ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
     slopes, noise = _slopes_of_blocks(risk), rounding_of(risk)
     scaled_noise = coordinates.noise(noise)
-    answer = bundle_test(coordinates.of(slopes), risk.n_features, scaled_noise)
-    if answer.direction is not None:
-        w = coordinates.T @ answer.direction
+    direction, point, first = bundle_test(coordinates.of(slopes), risk.n_features, scaled_noise)
+    if direction is not None:
+        w = coordinates.T @ direction
         w /= np.linalg.norm(w)
         return ZeroTest(Verdict.INFORMATIVE, np.nan, float(-slopes(w).sum(axis=0) @ w), w)
-    assert answer.point is not None
-    distance, scale = (
-        float(np.linalg.norm(coordinates.back(x))) for x in (answer.point, answer.first)
-    )
-    inside = bool(np.linalg.norm(answer.point) <= tol * np.linalg.norm(answer.first))
+    distance, scale = (float(np.linalg.norm(coordinates.back(x))) for x in (point, first))
+    inside = bool(np.linalg.norm(point) <= tol * np.linalg.norm(first))
     inside &= distance <= 10 * tol * scale
     inside &= bool((noise <= 10 * tol * coordinates.scale).all())
     return ZeroTest(Verdict.DEGENERATE if inside else Verdict.UNDECIDED, distance, 0.0)

@@ -18,9 +18,10 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
+from structsvm_papk._version import __version__
 from structsvm_papk.errors import InputError, as_path, check_callback, check_number
 from structsvm_papk.files.atomic import check_writable, held, write_atomically
-from structsvm_papk.files.tensors import TensorFile, package_version
+from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.solver import CheckpointSession, CheckpointStore
 
@@ -28,7 +29,6 @@ _FILE = TensorFile("checkpoint", version=2)
 _NAME = "result.checkpoint"
 _CUTS = ("slopes", "intercepts", "blocks")
 _EXTRA = "extra."  # before the names of what only the solver reads
-RECORD = "run.json"
 
 
 class CheckpointWarning(UserWarning):
@@ -76,9 +76,9 @@ class Checkpoint(CheckpointStore):
     @contextmanager
     def opened(self, identity: Mapping[str, Any]) -> Iterator["FolderSession"]:
         """The session of one solve, with the folder locked for as long as the context lasts."""
-        known = {**identity, "version": package_version()}
+        known = json.dumps({**identity, "version": __version__}, default=np.generic.item)
         with held(self.folder):
-            yield FolderSession(self, {name: _plain(value) for name, value in known.items()})
+            yield FolderSession(self, json.loads(known))
 
 
 def as_checkpoint(given: "Checkpoint | PathLike | None") -> Checkpoint | None:
@@ -95,7 +95,7 @@ class FolderSession(CheckpointSession):
         super().__init__()
         self._checkpoint, self._identity = checkpoint, identity
         self._path = checkpoint.folder / _NAME
-        for path in checkpoint.folder.glob(".*.tmp"):  # of processes that were killed
+        for path in checkpoint.folder.glob(f".{_NAME}.*.tmp"):  # of processes that were killed
             with suppress(OSError):
                 path.unlink()
         check_writable(self._path)
@@ -139,13 +139,7 @@ class FolderSession(CheckpointSession):
 
 
 def read_saved(path: PathLike) -> tuple[dict[str, Any], SolverResult]:
-    """What a checkpoint belongs to, and the result in it.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is damaged, or is no checkpoint.
-    """
+    """What a checkpoint belongs to, and the result in it; `InputError` where there is none."""
     try:
         description, arrays = _FILE.read(path)
     except InputError as error:
@@ -159,12 +153,11 @@ def read_saved(path: PathLike) -> tuple[dict[str, Any], SolverResult]:
 
 def _arrays_of(result: SolverResult) -> dict[str, Array]:
     """The numbers of a result by name."""
-    cuts = {} if result.cuts is None else dict(zip(_CUTS, result.cuts, strict=True))
-    extra = {f"{_EXTRA}{name}": value for name, value in result.extra.items()}
-    numbers = {name: getattr(result, name) for name in ("w", "objective", "lower_bound", "steeper")}
+    named = {name: getattr(result, name) for name in ("w", "objective", "lower_bound", "steeper")}
     history = np.array([tuple(vars(entry).values()) for entry in result.history], np.float64)
-    history = history.reshape(len(result.history), len(fields(Progress)))
-    named = {**numbers, "history": history, **cuts, **extra}
+    named["history"] = history.reshape(len(result.history), len(fields(Progress)))
+    named |= {} if result.cuts is None else dict(zip(_CUTS, result.cuts, strict=True))
+    named |= {f"{_EXTRA}{name}": value for name, value in result.extra.items()}
     return {name: np.asarray(value) for name, value in named.items()}
 
 
@@ -177,6 +170,7 @@ def _result_of(arrays: Mapping[str, Array], status: Status) -> SolverResult:
         Progress(*(kind(value) for kind, value in zip(types, row, strict=True)))
         for row in arrays["history"].tolist()
     )
+    extra = {name: array for name, array in arrays.items() if name.startswith(_EXTRA)}
     slopes, intercepts, blocks = _CUTS
     return SolverResult(
         arrays["w"].astype(np.float64),
@@ -186,58 +180,5 @@ def _result_of(arrays: Mapping[str, Array], status: Status) -> SolverResult:
         tuple(history),
         cuts=(arrays[slopes], arrays[intercepts], arrays[blocks]) if slopes in arrays else None,
         steeper=arrays["steeper"].item(),
-        extra={
-            name.removeprefix(_EXTRA): array
-            for name, array in arrays.items()
-            if name.startswith(_EXTRA)
-        },
+        extra={name.removeprefix(_EXTRA): array for name, array in extra.items()},
     )
-
-
-def _plain(value: Any) -> Any:
-    """As JSON gives it back."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return list(value) if isinstance(value, tuple | list) else value
-
-
-def claim(folder: PathLike, identity: dict[str, Any]) -> Path:
-    """Make a new or empty folder this run's; refuse one claimed with another identity."""
-    folder, identity = Path(folder), json.loads(json.dumps(identity))
-    record = folder / RECORD
-    check_folder(folder)
-    if record.is_file():
-        _refuse_other(record, identity)
-        return folder
-    unfinished = f".{RECORD}.*.tmp"  # of a process that was killed in the middle of this
-    if folder.is_dir() and not all(path.match(unfinished) for path in folder.iterdir()):
-        raise InputError(
-            f"{folder} is not empty and holds no {RECORD}, so it is no folder of an earlier run; "
-            "choose a new folder"
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror}") from None
-    write_atomically(record, json.dumps(identity, indent=1).encode())
-    return folder
-
-
-def check_folder(folder: PathLike) -> None:
-    """Raise `InputError` where a path is taken by something that is no folder."""
-    if Path(folder).exists() and not Path(folder).is_dir():
-        raise InputError(f"{folder} is no folder")
-
-
-def _refuse_other(record, identity):
-    try:
-        known = json.loads(record.read_text())
-    except (ValueError, OSError):
-        raise InputError(f"{record} cannot be read; choose a new folder") from None
-    known = known if isinstance(known, dict) else {}
-    other = [key for key in {**identity, **known} if known.get(key) != identity.get(key)]
-    if other:
-        raise InputError(
-            f"{record.parent} belongs to another run: {', '.join(other)} differ; results are not "
-            "mixed, choose another folder"
-        )

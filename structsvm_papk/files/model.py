@@ -9,7 +9,7 @@ import json
 import math
 import warnings
 from dataclasses import dataclass
-from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._html import html_table
 from structsvm_papk._types import PathLike
+from structsvm_papk._version import __version__
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_choice, whole_number
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.files.tensors import TensorFile, package_version
+from structsvm_papk.files.tensors import TensorFile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,7 +206,7 @@ def _finite_or_none(value):
 def save_model(path: PathLike, model: Model) -> None:
     """Write a `Model`; an existing file is replaced in one step or kept."""
     file = _PLAIN if model.user_scaling is None else _FILE
-    entries = vars(model) | {"package_version": model.package_version or package_version()}
+    entries = vars(model) | {"package_version": model.package_version or __version__}
     coef = entries.pop("coef")
     entries |= {"k": int(model.k), "alpha": float(model.alpha)}
     write_atomically(path, file.encoded(entries, {"coef": coef}))
@@ -229,76 +230,50 @@ def load_model(path: PathLike) -> Model:
         entries = _checked(_ENTRIES, _OLDER | description)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
-    names = entries["feature_names"]
-    if names is not None and len(names) != coef.size:
-        raise _FILE.damaged(path, f"{len(names)} feature names, {coef.size} coefficients")
+    if (names := entries["feature_names"]) is not None:
+        entries["feature_names"] = tuple(names)
+        if len(names) != coef.size:
+            raise _FILE.damaged(path, f"{len(names)} feature names, {coef.size} coefficients")
     return Model(coef.astype(np.float64), **entries)
 
 
 def _checked(checks, entries):
-    """Entries of a file, each by its check; others are not looked at."""
-    return {name: check(entries[name]) for name, check in checks.items()}
+    """Entries of a file, each of a type and in a range; others are not looked at."""
+    for name, (types, fits) in checks.items():
+        value = entries[name]
+        wrong_type = not isinstance(value, types) or (isinstance(value, bool) and types is not bool)
+        if wrong_type or not fits(value):
+            raise TypeError(f"{name}: {str(value)[:40]!r}")
+    return {name: entries[name] for name in checks}
 
 
-def _names(value):
-    names = tuple(map(_text, _a(list, value)))
-    if len(set(names)) < len(names):
-        raise ValueError("a feature name appears twice")
-    return names
+def _or_none(types, fits):
+    return (types, NoneType), lambda value: value is None or fits(value)
 
 
-def _a(types, value):
-    if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
-        raise TypeError(f"unexpected {type(value).__name__}")
-    return value
+def _distinct(names):
+    return set(map(type, names)) <= {str} and len(set(names)) == len(names)
 
 
-def _whole(value, least=0):
-    if not least <= _a(int, value) < 2**63:
-        raise ValueError("a whole number is out of range")
-    return value
+def _any(_):
+    return True
 
 
-def _scaling(value):
-    if value not in ("standardise", "rank"):
-        raise ValueError(f"unknown scaling {value!r}")
-    return value
-
-
-def _number(value):
-    value = float(_a((int, float), value))
-    if not math.isfinite(value):
-        raise ValueError("a number is not finite")
-    return value
-
-
-def _depth(value):
-    if not _number(value) > 0:
-        raise ValueError("a depth is not positive")
-    return value
-
-
-def _strength(value):
-    if not _number(value) >= 0:
-        raise ValueError("a strength is negative")
-    return float(value)
-
-
-def _or_none(check):
-    return lambda value: None if value is None else check(value)
-
-
-_text, _truth, _size = partial(_a, str), partial(_a, bool), partial(_whole, least=1)
+_NUMBER = (int, float), math.isfinite
 _CERTIFICATE = {
-    "objective": _number, "lower_bound": _or_none(_number), "gap": _or_none(_number),
-    "status": _text, "converged": _truth, "n_iter": _whole,
+    "objective": _NUMBER, "lower_bound": _or_none(*_NUMBER), "gap": _or_none(*_NUMBER),
+    "status": (str, _any), "converged": (bool, _any), "n_iter": (int, lambda n: n >= 0),
 }  # fmt: skip
 _ENTRIES = {
-    "k": _size, "surrogate": _text, "alpha": _strength, "solver": _text,
-    "certificate": lambda value: _checked(_CERTIFICATE, _a(dict, value)),
-    "feature_names": _or_none(_names), "first_index": _or_none(_whole),
-    "relevance_threshold": _or_none(_number), "depth": _or_none(_depth), "user_weight": _text,
-    "standardized": _truth, "user_scaling": _or_none(_scaling), "package_version": _text,
+    "k": (int, lambda k: 0 < k < 2**63), "surrogate": (str, _any), "solver": (str, _any),
+    "alpha": ((int, float), lambda alpha: 0 <= float(alpha) < math.inf),
+    "certificate": (dict, lambda entries: _checked(_CERTIFICATE, entries)),
+    "feature_names": _or_none(list, _distinct),
+    "first_index": _or_none(int, lambda index: 0 <= index < 2**63),
+    "relevance_threshold": _or_none(*_NUMBER),
+    "depth": _or_none((int, float), lambda depth: 0 < float(depth) < math.inf),
+    "user_weight": (str, _any), "standardized": (bool, _any), "package_version": (str, _any),
+    "user_scaling": _or_none(str, lambda scaling: scaling in ("standardise", "rank")),
 }  # fmt: skip
 
 

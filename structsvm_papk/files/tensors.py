@@ -13,7 +13,6 @@ import stat
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -95,14 +94,6 @@ class TensorFile:
         return InputError(
             f"{path} is not a structsvm-papk {self.kind} file, or its beginning is damaged"
         )
-
-
-def package_version() -> str:
-    """Version of this package."""
-    try:
-        return version("structsvm-papk")
-    except PackageNotFoundError:  # run from a source tree that is not installed
-        return "unknown"
 
 
 def checksum(description: str, body: bytes) -> str:

@@ -6,7 +6,6 @@ nowhere larger, so a cut of the restricted list is one of the whole. As no loss 
 weights add up to at most 1.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,18 +21,13 @@ _BYTES = 1 << 29  # for all users' cuts and their inner products, about
 _IDLE = 64  # active rows beyond 16 for each negative that counts, before idle ones are dropped
 
 
-@dataclass
 class _User:
     """The cuts ``c_i . s + b_i`` of a user, over its active rows; positives come first."""
 
-    positions: Array
-    loss: Any
-    coef: Array
-    intercepts: Array
-    errors: Array
-    theta: Array
-    gram: Array
-    merged: int = 0
+    def __init__(self, positions: Array, loss: Any) -> None:
+        self.positions, self.loss, self.merged = positions, loss, 0
+        self.coef, self.gram = np.zeros((0, positions.size)), np.zeros((0, 0))
+        self.intercepts = self.errors = self.theta = np.zeros(0)
 
     def take(self, kept: Array) -> None:
         """Keep these cuts only."""
@@ -64,15 +58,10 @@ class _User:
 
     def add(self, coef: Array, intercept: float, error: float, products: Array) -> None:
         """Add a cut of weight 0; `products` are the active rows times ``X' coef``."""
-        n = self.theta.size
-        self.coef = np.vstack([self.coef, coef])
-        gram = np.empty((n + 1, n + 1))
-        gram[:n, :n] = self.gram
-        gram[n] = gram[:, n] = self.coef @ products
-        self.gram = gram
-        self.intercepts = np.append(self.intercepts, intercept)
-        self.errors = np.append(self.errors, error)
-        self.theta = np.append(self.theta, 0.0)
+        self.coef, self.gram = np.vstack([self.coef, coef]), np.pad(self.gram, (0, 1))
+        self.gram[-1] = self.gram[:, -1] = self.coef @ products
+        for name, value in (("intercepts", intercept), ("errors", error), ("theta", 0.0)):
+            setattr(self, name, np.append(getattr(self, name), value))
 
 
 class CutBlocks(UserBlocks):
@@ -107,16 +96,7 @@ class CutBlocks(UserBlocks):
                 others = middle + np.flatnonzero(~held[middle:last])
                 own = np.concatenate([own, others[: m - own.size]])
             positions = np.concatenate([np.arange(first, middle), own])
-            empty = np.zeros(0)
-            user = _User(
-                positions,
-                self.risk.surrogate.restricted(positions, m),
-                np.zeros((0, positions.size)),
-                empty,
-                empty,
-                empty,
-                np.zeros((0, 0)),
-            )
+            user = _User(positions, self.risk.surrogate.restricted(positions, m))
             coef = duals.coef[positions]
             products = self._products(user, coef)
             user.add(coef, duals.intercepts[u], duals.errors[u], products)

@@ -16,12 +16,13 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from structsvm_papk._types import Array, Callback
+from structsvm_papk._version import __version__
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.fingerprint import fingerprint_of
-from structsvm_papk.files.tensors import TensorFile, package_version
+from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.choice import HeldOut, choose, nearest_default
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, Fold
@@ -391,7 +392,7 @@ class KeptFits:
 
     def key(self, *parts: Any) -> str:
         """The digest of texts, numbers and arrays, and of the version of this package."""
-        return fingerprint_of(package_version(), *parts)[:32]
+        return fingerprint_of(__version__, *parts)[:32]
 
     def read(self, key: str, shape: tuple[int, int]) -> tuple[Array, Array] | None:
         """Solutions of that shape and their seconds, or None."""

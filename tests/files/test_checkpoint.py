@@ -138,7 +138,7 @@ def test_checkpoints_of_other_runs_are_refused(solver, risk, told, tmp_path):
 def test_checkpoints_of_another_version_are_refused(tmp_path, monkeypatch):
     solver, risk = SOLVERS["bundle"]
     solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=stop_at(3, lambda: True))
-    monkeypatch.setattr(checkpoint, "package_version", lambda: "9.9")
+    monkeypatch.setattr(checkpoint, "__version__", "9.9")
     with pytest.raises(InputError, match=r"another run: version was '[^9]*', is '9\.9'"):
         solver.solve(risk, checkpoint=Checkpoint(tmp_path))
 

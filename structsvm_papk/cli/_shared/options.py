@@ -18,7 +18,7 @@ from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS
 from structsvm_papk.data.user_scaling import USER_SCALINGS, scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_writable
-from structsvm_papk.files.checkpoint import Checkpoint, check_folder, claim
+from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers import settings
@@ -229,13 +229,13 @@ class Saving:
     def __post_init__(self) -> None:
         if self.checkpoint is not None:  # what is wrong here is said before the data are read
             Checkpoint(self.checkpoint, self.checkpoint_interval)
-            check_folder(self.checkpoint)
+            if self.checkpoint.exists() and not self.checkpoint.is_dir():
+                raise InputError(f"{self.checkpoint} is no folder")
 
-    def open(self, command: str, lists: Any) -> Checkpoint | None:
-        """The `Checkpoint` of a command on some lists, whose folder is then its own, or None."""
+    def place(self) -> Checkpoint | None:
+        """The `Checkpoint` of a command, or None."""
         if self.checkpoint is None:
             return None
-        claim(self.checkpoint, {"command": command, "data": lists.fingerprint()})
         return Checkpoint(self.checkpoint, self.checkpoint_interval, console.note)
 
 
