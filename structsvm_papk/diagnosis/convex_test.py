@@ -153,8 +153,8 @@ def min_norm_point(
     """The point of smallest norm in K = conv(V), which is known by ``lmo(w) in argmax_V v . w``.
 
     Wolfe's algorithm (Mathematical Programming 11, 1976). At x with support point ``v = lmo(-x)``,
-    ``v . x / ||x|| <= dist(0, K) <= ||x||``: -x separates 0 from K as soon as ``v . x > 0``. It goes
-    on to a distance or a difference of bounds of ``tol * scale``, or with `any_direction` to the
+    ``v . x / ||x|| <= dist(0, K) <= ||x||``: -x separates 0 from K as soon as ``v . x > 0``. It
+    goes on to a distance or a difference of bounds of ``tol * scale``, or with `any_direction` to the
     first that separates. The entries of support points are in error by up to `noise`; by default
     2000 are asked for, and 20 more for each feature.
     """
@@ -287,17 +287,14 @@ class _Slope(BlockOracle):
 
 def bundle_test(
     slopes: Callable[[Array], Array], n_features: int, noise: Array
-) -> tuple[Array | None, Array | None, Array]:
+) -> tuple[Any, Any, Array]:
     """A direction in which D falls beyond rounding, or a point of K near 0; the first slope.
 
     The steepest descent from 0 solves ``min_v ||v||^2 / 2 + D(v) = -dist(0, K)^2 / 2``, with a cut
-    for each block of users and evaluation. A point with ``D(v) < 0`` is a way down. Otherwise the
-    cuts that are left hold K's point of smallest norm: non-negative least squares finds their
-    weights to the last digits. That takes some ten evaluations where one support point a step takes
-    hundreds; what stays undecided is left to `min_norm_point`.
-
-    `slopes` gives those of the blocks at a direction, (n_blocks, n_features), whose sum is a
-    support point of K; `noise` is the rounding error of each entry of a support point.
+    for each block of users and evaluation. Where no point has ``D(v) < 0``, the cuts that are left
+    hold K's point of smallest norm, and non-negative least squares finds it. That takes some ten
+    evaluations instead of the hundreds of `min_norm_point`, which decides what this leaves open.
+    `slopes` gives those of the blocks, (n_blocks, n_features), with a support point of K for a sum.
     """
     oracle = _Slope(slopes, n_features)
 
