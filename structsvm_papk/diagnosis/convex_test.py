@@ -154,7 +154,7 @@ def min_norm_point(
 
     Wolfe's algorithm (Mathematical Programming 11, 1976). At x with support point ``v = lmo(-x)``,
     ``v . x / ||x|| <= dist(0, K) <= ||x||``: -x separates 0 from K as soon as ``v . x > 0``. It
-    goes on to a distance or a difference of bounds of ``tol * scale``, or with `any_direction` to the
+    goes on to a distance or a difference of bounds of ``tol * scale``; with `any_direction` to the
     first that separates. The entries of support points are in error by up to `noise`; by default
     2000 are asked for, and 20 more for each feature.
     """

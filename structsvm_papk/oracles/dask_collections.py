@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -42,8 +41,7 @@ def current_client() -> Iterator[Any]:
         yield client
 
 
-@dataclass(frozen=True)
-class _Rows:
+class _Rows(NamedTuple):
     """Some rows of a collection, in memory."""
 
     X: Any
@@ -51,8 +49,7 @@ class _Rows:
     groups: np.ndarray
 
 
-@dataclass(frozen=True)
-class _Overview:
+class _Overview(NamedTuple):
     """What this process learns of a block: its classes, and how many rows of which user it has."""
 
     n_features: int
@@ -61,8 +58,7 @@ class _Overview:
     counts: np.ndarray
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """Rows of whole users on a worker, to be loaded by `DaskRisk`."""
 
     rows: _Rows
@@ -241,7 +237,7 @@ def take_users(rows, users, others=False):
     """The rows of some users, or of all the others."""
     ids = _validation.joined(rows.groups, users)
     mine = np.isin(ids[: rows.groups.size], ids[rows.groups.size :], invert=others)
-    return _Rows(rows.X[mine], rows.y[mine], rows.groups[mine])
+    return _Rows(*(values[mine] for values in rows))
 
 
 def join_users(how, gone, rows, *pieces):
@@ -249,11 +245,7 @@ def join_users(how, gone, rows, *pieces):
     if gone.size:
         rows = take_users(rows, gone, others=True)
     if pieces:
-        every = (rows, *pieces)
+        X, y, groups = zip(rows, *pieces, strict=True)
         stack = sparse.vstack if sparse.issparse(rows.X) else np.concatenate
-        rows = _Rows(
-            stack([each.X for each in every]),
-            np.concatenate([each.y for each in every]),
-            _validation.joined(*(each.groups for each in every)),
-        )
+        rows = _Rows(stack(X), np.concatenate(y), _validation.joined(*groups))
     return _Part(rows, *how)

@@ -203,7 +203,7 @@ class _DaskParts:
         self._name = f"load-partition-{uuid4().hex[:8]}"
         self._held = [self._place(p) for p in range(len(partitions))]
         self.summaries = self._repeated(self._first_load)
-        self._used = [p for p, each in enumerate(self.summaries) if each.n_used]
+        self._used = [p for p, each in enumerate(self.summaries) if each.exclusions.n_used]
 
     def run(self, task, shares):
         """The task's result for each partition with users, in order."""

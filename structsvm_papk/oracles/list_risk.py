@@ -83,18 +83,13 @@ class ListRisk(LineOracle):
     def _split_at(self, user_bounds):
         self._rounding: Rounding | None = None
         self.user_bounds = user_bounds
-        self.n_blocks = self.user_bounds.size - 1
+        self.n_blocks, self.layout = user_bounds.size - 1, f"users {user_bounds.tolist()}"
         self.edges, self._block_starts = _split_rows(
             self.data.indptr[self.user_bounds], max(CHUNK_ROWS, 4 * self.n_features)
         )
 
     def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r}"
-
-    @property
-    def layout(self) -> str:  # type: ignore[override]
-        """The bounds of the blocks in users."""
-        return f"users {self.user_bounds.tolist()}"
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """Return an oracle of this risk for one solve, with `n_blocks` cuts an evaluation.
@@ -136,10 +131,6 @@ class ListRisk(LineOracle):
         if not surrogate.top_negatives_only:
             return data.sizes
         return data.n_pos + surrogate.negatives_counted(data.n_neg)
-
-    def same_lists(self, other: ListRisk) -> bool:
-        """Whether another risk is of the same users, rows and weights."""
-        return self.data is other.data or self.data.fingerprint() == other.data.fingerprint()
 
     def fingerprint(self) -> str:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
@@ -310,10 +301,6 @@ class _OnShortLists(ListRisk):
         self._short = short
         self._on_short = ListRisk(surrogate, short.data, "cap", n_blocks, risk.n_threads)
         self._split_at(self._on_short.user_bounds)
-
-    @property
-    def layout(self) -> str:  # type: ignore[override]
-        return self._on_short.layout
 
     def blocks(self, w):
         return self.tangents_at(w)[:2]

@@ -47,11 +47,6 @@ class Summary:
     spread: Spread | None
     weight: float
 
-    @property
-    def n_used(self) -> int:
-        """Users that take part in the risk."""
-        return self.exclusions.n_used
-
 
 def summarise(
     data: RankingData, needed: int, setting: str = "k", user_weight: str | None = None
@@ -93,7 +88,9 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
             raise InputError("n_blocks must be at least 1")
         self.surrogate, self.convex, self.parts = surrogate, surrogate.convex, parts
         self.exclusions = _joined([each.exclusions for each in parts.summaries])
-        if not self.exclusions.n_used:
+        self.n_users = self.exclusions.n_used  # in the mean
+        self.most_negatives = max(each.most_negatives for each in parts.summaries)  # of any user
+        if not self.n_users:
             refuse_deeper_than_all(surrogate, self.most_negatives)
             raise InputError(f"no user can be used: {self.exclusions}")
         if policy == "raise" and self.exclusions.n_excluded:
@@ -103,8 +100,9 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         if len(widths) > 1:
             raise InputError(f"partitions differ in their number of features: {sorted(widths)}")
         self.n_features = widths.pop()
-        self._used = [each for each in parts.summaries if each.n_used]
+        self._used = [each for each in parts.summaries if each.exclusions.n_used]
         self._total = sum(each.weight for each in self._used)
+        self._n_rows = sum(each.n_rows for each in self._used)
         self.column_scale: Array | None = None
         self._rounding: Rounding | None = None
         self._split(n_blocks)
@@ -116,26 +114,6 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     def data(self) -> RankingData:
         """Refused: what asks for it needs all rows in one place."""
         raise InputError("this needs all data in one place, and the data are in partitions")
-
-    @property
-    def n_users(self) -> int:
-        """Number of users in the mean."""
-        return self.exclusions.n_used
-
-    @property
-    def most_negatives(self) -> int:
-        """Of a user, whether or not it is in the mean."""
-        return max(each.most_negatives for each in self.parts.summaries)
-
-    @property
-    def n_blocks(self) -> int:  # type: ignore[override]
-        """Number of blocks of users."""
-        return int(self._block_of[-1]) + 1
-
-    @property
-    def layout(self) -> str:  # type: ignore[override]
-        """SHA-256 that tells which users of which partitions are in which block."""
-        return fingerprint_of("partitions", np.array(self._shares), self._block_of)
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -248,13 +226,9 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         lists = self._every_nth(n).scaled_by(self.column_scale)
         return warm_starts(self.surrogate, lists, alpha, names)
 
-    @property
-    def _n_rows(self):
-        return sum(each.n_rows for each in self._used)
-
     def _every_nth(self, n):
         """The lists of every n-th user, in this process."""
-        first = np.cumsum([0, *(each.n_used for each in self._used[:-1])]).tolist()
+        first = np.cumsum([0, *(each.exclusions.n_used for each in self._used[:-1])]).tolist()
         return _stacked(list(self.parts.run(partial(_every_nth, n=n), first)))
 
     def gain(self, w: Array) -> float:
@@ -267,14 +241,15 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         rows = np.array([each.n_rows for each in self._used])
         ends = np.cumsum(rows)
         if n_blocks < rows.size:
-            self._shares = [1] * rows.size
+            shares = np.ones_like(rows)
             middle = (ends - rows / 2) / ends[-1] * n_blocks
             _, self._block_of = np.unique(middle.astype(np.int64), return_inverse=True)
-            return
-        shares = np.diff(np.round(ends / ends[-1] * n_blocks).astype(np.int64), prepend=0)
-        n_users = [each.n_used for each in self._used]
-        self._shares = np.clip(shares, 1, n_users).tolist()
-        self._block_of = np.arange(sum(self._shares))
+        else:
+            shares = np.diff(np.round(ends / ends[-1] * n_blocks).astype(np.int64), prepend=0)
+            shares = np.clip(shares, 1, [each.exclusions.n_used for each in self._used])
+            self._block_of = np.arange(shares.sum())
+        self._shares, self.n_blocks = shares.tolist(), int(self._block_of[-1]) + 1
+        self.layout = fingerprint_of("partitions", shares, self._block_of)
 
     def _own_units(self, w):
         """Checked weights in the units of X."""

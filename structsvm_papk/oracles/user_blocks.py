@@ -191,7 +191,10 @@ class UserBlocks(DualBlocks):
         same = own.surrogate is other.surrogate or own.surrogate == replace(
             other.surrogate, depth=own.surrogate.depth
         )  # majorants, which hold what was frozen, are equal to themselves only
-        if not (same and own.same_lists(other)):
+        lists = own.data, other.data
+        if not same or (
+            lists[0] is not lists[1] and len({each.fingerprint() for each in lists}) > 1
+        ):
             raise InputError(
                 "the warm start's dual variables are of another problem: data, surrogate, k differ"
             )

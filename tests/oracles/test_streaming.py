@@ -38,7 +38,7 @@ def test_users_that_cannot_be_used_are_counted_where_they_are(tmp_path):
     assert str(found) == str(expected)
     np.testing.assert_array_equal(found.no_positive, expected.no_positive)
     np.testing.assert_array_equal(found.few_negatives, expected.few_negatives)
-    assert any(not each.n_used for each in streamed(tmp_path).parts.summaries)
+    assert any(not each.exclusions.n_used for each in streamed(tmp_path).parts.summaries)
 
 
 @pytest.mark.parametrize("name", CONVEX)
