@@ -251,8 +251,7 @@ def spread_of(X: Any, rows: Array, indptr: Array) -> Spread:
     largest, within = np.zeros(d), np.zeros(d)
     shifted = np.ones(d, dtype=bool)
     if not sparse.issparse(X):
-        read = _row_extremes if is_row_major(X) else _column_extremes
-        read(X if is_row_major(X) else X.T, rows, indptr, largest, within)
+        _row_extremes(X, rows, indptr, largest, within)
         return Spread(largest, within, shifted, d)
     counts = np.zeros(d, dtype=np.int64)
     row_terms = _csr_largest(X.data, X.indices, X.indptr, rows, largest, counts)
@@ -314,17 +313,6 @@ def _row_extremes(X, rows, indptr, largest, within):
 
 
 @kernel
-def _column_extremes(columns, rows, indptr, largest, within):
-    for f in range(largest.size):
-        column = columns[f]
-        for u in range(indptr.size - 1):
-            for p in range(indptr[u], indptr[u + 1]):
-                value = column[rows[p]]
-                largest[f] = max(largest[f], abs(np.float64(value)))
-                within[f] = max(within[f], abs(difference(value, column[rows[indptr[u]]])))
-
-
-@kernel
 def _csr_largest(data, indices, indptr, rows, largest, counts):
     longest = 0
     for row in rows:
@@ -364,10 +352,8 @@ def within_user_deviation(X: Any, rows: Array, indptr: Array, spread: Spread) ->
     squares = np.zeros(unit.size)
     if sparse.issparse(X):
         _csr_squares(X.data, X.indices, X.indptr, rows, indptr, 1.0 / unit, squares)
-    elif is_row_major(X):
-        _row_squares(X, rows, indptr, 1.0 / unit, squares)
     else:
-        _column_squares(X.T, rows, indptr, 1.0 / unit, squares)
+        _row_squares(X, rows, indptr, 1.0 / unit, squares)
     deviation: Array = unit * np.sqrt(squares / max(rows.size, 1))
     return deviation
 
@@ -401,21 +387,6 @@ def _row_squares(X, rows, indptr, inverse, squares):
             row, origin = X[rows[p]], X[rows[first]]
             for f in range(mean.size):
                 squares[f] += (difference(row[f], origin[f]) * inverse[f] - mean[f]) ** 2
-
-
-@kernel
-def _column_squares(columns, rows, indptr, inverse, squares):
-    for f in range(squares.size):
-        column = columns[f]
-        for u in range(indptr.size - 1):
-            first, last = indptr[u], indptr[u + 1]
-            mean = 0.0
-            for p in range(first + 1, last):
-                mean += difference(column[rows[p]], column[rows[first]]) * inverse[f]
-            mean /= max(last - first, 1)
-            for p in range(first, last):
-                value = difference(column[rows[p]], column[rows[first]]) * inverse[f]
-                squares[f] += (value - mean) ** 2
 
 
 @kernel

@@ -133,7 +133,6 @@ class RankingData:
         feature_names: Sequence[str] | None = None,
     ) -> None:
         X = check_matrix(X)
-        positive = validation.check_labels(y, X.shape[0], name="labels y")
         bounds = validation.check_indptr(indptr, X.shape[0])
         n_users = bounds.size - 1
         labels = np.arange(n_users) if users is None else validation.as_array(users, "users")
@@ -143,10 +142,7 @@ class RankingData:
             )
         labels = validation.check_ids(labels, n_users, "users")
         user_of_row = np.repeat(np.arange(n_users), np.diff(bounds))
-        rows, bounds, n_pos = laid_out(positive, user_of_row, n_users)
-        weight = checked_weight(user_weight, labels, n_pos)
-        checked = self.from_parts(X, rows, bounds, n_pos, labels, weight, feature_names)
-        self.__dict__ |= vars(checked)
+        self.__dict__ |= vars(self._of(X, y, labels, user_of_row, user_weight, feature_names))
 
     @classmethod
     def from_groups(
@@ -175,8 +171,12 @@ class RankingData:
             As for the class; also missing (None, NaN) group labels.
         """
         X = check_matrix(X)
-        positive = validation.check_labels(y, X.shape[0], name="labels y")
         users, user_of_row = encode_groups(groups, X.shape[0])
+        return cls._of(X, y, users, user_of_row, user_weight, feature_names)
+
+    @classmethod
+    def _of(cls, X, y, users, user_of_row, user_weight, feature_names):
+        positive = validation.check_labels(y, X.shape[0], name="labels y")
         rows, indptr, n_pos = laid_out(positive, user_of_row, users.size)
         weight = checked_weight(user_weight, users, n_pos)
         return cls.from_parts(X, rows, indptr, n_pos, users, weight, feature_names)

@@ -54,9 +54,8 @@ def margin_lists(
         Sizes of every user; ``1 <= k <= n_neg``, ``beta = min(n_pos, k)``.
     delta : float
         Margin, > 0.
-    exclude : None, "truth" or "any"
-        None: stronger conditions may hold too. "truth": with `w_true` and `delta`, only
-        `condition` and those that it implies hold. "any": no linear w realises, with any positive
+    exclude : None or "any"
+        None: stronger conditions may hold too. "any": no linear w realises, with any positive
         margin, a condition that `condition` does not imply. Implied: strong => all; moderate =>
         weak; beta => weak when ``n_pos >= 2 beta - 1``.
     seed : int
@@ -88,7 +87,7 @@ def _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, d):
     """Refuse requests that no data can satisfy."""
     check_choice("condition", condition, CONDITIONS)
     if exclude is not None:
-        check_choice("exclude", exclude, ("truth", "any"))
+        check_choice("exclude", exclude, ("any",))
     check_sizes(n_pos=n_pos, n_neg=n_neg, k=k)
     if k > n_neg:
         raise InputError(f"k={k} is larger than n_neg={n_neg}")
@@ -101,13 +100,13 @@ def _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, d):
         problem = f"with n_pos = {n_pos} <= k = {k} the {condition} condition is the strong one"
     elif condition == "beta" and beta == 1:
         problem = "with beta = 1 the beta condition is the strong one"
-    elif condition == "moderate" and exclude == "any" and n_pos < 2 * beta:
+    elif condition == "moderate" and n_pos < 2 * beta:
         problem = (
             f"with n_pos = {n_pos} < 2 beta = {2 * beta} every set of beta positives meets the "
             "best beta: a w that realises the moderate condition realises the beta condition too "
-            "(with a smaller margin); use exclude='truth'"
+            "(with a smaller margin)"
         )
-    elif condition in ("weak", "beta") and exclude == "any" and n_neg < d + 2:
+    elif condition in ("weak", "beta") and n_neg < d + 2:
         problem = (
             "excluding the moderate condition for every w needs a positive inside a full simplex "
             f"of negatives and one more negative: n_neg >= n_features + 2 = {d + 2}, got {n_neg}"
@@ -126,8 +125,9 @@ def _margin_user(condition, n_pos, n_neg, k, delta, exclude, w, rng):
     if exclude is None or condition == "strong":
         return _relaxed_positives(high, condition, beta, top, w, rng), neg
     if condition == "moderate":
-        return _moderate_only(high, neg, beta, delta, top, w, rng), neg
-    inside, neg = _surrounded_point(neg, w, rng, tight=exclude == "any")
+        high[beta:] = neg[np.argmax(neg @ w)]  # at max q: beta and strong fail
+        return high, neg
+    inside, neg = _surrounded_point(neg, w, rng)
     gap = top + delta - inside @ w
     if condition == "beta":
         n_low = 1 if n_pos >= 2 * beta - 1 else n_pos - beta + 1
@@ -150,33 +150,16 @@ def _relaxed_positives(high, condition, beta, top, w, rng):
     return high
 
 
-def _moderate_only(high, neg, beta, delta, top, w, rng):
-    """All positives at or above max q, yet beta and strong fail: the free ones copy the best
-    negative.
+def _surrounded_point(neg, w, rng):
+    """A point c that scores below max q for every w but zero, and the negatives around it.
 
-    With n_pos < 2 beta the copies and the lowest of the best beta must still have a mean below
-    ``max q + delta``: those are put at exactly ``max q + delta``.
-    """
-    n_pos = len(high)
-    high[beta:] = neg[np.argmax(neg @ w)]
-    n_shared = max(0, 2 * beta - n_pos)
-    if n_shared:
-        high[beta - n_shared : beta] = _with_scores(np.full(n_shared, top + delta), w, rng)
-    return high
-
-
-def _surrounded_point(neg, w, rng, tight):
-    """Return a point that scores below max q for w; with `tight`, for every w that is not zero.
-
-    Tight: ``d + 1`` negatives (not the best one) become the corners of a simplex around the
-    point, ``c + h e_i`` and ``c - h (1, .., 1)``, so that c is their mean without rounding.
+    ``d + 1`` negatives (not the best one) become the corners of a simplex, ``c + h e_i`` and
+    ``c - h (1, .., 1)``, so that c is their mean without rounding.
     """
     best = int(np.argmax(neg @ w))
     low = neg[np.argsort(neg @ w)[: max(1, len(neg) // 2)]]
     centre = low[rng.integers(len(low))].copy()
     centre[_unit_entry(w)] -= w[_unit_entry(w)] * 1.0
-    if not tight:
-        return centre, neg
     step = np.vstack([np.eye(len(w)), -np.ones(len(w))])
     room = (neg @ w).max() - centre @ w
     h = GRID * max(1.0, np.floor(min(1.0, room / (2 * np.abs(w).sum())) / GRID))

@@ -72,18 +72,18 @@ def linear_lists(
     check_sizes(n_users=n_users, n_items=n_items, n_features=n_features)
     if n_items < 2:
         raise InputError(f"n_items = {n_items}: a list needs a positive and a negative, so >= 2")
+    check_number("relevant_share", relevant_share, above=0, below=1)
     rng = generator(seed)
     w_true = _direction(w_true, n_features, rng)
-    X = rng.standard_normal((n_users * n_items, n_features))
-    scores = X @ (w_true / np.sqrt(n_features)) + _noise(noise, noise_law, df, len(X), rng)
-    check_number("relevant_share", relevant_share, above=0, below=1)
     n_pos = int(np.clip(round(relevant_share * n_items), 1, n_items - 1))
-    y = _top_labels(scores.reshape(n_users, n_items), n_pos)
+    sizes = np.full((2, n_users), [[n_items], [n_pos]])
+    (X, y, groups, _), scores = _labelled(*sizes, w_true, noise, noise_law, df, rng)
+    y, scores = y.reshape(n_users, n_items), scores.reshape(n_users, n_items)
     check_number("mislabelled_users", mislabelled_users, least=0.0, most=1)
     check_number("mislabelled_share", mislabelled_share, least=0.0, most=1)
     n_bad, n_exchanged = round(mislabelled_users * n_users), round(mislabelled_share * n_pos)
-    _exchange_labels(y[:n_bad], scores.reshape(y.shape)[:n_bad], n_exchanged, rng)
-    return Lists(X, y.ravel(), np.repeat(np.arange(n_users), n_items), w_true)
+    _exchange_labels(y[:n_bad], scores[:n_bad], n_exchanged, rng)
+    return Lists(X, y.ravel(), groups, w_true)
 
 
 def engagement_lists(
@@ -134,14 +134,7 @@ def engagement_lists(
     n_items = np.maximum(min_neg + 1, lengths.astype(np.int64))
     shares = _beta_shares(relevant_share, share_spread, n_users, rng)
     n_pos = np.clip(np.rint(shares * n_items).astype(np.int64), 1, n_items - min_neg)
-    groups = np.repeat(np.arange(n_users), n_items)
-    X = rng.standard_normal((len(groups), n_features))
-    scores = X @ (w_true / np.sqrt(n_features)) + _noise(noise, noise_law, df, len(X), rng)
-    order = np.lexsort((-scores, groups))
-    rank = np.arange(len(groups)) - np.repeat(np.cumsum(n_items) - n_items, n_items)
-    y = np.empty(len(groups), dtype=np.int64)
-    y[order] = rank < np.repeat(n_pos, n_items)
-    return Lists(X, y, groups, w_true)
+    return _labelled(n_items, n_pos, w_true, noise, noise_law, df, rng)[0]
 
 
 def two_gaussians(
@@ -188,12 +181,15 @@ def stacked(pos: Array, neg: Array, w_true: Array) -> Lists:
     return Lists(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), w_true)
 
 
-def _top_labels(scores, n_pos):
-    """Labels (n_users, n_items): 1 for the `n_pos` largest scores of each row."""
-    best = np.argpartition(-scores, n_pos - 1, axis=1)[:, :n_pos]
-    y = np.zeros(scores.shape, dtype=np.int64)
-    np.put_along_axis(y, best, 1, axis=1)
-    return y
+def _labelled(n_items, n_pos, w_true, noise, noise_law, df, rng):
+    """Lists of so many items, those with the largest noisy scores labelled 1; and the scores."""
+    groups = np.repeat(np.arange(n_items.size), n_items)
+    X = rng.standard_normal((groups.size, w_true.size))
+    scores = X @ (w_true / np.sqrt(w_true.size)) + _noise(noise, noise_law, df, len(X), rng)
+    rank = np.arange(groups.size) - np.repeat(np.cumsum(n_items) - n_items, n_items)
+    y = np.empty(groups.size, dtype=np.int64)
+    y[np.lexsort((-scores, groups))] = rank < np.repeat(n_pos, n_items)
+    return Lists(X, y, groups, w_true), scores
 
 
 def _exchange_labels(y, scores, n_exchanged, rng):
