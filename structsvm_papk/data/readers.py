@@ -125,7 +125,7 @@ def read_table(
     check_type("group", group, str, "the name of a column", optional=True)
     roles = tables.Roles(label, group, as_names("ignore", ignore, str), require_labels, like)
     X, labels, groups, columns = tables.read_features(path, format, roles)
-    names = columns.feature_names
+    names = columns.features
     remarks = _by_position(path, like, names)
     table = Table(str(path), X, labels, groups, names, None, columns.used(), remarks)
     return _checked(table, format)

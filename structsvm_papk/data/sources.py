@@ -211,19 +211,19 @@ class ParquetFiles(Source):
                 counts.append(file.metadata.num_rows)
             if not schemas[-1].equals(schemas[0]):
                 raise InputError(f"{each}: other columns or types than {paths[0]}")
-        names = schemas[0].names
-        columns = choose_columns(paths[0], names, roles, index_columns(schemas[0]))
+        index = index_columns(schemas[0])
+        columns = choose_columns(paths[0], schemas[0].names, roles, index)
         if columns.group is None:
             raise InputError(
                 f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group"
             )
-        narrow = all(str(schemas[0].field(c).type) == "float" for c in columns.features)
+        narrow = all(str(schemas[0].field(name).type) == "float" for name in columns.features)
         if not sum(counts):
             raise InputError(f"{path}: no data rows")
         return cls(
-            str(paths[0]), sum(counts), len(columns.feature_names),
-            np.dtype(np.float32 if narrow else np.float64), columns.used(), columns.feature_names,
-            tuple(map(str, paths)), tuple(counts), label, names[columns.group],
+            str(paths[0]), sum(counts), len(columns.features),
+            np.dtype(np.float32 if narrow else np.float64), columns.used(), columns.features,
+            tuple(map(str, paths)), tuple(counts), columns.label or label, columns.group,
         )  # fmt: skip
 
     def lists(self) -> Iterator[tuple[int, Array, Array]]:  # noqa: D102

@@ -54,32 +54,24 @@ class Roles:
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the features, the label and the user stand in a file; None where there is none."""
+    """Which columns of a file are the features, the label and the user; None: there is none."""
 
     source: str
     names: list[str]
-    features: list[int]
-    label: int | None
-    group: int | None
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return tuple(self.names[c] for c in self.features)
+    features: tuple[str, ...]
+    label: str | None
+    group: str | None
 
     def used(self) -> str:
         """One line that says which columns are what."""
         item = usual_column(ITEM_COLUMNS, self.names)
-        roles = {
-            "label": None if self.label is None else self.names[self.label],
-            "user": None if self.group is None else self.names[self.group],
-            "item": None if item in self.feature_names else item,
-        }
-        taken = {*self.feature_names, *roles.values()}
+        item = None if item in self.features else item
+        roles = {"label": self.label, "user": self.group, "item": item}
+        taken = {*self.features, *roles.values()}
         left = [name for name in self.names if name not in taken]
         said = ", ".join(f"{r} {'none' if n is None else repr(n)}" for r, n in roles.items())
         return (
-            f"{self.source}: {len(self.features)} features ({listed(self.feature_names)}), {said}, "
+            f"{self.source}: {len(self.features)} features ({listed(self.features)}), {said}, "
             f"ignored {listed(left) if left else 'none'}"
         )
 
@@ -144,7 +136,8 @@ def choose_columns(
         raise InputError(f"{path}: no column {absent[0]!r} to ignore; it has {listed(names)}")
     group = _user_column(path, places, roles)
     features = _feature_columns(path, places, roles, {group, *index})
-    return Columns(str(path), names, features, places.get(roles.label), places.get(group))
+    label = roles.label if roles.label in places else None
+    return Columns(str(path), names, tuple(features), label, group)
 
 
 def _places(path, names):
@@ -174,12 +167,12 @@ def _feature_columns(path, places, roles, others):
         absent = [name for name in wanted if name not in places]
         if absent:
             raise InputError(f"{path}: no column {absent[0]!r}, a feature of the model")
-        return [places[name] for name in wanted]
+        return wanted
     others = {roles.label, *others, *roles.ignore}
     ids = {_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS)}
     features = [
-        c
-        for name, c in places.items()
+        name
+        for name in places
         if name not in others and _plain(name) not in ids and not _ID_NAME.search(name)
     ]
     if not features:
@@ -230,12 +223,12 @@ def read_features(path: Any, format: str, roles: Roles) -> tuple[Any, Any, Any, 
     path = Path(path)
     names, index = _names_and_index(path, format)
     columns = choose_columns(path, names, roles, index)
-    kinds = dict.fromkeys(columns.feature_names, Kind.NUMBER)
-    label, group = (None if c is None else names[c] for c in (columns.label, columns.group))
+    label, group = columns.label, columns.group
+    kinds = dict.fromkeys(columns.features, Kind.NUMBER)
     kinds |= {} if label is None else {label: Kind.NUMBER}
     kinds |= {} if group is None else {group: Kind.ID}
     values = read_columns(path, format, kinds)
-    features = {name: values[name] for name in columns.feature_names}
+    features = {name: values[name] for name in columns.features}
     X = feature_matrix(features, lambda row: place_of(path, row, format))
     labels = None if label is None else values[label].astype(float)
     return X, labels, None if group is None else values[group], columns
@@ -331,18 +324,15 @@ def open_parquet(path: PathLike, buffer_bytes: int = 0) -> Iterator[Any]:
             f"reading Parquet ({path}) needs pyarrow: pip install pyarrow (the extra 'frames')"
         ) from None
     try:
-        with _opened(path, parquet, buffer_bytes) as file:
+        try:
+            file = parquet.ParquetFile(os.fspath(path), buffer_size=buffer_bytes, pre_buffer=False)
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else error  # Arrow's own text is longer
+            raise InputError(f"cannot read {path}: {why}") from None
+        with file:
             yield file
     except (ArrowException, UnicodeDecodeError) as error:  # text is decoded as it is taken out
         raise InputError(f"{path} is not a readable Parquet file: {error}") from None
-
-
-def _opened(path, parquet, buffer_bytes):
-    try:
-        return parquet.ParquetFile(os.fspath(path), buffer_size=buffer_bytes, pre_buffer=False)
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else error  # Arrow's own text is longer
-        raise InputError(f"cannot read {path}: {why}") from None
 
 
 def index_columns(schema: Any) -> list[str]:

@@ -6,7 +6,7 @@ direction that generated (or realises) the labels. Nothing but numpy is imported
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def linear_lists(
     rng = generator(seed)
     w_true = _direction(w_true, n_features, rng)
     n_pos = int(np.clip(round(relevant_share * n_items), 1, n_items - 1))
-    sizes = np.full((2, n_users), [[n_items], [n_pos]])
+    sizes = np.full(n_users, n_items), np.full(n_users, n_pos)
     (X, y, groups, _), scores = _labelled(*sizes, w_true, noise, noise_law, df, rng)
     y, scores = y.reshape(n_users, n_items), scores.reshape(n_users, n_items)
     check_number("mislabelled_users", mislabelled_users, least=0.0, most=1)
@@ -134,7 +134,8 @@ def engagement_lists(
     n_items = np.maximum(min_neg + 1, lengths.astype(np.int64))
     shares = _beta_shares(relevant_share, share_spread, n_users, rng)
     n_pos = np.clip(np.rint(shares * n_items).astype(np.int64), 1, n_items - min_neg)
-    return _labelled(n_items, n_pos, w_true, noise, noise_law, df, rng)[0]
+    lists, _ = _labelled(n_items, n_pos, w_true, noise, noise_law, df, rng)
+    return lists
 
 
 def two_gaussians(
@@ -181,11 +182,13 @@ def stacked(pos: Array, neg: Array, w_true: Array) -> Lists:
     return Lists(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), w_true)
 
 
-def _labelled(n_items, n_pos, w_true, noise, noise_law, df, rng):
+def _labelled(
+    n_items: Array, n_pos: Array, w_true: Array, noise: float, law: str, df: Any, rng: Any
+) -> tuple[Lists, Array]:
     """Lists of so many items, those with the largest noisy scores labelled 1; and the scores."""
     groups = np.repeat(np.arange(n_items.size), n_items)
     X = rng.standard_normal((groups.size, w_true.size))
-    scores = X @ (w_true / np.sqrt(w_true.size)) + _noise(noise, noise_law, df, len(X), rng)
+    scores = X @ (w_true / np.sqrt(w_true.size)) + _noise(noise, law, df, len(X), rng)
     rank = np.arange(groups.size) - np.repeat(np.cumsum(n_items) - n_items, n_items)
     y = np.empty(groups.size, dtype=np.int64)
     y[np.lexsort((-scores, groups))] = rank < np.repeat(n_pos, n_items)
