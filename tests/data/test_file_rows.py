@@ -60,18 +60,15 @@ def test_rows_are_those_of_the_matrix_whatever_is_kept(capacity):
 
 
 def test_what_is_kept_is_not_read_again_and_makes_room_when_it_is_idle():
-    X = np.random.default_rng(0).normal(size=(1000, D))
-    rows, read = on_file(X, 120)
-    first, second = np.arange(0, 100), np.arange(500, 600)
-    for _ in range(3):
-        asked(rows, first)
-        rows.keep(first[:20])
-    assert rows.rows_read == sum(n for _, n in read) == 100
-    for _ in range(6):  # the others are given up for these
-        asked(rows, second)
-        rows.keep(second[:20])
+    rows, read = on_file(np.random.default_rng(0).normal(size=(1000, D)), 120)
+    for wanted, times in ((np.arange(100), 3), (np.arange(500, 600), 6)):
+        for _ in range(times):  # the others are given up for these
+            asked(rows, wanted)
+            rows.keep(wanted[:20])
+        if times == 3:
+            assert rows.rows_read == sum(n for _, n in read) == 100
     read.clear()
-    asked(rows, second)
+    asked(rows, wanted)
     assert not read
     asked(rows, np.arange(0, 1000, 4))
     assert max(n for _, n in read) <= 100
@@ -93,9 +90,7 @@ WEIGHTS = np.arange(1.0, N_USERS + 1)
         ("avg", None, "equal"),
         ("max", 8, "positives"),
         ("avg", 0.02, WEIGHTS),
-        slow("max", None, "equal"),
-        slow("avg", 8, "positives"),
-        slow("max", 0.02, WEIGHTS),
+        slow("max", 0.02, "equal"),
     ],
 )
 def test_cuts_are_to_the_bit_those_of_the_fit_in_memory(tmp_path, name, depth, weight):
@@ -132,8 +127,8 @@ def test_a_fit_is_that_in_memory_and_ends_without_reading(tmp_path, source):
     assert expected.objective < 0.9
     assert read[-1] == read[-5] < 0.5 * groups.size * len(read)
     assert risk.gain(found.w) > 0.5
-    again = solver.solve(risk)
-    assert np.array_equal(again.w, found.w)
+    assert np.array_equal(solver.solve(risk).w, found.w)
+    assert 0.05 < risk.share_in_memory < 0.5
 
 
 @pytest.mark.parametrize("weight", ["positives", slow("equal")])
@@ -162,22 +157,17 @@ def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, monkeypatch,
     assert solver.solve(little).objective == pytest.approx(expected.objective, rel=2e-8)
 
 
-def test_without_room_for_the_short_lists_everything_is_read(tmp_path):
-    surrogate = make_surrogate("ts", 5)
-    assert isinstance(streamed(tmp_path, surrogate, 0.5).with_blocks(3), PartitionedRisk)
-    risk = streamed(tmp_path, surrogate)
-    assert not isinstance(risk.with_blocks(3), PartitionedRisk)
-    assert 0.05 < risk.share_in_memory < 0.5
-
-
-def test_columns_with_large_offsets_are_read_as_a_whole(tmp_path):
+@pytest.mark.parametrize(("offset", "budget"), [(0.0, 0.5), (1e9, 1.0)])
+def test_without_room_for_short_lists_or_with_large_offsets_everything_is_read(
+    tmp_path, offset, budget
+):
     X, y, groups = tall_lists()
-    X[:, 3] += 1e9
-    surrogate, data = make_surrogate("ts", 5), RankingData.from_groups(X, y, groups)
-    risk = StreamedRisk(surrogate, npy_source(tmp_path, X, y, groups), X.nbytes)
+    X[:, 3] += offset
+    surrogate, source = make_surrogate("ts", 5), npy_source(tmp_path, X, y, groups)
+    risk = StreamedRisk(surrogate, source, budget * X.nbytes)
     assert isinstance(risk.with_blocks(3), PartitionedRisk)
-    w = np.ones(D)
-    assert risk(w)[0] == pytest.approx(EmpiricalRisk(surrogate, data)(w)[0], rel=1e-12)
+    own = EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups))
+    assert risk(np.ones(D))[0] == pytest.approx(own(np.ones(D))[0], rel=1e-12)
 
 
 @pytest.mark.parametrize("how", ["truncated", "changed"])

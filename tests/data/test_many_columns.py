@@ -48,54 +48,28 @@ def test_names_are_looked_up_not_searched(n):
     assert comparisons(n, ignore=tuple(names_of(n // 2)[2:])) <= 10 * n
 
 
-def seconds(work, n, tmp_path):
-    """Processor time of a piece of work on a table of n columns."""
-    path = tmp_path / f"{n}.parquet"
-    columns = {f"x{i}": np.arange(10.0) + i for i in range(n)}
+def work_on_columns(path, n):
+    """Write a table and a model, and read them in every way: seconds of the processor."""
+    names = tuple(f"x{i}" for i in range(n))
     labels = {"label": np.arange(10) % 2, "group": np.arange(10) // 5}
-    parquet.write_table(pa.table(labels | columns), path)
+    parquet.write_table(pa.table(labels | {x: np.arange(10.0) for x in names}), path)
+    certificate = dict.fromkeys(("objective", "lower_bound", "gap"), 0.5)
+    certificate |= {"status": "converged", "converged": True, "n_iter": 1}
     begun = time.process_time()
-    work(path, n)
+    assert read_table(path, like=read_table(path)).n_features == n
+    assert ParquetFiles.open(path).rows(2, 7)[0].shape == (5, n)
+    kinds = {"group": tables.Kind.ID, names[-1]: tables.Kind.NUMBER}
+    assert len(tables.read_columns(path, "parquet", kinds)) == 2
+    model = Model(np.ones(n), 1, "avg", 1.0, "cutting_plane", certificate, feature_names=names)
+    save_model(path.with_suffix(".model"), model)
+    assert load_model(path.with_suffix(".model")).feature_names == names
     return time.process_time() - begun
 
 
-def least_seconds(work, n, tmp_path):
-    """Of three runs, so that a busy machine does not count."""
-    return min(seconds(work, n, tmp_path) for _ in range(3))
-
-
-def read_twice(path, n):
-    first = read_table(path)
-    assert read_table(path, like=first).n_features == n
-
-
-def read_in_pieces(path, n):
-    source = ParquetFiles.open(path)
-    assert source.rows(2, 7)[0].shape == (5, n)
-
-
-def read_two_columns(path, n):
-    kinds = {"group": tables.Kind.ID, f"x{n - 1}": tables.Kind.NUMBER}
-    assert len(tables.read_columns(path, "parquet", kinds)) == 2
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("work", [read_twice, read_in_pieces, read_two_columns])
-def test_work_on_the_columns_of_a_parquet_file_is_not_quadratic(tmp_path, work):
-    """Linear work takes 16 times as long, quadratic work 256 times."""
-    small, large = (least_seconds(work, n, tmp_path) for n in (500, 8000))
-    assert large < 64 * small + 0.05
-
-
-def test_the_names_in_a_model_file(tmp_path):
-    certificate = dict.fromkeys(("objective", "lower_bound", "gap"), 0.5)
-    certificate |= {"status": "converged", "converged": True, "n_iter": 1}
-
-    def save_and_load(path, n):
-        names = tuple(f"x{i}" for i in range(n))
-        model = Model(np.ones(n), 1, "avg", 1.0, "cutting_plane", certificate, feature_names=names)
-        save_model(path.with_suffix(".model"), model)
-        assert load_model(path.with_suffix(".model")).feature_names == names
-
-    small, large = (seconds(save_and_load, n, tmp_path) for n in (500, 8000))
+def test_work_on_the_columns_of_a_file_is_not_quadratic(tmp_path):
+    """Linear work takes 16 times as long, quadratic work 256 times; the least of three runs."""
+    small, large = (
+        min(work_on_columns(tmp_path / f"{n}.parquet", n) for _ in range(3)) for n in (500, 8000)
+    )
     assert large < 64 * small + 0.05
