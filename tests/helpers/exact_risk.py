@@ -1,11 +1,16 @@
-"""Surrogate risks in extended precision, from their definitions; shares no code with the package.
+"""Surrogate risks from their definitions, in extended precision or exactly; own code throughout.
 
 Every surrogate is unchanged when a user's rows all move alike. So the first row of each user is
 subtracted first: the difference of two numbers of one magnitude is exact, and what is left of a
 column with an offset of 1e12 is its spread. After that `numpy.longdouble` has 64 bits.
+
+Floating-point data are rational numbers, and so is the minimum of ``alpha/2 ||w||^2 + R(w)`` for a
+piecewise linear R: `minimise` has it without rounding and without a tolerance.
 """
 
 import math
+from fractions import Fraction
+from functools import total_ordering
 
 import numpy as np
 
@@ -30,15 +35,14 @@ class ExactRisk:
 
     def __init__(self, X, positive, user, k, depth=None, weight=None):
         self.k, self.n_features = k, X.shape[1]
-        self.lists, self.counted, self.users = [], [], []
+        self.stored, self.lists, self.counted, self.users = [], [], [], []
         needed = depth if isinstance(depth, int) else k
-        X = X.astype(Wide)
         for u in np.unique(user):
-            rows = X[user == u]
-            own = positive[user == u]
+            rows, own = X[user == u], positive[user == u]
             n_neg = int((~own).sum())
             if own.any() and n_neg >= needed:
-                rows = rows - rows[0]
+                self.stored.append((rows[own], rows[~own]))
+                rows = rows.astype(Wide) - rows[0].astype(Wide)
                 self.lists.append((rows[own], rows[~own]))
                 share = isinstance(depth, float)
                 self.counted.append(max(math.ceil(depth * n_neg), k) if share else needed)
@@ -51,10 +55,17 @@ class ExactRisk:
         W = np.asarray(W).astype(Wide)
         total = np.zeros(W.shape[1], dtype=Wide)
         for (P, Q), m, weight in zip(self.lists, self.counted, self.weight, strict=True):
-            p = -np.sort(-_scores(P, W), axis=0)
-            q = -np.sort(-_scores(Q, W), axis=0)[:m]
-            total += weight * SURROGATES[name](p, q, self.k)
+            total += weight * _surrogate(name, _scores(P, W), _scores(Q, W), m, self.k)
         return total / self.weight.sum()
+
+    def cut(self, name, w):
+        """Slope and intercept of a linear piece of R that is exact at w, in fractions."""
+        total, weights = Affine(Fraction(0), 0 * w), fractions(self.weight)
+        for pair, m, weight in zip(self.stored, self.counted, weights, strict=True):
+            p, q = (_exact_scores(fractions(rows), w) for rows in pair)
+            total = total + _surrogate(name, p, q, m, self.k)[0] * weight
+        value, *slope = total.parts / weights.sum()
+        return np.array(slope), value - slope @ w
 
     def sizes(self, W):
         """``max over rows of sum_f |x_f w_f|`` at each column: what rounding is relative to."""
@@ -80,6 +91,70 @@ def _scores(rows, W):
     for f in range(rows.shape[1]):
         out += rows[:, f, None] * W[f]
     return out
+
+
+@total_ordering
+class Affine:
+    """A number with its slope in w, in fractions; ordered by its value at w alone.
+
+    Of several with the same value any may lead: each choice is a linear piece of the surrogate.
+    """
+
+    def __init__(self, value, slope):
+        self.parts = np.array([value, *slope])
+
+    def __add__(self, other):
+        if not isinstance(other, Affine):
+            other = Affine(Fraction(other), 0 * self.parts[1:])  # 0, 1, or a mean of zeros
+        return _affine(self.parts + other.parts)
+
+    def __mul__(self, number):
+        return _affine(self.parts * number)
+
+    def __truediv__(self, number):
+        return _affine(self.parts / Fraction(number))
+
+    def __neg__(self):
+        return self * -1
+
+    def __sub__(self, other):
+        return self + -other
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __lt__(self, other):
+        return self.parts[0] < (other.parts[0] if isinstance(other, Affine) else other)
+
+    def __eq__(self, other):
+        return self.parts[0] == (other.parts[0] if isinstance(other, Affine) else other)
+
+    __radd__, __hash__ = __add__, None
+
+
+def _affine(parts):
+    return Affine(parts[0], parts[1:])
+
+
+def fractions(numbers):
+    """An array of floating-point numbers as fractions."""
+    return np.vectorize(lambda x: Fraction(*x.as_integer_ratio()), otypes=[object])(numbers)
+
+
+def wide(fraction):
+    """A fraction in extended precision."""
+    return Wide(float(fraction)) + Wide(float(fraction - Fraction(float(fraction))))
+
+
+def _exact_scores(rows, w):
+    out = np.empty((len(rows), 1), dtype=object)
+    out[:, 0] = [Affine(row @ w, row) for row in rows]
+    return out
+
+
+def _surrogate(name, p, q, m, k):
+    """Of all scores of positives and negatives, one column a point; m negatives count."""
+    return SURROGATES[name](-np.sort(-p, axis=0), -np.sort(-q, axis=0)[:m], k)
 
 
 def _hinges(p, q):
@@ -130,7 +205,7 @@ def _non_increasing(t):
             value, count = sums.pop(), counts.pop()
             sums[-1] += value
             counts[-1] += count
-    return np.repeat(np.array(sums) / np.array(counts, dtype=Wide), counts)
+    return np.repeat(np.array(sums) / np.array(counts, dtype=t.dtype), counts)
 
 
 SURROGATES = {
@@ -141,3 +216,60 @@ SURROGATES = {
     "ramp": ramp,
     "clipped_ramp": clipped_ramp,
 }
+
+
+def minimise(cut, alpha, w):
+    """``min alpha/2 ||w||^2 + R(w)`` in fractions; ``cut(w)`` is a piece of R, w where to start.
+
+    An active-set method on the dual of a cutting-plane model: the weights of at most d + 2 cuts
+    solve their optimality conditions exactly, and when the cut at their point lies nowhere above
+    the model there, the optimum is reached.
+    """
+    alpha, theta = Fraction(alpha), np.array([Fraction(1)])
+    slopes, heights = (np.array([part]) for part in cut(fractions(w)))
+    while True:
+        w = -(theta @ slopes) / alpha
+        slope, height = cut(w)
+        level = theta @ (slopes @ w + heights)
+        if slope @ w + height <= level:
+            return alpha / 2 * (w @ w) + level
+        slopes, heights = np.vstack([slopes, slope]), np.append(heights, height)
+        slopes, heights, theta = _settled(slopes, heights, np.append(theta, Fraction(0)), alpha)
+
+
+def _settled(slopes, heights, theta, alpha):
+    """Optimal weights of the cuts; those without weight are dropped.
+
+    maximise ``heights . theta - ||slopes' theta||^2 / (2 alpha)``, theta >= 0, sum theta = 1
+    """
+    while True:
+        n = len(theta)
+        system = np.full((n + 1, n + 2), Fraction(1))
+        system[:n, :n], system[:n, -1] = slopes @ slopes.T / alpha, heights
+        system[n, n] = Fraction(0)
+        solution, null = _solve(system)
+        if null is None:
+            direction, longest = solution[:n] - theta, Fraction(1)
+        else:  # the slopes cancel, the heights do not: no end in this direction
+            direction, longest = null[:n] * (1 if heights @ null[:n] > 0 else -1), math.inf
+        blocking = [-t / d for t, d in zip(theta, direction, strict=True) if d < 0]
+        step = min([*blocking, longest])
+        theta = theta + step * direction
+        used = theta > 0
+        slopes, heights, theta = slopes[used], heights[used], theta[used]
+        if step == longest:
+            return slopes, heights, theta
+
+
+def _solve(system):
+    """Gaussian elimination: (solution, None), or (None, a vector that the matrix sends to zero)."""
+    for c in range(len(system)):
+        pivot = next((r for r in range(c, len(system)) if system[r, c]), None)
+        if pivot is None:
+            rest = [Fraction(1)] + [Fraction(0)] * (len(system) - c - 1)
+            return None, np.concatenate([-system[:c, c], rest])
+        system[[c, pivot]] = system[[pivot, c]]
+        system[c] /= system[c, c]
+        others = np.arange(len(system)) != c
+        system[others] -= np.outer(system[others, c], system[c])
+    return system[:, -1], None

@@ -72,7 +72,10 @@ def written_in_full(oracle, alpha):
     """The whole problem, every pair of it, for any solver that cvxpy knows."""
     w = cp.Variable(oracle.n_features)
     users = [user_in_full(oracle, u, w) for u in range(oracle.data.n_users)]
-    return cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + sum(users) / len(users)))
+    weight = oracle.data.user_weight
+    weight = np.ones(len(users)) if weight is None else weight
+    mean = sum(share * user for share, user in zip(weight / weight.sum(), users, strict=True))
+    return cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + mean))
 
 
 def user_in_full(oracle, u, w):

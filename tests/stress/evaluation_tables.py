@@ -61,6 +61,11 @@ class Drawn:
             rows[u].append(tuple(row))
         return rows
 
+    def without_auc(self):
+        """For lists that are cut, whose mean is over users."""
+        self.metrics = [name for name in self.metrics if name != "auc"]
+        self.rules = self.rules | {"mean": "user"}
+
     def users_column(self):
         """The id of every row's user, as an array."""
         return column([self.user_ids[code] for code in self.users], self.kind)

@@ -8,9 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.solvers.result import RISK_SCALE
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from helpers.exact_risk import ExactRisk
+from helpers.exact_risk import ExactRisk, minimise, wide
+from helpers.pieces import Pieces
 
 CONVEX = ("avg", "max", "ts", "pauc")
 RAMPS = ("ramp", "clipped_ramp")
@@ -22,8 +24,11 @@ SHAPES = {
     "many_users": ((15, 40), (4, 9), (1, 6)),
     "long_lists": ((1, 5), (60, 240), (8, 12)),
     "wide": ((2, 8), (5, 10), (10, 20)),
+    "large": ((1, 150), (20, 60), (3, 20)),
+    "exact": ((1, 4), (4, 12), (1, 5)),  # small enough for an optimum in fractions
 }
-_SHAPE_SHARES = (0.5, 0.15, 0.13, 0.14, 0.08)
+_SHAPE_SHARES = (0.48, 0.15, 0.13, 0.14, 0.08, 0.02, 0)
+_EPS = np.finfo(float).eps
 
 
 @dataclass
@@ -47,17 +52,20 @@ class Problem:
     benign: bool
     words: str
 
+    @property
+    def convex(self):
+        return self.surrogate in CONVEX
+
     def data(self):
         """As `RankingData`."""
         return RankingData.from_groups(self.X, self.y, self.user, self.weight)
 
-    def loss(self, name=None):
-        """The surrogate, or another one of the same k and depth."""
-        return make_surrogate(name or self.surrogate, self.k, depth=self.depth)
+    def loss(self):
+        return make_surrogate(self.surrogate, self.k, depth=self.depth)
 
-    def risk(self, name=None, **options):
-        """As `EmpiricalRisk`, of this or another surrogate."""
-        return EmpiricalRisk(self.loss(name), self.data(), **options)
+    def risk(self, **options):
+        """As `EmpiricalRisk`."""
+        return EmpiricalRisk(self.loss(), self.data(), **options)
 
     def twin(self):
         """The same problem without offsets, dense, float64: it has the same objective."""
@@ -65,10 +73,67 @@ class Problem:
         weight = self.weight[self.exact.users]
         return EmpiricalRisk(self.loss(), RankingData.from_groups(X, y, user, weight))
 
+    def risks(self, W):
+        """R at the columns of W, in extended precision."""
+        return self.exact.values(self.surrogate, W)
 
-def draw(rng):
+    def rounding(self, w, alpha, value):
+        """What an objective may be off, and a bound may lie above an objective.
+
+        The bound is capped at the reported objective, which is rounded like any sum.
+        """
+        size, value = _EPS * self.exact.sizes(w[:, None])[0], max(float(value), RISK_SCALE)
+        return 1e-9 * value + 64 * (w.size + 8) * size, 1e-13 * value + 16 * size
+
+    def optimum(self, alpha):
+        """The least objective as a fraction; None where that would take long."""
+        if not (self.convex and self.words.startswith("exact")):
+            return None
+        zero = np.zeros(self.exact.n_features)
+        return minimise(lambda w: self.exact.cut(self.surrogate, w), alpha, zero)
+
+
+@dataclass
+class OwnOracle:
+    """An oracle that no list stands behind: slopes over twelve orders of magnitude that cancel."""
+
+    oracle: Pieces
+    alpha: float
+    words: str
+    surrogate, convex, benign = "own", True, True
+
+    def risk(self):
+        return self.oracle
+
+    def risks(self, W):
+        return np.array([wide(self.oracle.objective(0.0, w)) for w in W.T])
+
+    def rounding(self, w, alpha, value):
+        size = np.abs(self.oracle.blocks(w)[0]).sum() + alpha / 2 * (w @ w)
+        return _EPS * (self.oracle.n_blocks + 4) * size, 0.0
+
+    def optimum(self, alpha):
+        return self.oracle.optimum(alpha)
+
+
+def draw_oracle(rng):
+    shape = int(rng.integers(1, 5)), int(rng.integers(2, 30)), int(rng.integers(1, 4))
+    slopes = rng.normal(size=shape) * 10.0 ** rng.uniform(-6, 6, (*shape[:2], 1))
+    kind = str(rng.choice(["many magnitudes", "cancelling", "equal"]))
+    alpha = 10.0 ** rng.uniform(-10, 3)
+    if kind != "many magnitudes":
+        half = shape[1] // 2
+        slopes[:, half : 2 * half] = -slopes[:, :half]
+        small = np.spacing(np.abs(slopes).max(axis=1)) * rng.uniform(0.1, 3.0, (shape[0], shape[2]))
+        slopes[:, -1] = small if kind == "cancelling" else small * 10.0 ** rng.uniform(0, 14)
+        alpha = float(np.mean(slopes[:, -1] ** 2)) * 10.0 ** rng.uniform(-2, 3)
+    heights = rng.uniform(0, 2, shape) / (shape[0] * shape[1])
+    return OwnOracle(Pieces(slopes, heights), alpha, f"own oracle {shape} {kind} {alpha=:.1e}")
+
+
+def draw(rng, shape=None):
     """A problem; every choice comes from the generator."""
-    shape = rng.choice(list(SHAPES), p=_SHAPE_SHARES)
+    shape = shape or rng.choice(list(SHAPES), p=_SHAPE_SHARES)
     user, d = _users(rng, shape)
     X = _values(rng, user.size, d)
     y = _relevance(rng, X, user)
@@ -92,7 +157,7 @@ def draw(rng):
         k = min(k, int(rng.integers(1, 4)))
     depth = _depth(rng, y, user, k)
     weight = _weights(rng, y, user)
-    alpha = float(10.0 ** rng.uniform(-6, 0))
+    alpha = float(10.0 ** rng.uniform(-6, 2 if shape == "exact" else 0))
     limit = 1e2 if single else 1e3
     words = (
         f"{shape} {user[-1] + 1}x{user.size // (user[-1] + 1)}x{d} {storage} {X.dtype} "

@@ -1,6 +1,7 @@
 """Search for a false certificate: random problems, every way to solve them, an exact referee.
 
     python tests/stress/search_certificates.py --problems 5000
+    python tests/stress/search_certificates.py --only interrupted --seconds 120
 
 A problem is solved by several methods. The objective at every point that any of them returns is
 computed again in extended precision, from the definitions (`helpers/exact_risk.py`), and
@@ -9,112 +10,130 @@ computed again in extended precision, from the definitions (`helpers/exact_risk.
 * a reported objective has to be the objective at the reported point;
 * "converged" has to be within its tolerance of the best point of all;
 * what is no `InputError` is an error of the program, and so is a refusal of harmless data;
-* "w = 0 is optimal" must not meet a point below the objective at zero.
+* "w = 0 is optimal" must not meet a point below the objective at zero;
+* a solve that is interrupted and resumed has to end where it would have, and the number of threads
+  must not change a bit.
 
-Every fourth problem is an oracle that no list stands behind, with slopes over twelve orders of
-magnitude that cancel, exact in every entry, whose optimum is known as a fraction (`own_oracles`).
-
-The best point usually comes from a twin of the problem: the same rows with each user's first one
+Every fourth problem is small enough for its optimum in fractions, and so is every other fourth, an
+oracle that no list stands behind, with slopes over twelve orders of magnitude that cancel. Of
+others the best point usually comes from a twin: the same rows with each user's first one
 subtracted, which changes no objective and leaves nothing to cancel.
 """
 
+import signal
 import sys
 import tempfile
+import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import own_oracles
-from ranking_problems import CONVEX, draw
+from ranking_problems import draw, draw_oracle
+from referee import TOL, Answer, answer, judge
 from searching import main
+from threadpoolctl import threadpool_limits
 
 from helpers.exact_risk import Wide
+from helpers.problems import partitioned, written_in_full
 from helpers.sources import npy_source, parquet_source
-from structsvm_papk import CCCP, CuttingPlane, DualAscent, GlobalRamp, PAPKRanker, alpha_path
+from structsvm_papk import (
+    CCCP,
+    CuttingPlane,
+    DualAscent,
+    GlobalRamp,
+    PAPKRanker,
+    SubgradientDescent,
+    alpha_path,
+)
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import Checkpoint
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.solvers.result import RISK_SCALE
 
-_EPS = np.finfo(float).eps
-_TOL = 1e-6
 # limits on iterations, not on time: the same seed gives the same answers on every machine
 _LIMITS = {"max_iter": 40}
 _DESCENT = {"max_iter": 4, "starts": ("zero",)}
 _BUDGETS = (3e4, 1e5, 1e6, 1e8)  # bytes: the first that is enough, so that data are in pieces
-_CERTIFIED = ("converged", "degenerate")
+_QP_SOLVERS = {
+    "CLARABEL": {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10},
+    "PIQP": {"eps_abs": 1e-10, "eps_rel": 1e-10, "eps_duality_gap_abs": 1e-10},
+}
+_FAR_OFF = 1e-6  # relative, of an independent solver
+_BREAKS = 4  # of one run at most
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What one method said, as plain values."""
-
-    method: str
-    alpha: float
-    tol: float
-    w: np.ndarray
-    objective: float
-    bound: float
-    status: str
-
-
-def answer(method, result, tol=_TOL):
-    """From a `SolverResult`."""
-    return Answer(
-        method, result.alpha, tol, result.w, result.objective, result.lower_bound,
-        str(result.status),
-    )  # fmt: skip
-
-
-def check(seed, report):
+def check(seed, report, only=None):
     """One problem: solve it in several ways, then judge all answers together."""
     rng = np.random.default_rng(seed)
-    if seed % 4 == 3:
-        own_oracles.check(rng, report)
-        return
-    problem = draw(rng)
-    report.describe(problem.words)
-    ways = dict(CONVEX_WAYS if problem.surrogate in CONVEX else RAMP_WAYS)
-    first = [name for name in ways if name in ("bundle", "cccp")]
-    others = [name for name in ways if name not in first]
-    chosen = first + list(rng.choice(others, int(rng.integers(1, 3)), replace=False))
-    answers = list(_guarded("twin", twin, problem, rng, report))
+    if only == "own_oracle" or (only is None and seed % 4 == 3):
+        problem, chosen = draw_oracle(rng), ["own_oracle"]
+    else:
+        problem = draw(rng, "exact" if seed % 4 == 2 else None)
+        ways = CONVEX_WAYS if problem.convex else RAMP_WAYS
+        first, *others = ways
+        others = rng.choice(others, int(rng.integers(1, 3)), replace=False)
+        chosen = ["twin", first, *others] if only is None else ["twin", *{only} & {*ways}]
+    report.problem, answers = problem.words, []
     for name in chosen:
-        answers += _guarded(name, ways[name], problem, rng, report)
-    if answers:
-        _Judge(problem, answers, report).judge()
+        answers += _guarded(str(name), WAYS[name], problem, rng, report)
+    judge(problem, answers, report)
 
 
 def _guarded(name, way, problem, rng, report):
     """The answers of a way to solve; refusals and errors are reported."""
-    report.count(f"runs: {name}")
+    answers = []
+    report.counts[f"runs: {name}"] += 1
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("ignore", DegenerateOptimumWarning)
         try:
-            return [each for each in way(problem, rng, report) if each is not None]
+            for each in way(problem, rng, report):
+                answers.append(each)
         except InputError as error:
-            report.count(f"refused: {name}")
+            report.counts[f"refused: {name}"] += 1
             if problem.benign:
                 report.add("refusal of harmless data", name, str(error)[:200])
         except Exception as error:
             report.crash(name, error)
-    return []
+    return answers
 
 
 # ---- ways to solve a convex problem
 
 
-def _solver(problem, method="bundle", alpha=None, tol=_TOL, **more):
+def _solver(problem, method="bundle", alpha=None, tol=TOL, **more):
     return CuttingPlane(alpha or problem.alpha, tol, method=method, **(_LIMITS | more))
+
+
+def _any_solver(problem, method="bundle", tol=TOL):
+    if problem.convex:
+        return _solver(problem, method, tol=tol)
+    return CCCP(problem.alpha, **_DESCENT)
+
+
+def _a_method(rng):
+    return str(rng.choice(["bundle", "line_search", "one_slack"]))
+
+
+def _a_solver(problem, rng):
+    """One of those that keep checkpoints, and its name."""
+    alpha, name = problem.alpha, str(rng.choice(["bundle", "other", "ascent", "subgradient"]))
+    if name == "subgradient":
+        return SubgradientDescent(alpha, max_iter=50), name
+    if not problem.convex:
+        return CCCP(alpha, tol=1e-3, max_iter=10), "cccp"
+    if name == "ascent":
+        return DualAscent(alpha, TOL, max_iter=100), name
+    name = name if name == "bundle" else str(rng.choice(["line_search", "one_slack"]))
+    tol = TOL if name == "bundle" else 1e-4
+    return CuttingPlane(alpha, tol, method=name, max_iter=100), name
 
 
 def twin(problem, rng, report):
     """The problem without offsets, to a tighter tolerance."""
-    tol = 1e-9 if problem.surrogate in CONVEX else _TOL
+    tol = 1e-9 if problem.convex else TOL
     return [answer("twin", _any_solver(problem, tol=tol).solve(problem.twin()), tol)]
 
 
@@ -122,9 +141,8 @@ def bundle(problem, rng, report):
     options = {"n_blocks": int(rng.choice([1, 3, 50]))} if rng.random() < 0.5 else {}
     if rng.random() < 0.02:
         options["qp_solver"] = str(rng.choice(["PIQP", "CLARABEL"]))
-    risk = problem.risk(
-        n_threads=int(rng.integers(1, 3)), skip_rows=bool(rng.random() < 0.8)
-    )  # fmt: skip
+    threads, skip = int(rng.integers(1, 3)), bool(rng.random() < 0.8)
+    risk = problem.risk(n_threads=threads, skip_rows=skip)
     return [answer("bundle", _solver(problem, **options).solve(risk))]
 
 
@@ -140,10 +158,18 @@ def other_method(problem, rng, report):
     return [answer(method, _solver(problem, method).solve(problem.risk()))]
 
 
+def own_oracle(problem, rng, report):
+    """The two methods that ask for cuts only."""
+    for method in ("bundle", "one_slack"):
+        solver = _solver(problem, method, max_iter=25, qp_solver="blocks")
+        start = rng.normal(size=problem.oracle.n_features) * 10.0 ** rng.uniform(-6, 6)
+        result = solver.solve(problem.oracle, start if rng.random() < 0.3 else None)
+        yield answer(f"own oracle, {method}", result)
+
+
 def warm_start(problem, rng, report):
     """From the result at another alpha, by any method; the first result is judged as well."""
-    risk = problem.risk()
-    method = str(rng.choice(["bundle", "line_search", "one_slack"]))
+    risk, method = problem.risk(), _a_method(rng)
     other = problem.alpha * 10.0 ** rng.uniform(-2, 2)
     blocks = {"n_blocks": 1} if method != "bundle" else {}
     first = _solver(problem, "bundle", other, 1e-3, **blocks).solve(risk)
@@ -160,48 +186,141 @@ def path(problem, rng, report):
 
 
 def ascent(problem, rng, report):
-    """Ascent on the dual: cold, from dual variables of another alpha, from afar, resumed."""
+    """Ascent on the dual: cold, from dual variables of another alpha, from afar."""
     settings = {"max_iter": int(rng.choice([3, 40, 150])), "seed": int(rng.integers(1000))}
     risk, alpha = problem.risk(), problem.alpha * 10.0 ** rng.uniform(-1.5, 1.5)
-    first = DualAscent(alpha, _TOL, **settings).solve(risk)
-    solver, start = DualAscent(problem.alpha, _TOL, **settings), rng.normal(size=risk.n_features)
-    stop = int(rng.integers(1, 12))
-    with tempfile.TemporaryDirectory() as folder:
-        solver.solve(risk, callback=lambda p: p.iteration >= stop, checkpoint=Checkpoint(folder))
-        resumed = solver.solve(risk, checkpoint=Checkpoint(folder))
+    first = DualAscent(alpha, TOL, **settings).solve(risk)
+    solver, start = DualAscent(problem.alpha, TOL, **settings), rng.normal(size=risk.n_features)
     return [
         answer("ascent", first),
         answer("ascent: warm", solver.solve(risk, warm_start=first)),
         answer("ascent: from afar", solver.solve(risk, start * 10.0 ** rng.uniform(-3, 6))),
-        answer("ascent: resumed", resumed),
         answer("ascent: to the bundle", _solver(problem).solve(risk, warm_start=first)),
     ]
 
 
 def resumed(problem, rng, report):
     """Stopped after some iterations, and resumed from the checkpoint."""
-    stop = int(rng.integers(1, 12 if problem.surrogate in CONVEX else 5))
-    method = str(rng.choice(["bundle", "line_search", "one_slack"]))
-    solver = _any_solver(problem, method)
+    solver, name = _a_solver(problem, rng)
+    stop = int(rng.integers(1, 12 if problem.convex else 5))
     with tempfile.TemporaryDirectory() as folder:
-        first = solver.solve(
-            problem.risk(), callback=lambda p: p.iteration >= stop, checkpoint=Checkpoint(folder)
-        )
-        try:
-            last = solver.solve(problem.risk(), checkpoint=Checkpoint(folder))
-        except InputError as error:
-            report.add("own checkpoint refused", f"resumed: {method}", str(error)[-200:])
-            return [answer("resumed: first", first)]
-    return [answer("resumed: first", first), answer(f"resumed: {method}", last)]
+        place = Checkpoint(folder)
+        for callback in (lambda progress: progress.iteration >= stop, None):
+            result = solver.solve(problem.risk(), callback=callback, checkpoint=place)
+            yield answer(f"resumed: {name}", result, getattr(solver, "tol", TOL))
+
+
+def interrupted(problem, rng, report):
+    """Ctrl-C at any instruction, then resumed: it has to end where it would have.
+
+    By a timer, or in place of a call of any function: the latter comes again with the same seed.
+    """
+    (solver, name), risk = _a_solver(problem, rng), problem.risk()
+    by_call, tol, n_calls = rng.random() < 0.5, getattr(solver, "tol", TOL), Countdown()
+    solver.solve(risk)  # compiled
+    began = time.perf_counter()
+    with n_calls if by_call else Timer(1e9):
+        whole = solver.solve(risk)
+    longest = 1.2 * (n_calls.n if by_call else time.perf_counter() - began)
+    yield answer(f"undisturbed: {name}", whole, tol)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Checkpoint(folder, float(rng.choice([0.0, 1e6])), tell=lambda sentence: None)
+        for _ in range(_BREAKS):
+            after = rng.uniform(0, longest)
+            try:
+                with Countdown(int(after)) if by_call else Timer(max(after, 5e-4)):
+                    result = solver.solve(risk, checkpoint=place)
+            except KeyboardInterrupt:
+                report.counts["interrupts before a result"] += 1
+                continue
+            yield answer(f"interrupted: {name}", result, tol)
+            if result.status != "interrupted":
+                return
+        last = solver.solve(risk, checkpoint=place)
+    yield answer(f"interrupted, to its end: {name}", last, tol)
+    if problem.benign and whole.converged and not last.converged:
+        report.add("does not end as undisturbed", name, f"{whole.status}, {last.status}")
+
+
+class Timer:
+    """Ctrl-C after so many seconds of the clock."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __enter__(self):
+        self.before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+
+    def __exit__(self, *error):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.before)
+
+
+class Countdown:
+    """Ctrl-C in place of the n-th call, where Python looks for signals; without n it counts."""
+
+    def __init__(self, left=0):
+        self.left, self.n = left, 0
+
+    def __enter__(self):
+        sys.setprofile(self._event)
+
+    def __exit__(self, *error):
+        sys.setprofile(None)
+
+    def _event(self, frame, event, _):
+        if event in ("call", "c_return"):
+            self.n += 1
+            if self.n == self.left:
+                raise KeyboardInterrupt
+
+
+def threads(problem, rng, report):
+    """1, 2 and 4 threads, for everything: all bits have to be the same."""
+    (solver, name), results = _a_solver(problem, rng), []
+    for n in (1, 2, 4):
+        with threadpool_limits(n):
+            results.append(solver.solve(problem.risk(n_threads=n)))
+    if len({_bits(each) for each in results}) > 1:
+        report.add("bits depend on the threads", name)
+    return [answer(f"threads: {name}", results[0], getattr(solver, "tol", TOL))]
+
+
+def _bits(result):
+    """All that has to be the same."""
+    history = [vars(entry) | {"seconds": 0} for entry in result.history]
+    return repr((result.w.tolist(), result.objective, result.lower_bound, result.status, history))
+
+
+def parts(problem, rng, report):
+    """Data in two partitions."""
+    risk = partitioned(problem.loss(), problem.data(), 2)
+    return [answer("parts", _any_solver(problem).solve(risk))]
+
+
+def written(problem, rng, report):
+    """Every pair of every user, by a QP solver: the referee itself is examined."""
+    optimum = problem.optimum(problem.alpha) if problem.benign else None
+    if optimum is not None:
+        name = str(rng.choice(list(_QP_SOLVERS)))
+        full = written_in_full(problem.risk(), problem.alpha)
+        warnings.simplefilter("ignore")  # of the QP solver
+        full.solve(solver=name, **_QP_SOLVERS[name])
+        if full.status == "optimal":  # other answers are no opinion
+            off = abs(full.value - float(optimum)) / max(float(optimum), RISK_SCALE)
+            report.figures[name].append(off)
+            if off > _FAR_OFF:
+                report.add("far off", name, f"{off:.1e}")
+    return []
 
 
 def estimator(problem, rng, report):
     weight = problem.weight[problem.user]
-    convex = problem.surrogate in CONVEX
     ranker = PAPKRanker(
-        problem.k, problem.surrogate, depth=problem.depth, alpha=problem.alpha, tol=_TOL,
-        solver_options=None if convex else {"starts": _DESCENT["starts"]}, standardize=False,
-        max_iter=(_LIMITS if convex else _DESCENT)["max_iter"],
+        problem.k, problem.surrogate, depth=problem.depth, alpha=problem.alpha, tol=TOL,
+        solver_options=None if problem.convex else {"starts": _DESCENT["starts"]},
+        standardize=False, max_iter=(_LIMITS if problem.convex else _DESCENT)["max_iter"],
     )  # fmt: skip
     ranker.fit(problem.X, problem.y, groups=problem.user, sample_weight=weight)
     return [answer("estimator", ranker.result_)]
@@ -220,12 +339,6 @@ def streamed(problem, rng, report):
         return [answer("streamed", _any_solver(problem).solve(risk))]
 
 
-def _any_solver(problem, method="bundle", tol=_TOL):
-    if problem.surrogate in CONVEX:
-        return _solver(problem, method, tol=tol)
-    return CCCP(problem.alpha, **_DESCENT)
-
-
 def _streamed(problem, source):
     for budget in _BUDGETS:
         try:
@@ -239,16 +352,16 @@ def _streamed(problem, source):
 def zero_test(problem, rng, report):
     """`diagnose`: its verdict on w = 0 against points that are looked for here."""
     test = diagnose(problem.risk(), per_user=False).joint
-    report.count(f"zero is {test.verdict}")
+    report.counts[f"zero is {test.verdict}"] += 1
     exact, alpha = problem.exact, problem.alpha
     if str(test.verdict) == "degenerate":
         W = _ways_down(problem)
         best = int(np.argmin(_objectives(problem, W, alpha)))
-        return [Answer("zero_test", alpha, _TOL, W[:, best], np.nan, -np.inf, "zero is optimal")]
+        return [Answer("zero_test", alpha, TOL, W[:, best], np.nan, -np.inf, "zero is optimal")]
     if str(test.verdict) == "informative":
         w = test.direction[:, None]
         steps = 2.0 ** np.arange(-30, 4) / max(exact.sizes(w)[0], 1e-300)
-        if exact.values(problem.surrogate, w * steps).min() >= 1:
+        if problem.risks(w * steps).min() >= 1:
             report.add("no way down", "zero_test", f"slope {-test.lower_bound:.3g}")
     return []
 
@@ -296,94 +409,17 @@ def globally(problem, rng, report):
     return [answer("globally", solver.solve(problem.risk()), 1e-3)]
 
 
-CONVEX_WAYS = {
-    each.__name__: each
-    for each in (
-        *(bundle, from_afar, other_method, warm_start, path, resumed, estimator),
-        *(streamed, zero_test, ascent),
-    )
-}
-RAMP_WAYS = {
-    each.__name__: each
-    for each in (cccp, given_start, resumed, globally, estimator, streamed, zero_test)
-}
-
-
-# ---- the referee
+_BOTH = (resumed, interrupted, threads, estimator, streamed, zero_test)
+_CONVEX = (bundle, from_afar, other_method, warm_start, path, ascent, parts, written, *_BOTH)
+CONVEX_WAYS = {each.__name__: each for each in _CONVEX}
+RAMP_WAYS = {each.__name__: each for each in (cccp, given_start, globally, *_BOTH)}
+WAYS = {"twin": twin, "own_oracle": own_oracle} | CONVEX_WAYS | RAMP_WAYS
 
 
 def _objectives(problem, W, alpha):
     """``F`` at the columns of W, in extended precision."""
-    W = np.asarray(W).astype(Wide)
-    return Wide(alpha) / 2 * (W * W).sum(axis=0) + problem.exact.values(problem.surrogate, W)
-
-
-class _Judge:
-    """All answers to one problem, against the exact objective at all of their points."""
-
-    def __init__(self, problem, answers, report):
-        self.problem, self.answers, self.report = problem, answers, report
-        self.W = np.array([each.w for each in answers]).T
-        self.risks = problem.exact.values(problem.surrogate, self.W)
-        self.sizes = problem.exact.sizes(self.W)
-
-    def judge(self):
-        squares = (self.W.astype(Wide) ** 2).sum(axis=0)
-        for place, each in enumerate(self.answers):
-            values = Wide(each.alpha) / 2 * squares + self.risks
-            self.report.count(f"status: {each.status}")
-            if each.status == "zero is optimal":
-                self._zero(each, values[place])
-            else:
-                self._objective(each, values[place], self.sizes[place])
-                self._bound(each, values)
-                self._status(each, values[place], values)
-
-    def _objective(self, each, value, size):
-        rounding = 64 * _EPS * (self.problem.X.shape[1] + 8) * size
-        allowed = 1e-9 * max(float(value), RISK_SCALE) + rounding
-        off = float(abs(each.objective - value))
-        if not off <= allowed:
-            self.report.add(
-                "objective is not that of the point", each.method,
-                f"reported {each.objective:.15g}, is {float(value):.15g}, off by {off:.2g}; "
-                f"status {each.status}",
-            )  # fmt: skip
-
-    def _bound(self, each, values):
-        if each.bound == -np.inf:
-            return
-        self.report.count("bounds")
-        best = int(np.argmin(values))
-        value = float(values[best])
-        # the bound is capped at the reported objective, which is rounded like any sum
-        slack = 1e-13 * max(value, RISK_SCALE) + 16 * _EPS * self.sizes[best]
-        excess = float(each.bound - values[best])
-        if excess > slack:
-            kind = "false bound" if excess > 1e-9 * max(value, RISK_SCALE) else "false by rounding"
-            self.report.add(
-                kind, each.method,
-                f"bound {each.bound:.15g} is {excess:.2g} above the objective at the point of "
-                f"{self.answers[best].method}; status {each.status}",
-            )  # fmt: skip
-
-    def _status(self, each, value, values):
-        if each.status not in _CERTIFIED:
-            return
-        gap = float((value - values.min()) / max(value, RISK_SCALE))
-        if gap > each.tol * (1 + 1e-6) + 1e-12:
-            self.report.add(
-                "converged, but is not optimal", each.method,
-                f"true gap at least {gap:.2g}, tolerance {each.tol:.0e}; status {each.status}",
-            )  # fmt: skip
-
-    def _zero(self, each, value):
-        if value < 1 - 1e-9:
-            self.report.add(
-                "zero is not optimal", each.method,
-                f"an objective of {float(value):.12g} at alpha {each.alpha:.2g}",
-            )  # fmt: skip
+    return Wide(alpha) / 2 * (W.astype(Wide) ** 2).sum(axis=0) + problem.risks(W)
 
 
 if __name__ == "__main__":
-    sys.exit(main(check, "search_certificates.py", __doc__.partition("\n")[0]))
+    sys.exit(main(check, __doc__, sorted(WAYS)))

@@ -18,12 +18,17 @@ import os
 import sys
 import tempfile
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 from evaluation_tables import column, draw
+from pyarrow import parquet
 from searching import main
 
 from helpers import reference_metrics as exact
@@ -34,96 +39,88 @@ _TOL = 1e-12
 _MOST_ORDERS = 5000
 
 
-def check(seed, report):
-    """One table, in four of the ways."""
-    rng = np.random.default_rng(seed)
-    table = draw(rng)
-    report.describe(table.words)
-    for name in rng.choice(list(WAYS), 4, replace=False):
-        report.count(f"calls: {name}")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", RuntimeWarning)
-            try:
-                WAYS[name](table, rng, report)
-            except InputError as error:
-                report.add("refusal", str(name), str(error)[:200])
-            except Exception as error:
-                report.crash(str(name), error)
+@dataclass
+class Case:
+    """A call on a table, and what it has to give.
 
+    `lists` are the rows of each user, `lengths` how many of them are shown, `ids` what users are
+    called, `present` the users that there are; `means` says whether means are compared too.
+    """
 
-# ---- comparing
+    where: str
+    table: object
+    call: object
+    lists: list
+    may_refuse: bool = False
+    lengths: list | None = None
+    ids: list | None = None
+    present: list | None = None
+    means: bool = False
 
+    def __post_init__(self):
+        self.ids = self.ids or self.table.user_ids
+        self.present = self.present or sorted(set(self.table.users.tolist()))
 
-def expected(table, lists=None, lengths=None, rules=None):
-    """Values by metric and user."""
-    lists = table.lists() if lists is None else lists
-    lengths = [None] * len(lists) if lengths is None else lengths
-    rules = rules or table.rules
-    return {
-        name: [exact.metric(name, r, rules, n) for r, n in zip(lists, lengths, strict=True)]
-        for name in table.metrics
-    }
+    def wanted(self, name):
+        """The metric of every user."""
+        lengths = self.lengths or [None] * len(self.lists)
+        pairs = zip(self.lists, lengths, strict=True)
+        return [exact.metric(name, rows, self.table.rules, length) for rows, length in pairs]
 
-
-def same(value, wanted, tol=_TOL):
-    """Whether a number is the wanted one; NaN stands for a user that is left out."""
-    if wanted is exact.EXCLUDED or (isinstance(wanted, float) and math.isnan(wanted)):
-        return value is None or math.isnan(value)
-    return value is not None and abs(value - wanted) <= tol
-
-
-def compare_users(found, table, wanted, where, report, present=None):
-    """Every user of the table once, with its id and its values."""
-    ids = [table.user_ids[u] for u in (present if present is not None else _present(table))]
-    labels = found.users.tolist()
-    if len(labels) != len(ids) or any(_place(labels, each) is None for each in ids):
-        report.add("users merged or renamed", where, f"gave {ids!r}, got {labels!r}")
-        return False
-    for name, values in wanted.items():
-        column = found[name].tolist()
-        for u in present if present is not None else _present(table):
-            value = column[_place(labels, table.user_ids[u])]
-            report.count("values")
-            if not same(value, values[u]):
-                report.add(
-                    "wrong value", where,
-                    f"{name} of user {table.user_ids[u]!r} is {value!r}, right: "
-                    f"{_shown(values[u])}; rows {table.lists()[u]}",
-                )  # fmt: skip
-                return False
-    return True
-
-
-def compare_means(found, table, lists, wanted, where, report):
-    """The means of a `MetricTable`."""
-    means = {name: found.mean(name) for name in wanted}
-    _check_means(means, table, lists, wanted, where, report)
-
-
-def _check_means(means, table, lists, wanted, where, report):
-    """Means by the table's rule; `pooled` is the metric of all rows as one list."""
-    present = _present(table)
-    for name, values in wanted.items():
-        if table.rules["mean"] == "pooled":
-            whole = [row for rows in lists for row in rows]
-            if exact.n_orders(whole, table.rules["ties"]) > _MOST_ORDERS:
-                return
-            right = exact.metric(name, whole, table.rules)
-        else:
-            right = exact.mean(
-                [values[u] for u in present], [lists[u] for u in present], table.rules["mean"]
-            )
-        report.count("means")
-        if not same(means[name], right):
-            ids = [table.user_ids[u] for u in present]
-            detail = f"{name} is {means[name]!r}, right: {_shown(right)}; users {ids!r}"
-            report.add("wrong mean", where, detail)
+    def examine(self, report):
+        """Call, and compare the answer."""
+        try:
+            found = self.call()
+        except InputError:
+            if not self.may_refuse:
+                raise
+            report.counts[f"refused: {self.where}"] += 1
             return
+        self.compare_users(found, report)
+        if self.means:
+            self.compare_means({name: found.mean(name) for name in found.metrics}, report)
+
+    def compare_users(self, found, report):
+        """Every user of the table once, with its id and its values."""
+        ids, labels = [self.ids[u] for u in self.present], found.users.tolist()
+        places = [_place(labels, each) for each in ids]
+        if len(labels) != len(ids) or None in places:
+            report.add("users merged or renamed", self.where, f"gave {ids!r}, got {labels!r}")
+            return
+        for name in found.metrics:
+            wanted, values = self.wanted(name), found[name].tolist()
+            for u, place in zip(self.present, places, strict=True):
+                report.counts["values"] += 1
+                if not same(values[place], wanted[u]):
+                    text = f"{name} of user {self.ids[u]!r} is {values[place]!r}"
+                    text = f"{text}, right: {wanted[u]}; rows {self.lists[u]}"
+                    report.add("wrong value", self.where, text)
+                    return
+
+    def compare_means(self, means, report):
+        """Means by the table's rule; `pooled` is the metric of all rows as one list."""
+        rules = self.table.rules
+        for name, value in means.items():
+            if rules["mean"] == "pooled":
+                whole = [row for rows in self.lists for row in rows]
+                if exact.n_orders(whole, rules["ties"]) > _MOST_ORDERS:
+                    return
+                right = exact.metric(name, whole, rules)
+            else:
+                wanted = self.wanted(name)
+                pairs = [(wanted[u], self.lists[u]) for u in self.present]
+                right = exact.mean(*zip(*pairs, strict=True), rules["mean"])
+            report.counts["means"] += 1
+            if not same(value, right):
+                report.add("wrong mean", self.where, f"{name} is {value!r}, right: {right}")
+                return
 
 
-def _present(table):
-    return sorted(set(table.users.tolist()))
+def same(value, wanted):
+    """Whether a number is the wanted one; NaN stands for a user that is left out."""
+    if wanted is exact.EXCLUDED or math.isnan(wanted):
+        return value is None or math.isnan(value)
+    return value is not None and abs(value - wanted) <= _TOL
 
 
 def _place(labels, wanted):
@@ -134,19 +131,23 @@ def _place(labels, wanted):
     return None
 
 
-def _shown(value):
-    return "left out" if value is None else f"{float(value):.15g}"
-
-
-def _asked(may_refuse, report, where, call, *arguments, **options):
-    """The answer of a call; None where it refuses its input and may do so."""
-    try:
-        return call(*arguments, **options)
-    except InputError:
-        if not may_refuse:
-            raise
-        report.count(f"refused: {where}")
-        return None
+def check(seed, report, only=None):
+    """One table, in four of the ways."""
+    rng = np.random.default_rng(seed)
+    table = draw(rng)
+    report.problem = table.words
+    for name in rng.choice(list(WAYS), 4, replace=False) if only is None else [only]:
+        report.counts[f"calls: {name}"] += 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", RuntimeWarning)
+            try:
+                for case in WAYS[name](replace(table), rng, report):
+                    case.examine(report)
+            except InputError as error:
+                report.add("refusal", str(name), str(error)[:200])
+            except Exception as error:
+                report.crash(str(name), error)
 
 
 # ---- ways
@@ -154,42 +155,27 @@ def _asked(may_refuse, report, where, call, *arguments, **options):
 
 def arrays(table, rng, report):
     """`evaluate` with one group label a row."""
-    users = table.users_column()
-    found = _asked(
-        table.kind == "mixed", report, "arrays", metrics.evaluate,
-        table.metrics, table.scores, table.labels, users, **table.rules,
-    )  # fmt: skip
-    if found is not None:
-        wanted = expected(table)
-        if compare_users(found, table, wanted, "arrays", report):
-            compare_means(found, table, table.lists(), wanted, "arrays", report)
+    users, mixed = table.users_column(), table.kind == "mixed"
+    call = partial(metrics.evaluate, table.metrics, table.scores, table.labels, users)
+    yield Case("arrays", table, partial(call, **table.rules), table.lists(), mixed, means=True)
 
 
 def row_bounds(table, rng, report):
     """`evaluate` with `indptr`, some threads, and integer or single precision scores."""
     order = np.argsort(table.users, kind="stable")
     bounds = np.searchsorted(table.users[order], np.arange(len(table.user_ids) + 1))
-    scores = table.scores[order]
+    scores, labels = table.scores[order], table.labels[order]
     if rng.random() < 0.3:
         scores = np.round(scores * 12).astype(rng.choice([np.int16, np.int64, np.float32]))
-    found = metrics.evaluate(
-        table.metrics, scores, table.labels[order], indptr=bounds, n_threads=2, **table.rules
-    )
-    found = _with_ids(found, table)
-    compare_users(found, table, expected(table), "row_bounds", report)
-
-
-def _with_ids(found, table):
-    """The table of metrics with ids in place of the users' numbers."""
-    users = np.empty(found.users.size, dtype=object)
-    users[:] = [table.user_ids[u] for u in found.users]
-    return replace(found, users=users)
+    call = partial(metrics.evaluate, table.metrics, scores, labels, indptr=bounds, n_threads=2)
+    numbers = list(range(len(table.user_ids)))
+    yield Case("row_bounds", table, partial(call, **table.rules), table.lists(), ids=numbers)
 
 
 def frames(table, rng, report):
     """`evaluate_frame` on a dict, pandas or polars, by scores or ranks."""
-    library = str(rng.choice(["dict", "pandas", "polars"]))
-    if library == "polars" and table.kind == "mixed":
+    library, mixed = str(rng.choice(list(_FRAMES))), table.kind == "mixed"
+    if library == "polars" and mixed:
         return
     data = {"user_id": table.users_column(), "item_id": table.items_column()}
     data |= {"score": table.scores, "label": table.labels.astype(int)}
@@ -197,32 +183,21 @@ def frames(table, rng, report):
     if rng.random() < 0.3:
         data["rank"], options["rank"] = _ranks(table, rng), "rank"
         lists = table.lists(scores=-data["rank"])
-    where = f"frames: {library}"
-    found = _asked(
-        table.kind == "mixed", report, where, metrics.evaluate_frame,
-        _frame(library, data), table.metrics, **options, **table.rules,
-    )  # fmt: skip
-    if found is not None:
-        wanted = expected(table, lists)
-        if compare_users(found, table, wanted, where, report):
-            compare_means(found, table, lists, wanted, where, report)
+    frame = _FRAMES[library](data)
+    call = partial(metrics.evaluate_frame, frame, table.metrics, **options, **table.rules)
+    yield Case(f"frames: {library}", table, call, lists, mixed, means=True)
 
 
-def _frame(library, data):
-    if library == "pandas":
-        import pandas as pd
+def _polars(data):
+    return pl.DataFrame({n: v.tolist() if v.dtype == object else v for n, v in data.items()})
 
-        return pd.DataFrame(data)
-    if library == "polars":
-        import polars as pl
 
-        return pl.DataFrame({n: v.tolist() if v.dtype == object else v for n, v in data.items()})
-    return data
+_FRAMES = {"dict": dict, "pandas": pd.DataFrame, "polars": _polars}
 
 
 def _ranks(table, rng):
     ranks = np.empty(table.users.size, dtype=int)
-    for u in _present(table):
+    for u in sorted(set(table.users.tolist())):
         rows = np.flatnonzero(table.users == u)
         ranks[rows] = rng.permutation(rows.size) + 1
     return ranks
@@ -230,45 +205,30 @@ def _ranks(table, rng):
 
 def recommendations(table, rng, report):
     """Lists beside interactions; the columns of ids may have different types."""
-    if "auc" in table.metrics:
-        table.metrics.remove("auc")
-    rules = table.rules | {"mean": "user"}
-    ranks = _ranks(table, rng)
-    liked = [(u, i) for u in _present(table) for i in range(8) if rng.random() < 0.4]
-    if not liked:
+    table.without_auc()
+    ranks, shown_users = _ranks(table, rng), sorted(set(table.users.tolist()))
+    liked = [(u, i) for u in shown_users for i in range(8) if rng.random() < 0.4]
+    library = str(rng.choice(list(_FRAMES)))
+    if not liked or (library == "polars" and table.kind == "mixed"):
         return
     users, items = (np.array(column) for column in zip(*liked, strict=True))
-    library = str(rng.choice(["dict", "pandas", "polars"]))
-    if library == "polars" and table.kind == "mixed":
-        return
     shown = {"user_id": table.users_column(), "item_id": table.items_column(), "rank": ranks}
-    wanted_pairs = {
+    pairs = {
         "user_id": _retyped(rng, table, table.user_ids, users),
         "item_id": _retyped(rng, table, table.item_ids, items),
     }
-    types = f"{shown['item_id'].dtype}/{wanted_pairs['item_id'].dtype}"
-    where = f"recommendations: {library}"
-    differ = _types_differ(shown, wanted_pairs)
-    found = _asked(
-        differ or table.kind == "mixed", report, where, metrics.evaluate_recommendations,
-        _frame(library, shown), _frame(library, wanted_pairs), table.metrics,
-        preset="icml2020", unmatched="count", **rules,
+    # integers of all sizes are one type
+    kinds = [{each[n].dtype.kind.replace("u", "i") for each in (shown, pairs)} for n in pairs]
+    differ = any(len(each) > 1 for each in kinds)
+    call = partial(
+        metrics.evaluate_recommendations, _FRAMES[library](shown), _FRAMES[library](pairs),
+        table.metrics, preset="icml2020", unmatched="count", **table.rules,
     )  # fmt: skip
-    if found is None:
-        return
     lists, lengths = _joined(table, ranks, set(liked))
-    values = expected(table, lists, lengths, rules)
-    present = sorted({*_present(table), *users.tolist()})
-    compare_users(found, table, values, f"{where} {types if differ else ''}", report, present)
-
-
-def _types_differ(one, other):
-    """Whether a column is not of one type in both tables; integers of all sizes are one type."""
-    kinds = [
-        {frame[name].dtype.kind.replace("u", "i") for frame in (one, other)}
-        for name in ("user_id", "item_id")
-    ]
-    return any(len(each) > 1 for each in kinds)
+    present = sorted({*shown_users, *users.tolist()})
+    where = f"recommendations: {library}{', types differ' if differ else ''}"
+    may_refuse = differ or table.kind == "mixed"
+    yield Case(where, table, call, lists, may_refuse, lengths, present=present)
 
 
 def _retyped(rng, table, ids, codes):
@@ -300,44 +260,35 @@ def _joined(table, ranks, liked):
 
 def truncated(table, rng, report):
     """`list_length` at a cut through ties, or at one place for all."""
-    if "auc" in table.metrics:
-        table.metrics.remove("auc")
-    rules = table.rules | {"mean": "user"}
-    lengths = rng.integers(0, 8, len(table.user_ids))
-    present = _present(table)
-    given = int(lengths[0]) if rng.random() < 0.3 else lengths[present]
-    lengths = np.full(lengths.size, given) if np.ndim(given) == 0 else lengths
-    lists = table.lists()
-    clash = [exact.cuts_through_ties(rows, int(n)) for rows, n in zip(lists, lengths, strict=True)]
-    found = _asked(
-        any(clash) and rules["ties"] in ("half", "threshold"), report, "truncated",
-        metrics.evaluate, table.metrics, table.scores, table.labels, table.users,
-        list_length=given, **rules,
+    table.without_auc()
+    n_users, lists, ties = len(table.user_ids), table.lists(), table.rules["ties"]
+    lengths = rng.integers(0, 8, n_users)
+    given = lengths[sorted(set(table.users.tolist()))]
+    if rng.random() < 0.3:
+        given, lengths = int(lengths[0]), np.full(n_users, lengths[0])
+    pairs = zip(lists, lengths.tolist(), strict=True)
+    clash = any(exact.cuts_through_ties(*pair) for pair in pairs)
+    if clash and ties == "threshold":  # half of a threshold is a matter of definition
+        table.metrics = [name for name in table.metrics if name != "ap"]
+    call = partial(metrics.evaluate, table.metrics, table.scores, table.labels, table.users)
+    call, may_refuse = partial(call, **table.rules), clash and ties in ("half", "threshold")
+    yield Case(
+        f"truncated, ties {ties}", table, partial(call, list_length=given), lists, may_refuse,
+        lengths.tolist(), list(range(n_users)),
     )  # fmt: skip
-    if found is None:
-        return
-    found = _with_ids(found, table)
-    wanted = expected(table, lists, [int(n) for n in lengths], rules)
-    if any(clash) and rules["ties"] == "threshold":
-        wanted.pop("ap", None)  # half of a threshold is a matter of definition
-    compare_users(found, table, wanted, f"truncated, ties {rules['ties']}", report)
 
 
 def graded(table, rng, report):
     """Graded labels: a threshold for the binary metrics, gains for NDCG."""
-    table.rules["ideal"] = "achievable"
-    grades = rng.integers(0, 4, table.users.size)
-    threshold = int(rng.integers(1, 4))
+    table.rules = table.rules | {"ideal": "achievable"}
+    grades, threshold = rng.integers(0, 4, table.users.size), int(rng.integers(1, 4))
     table.labels = grades >= threshold
-    gains = grades if rng.random() < 0.5 else 2**grades - 1
-    kind = "linear" if gains is grades else "exponential"
-    found = metrics.evaluate(
-        table.metrics, table.scores, grades, table.users,
-        relevance_threshold=threshold, gains=kind, **table.rules,
-    )  # fmt: skip
-    found = _with_ids(found, table)
-    wanted = expected(table, table.lists(gains=gains))
-    compare_users(found, table, wanted, f"graded, ties {table.rules['ties']}", report)
+    linear = rng.random() < 0.5
+    options = {"gains": "linear" if linear else "exponential", "relevance_threshold": threshold}
+    call = partial(metrics.evaluate, table.metrics, table.scores, grades, table.users, **options)
+    lists = table.lists(gains=grades if linear else 2**grades - 1)
+    where, numbers = f"graded, ties {table.rules['ties']}", list(range(len(table.user_ids)))
+    yield Case(where, table, partial(call, **table.rules), lists, ids=numbers)
 
 
 # ---- files and the command
@@ -346,48 +297,35 @@ def graded(table, rng, report):
 def command(table, rng, report):
     """`evaluate FILE`: ids are what stands in the file."""
     if table.kind == "mixed":
-        return
+        return ()
     suffix = str(rng.choice([".csv", ".tsv", ".parquet"]))
     where = f"command {suffix}"
     with tempfile.TemporaryDirectory() as folder:
         file, out = Path(folder) / f"rows{suffix}", Path(folder) / "users.csv"
         _write(file, table)
-        status, answer = _run(_arguments(file, table, ["--per-user", str(out)]))
+        rules = {f"--{name.replace('_', '-')}": value for name, value in table.rules.items()}
+        rules |= {"--metrics": ",".join(table.metrics), "--interval": "none", "--per-user": out}
+        given = [str(part) for pair in rules.items() for part in pair]
+        status, answer = _run(["evaluate", str(file), "--json", *given])
         if status != 0:
             if "AUROC" in str(answer.get("error")) and len(set(table.labels.tolist())) == 1:
-                report.count("refused: command, one class")
-                return
+                report.counts["refused: command, one class"] += 1
+                return ()
             report.add("refusal", where, str(answer.get("error"))[:250].replace(folder, ""))
-            return
-        _check_per_user(out, table, where, report)
-    found = {row["metric"]: row["value"] for row in answer["metrics"]}
-    _check_means(found, table, table.lists(), expected(table), where, report)
-
-
-def _check_per_user(out, table, where, report):
-    """The ids that are written are those that were read."""
-    with open(out, newline="") as file:
-        written = [row["user"] for row in csv.DictReader(file)]
-    ids = [str(table.user_ids[u]) for u in _present(table)]
-    if sorted(written) != sorted(ids):
-        report.add("users merged or renamed", f"{where} --per-user", f"{ids!r} became {written!r}")
-
-
-def _arguments(file, table, more):
-    rules = table.rules
-    arguments = ["evaluate", str(file), "--json", "--interval", "none", *more]
-    arguments += ["--metrics", ",".join(table.metrics)]
-    for name, value in rules.items():
-        arguments += [f"--{name.replace('_', '-')}", value]
-    return arguments
+            return ()
+        with open(out, newline="") as written:
+            users = [row["user"] for row in csv.DictReader(written)]
+    case = Case(where, table, None, table.lists())
+    ids = [str(case.ids[u]) for u in case.present]
+    if sorted(users) != sorted(ids):  # those that are written are those that were read
+        report.add("users merged or renamed", f"{where} --per-user", f"{ids!r} became {users!r}")
+    case.compare_means({row["metric"]: row["value"] for row in answer["metrics"]}, report)
+    return ()
 
 
 def _write(file, table):
     users, items = table.users_column(), table.items_column()
     if file.suffix == ".parquet":
-        import pyarrow as pa
-        from pyarrow import parquet
-
         columns = {"user_id": users, "item_id": items}
         columns = {
             n: pa.array(v.tolist()) if v.dtype.kind in "OU" else v for n, v in columns.items()
@@ -421,4 +359,4 @@ WAYS = {
 
 
 if __name__ == "__main__":
-    sys.exit(main(check, "search_evaluation.py", __doc__.partition("\n")[0]))
+    sys.exit(main(check, __doc__, list(WAYS)))

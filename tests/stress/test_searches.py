@@ -4,26 +4,21 @@ The searches themselves are run by hand, `python tests/stress/search_certificate
 `docs/trust.md` says how.
 """
 
-import json
-import random
-import signal
-from collections import Counter
+import os
 from dataclasses import replace
 from fractions import Fraction
 
-import cross_check
 import fuzz_readers
-import interrupts
 import kill_resume
 import numpy as np
-import own_oracles
 import pytest
 import ranking_problems
+import referee
 import search_certificates
 import search_evaluation
 import searching
-import threads
 
+from helpers import reference
 from helpers.exact_risk import ExactRisk
 from helpers.reference_metrics import cuts_through_ties, metric
 from structsvm_papk import metrics
@@ -33,14 +28,30 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.stress]
 
 @pytest.mark.parametrize("seed", range(0, 24, 8))
 def test_no_certificate_is_false(seed):
-    report = searching.search(search_certificates.check, seed, 8)
+    report = searching.search(search_certificates.check, range(seed, seed + 8))
     assert report.violations == []
     assert report.counts["bounds"] > 10
 
 
+@pytest.mark.parametrize(
+    ("way", "seeds"),
+    [
+        ("interrupted", (2, 15, 21)),
+        ("threads", (1, 12, 15)),
+        ("written", (2, 22, 26)),
+        ("parts", (3, 8)),
+    ],
+)
+def test_no_certificate_is_false_in_one_way(way, seeds):
+    report = searching.search(search_certificates.check, seeds, only=way)
+    assert report.violations == []
+    assert report.counts[f"runs: {way}"] == len(seeds)
+    assert way != "written" or report.figures
+
+
 @pytest.mark.parametrize("seed", range(0, 80, 20))
 def test_no_metric_is_wrong(seed):
-    report = searching.search(search_evaluation.check, seed, 20)
+    report = searching.search(search_evaluation.check, range(seed, seed + 20))
     assert report.violations == []
     assert report.counts["values"] > 50
 
@@ -55,18 +66,25 @@ def test_the_exact_risks_are_those_of_a_list_by_hand():
         assert float(exact.values(name, np.zeros((1, 1)))[0]) == 1.0
 
 
+@pytest.mark.parametrize("name", ranking_problems.CONVEX)
+def test_exact_cuts_touch_the_definition_and_lie_below_it(name):
+    rng = np.random.default_rng(0)
+    X, w, v = rng.integers(-2, 3, (7, 2)).astype(float), *rng.normal(size=(2, 2))
+    exact = ExactRisk(X, np.arange(7) < 3, np.zeros(7, dtype=int), 2)
+    slope, height = exact.cut(name, np.array([Fraction(x) for x in w]))
+    for point, touches in ((w, True), (v, False)):
+        value = reference.SURROGATES[name](X[:3] @ point, X[3:] @ point, 2)
+        below = value - float(slope @ point.astype(object) + height)
+        assert abs(below) < 1e-12 if touches else below >= -1e-12
+
+
 def test_the_exact_metrics_are_those_of_a_list_by_hand():
     rows = [(3, True, 1), (3, False, 0), (1, True, 1)]
     rules = {"few_negatives": "exclude", "no_positives": "exclude", "ideal": "achievable"}
-    found = {
-        ties: [metric(name, rows, rules | {"ties": ties}) for name in ("pap@1", "rr")]
-        for ties in ("loss", "half", "win")
-    }
-    assert found == {
-        "loss": [0, Fraction(1, 2)],
-        "half": [Fraction(1, 2), Fraction(3, 4)],
-        "win": [1, 1],
-    }
+    half = Fraction(1, 2)
+    for ties, values in {"loss": (0, half), "half": (half, 3 * half / 2), "win": (1, 1)}.items():
+        names = ("pap@1", "rr")
+        assert tuple(metric(name, rows, rules | {"ties": ties}) for name in names) == values
     assert cuts_through_ties(rows, 1) and not cuts_through_ties(rows, 2)
 
 
@@ -74,114 +92,83 @@ def test_the_exact_metrics_are_those_of_a_list_by_hand():
     ("kind", "wrong"),
     [
         ("false bound", {"bound": 1e-6}),
+        ("false by rounding", {"bound": 1e-11}),
         ("objective is not that of the point", {"objective": 1e-6}),
         ("converged, but is not optimal", {"w": 1.0}),
     ],
 )
-def test_the_referee_sees_what_is_wrong(kind, wrong):
-    problem, report = ranking_problems.draw(np.random.default_rng(3)), searching.Report()
-    (right,) = search_certificates.twin(problem, None, report)
-    search_certificates._Judge(problem, [right], report).judge()
+@pytest.mark.parametrize("shape", [None, "exact"])
+def test_the_referee_sees_what_is_wrong(shape, kind, wrong):
+    problem = ranking_problems.draw(np.random.default_rng(3), shape)
+    report, optimum = searching.Report(), problem.optimum(problem.alpha)
+    result = search_certificates.CuttingPlane(problem.alpha, 1e-9).solve(problem.risk())
+    right = referee.answer("bundle", result)
+    referee.judge(problem, [right], report)
     assert report.violations == []
-    name, amount = next(iter(wrong.items()))
-    base = right.objective if name == "bound" else getattr(right, name)
-    bad = replace(right, **{name: base + amount})
-    search_certificates._Judge(problem, [right, bad], report).judge()
+    ((name, amount),) = wrong.items()
+    base = right.w if name == "w" else float(optimum or right.objective)
+    bad = replace(right, status="converged", **{name: base + amount})
+    referee.judge(problem, [right, bad], report)
     assert kind in {violation.kind for violation in report.violations}
 
 
 def test_a_bound_above_the_fraction_is_seen():
-    oracle, alpha, _ = own_oracles.draw(np.random.default_rng(0))
-    result = search_certificates.CuttingPlane(alpha, max_iter=5).solve(oracle)
-    optimum, report = oracle.optimum(alpha), searching.Report()
-    assert oracle.objective(alpha, result.w) >= optimum
-    own_oracles._judge(oracle, alpha, result, optimum, "bundle", report)
-    assert report.violations == []
-    bad = replace(result, lower_bound=np.nextafter(float(optimum), np.inf))
-    own_oracles._judge(oracle, alpha, bad, optimum, "bundle", report)
-    assert [violation.kind for violation in report.violations] == ["false bound"]
+    problem, report = ranking_problems.draw_oracle(np.random.default_rng(0)), searching.Report()
+    result = search_certificates.CuttingPlane(problem.alpha, max_iter=5).solve(problem.oracle)
+    above = float(np.nextafter(float(problem.optimum(problem.alpha)), np.inf))
+    right = referee.answer("bundle", result)
+    for each in (right, replace(right, bound=above)):
+        referee.judge(problem, [each], report)
+    assert len(report.violations) == 1 and report.violations[0].kind.startswith("false")
 
 
 def test_a_merged_user_and_a_wrong_value_are_seen():
-    table = search_evaluation.draw(np.random.default_rng(1))
+    table, report = search_evaluation.draw(np.random.default_rng(1)), searching.Report()
     right = metrics.evaluate("rr", table.scores, table.labels, table.users_column())
-    table.metrics, table.rules = ["rr"], vars(right.conventions)
-    wanted, report = search_evaluation.expected(table), searching.Report()
-    assert search_evaluation.compare_users(right, table, wanted, "here", report)
-    assert not search_evaluation.compare_users(
-        replace(right, values=right.values + 1e-9), table, wanted, "here", report
-    )
-    assert not search_evaluation.compare_users(
-        replace(right, users=np.array(["x"] * right.users.size)), table, wanted, "here", report
-    )
+    table.rules = vars(right.conventions)
+    renamed = replace(right, users=np.array(["x"] * right.users.size))
+    for answer in (right, replace(right, values=right.values + 1e-9), renamed):
+        search_evaluation.Case("here", table, lambda a=answer: a, table.lists()).examine(report)
+    assert [each.kind for each in report.violations] == ["wrong value", "users merged or renamed"]
 
 
-def test_the_command_line_writes_what_it_found(tmp_path, monkeypatch, capsys):
-    def check(seed, report):
-        report.describe("a problem")
+def test_the_command_line_says_what_it_found(monkeypatch, capsys):
+    def check(seed, report, only):
+        report.problem = "a problem"
         if seed == 6:
             report.add("a kind", "a place", "figures")
 
-    file = tmp_path / "found.json"
-    arguments = ["search", "--problems", "3", "--seed", "5", "--json", str(file)]
-    monkeypatch.setattr("sys.argv", arguments)
-    assert searching.main(check, "search.py", "A search") == 1
-    assert "--seed 6 --problems 1" in capsys.readouterr().out
-    answer = json.loads(file.read_text())
-    assert answer["problems"] == 3 and [v["seed"] for v in answer["violations"]] == [6]
+    monkeypatch.setattr("sys.argv", ["search", "--problems", "3", "--seed", "5"])
+    assert searching.main(check, "A search", ["a way"]) == 1
+    out = capsys.readouterr().out
+    assert "--seed 6 --problems 1" in out and "3 problems" in out and "1 times wrong" in out
 
 
 @pytest.mark.parametrize("kind", fuzz_readers.KINDS)
-def test_damaged_files_are_parsed_or_refused(kind, tmp_path):
-    pytest.importorskip("pyarrow")
-    counts = fuzz_readers.run_batch(kind, 1, 60, tmp_path)
-    assert counts["failed"] == 0, (tmp_path / "failures").iterdir()
-    assert counts["parsed"] + counts["refused"] == 60 and counts["refused"] > 0
+def test_damaged_files_are_parsed_or_refused(kind):
+    report = searching.search(fuzz_readers.check, [1], only=kind, n_files=60)
+    assert report.violations == []
+    assert report.counts[f"{kind}: parsed"] + report.counts[f"{kind}: refused"] == 60
 
 
-def test_a_file_that_breaks_a_reader_is_kept(tmp_path, monkeypatch, capsys):
-    def broken(self, rng, path):
-        raise KeyError("no reader says this")
-
-    monkeypatch.setattr(fuzz_readers.Svmlight, "read", broken)
-    monkeypatch.setattr(fuzz_readers.resource, "setrlimit", lambda *limits: None)
-    (tmp_path / "work").mkdir()
-    fuzz_readers.work("svmlight", 0, 2, tmp_path / "work")
-    assert json.loads(capsys.readouterr().out)["failed"] == 2
-    reasons = [f.read_text() for f in (tmp_path / "failures").glob("*/reason.txt")]
-    assert len(reasons) == 2 and "no reader says this" in reasons[0]
+def dies(kind, seed, folder, n_files):
+    (folder / "rows.csv").write_text("the last one")
+    os._exit(1)
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_the_optimum_is_the_exact_one(number):
-    name, family = cross_check.CONVEX[number], cross_check.FAMILIES[number]
-    report = searching.Report()
-    cross_check.check(number, report, 300)
-    assert report.violations == [] and len(report.figures[name]) > 4
-    solved, _, exact = cross_check.solutions(name, family, number, 1e-1, 300)
-    assert all(result.gap < 1e-5 for result in solved.values()) and solved["bundle"].converged
-    wrong = replace(solved["bundle"], lower_bound=float(exact.optimum) + 1e-9)
-    assert [list(cross_check.faults(each, exact)) for each in solved.values()] == [[]] * 5
-    assert next(cross_check.faults(wrong, exact))[0] == "bound above the exact optimum"
+def test_the_file_on_which_a_reader_dies_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(fuzz_readers, "work", dies)
+    monkeypatch.setattr(fuzz_readers.tempfile, "mkdtemp", lambda prefix: tmp_path)
+    (violation,) = searching.search(fuzz_readers.check, [0]).violations
+    assert violation.kind == "BrokenProcessPool" and str(tmp_path) in violation.problem
+    assert (tmp_path / "rows.csv").read_text() == "the last one"
 
 
-def test_interrupted_solves_end_where_they_would_have(tmp_path):
-    counts, before = Counter(), signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        for number in range(3):
-            rng = np.random.default_rng(number)
-            interrupts.one_run(rng, tmp_path / str(number), counts)
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert counts["runs"] == 3
-
-
-def test_a_killed_fit_ends_where_it_would_have(tmp_path):
-    pytest.importorskip("pyarrow")
-    scenario = next(s for s in kill_resume.scenarios(tmp_path) if s.name == "fit ts")
-    row = kill_resume.run(scenario, 2, random.Random(0), tmp_path, kill_resume.started)
-    assert row["kills"] >= 2
-
-
-def test_fits_do_not_depend_on_the_number_of_threads():
-    assert threads.fits(1, 1) == threads.fits(1, 2)
+def test_a_killed_fit_ends_where_it_would_have(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kill_resume.write_lists()
+    monkeypatch.setattr(kill_resume, "_MOST", 3)
+    monkeypatch.setattr(kill_resume, "forked", kill_resume.started)  # threads are running here
+    report = searching.search(kill_resume.check, [1], only="fit ts")
+    assert report.violations == []
+    assert sum(n for what, n in report.counts.items() if what.startswith("kills: ")) >= 2
