@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from helpers.marks import slow
-from helpers.problems import degenerate_lists
 from structsvm_papk import (
     CuttingPlane,
     EmpiricalRisk,
@@ -53,52 +52,42 @@ def test_it_is_where_training_leaves_zero(name, seed):
     assert answer.informative_from == (min(trained) if trained else None)
     assert trained == list(range(min(trained), 15)) if trained else True
     assert answer.degenerate_to in (0, (min(trained) if trained else 15) - 1)
+    broken_off = critical_depth(EmpiricalRisk(make_surrogate(name, k), data), max_seconds=0.0)
+    assert broken_off.out_of_time and not answer.out_of_time
+    assert broken_off.informative_from is None and "depth above 0" in str(broken_off)
 
 
-def test_no_depth_helps_max_on_symmetric_lists():
+def test_no_depth_helps_max_on_symmetric_lists_and_all_say_so():
     """k = 1, positives at +-1, negatives at +-1 and +-1/2: Max is degenerate at every depth."""
-    X = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None]
-    data = RankingData(X, [1, 1, 0, 0, 0, 0], [0, 6])
-    answer = critical_depth(EmpiricalRisk(make_surrogate("max", 1), data))
+    X, y = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None], np.array([1, 1, 0, 0, 0, 0])
+    answer = critical_depth(EmpiricalRisk(make_surrogate("max", 1), RankingData(X, y, [0, 6])))
     assert (answer.degenerate_to, answer.informative_from) == (4, None)
     assert "no depth" in str(answer)
+    assert answer.as_dict() == {
+        "surrogate": "max", "k": 1, "degenerate_to": 4, "informative_from": None, "deepest": 4,
+        "exact": True,
+    }  # fmt: skip
+    ranker = PAPKRanker(k=1, surrogate="max", depth=None)
+    words = r"no depth was found[^\n]*\nTry .*clipped_ramp"
+    with pytest.warns(DegenerateOptimumWarning, match=words):
+        ranker.fit(X, y, groups="one_list")
+    with pytest.warns(DegenerateOptimumWarning, match="all scores are 0"):
+        assert not ranker.predict(X).any()
 
 
 def test_the_order_of_the_surrogates():
     """Jointly Avg and pAUC come free together, Max not before them; alone TS with Avg."""
     for seed in range(3):
         data = lists(seed)
-        depth = {
-            name: critical_depth(EmpiricalRisk(make_surrogate(name, 2), data)).informative_from
-            or 99
-            for name in ("avg", "pauc", "max", "clipped_ramp", "ramp")
-        }
-        assert depth["avg"] == depth["pauc"] <= depth["max"]
-        assert depth["clipped_ramp"] <= depth["ramp"] <= depth["avg"]
+        names = ("clipped_ramp", "ramp", "avg", "pauc", "max")
+        clipped, ramp, avg, pauc, largest = (free_from(data, name) for name in names)
+        assert clipped <= ramp <= avg == pauc <= largest
         alone = data.subset(np.arange(data.n_users) == 0)
-        own = [
-            critical_depth(EmpiricalRisk(make_surrogate(name, 2), alone)).informative_from
-            for name in ("avg", "ts")
-        ]
-        assert own[0] == own[1]
+        assert free_from(alone, "avg") == free_from(alone, "ts")
 
 
-def test_the_answer_is_plain_values_and_a_sentence():
-    data = degenerate_lists(30, 20, 4, seed=0)[0:3]
-    risk = EmpiricalRisk(make_surrogate("avg", 3), RankingData.from_groups(*data))
-    answer = critical_depth(risk)
-    assert set(answer.as_dict()) == {
-        "surrogate", "k", "degenerate_to", "informative_from", "deepest", "exact"
-    }  # fmt: skip
-    assert str(answer).startswith("avg: ")
-
-
-def test_a_search_that_runs_out_of_time_says_so():
-    data = degenerate_lists(30, 20, 4, seed=0)[0:3]
-    risk = EmpiricalRisk(make_surrogate("avg", 3), RankingData.from_groups(*data))
-    answer = critical_depth(risk, max_seconds=0.0)
-    assert answer.out_of_time and not critical_depth(risk).out_of_time
-    assert answer.informative_from is None and "critical depth above 0" in str(answer)
+def free_from(data, name):
+    return critical_depth(EmpiricalRisk(make_surrogate(name, 2), data)).informative_from or 99
 
 
 @pytest.mark.parametrize(
@@ -131,20 +120,3 @@ def test_the_call_that_the_warning_names_leaves_zero(surrogate, options):
         assert f"critical depth {answer.informative_from} (of 14)" in warning.what
         assert fit.set_params(**warning.settings).fit(X, y, groups=users).coef_.any()
     assert seen >= 2
-
-
-def test_the_warning_says_where_no_depth_helps():
-    X = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None]
-    with pytest.warns(
-        DegenerateOptimumWarning, match=r"no depth was found[^\n]*\nTry .*clipped_ramp"
-    ):
-        PAPKRanker(k=1, surrogate="max", depth=None).fit(X, [1, 1, 0, 0, 0, 0], groups="one_list")
-
-
-def test_a_model_of_zeros_says_so_when_it_scores():
-    X = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None]
-    ranker = PAPKRanker(k=1, surrogate="max", depth=None)
-    with pytest.warns(DegenerateOptimumWarning):
-        ranker.fit(X, [1, 1, 0, 0, 0, 0], groups="one_list")
-    with pytest.warns(DegenerateOptimumWarning, match="all scores are 0"):
-        assert not ranker.predict(X).any()

@@ -1,5 +1,4 @@
 import warnings
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.solvers.solver import CheckpointSession, CheckpointStore
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
 
@@ -98,21 +96,16 @@ def test_a_stopped_run_goes_on_and_ends_where_it_would_have(name, how, tmp_path)
 def test_a_finished_run_is_certified_anew_and_returns(name, tmp_path):
     solver, risk = SOLVERS[name]
     place = Checkpoint(tmp_path)
+    stopped = solver.solve(risk, callback=stop_at(2, interrupt), checkpoint=place)
     first = solver.solve(risk, checkpoint=place)
+    assert first.status is not stopped.status is Status.INTERRUPTED
+    assert first.objective <= stopped.objective and not first.extra
     again = solver.solve(risk, checkpoint=place)
     assert again.status is first.status
     assert again.history[: first.n_iter] == first.history
-    assert again.n_iter <= first.n_iter + (0 if np.isfinite(first.lower_bound) else 3)
+    assert again.n_iter <= first.n_iter + (0 if np.isfinite(first.lower_bound) else 5)
     assert again.objective <= first.objective * (1 + 1e-12)
     assert again.lower_bound <= again.objective
-
-
-def test_a_sharper_tolerance_goes_on(tmp_path):
-    risk, place = make_risk(), Checkpoint(tmp_path)
-    rough = CuttingPlane(1e-3, tol=1e-2).solve(risk, checkpoint=place)
-    sharp = CuttingPlane(1e-3, tol=1e-8).solve(risk, checkpoint=place)
-    assert sharp.gap <= 1e-8 < rough.gap
-    assert sharp.history[: rough.n_iter] == rough.history
 
 
 @pytest.mark.parametrize(
@@ -126,21 +119,23 @@ def test_a_sharper_tolerance_goes_on(tmp_path):
         (SubgradientDescent(1e-3), make_risk(), "solver was 'CuttingPlane'"),
     ],
 )
-def test_checkpoints_of_other_runs_are_refused(solver, risk, told, tmp_path):
-    place = Checkpoint(tmp_path)
-    CuttingPlane(1e-3, max_iter=3).solve(make_risk(), checkpoint=place)
+def test_checkpoints_of_other_runs_are_refused(solver, risk, told, tmp_path, monkeypatch):
+    place, bundle = Checkpoint(tmp_path), CuttingPlane(1e-3, tol=1e-2)
+    (tmp_path / ".result.checkpoint.x1y2.tmp").write_bytes(b"half a re")  # of a killed process
+    (tmp_path / ".else.tmp").touch()
+    rough = bundle.solve(make_risk(), checkpoint=place)
     before = contents(tmp_path)
+    assert [path.name for path in sorted(before)] == [".else.tmp", "lock", "result.checkpoint"]
     with pytest.raises(InputError, match=f"another run: .*{told}"):
         solver.solve(risk, checkpoint=place)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "__version__", "9.9")
+        with pytest.raises(InputError, match=r"another run: version was '[^9]*', is '9\.9'"):
+            bundle.solve(make_risk(), checkpoint=place)
     assert before == contents(tmp_path)
-
-
-def test_checkpoints_of_another_version_are_refused(tmp_path, monkeypatch):
-    solver, risk = SOLVERS["bundle"]
-    solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=stop_at(3, lambda: True))
-    monkeypatch.setattr(checkpoint, "__version__", "9.9")
-    with pytest.raises(InputError, match=r"another run: version was '[^9]*', is '9\.9'"):
-        solver.solve(risk, checkpoint=Checkpoint(tmp_path))
+    sharp = CuttingPlane(1e-3, tol=1e-8).solve(make_risk(), checkpoint=place)  # that may change
+    assert sharp.gap <= 1e-8 < rough.gap
+    assert sharp.history[: rough.n_iter] == rough.history
 
 
 @pytest.mark.parametrize("name", ["bundle", "descent, best", "cccp"])
@@ -152,10 +147,8 @@ def test_a_folder_in_use_is_refused_until_the_run_has_ended(name, tmp_path):
             solver.solve(risk, checkpoint=Checkpoint(tmp_path))
         return True
 
-    assert (
-        solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=another).status
-        is Status.STOPPED
-    )
+    stopped = solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=another)
+    assert stopped.status is Status.STOPPED
     with pytest.raises(ZeroDivisionError) as broken:
         solver.solve(risk, checkpoint=Checkpoint(tmp_path), callback=lambda _: 1 / 0)
     assert solver.solve(risk, checkpoint=Checkpoint(tmp_path)).n_iter > 1
@@ -171,42 +164,26 @@ def test_where_the_system_has_no_locks_runs_go_on(tmp_path, monkeypatch):
     assert solver.solve(risk, checkpoint=Checkpoint(tmp_path)).converged
 
 
-def test_a_damaged_file_is_refused(tmp_path):
+def test_every_truncation_and_a_flipped_bit_are_noticed(tmp_path):
     solver, risk = SOLVERS["bundle"]
-    place = Checkpoint(tmp_path, interval=0)
-    solver.solve(risk, checkpoint=place, callback=stop_at(6, lambda: True))
+    solver.solve(risk, checkpoint=Checkpoint(tmp_path))
     (path,) = tmp_path.glob("*.checkpoint")
     content = bytearray(path.read_bytes())
-    content[-20] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"checksum does not match. Delete the folder to start"):
-        solver.solve(risk, checkpoint=place)
-
-
-def test_what_a_killed_process_left_is_removed(tmp_path):
-    solver, risk = SOLVERS["bundle"]
-    (tmp_path / ".result.checkpoint.x1y2.tmp").write_bytes(b"half a re")
-    solver.solve(risk, checkpoint=Checkpoint(tmp_path))
-    assert [path.suffix for path in sorted(tmp_path.iterdir())] == ["", ".checkpoint"]
-
-
-def test_every_truncation_is_noticed(tmp_path):
-    solver, risk = SOLVERS["bundle"]
-    solver.solve(risk, checkpoint=Checkpoint(tmp_path))
-    (path,) = tmp_path.glob("*.checkpoint")
-    content = path.read_bytes()
     for length in np.linspace(0, len(content) - 1, 50).astype(int):
         path.write_bytes(content[:length])
         with pytest.raises(InputError, match="damaged"):
             solver.solve(risk, checkpoint=Checkpoint(tmp_path))
+    content[-20] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"checksum does not match. Delete the folder to start"):
+        solver.solve(risk, checkpoint=Checkpoint(tmp_path))
 
 
 @pytest.mark.parametrize(
     ("entry", "wrong"),
     [
         *(("w", np.zeros(shape)) for shape in ((), (4,), (5, 2))),
-        ("w", np.full(5, np.nan)),
-        ("w", np.full(5, 1e300)),
+        *(("w", np.full(5, value)) for value in (np.nan, 1e300)),
         ("objective", np.zeros(3)),
         ("history", np.zeros((2, 3))),
         ("slopes", np.zeros((2, 4))),
@@ -352,6 +329,8 @@ class Failing(MajorisedOracle, BlockOracle):
 def test_after_a_failure_of_the_oracle_the_run_goes_on(name, left, tmp_path):
     solver, risk = SOLVERS[name]
     place = Checkpoint(tmp_path)
+    with pytest.raises(OracleFailure):  # there is no point yet
+        solver.solve(Failing(risk, 0))
     broken = solver.solve(Failing(risk, left), checkpoint=place)
     assert broken.status is Status.FAILED and "workers are gone" in broken.message
     whole, resumed = solver.solve(risk), solver.solve(risk, checkpoint=place)
@@ -359,13 +338,6 @@ def test_after_a_failure_of_the_oracle_the_run_goes_on(name, left, tmp_path):
     assert resumed.objective <= broken.objective
     if np.isfinite(whole.lower_bound):
         assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
-
-
-def test_a_failure_before_the_first_point_is_raised():
-    for name in ("bundle", "descent, best", "cccp"):
-        solver, risk = SOLVERS[name]
-        with pytest.raises(OracleFailure):
-            solver.solve(Failing(risk, 0))
 
 
 @pytest.mark.parametrize("left", [1, 4])
@@ -386,60 +358,7 @@ def test_a_line_search_whose_oracle_fails_returns_the_best_so_far(left, monkeypa
     assert result.objective == pytest.approx(value, rel=1e-9)
 
 
-# --- checkpoints that are no folder -----------------------------------------------------------
-
-
-class Memory(CheckpointStore):
-    """A store that keeps results in this process."""
-
-    def __init__(self):
-        self.saved, self.identity = None, None
-
-    @contextmanager
-    def opened(self, identity):
-        assert self.identity in (None, identity) and "tol" not in identity
-        self.identity = identity
-        yield InMemory(self)
-
-    def part(self, name):
-        return Memory()
-
-
-class InMemory(CheckpointSession):
-    def __init__(self, store):
-        super().__init__(store.saved)
-        self.store = store
-
-    def offer(self, result):
-        self.save(result())
-
-    def save(self, result):
-        self.store.saved = result
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_solvers_go_on_from_whatever_keeps_their_results(name):
-    solver, risk = SOLVERS[name]
-    whole, store = solver.solve(risk), Memory()
-    stopped = solver.solve(risk, callback=stop_at(2, interrupt), checkpoint=store)
-    assert store.saved.status is Status.INTERRUPTED
-    resumed = solver.solve(risk, checkpoint=store)
-    assert resumed.status is whole.status is store.saved.status
-    assert resumed.objective <= stopped.objective
-    assert not resumed.extra
-
-
 # --- warm starts ------------------------------------------------------------------------------
-
-
-def test_other_blocks_are_refused_and_the_same_risk_is_not():
-    risk = make_risk()
-    result = CuttingPlane(1e-2, n_blocks=4).solve(risk)
-    with pytest.raises(InputError, match="blocks differ"):
-        CuttingPlane(1e-2, n_blocks=6).solve(risk, warm_start=result)
-    copy = make_risk()
-    again = CuttingPlane(1e-3, n_blocks=4).solve(copy, warm_start=result)
-    assert again.objective == pytest.approx(CuttingPlane(1e-3).solve(risk).objective, rel=2e-6)
 
 
 ALL_CONVEX = ("avg", "pauc", "ts", "max")
@@ -447,29 +366,26 @@ ALL_CONVEX = ("avg", "pauc", "ts", "max")
 
 @pytest.mark.parametrize("name", ALL_CONVEX)
 @pytest.mark.parametrize("other", ALL_CONVEX)
-def test_cuts_of_another_surrogate_or_k_are_refused_at_zero_too(name, other):
-    """At zero Avg, pAUC and, where k is large, TS have the same subgradient and value."""
-    result = CuttingPlane(1e-3).solve(make_risk(name, k=7))
-    for k in (7, 6):
-        risk, again = make_risk(other, k=k), CuttingPlane(1e-3)
-        if (name, 7) == (other, k):
-            assert again.solve(risk, np.zeros(5), warm_start=result).status is Status.CONVERGED
-            continue
-        with pytest.raises(InputError, match="cuts are of another problem"):
-            again.solve(risk, np.zeros(5), warm_start=result)
+def test_cuts_of_another_problem_are_refused_at_zero_too(name, other):
+    """At zero Avg, pAUC and, where k is large, TS have the same subgradient and value.
 
-
-def test_data_that_differ_where_zero_does_not_look_are_refused():
-    """At zero the first k negatives stand for all that tie: the last one does not count."""
-    result = CuttingPlane(1e-3).solve(make_risk("max"))
-    data = make_risk("max").data
+    The first k negatives stand for all that tie there: the last one does not count.
+    """
+    first, again = CuttingPlane(1e-3).solve(make_risk(name, k=7)), CuttingPlane(1e-3)
+    data = make_risk().data
     X = data.X.copy()
     X[data.rows[data.indptr[1] - 1]] += 5.0
-    moved = RankingData(X[data.rows], data.labels, data.indptr)
-    with pytest.raises(InputError, match="cuts are of another problem"):
-        CuttingPlane(1e-3).solve(
-            EmpiricalRisk(make_surrogate("max", 2), moved), np.zeros(5), warm_start=result
-        )
+    moved = EmpiricalRisk(
+        make_surrogate(name, 7), RankingData(X[data.rows], data.labels, data.indptr)
+    )
+    risks = [make_risk(other, k=6), moved, *([] if other == name else [make_risk(other, k=7)])]
+    for risk in risks:
+        with pytest.raises(InputError, match="cuts are of another problem"):
+            again.solve(risk, np.zeros(5), warm_start=first)
+    with pytest.raises(InputError, match="blocks differ"):
+        CuttingPlane(1e-3, n_blocks=2).solve(make_risk(name, k=7), warm_start=first)
+    same = again.solve(make_risk(name, k=7), np.zeros(5), warm_start=first)
+    assert same.objective == pytest.approx(first.objective, rel=2e-6)
 
 
 @pytest.mark.recovery
@@ -491,14 +407,6 @@ def test_as_many_blocks_of_other_users_are_refused(tmp_path):
     CuttingPlane(1e-3, n_blocks=3, max_iter=3).solve(risks[0], checkpoint=Checkpoint(tmp_path))
     with pytest.raises(InputError, match="another run: layout"):
         solver.solve(risks[1], checkpoint=Checkpoint(tmp_path))
-
-
-def test_cuts_of_another_majorant_are_refused():
-    risk = make_risk("clipped_ramp")
-    one, other = (risk.majorant(w) for w in np.random.default_rng(0).normal(size=(2, 5)))
-    result = CuttingPlane(1e-2).solve(one)
-    with pytest.raises(InputError, match="cuts are of another problem"):
-        CuttingPlane(1e-2).solve(other, np.zeros(5), warm_start=result)
 
 
 def test_an_oracle_without_a_fingerprint_is_told_by_its_subgradient_at_zero():

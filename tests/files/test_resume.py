@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.sources import write_csv
-from structsvm_papk import PAPKRanker, PAPKRankerCV, cli
+from structsvm_papk import PAPKRankerCV, cli
 from structsvm_papk.cli._shared import console
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
@@ -122,13 +122,6 @@ def test_a_search_whose_folder_fills_up_goes_on_and_says_so(rows, tmp_path, monk
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
         PAPKRankerCV(**CV, checkpoint=tmp_path / "file").fit(*rows)
-
-
-def test_an_estimator_goes_on(rows, tmp_path):
-    model = PAPKRanker(k=3, checkpoint=str(tmp_path)).fit(*rows)
-    again = PAPKRanker(k=3, checkpoint=tmp_path).fit(*rows)
-    assert again.result_.history[: model.n_iter_] == model.result_.history
-    assert again.n_iter_ <= model.n_iter_ + 2 and again.result_.converged
 
 
 def test_a_comparison_keeps_its_runs(rows, tmp_path):

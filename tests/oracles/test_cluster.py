@@ -1,9 +1,9 @@
 """The risk of data on the workers of a Dask cluster, and what happens when they die."""
 
-import os
 import signal
 import socket
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,6 +60,8 @@ def count_messages(client, monkeypatch):
 def test_value_and_subgradient_are_those_of_the_risk_in_memory(client, tmp_path, kind):
     oracle, expected = risk(client, tmp_path, kind), in_memory()
     assert len(oracle.parts.summaries) > 6
+    sizes = [held.__sizeof__() for held in client.gather(oracle.parts._held)]  # Dask counts them
+    assert sum(sizes) > 3500 * N_FEATURES * 8
     value, slope = oracle(W)
     assert value == pytest.approx(expected(W)[0], rel=1e-13)
     np.testing.assert_allclose(slope, expected(W)[1], rtol=0, atol=1e-13)
@@ -95,7 +97,9 @@ def test_a_worker_that_is_killed_in_mid_fit_changes_nothing(client, tmp_path, ki
 
 @pytest.mark.recovery
 @pytest.mark.parametrize("kind", ["arrays", "npy"])
-def test_a_worker_that_is_retired_hands_its_partitions_on(tmp_path, kind):
+def test_a_worker_that_is_retired_hands_its_partitions_on_and_cancelled_ones_come_back(
+    tmp_path, kind
+):
     with connect(n_workers=2, threads_per_worker=1) as client:
         oracle = risk(client, tmp_path, kind)
         expected = oracle(W)[0]
@@ -103,18 +107,11 @@ def test_a_worker_that_is_retired_hands_its_partitions_on(tmp_path, kind):
         client.retire_workers([first])
         assert oracle(W)[0] == expected
         assert oracle.notes == ()
-
-
-@pytest.mark.recovery
-@pytest.mark.parametrize("kind", ["arrays", "npy"])
-def test_partitions_that_are_cancelled_as_by_a_restart(threads, tmp_path, kind):
-    oracle = risk(threads, tmp_path, kind)
-    expected = oracle(W)[0]
-    threads.cancel(oracle.parts._held, force=True)
-    assert oracle(W)[0] == expected
-    (note,) = oracle.notes
-    n = len(oracle.parts._used)
-    assert note.startswith(f"A worker was lost: {n} of {n} partitions were loaded again")
+        client.cancel(oracle.parts._held, force=True)  # as a restart does
+        assert oracle(W)[0] == expected
+        n = len(oracle.parts._used)
+        (note,) = oracle.notes
+        assert note.startswith(f"A worker was lost: {n} of {n} partitions were loaded again")
 
 
 @pytest.mark.scale
@@ -150,31 +147,20 @@ def test_many_fits_on_one_client_lose_nothing_and_leave_nothing(threads, tmp_pat
 
 @pytest.mark.recovery
 @POSIX
-def test_data_that_changed_when_it_has_to_be_loaded_again(client, tmp_path):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: np.save(path, lists()[0] * 2.0), "holds other data now"),
+        (Path.unlink, r"cannot be loaded again: cannot read .*X\.npy"),
+    ],
+)
+def test_data_that_changed_when_they_have_to_be_loaded_again(client, tmp_path, change, message):
     oracle = risk(client, tmp_path)
     oracle(W)
-    np.save(tmp_path / "X.npy", lists()[0] * 2.0)
+    change(tmp_path / "X.npy")
     kill_a_worker(client)
-    with pytest.raises(OracleFailure, match="holds other data now"):
+    with pytest.raises(OracleFailure, match=message):
         oracle(W)
-
-
-@pytest.mark.recovery
-@POSIX
-def test_files_that_are_gone_when_they_have_to_be_loaded_again(client, tmp_path):
-    oracle = risk(client, tmp_path)
-    oracle(W)
-    (tmp_path / "X.npy").unlink()
-    kill_a_worker(client)
-    with pytest.raises(OracleFailure, match=r"cannot be loaded again: cannot read .*X\.npy"):
-        oracle(W)
-
-
-def test_a_file_that_the_workers_do_not_have(threads, tmp_path):
-    parts = partitions("npy", tmp_path)
-    (tmp_path / "X.npy").unlink()
-    with pytest.raises(InputError, match=r"cannot read .*X\.npy"):
-        DaskRisk(make_surrogate("avg", 4), parts, threads)
 
 
 @pytest.mark.recovery
@@ -239,26 +225,6 @@ def test_a_scheduler_that_hangs_is_noticed_by_the_time_limit(tmp_path, nested, t
             CuttingPlane(1e-2, time_limit=60.0).solve(oracle.majorant(W) if nested else oracle)
 
 
-@pytest.mark.recovery
-def test_a_worker_that_hangs_is_noticed_by_the_time_limit(client, tmp_path, time_flies_in_vain):
-    oracle = risk(client, tmp_path)
-    oracle(W)
-    pid = next(iter(client.run(os.getpid).values()))
-
-    def callback(progress):
-        if progress.iteration == 2:
-            os.kill(pid, signal.SIGSTOP)
-            time_flies_in_vain()
-
-    try:
-        result = CuttingPlane(1e-2, tol=1e-8, time_limit=60.0).solve(oracle, callback=callback)
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    assert result.status == Status.TIME_LIMIT
-    assert result.n_iter == 2
-    assert oracle(W)[0] == pytest.approx(in_memory()(W)[0], rel=1e-13)  # it goes on
-
-
 def test_a_cluster_without_workers(threads, tmp_path, monkeypatch):
     monkeypatch.setattr("structsvm_papk.oracles.dask_risk._POLL", 0.2)
     oracle = risk(threads, tmp_path, patience=0.5)
@@ -270,28 +236,20 @@ def test_a_cluster_without_workers(threads, tmp_path, monkeypatch):
         oracle(W)
 
 
-def test_the_policy_and_the_metric(threads, tmp_path):
-    from structsvm_papk.rankers.solver_race import mean_pap_at_k
-
-    expected = mean_pap_at_k(W, in_memory().data, 4)
-    assert risk(threads, tmp_path, "arrays").gain(W) == pytest.approx(expected, rel=1e-13)
+def test_what_is_refused(threads, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="user 3 has no positive"):
         risk(threads, tmp_path, policy="raise")
     with pytest.raises(InputError, match="no partition"):
         DaskRisk(make_surrogate("avg", 4), [], threads)
-
-
-def test_bad_input_of_an_evaluation_stays_bad_input(threads, tmp_path):
     with pytest.raises(InputError, match="not finite"):
         risk(threads, tmp_path)(np.full(N_FEATURES, 1e308))
-
-
-def test_what_answers_may_be_no_scheduler(monkeypatch):
-    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._TIMEOUT", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(InputError, match=f"what answers at {address} is not a Dask scheduler"):
-            connect(address)
+    parts = partitions("npy", tmp_path)
+    (tmp_path / "X.npy").unlink()
+    with pytest.raises(InputError, match=r"cannot read .*X\.npy"):
+        DaskRisk(make_surrogate("avg", 4), parts, threads)
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk.__version__", "0.0.0")
+    with pytest.raises(InputError, match=r"is \d.* on the worker .* need version 0\.0\.0"):
+        risk(threads, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -300,23 +258,16 @@ def test_what_answers_may_be_no_scheduler(monkeypatch):
         ("nonsense://x", "no Dask scheduler answers at 'nonsense://x'"),
         *((address, "give tcp://host:port") for address in ("", "tcp://", "http://127.0.0.1:8787")),
         ("tls://127.0.0.1:1", "name the certificates"),
+        (None, r"what answers at tcp://127\.0\.0\.1:\d+ is not a Dask scheduler"),
     ],
 )
-def test_addresses_that_are_none(address, words):
-    with pytest.raises(InputError, match=words):
-        connect(address)
-
-
-def test_workers_with_another_version_of_the_package(threads, tmp_path, monkeypatch):
-    monkeypatch.setattr("structsvm_papk.oracles.dask_risk.__version__", "0.0.0")
-    with pytest.raises(InputError, match=r"is \d.* on the worker .* need version 0\.0\.0"):
-        risk(threads, tmp_path)
-
-
-def test_partitions_count_with_their_size(threads, tmp_path):
-    oracle = risk(threads, tmp_path, "arrays")
-    sizes = [held.__sizeof__() for held in threads.gather(oracle.parts._held)]
-    assert sum(sizes) > 3500 * N_FEATURES * 8
+def test_addresses_that_are_none(address, words, monkeypatch):
+    monkeypatch.setattr("structsvm_papk.oracles.dask_risk._TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        if address is None:
+            address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(InputError, match=words):
+            connect(address)
 
 
 @pytest.mark.scale
@@ -353,17 +304,6 @@ def test_what_a_partition_remembers_belongs_to_one_risk(client):
             assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
         assert oracle(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)
         assert oracle.with_blocks(5)(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)
-
-
-@pytest.mark.scale
-def test_one_message_an_evaluation(client, tmp_path, monkeypatch):
-    oracle = risk(client, tmp_path)
-    assert len(oracle.parts._used) > 2
-    asked = count_messages(client, monkeypatch)
-    for method in ("submit", "map", "gather", "who_has"):
-        monkeypatch.setattr(client, method, None)
-    oracle(W)
-    assert len(asked) == 1
 
 
 @pytest.mark.scale

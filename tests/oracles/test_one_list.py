@@ -7,11 +7,11 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from helpers.marks import slow
+from helpers.own import PowerPairs
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.oracles.convex_risk import OneListCuts
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status, relative_gap
-from structsvm_papk.surrogates import Surrogate
 
 
 def terms(name, p, q, k):
@@ -72,26 +72,6 @@ def test_cuts_are_below_their_blocks_and_s_lies_between_0_and_the_risk(name):
         assert largest > 0.5
 
 
-class Squares(Surrogate):
-    """Its name is not its own: the sum of squares over the list."""
-
-    name = "max"
-
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
-        for u in range(first, last):
-            own = slice(indptr[u], indptr[u + 1])
-            values[u], coef[own] = scores[own] @ scores[own], 2 * scores[own]
-
-
-def test_a_surrogate_by_a_name_of_ours_does_not_get_our_cuts():
-    data = RankingData.from_groups(np.eye(4), np.array([1, 1, 0, 0]))
-    oracle = EmpiricalRisk(Squares(1), data).with_blocks(2)
-    assert not isinstance(oracle, OneListCuts)
-    cuts = oracle.cuts(np.arange(4.0))
-    assert cuts.value == 14.0
-    np.testing.assert_array_equal(cuts.slopes.sum(axis=0), 2 * np.arange(4.0))
-
-
 def test_the_blocks_add_up_to_the_risk():
     rng = np.random.default_rng(1)
     data = RankingData.from_groups(rng.normal(size=(12, 3)), np.arange(12) < 4)
@@ -102,16 +82,11 @@ def test_the_blocks_add_up_to_the_risk():
         value, slope = oracle(w)
         assert value == pytest.approx(risk(w)[0])
         np.testing.assert_allclose(slope, risk(w)[1], atol=1e-12)
-
-
-def test_rounding_counts_the_depth():
-    """A list at k=2 and depth 9 has as many scores in a sum as one at k=9."""
-    X = np.random.default_rng(2).normal(size=(24, 3))
-    data = RankingData.from_groups(X, np.arange(24) < 4)
-    deep, wide = (EmpiricalRisk(s, data).with_blocks(2) for s in (
-        make_surrogate("avg", 2, depth=9), make_surrogate("avg", 9)
-    ))  # fmt: skip
-    np.testing.assert_array_equal(deep.rounding().slopes, wide.rounding().slopes)
+    own = EmpiricalRisk(PowerPairs(2), data).with_blocks(3)  # whose terms are not known
+    assert own.n_blocks == 1 and not isinstance(own, OneListCuts)
+    deep, wide = make_surrogate("avg", 2, depth=7), make_surrogate("avg", 7)  # as long sums
+    slopes = [EmpiricalRisk(each, data).with_blocks(2).rounding().slopes for each in (deep, wide)]
+    np.testing.assert_array_equal(*slopes)
 
 
 @pytest.mark.parametrize("name", ["avg", slow("max"), "ts", slow("pauc")])

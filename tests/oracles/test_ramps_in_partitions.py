@@ -13,13 +13,8 @@ from structsvm_papk.oracles import DaskRisk, StreamedRisk
 from structsvm_papk.solvers.cccp import CCCP
 
 ALPHA = 1e-2
-SETS = [  # users, items, features, noise
-    (40, 20, 4, 2.5),
-    (40, 20, 4, 0.5),
-    (120, 30, 8, 1.0),
-    (300, 12, 3, 4.0),
-    (10, 60, 6, 1.5),
-]
+# users, items, features, noise
+SETS = [(40, 20, 4, 2.5), (40, 20, 4, 0.5), (120, 30, 8, 1.0), (300, 12, 3, 4.0), (10, 60, 6, 1.5)]
 
 
 def some_lists(number):

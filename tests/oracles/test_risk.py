@@ -45,10 +45,6 @@ def test_blocks_add_up_and_threads_change_nothing(name):
         np.testing.assert_array_equal(slopes, answers[0][1])
 
 
-def test_at_most_one_block_a_user():
-    assert problems.risk("avg", n_users=4).with_blocks(100).n_blocks == 4
-
-
 def test_line_agrees_with_the_risk_and_its_slope():
     oracle = problems.risk("ts")
     w, d = np.array([1.0, -0.5, 2.0, 0.1]), np.array([0.3, 0.2, -1.0, 1.0])
@@ -64,5 +60,6 @@ def test_left_out_users_are_reported_and_do_not_count():
     assert oracle.n_users == 1
     assert oracle.exclusions.n_excluded == 1
     assert oracle.with_blocks(1).exclusions.n_excluded == 1
+    assert problems.risk("avg", n_users=4).with_blocks(100).n_blocks == 4  # one a user at most
     with pytest.raises(InputError, match="at least 1"):
         EmpiricalRisk(make_surrogate("avg", 2), data, n_blocks=0)

@@ -1,17 +1,15 @@
 """Short lists found by bounds: the same lists, values and cuts as a full pass."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 import pytest
 from scipy import sparse
 
+from helpers.own import PowerPairs
 from helpers.problems import walk
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import short_lists as row_skipping
-from structsvm_papk.surrogates import CONVEX, Surrogate
+from structsvm_papk.surrogates import CONVEX
 
 
 def lists(n_users=3, n_rows=400, d=10, n_pos=6, kind="normal", seed=0):
@@ -108,13 +106,18 @@ def test_rows_are_left_out_and_the_history_says_how_many():
     assert 0 < visits[-1] < 0.5 * n_rows * results[1].data_passes
 
 
-def test_old_references_are_given_up_in_time(monkeypatch):
+def test_old_references_constant_features_and_features_that_the_sample_misses(monkeypatch):
     monkeypatch.setattr(row_skipping, "_MOST_REFERENCES", 8)
-    X, y, groups = lists(n_users=2)
-    data = RankingData.from_groups(X, y, groups)
-    plain, skipping = both("avg", data)
-    for w in walk(X.shape[1], steps=60):
+    X, y, groups = lists(n_users=1, n_rows=5000, d=10)
+    X[:, 0], X[:, 1], X[:, 2] = 7.0, 0.0, 0.0
+    X[1, 1] = 1e6  # between the rows of the sample
+    plain, skipping = both("avg", RankingData.from_groups(X, y, groups))
+    for w in walk(10, steps=60)[:-4]:
         assert skipping.cuts(w).value == pytest.approx(plain.cuts(w).value, rel=1e-12)
+    X[7] *= 1e200
+    for oracle in both("ts", RankingData.from_groups(X, y, groups)):
+        with pytest.raises(InputError, match="finite"):  # scores that overflow
+            oracle.cuts(1e150 * np.ones(10))
 
 
 @pytest.mark.parametrize("n_users", [1, 5])
@@ -131,54 +134,15 @@ def test_threads_do_not_change_a_bit(n_users, monkeypatch):
     assert len({oracle.rows_scored for oracle in oracles}) == 1
 
 
+class Undeclared(PowerPairs):
+    top_negatives_only = False
+
+
 def test_nothing_is_skipped_where_it_cannot_pay():
     X, y, groups = lists(n_rows=60)
     few_rows = EmpiricalRisk(make_surrogate("ts", 5), RankingData.from_groups(X, y, groups))
     X, y, groups = lists(d=4)
     few_features = EmpiricalRisk(make_surrogate("ts", 5), RankingData.from_groups(X, y, groups))
-    for risk in (few_rows, few_features):
+    undeclared = EmpiricalRisk(Undeclared(5), RankingData.from_groups(*lists()))
+    for risk in (few_rows, few_features, undeclared):
         assert type(risk.with_blocks(2)) is EmpiricalRisk
-
-
-def test_constant_features_and_features_that_the_sample_misses():
-    X, y, groups = lists(n_users=1, n_rows=5000, d=10)
-    X[:, 0], X[:, 1], X[:, 2] = 7.0, 0.0, 0.0
-    X[1, 1] = 1e6  # between the rows of the sample
-    data = RankingData.from_groups(X, y, groups)
-    plain, skipping = both("avg", data)
-    for w in walk(10)[:-4]:
-        assert skipping.cuts(w).value == pytest.approx(plain.cuts(w).value, rel=1e-12)
-
-
-def test_scores_that_overflow_are_refused_as_in_a_full_pass():
-    X, y, groups = lists()
-    X[7] *= 1e200
-    for oracle in both("ts", RankingData.from_groups(X, y, groups)):
-        with pytest.raises(InputError, match="finite"):
-            oracle.cuts(1e150 * np.ones(10))
-
-
-@dataclass(frozen=True)
-class MeanHinge(Surrogate):
-    """Hinge of the mean positive against the mean of all negatives."""
-
-    name: ClassVar[str] = "mean_hinge"
-
-    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
-        for u in range(first, last):
-            split, end = indptr[u] + n_pos[u], indptr[u + 1]
-            positives, negatives = slice(indptr[u], split), slice(split, end)
-            values[u] = max(0.0, 1.0 - scores[positives].mean() + scores[negatives].mean())
-            coef[positives] = -float(values[u] > 0) / n_pos[u]
-            coef[negatives] = float(values[u] > 0) / (end - split)
-
-
-def test_a_surrogate_that_does_not_say_what_it_reads_has_all_rows_scored():
-    X, y, groups = lists(n_users=4)
-    risks = [
-        EmpiricalRisk(MeanHinge(5), RankingData.from_groups(X, y, groups), skip_rows=skip)
-        for skip in (True, False)
-    ]
-    skipping, whole = (CuttingPlane(1e-2, tol=1e-8).solve(risk) for risk in risks)
-    assert skipping.objective == whole.objective
-    assert skipping.converged

@@ -10,6 +10,7 @@ from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.rankers.solver_race import mean_pap_at_k
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
@@ -31,14 +32,12 @@ def test_value_and_subgradient_are_those_of_the_risk_in_memory(tmp_path, name):
         value, slope = oracle(w)
         assert value == pytest.approx(expected(w)[0], rel=1e-13)
         np.testing.assert_allclose(slope, expected(w)[1], rtol=0, atol=1e-13)
-
-
-def test_users_that_cannot_be_used_are_counted_where_they_are(tmp_path):
-    found, expected = streamed(tmp_path).exclusions, in_memory().exclusions
+    assert oracle.gain(w) == pytest.approx(mean_pap_at_k(w, expected.data, 4), rel=1e-13)
+    found, expected = oracle.exclusions, expected.exclusions
     assert str(found) == str(expected)
     np.testing.assert_array_equal(found.no_positive, expected.no_positive)
     np.testing.assert_array_equal(found.few_negatives, expected.few_negatives)
-    assert any(not each.exclusions.n_used for each in streamed(tmp_path).parts.summaries)
+    assert any(not each.exclusions.n_used for each in oracle.parts.summaries)
 
 
 @pytest.mark.parametrize("name", CONVEX)
@@ -53,7 +52,9 @@ def test_the_certificate_is_that_of_the_fit_in_memory(tmp_path, name):
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 7, 30, 300])
 def test_blocks_add_up(tmp_path, n_blocks):
+    assert streamed(tmp_path).with_blocks(400).n_blocks < 20  # of a small budget
     oracle = streamed(tmp_path, budget=10 * X_BYTES)
+    assert oracle.share_in_memory > 0.75 and oracle.n_users > 20
     w = np.arange(N_FEATURES) / 10
     split = oracle.with_blocks(n_blocks)
     values, slopes = split.blocks(w)
@@ -65,51 +66,29 @@ def test_blocks_add_up(tmp_path, n_blocks):
     np.testing.assert_allclose(cuts.intercepts, values - slopes @ w, rtol=0, atol=1e-15)
 
 
-def test_a_small_budget_limits_the_cuts(tmp_path):
-    oracle = streamed(tmp_path)
-    assert oracle.with_blocks(400).n_blocks < 20 < streamed(tmp_path, budget=1e7).n_users
-
-
-def test_everything_stays_in_memory_where_it_fits(tmp_path):
-    oracle = streamed(tmp_path, budget=10 * X_BYTES)
-    assert oracle.share_in_memory > 0.75
-    assert oracle(np.ones(N_FEATURES))[0] == pytest.approx(in_memory()(np.ones(N_FEATURES))[0])
-
-
-def test_threads_and_file_type_change_nothing(tmp_path):
-    w = np.arange(N_FEATURES) / 10
+def test_threads_and_file_type_change_nothing_and_single_precision_is_summed_in_double(tmp_path):
+    w, surrogate = np.arange(N_FEATURES) / 10, make_surrogate("ts", 4)
     source = parquet_source(tmp_path, *lists(), n_files=2, rows=300)
-    other = StreamedRisk(make_surrogate("ts", 4), source, X_BYTES, n_threads=2)
+    other = StreamedRisk(surrogate, source, X_BYTES, n_threads=2)
     expected = streamed(tmp_path)
     assert other(w)[0] == expected(w)[0]
     np.testing.assert_array_equal(other(w)[1], expected(w)[1])
     assert other.fingerprint() == expected.fingerprint() != streamed(tmp_path, "max").fingerprint()
-
-
-def test_the_gain_is_that_of_the_metric(tmp_path):
-    from structsvm_papk.rankers.solver_race import mean_pap_at_k
-
-    w = np.array([1.0, -1.0, 0.5, 0.1, 0.0])
-    expected = mean_pap_at_k(w, in_memory().data, 4)
-    assert streamed(tmp_path).gain(w) == pytest.approx(expected, rel=1e-13)
-
-
-@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
-def test_majorants_are_those_of_the_risk_in_memory(tmp_path, name):
-    at, w = np.random.default_rng(2).normal(size=(2, N_FEATURES))
-    found = streamed(tmp_path, name).majorant(at).with_blocks(9)
-    expected = in_memory(name).majorant(at)
-    assert found.exact == expected.exact
-    for point in (at, w):
-        value, slope = expected(point)
-        assert found(point)[0] == pytest.approx(value, rel=1e-12)
-        np.testing.assert_allclose(found.blocks(point)[1].sum(axis=0), slope, rtol=0, atol=1e-12)
-
-
-def test_no_user_that_can_be_used(tmp_path):
     X, y, groups = lists()
+    X = X.astype(np.float32)
+    found = StreamedRisk(surrogate, npy_source(tmp_path, X, y, groups), X_BYTES // 2)(w)
+    expected = EmpiricalRisk(surrogate, RankingData.from_groups(X.astype(float), y, groups))(w)
+    assert found[0] == pytest.approx(expected[0], rel=1e-13)
+    np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-13)
+
+
+def test_what_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"no user can be used.*fewer than k=50"):
-        StreamedRisk(make_surrogate("avg", 50), npy_source(tmp_path, X, y, groups), X_BYTES)
+        StreamedRisk(make_surrogate("avg", 50), npy_source(tmp_path, *lists()), X_BYTES)
+    with pytest.raises(InputError, match="the data are in partitions"):
+        diagnose(streamed(tmp_path))
+    with pytest.raises(InputError, match="bounds over boxes"):
+        GlobalRamp(1e-2).solve(streamed(tmp_path, "ramp"))
 
 
 @pytest.mark.parametrize("how", ["truncated", "changed"])
@@ -145,20 +124,3 @@ def test_the_next_partition_is_read_while_one_is_computed(tmp_path):
 
     computed, parts._load = [], noted
     assert all(parts.run(task, [1] * len(begun)))
-
-
-def test_what_needs_all_data_in_one_place_says_so(tmp_path):
-    with pytest.raises(InputError, match="the data are in partitions"):
-        diagnose(streamed(tmp_path))
-    with pytest.raises(InputError, match="bounds over boxes"):
-        GlobalRamp(1e-2).solve(streamed(tmp_path, "ramp"))
-
-
-def test_single_precision_is_summed_in_double(tmp_path):
-    X, y, groups = lists()
-    X = X.astype(np.float32)
-    surrogate, w = make_surrogate("ts", 4), np.arange(N_FEATURES) / 7
-    found = StreamedRisk(surrogate, npy_source(tmp_path, X, y, groups), X_BYTES // 2)(w)
-    expected = EmpiricalRisk(surrogate, RankingData.from_groups(X.astype(float), y, groups))(w)
-    assert found[0] == pytest.approx(expected[0], rel=1e-13)
-    np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-13)
