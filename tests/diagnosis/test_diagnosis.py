@@ -113,6 +113,7 @@ def test_balanced_lists_are_degenerate_for_every_convex_surrogate_and_user():
         assert "optimal for every alpha" in str(found)
     clipped = diagnose(risk_of(lists, "clipped_ramp", 3))
     assert clipped.zero_is_optimal is False
+    assert risk_of(lists, "clipped_ramp", 3)(1e-3 * clipped.joint.direction)[0] < 1.0
     assert clipped.share() == 0.0
 
 
