@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from structsvm_papk._types import Array
 from structsvm_papk.diagnosis.convex_test import Coordinates, Verdict
-from structsvm_papk.diagnosis.zero_test import falls_along, is_zero_optimal
+from structsvm_papk.diagnosis.zero_test import falls_along, test_at_zero
 from structsvm_papk.errors import check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
@@ -117,11 +117,11 @@ def critical_depth(
         m = k if low == k and direction is None and degenerate_to == 0 else (low + high) // 2
         surrogate = replace(risk.surrogate, depth=max(m, k))
         at_m = EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
-        if direction is not None and at_m.convex and falls_along(at_m, direction):
-            verdict = Verdict.INFORMATIVE
-        else:
-            verdict, own = is_zero_optimal(at_m, tol, _SLOPES, coordinates)
-            direction = own if verdict is Verdict.INFORMATIVE else direction
+        verdict = Verdict.INFORMATIVE
+        if direction is None or not at_m.convex or not falls_along(at_m, direction):
+            test = test_at_zero(at_m, tol, (), coordinates, _SLOPES, any_direction=True)
+            verdict = test.verdict
+            direction = direction if test.direction is None else test.direction
         if verdict is Verdict.INFORMATIVE:
             high = informative_from = m
         else:

@@ -173,8 +173,8 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
         check_number("per_user", per_user, least=0)
     n = risk.n_users if per_user is True else min(per_user, risk.n_users)
     alone = np.linspace(0, risk.n_users - 1, n).astype(np.int64)
-    users = tuple(_test(_one_user(risk, u), tol) for u in alone)
-    joint = _test(risk, tol, users if n == risk.n_users else ())
+    users = tuple(test_at_zero(_one_user(risk, u), tol) for u in alone)
+    joint = test_at_zero(risk, tol, users if n == risk.n_users else ())
     name, k = risk.surrogate.name, risk.surrogate.k
     return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users[alone], risk.convex)
 
@@ -192,34 +192,24 @@ def _one_list(data: RankingData, rows: Array, user: int, n_pos: int) -> RankingD
     )  # fmt: skip
 
 
-def _test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest] = ()) -> ZeroTest:
-    if risk.convex:
-        coordinates = Coordinates(risk.data)
-        test = _joint_test(risk, tol, coordinates)
-        if test.verdict is Verdict.UNDECIDED:
-            return convex_test(Slopes(risk), tol, coordinates)
-        return test if test.direction is None else _with_distance(risk, test, test.direction)
-    return clipped_test(risk) if risk.surrogate.clipped else ramp_test(risk, tol, users)
-
-
-def is_zero_optimal(
+def test_at_zero(
     risk: EmpiricalRisk,
     tol: float = _TOL,
-    max_iter: int | None = None,
+    users: Sequence[ZeroTest] = (),
     coordinates: Coordinates | None = None,
-) -> tuple[Verdict, Array | None]:
-    """Verdict about w = 0 for all users jointly, and a direction of descent where there is one.
-
-    As `diagnose`, but without the distance: the first direction that is met ends the search.
-    """
+    max_iter: int | None = None,
+    any_direction: bool = False,
+) -> ZeroTest:
+    """The test of all users jointly; with `any_direction` the first that is met ends the search."""
     if not risk.convex:
-        test = _test(risk, tol)
-    else:
-        coordinates = coordinates or Coordinates(risk.data)
-        test = _joint_test(risk, tol, coordinates)
-        if test.verdict is Verdict.UNDECIDED:
-            test = convex_test(Slopes(risk), tol, coordinates, max_iter, any_direction=True)
-    return test.verdict, test.direction
+        return clipped_test(risk) if risk.surrogate.clipped else ramp_test(risk, tol, users)
+    coordinates = coordinates or Coordinates(risk.data)
+    test = _joint_test(risk, tol, coordinates)
+    if test.verdict is Verdict.UNDECIDED:
+        return convex_test(Slopes(risk), tol, coordinates, max_iter, any_direction)
+    if any_direction or test.direction is None:
+        return test
+    return _with_distance(risk, test, test.direction)
 
 
 def _joint_test(risk: EmpiricalRisk, tol: float, coordinates: Coordinates) -> ZeroTest:

@@ -257,21 +257,10 @@ def denied(path):
     raise OSError(13, "Permission denied")
 
 
-def test_settings_and_oracles_that_do_not_fit(tmp_path):
+def test_intervals_that_do_not_fit_and_parts_with_safe_names(tmp_path):
     for interval in (-1, "1", float("nan")):
         with pytest.raises(InputError, match="interval"):
             Checkpoint(tmp_path, interval)
-    risk = make_risk()
-
-    def plain(w):
-        return risk(w)
-
-    plain.n_features = risk.n_features
-    with pytest.raises(InputError, match="fingerprint"):
-        SubgradientDescent(1e-2).solve(plain, checkpoint=Checkpoint(tmp_path))
-
-
-def test_parts_are_folders_with_safe_names(tmp_path):
     part = Checkpoint(tmp_path, 5.0).part("../avg: eta = 0.1")
     assert part.folder == tmp_path / "avg_eta_0.1" and part.interval == 5.0
 
