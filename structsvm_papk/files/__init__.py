@@ -7,8 +7,4 @@ import the results of `solvers`; knows nothing of rankings.
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.model import Model, load_model
 
-__all__ = [
-    "Checkpoint",
-    "Model",
-    "load_model",
-]
+__all__ = ["Checkpoint", "Model", "load_model"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from structsvm_papk import PAPKRanker
 from structsvm_papk.datasets import engagement_lists
@@ -31,7 +32,7 @@ def named(lists):
     )
 
 
-def test_weights_are_plain_json_with_the_certificate(named, lists, tmp_path):
+def test_weights_are_plain_json_with_the_certificate(named, lists, tmp_path, monkeypatch):
     plain = json.loads(json.dumps(named.export_weights(), allow_nan=False))
     assert list(plain["weights"]) == list(named.feature_names_in_)
     np.testing.assert_array_equal(list(plain["weights"].values()), named.coef_)
@@ -39,6 +40,11 @@ def test_weights_are_plain_json_with_the_certificate(named, lists, tmp_path):
     assert (plain["k"], plain["surrogate"], plain["depth"]) == (5, "ts", 0.9)
     unnamed = PAPKRanker(k=5, depth=0.9).fit(lists.X, lists.y, groups=lists.groups)
     assert list(unnamed.export_weights()["weights"]) == [f"x{j}" for j in range(6)]
+    with pytest.raises(NotFittedError):
+        PAPKRanker().export_weights()
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(InputError, match=r"structsvm-papk\[onnx\]"):
+        named.to_onnx(tmp_path / "x.onnx")
 
 
 @pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-12), ("float32", 1e-5)])
@@ -61,7 +67,7 @@ def test_onnx_scores_are_those_of_predict(named, lists, tmp_path, dtype, error):
 
 
 @pytest.mark.parametrize("size", [1e39, 1e-43])
-def test_weights_that_float32_does_not_hold_and_wrong_input(tmp_path, size, monkeypatch):
+def test_weights_that_float32_does_not_hold_and_wrong_input(tmp_path, size):
     pytest.importorskip("onnx")
     X = np.random.default_rng(0).normal(size=(40, 2))
     ranker = PAPKRanker(k=1).fit(X, X[:, 0] > 0, np.repeat([1, 2], 20))
@@ -73,9 +79,6 @@ def test_weights_that_float32_does_not_hold_and_wrong_input(tmp_path, size, monk
         ranker.to_onnx(tmp_path / "x.onnx", dtype="int8")
     with pytest.raises(InputError, match="cannot write"):
         ranker.to_onnx(tmp_path / "nowhere" / "x.onnx")
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(InputError, match=r"structsvm-papk\[onnx\]"):
-        ranker.to_onnx(tmp_path / "x.onnx")
 
 
 def page_blocks(language):

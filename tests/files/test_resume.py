@@ -187,6 +187,10 @@ def test_an_interrupted_fit_keeps_its_best_model_and_goes_on(
     before, fit = signal.getsignal(how), ("fit", file, "-o", tmp_path / "m", "--k", 3, "--json")
     fit = (*fit, "--checkpoint", tmp_path / "c")
     with monkeypatch.context() as patch:
+        patch.setattr(console, "live", lambda: signal.raise_signal(how))
+        status, out, told = run(capsys, *fit)  # there is no result yet
+        assert status == 130 and json.loads(out) == {"error": "interrupted"}
+        assert "Error: interrupted" in told and not (tmp_path / "m").exists()
         patch.setattr(console, "live", lambda: nullcontext(lambda *_: at_the_third))
         status, out, told = run(capsys, *fit)
     first = json.loads(out)
@@ -195,15 +199,6 @@ def test_an_interrupted_fit_keeps_its_best_model_and_goes_on(
     status, out, _ = run(capsys, *fit)
     second = json.loads(out)
     assert status == 0 and second["converged"] and second["objective"] < first["objective"]
-
-
-@pytest.mark.usefixtures("ctrl_c")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_end_before_there_is_a_result_leaves_nothing(how, file, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(console, "live", lambda: signal.raise_signal(how))
-    status, out, told = run(capsys, "fit", file, "-o", tmp_path / "m", "--k", 3, "--json")
-    assert status == 130 and json.loads(out) == {"error": "interrupted"}
-    assert "Error: interrupted" in told and not (tmp_path / "m").exists()
 
 
 def test_wrong_folders_and_intervals_are_refused_before_the_data_are_read(
