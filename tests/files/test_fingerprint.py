@@ -5,7 +5,7 @@ from scipy import sparse
 from structsvm_papk.data import RankingData
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.surrogates.losses import Avg, Max
+from structsvm_papk.surrogates.losses import Avg, ClippedRamp, Max
 
 pytestmark = pytest.mark.portable
 
@@ -37,7 +37,9 @@ def test_every_change_changes_the_fingerprint():
     others.append(data.subset(np.arange(6) < 5))
     found = {EmpiricalRisk(surrogate, data).fingerprint() for surrogate in risks}
     found |= {EmpiricalRisk(Avg(2), other).fingerprint() for other in others}
-    assert len(found) == len(risks) + len(others)
+    ramp = EmpiricalRisk(ClippedRamp(2), data)
+    found |= {ramp.majorant(w).fingerprint() for w in np.eye(3)}
+    assert len(found) == len(risks) + len(others) + 3
 
 
 def test_pieces_do_not_show_and_parts_do_not_run_together(monkeypatch):
