@@ -15,7 +15,6 @@ from structsvm_papk.margins.proofs import (
     CommonProof,
     HullProof,
     SubsetProof,
-    exact_linf,
     exact_margins,
     fractions,
 )
@@ -160,7 +159,7 @@ class _Question:
     def convex(self):
         beta = np.minimum(self.data.n_pos, self.k)
         found = self._separated(np.ones_like(beta) if self.condition == "strong" else beta)
-        bound = found.proof.bound(self.data, "l2") if found.proof else np.inf
+        bound = found.proof.bound(self.data) if found.proof else np.inf
         return self._result(found.answer, found.w, bound, found.proof)
 
     def moderate(self):
@@ -220,9 +219,7 @@ class _Question:
             if direction is None or not any(direction):
                 continue
             margins = exact_margins(self.data, direction, self.k, self.condition)
-            if any(m is None for m in margins):
-                continue
-            margin = min(margins) / exact_linf(direction)
+            margin = 0 if None in margins else min(margins) / max(map(abs, fractions(direction)))
             if margin > best_margin:
                 best, best_margin = direction, margin
         return best

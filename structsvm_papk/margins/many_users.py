@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from structsvm_papk.margins.proofs import HullProof, dense_rows, fractions, solve_near
-from structsvm_papk.margins.separation import Separation, Separator, linear_programme
+from structsvm_papk.margins.separation import Separator, linear_programme
 
 MANY_USERS = 20
 IDLE = 15  # rounds that a cut may be slack before it leaves
@@ -124,11 +124,8 @@ class CutSeparator(Separator):
             neg[row] = neg.get(row, Fraction(0)) + weight
         return HullProof(pos, neg, tuple(int(r) for r in self.n_lowest))
 
-    def _infeasible(self, duals):
-        proof = self.exact_proof(*duals)
-        if proof is not None and not any(proof.vector(self.data)):
-            return Separation("no", None, Fraction(0), proof)
-        return Separation("undecided", None, Fraction(0), self._rounded_proof(duals))
+    def _interior_weights(self):
+        return [], np.empty(0)  # no second chance
 
 
 def separator_for(data, n_lowest, chosen=None, deadline=np.inf):

@@ -32,11 +32,6 @@ def exact_scores(X, w):
     return [sum((Fraction(float(x[j])) * v for j, v in weights), Fraction(0)) for x in X]
 
 
-def exact_linf(w):
-    """Largest absolute entry of w, as a Fraction."""
-    return max(map(abs, fractions(w)))
-
-
 def fill_to_share(weights, share, r):
     """Exact weights in [0, share/r] that add to `share`, near the floats; None when impossible."""
     cap = share / r
@@ -212,13 +207,10 @@ class HullProof:
         )
         return capped and not any(balance) and sum(shares) == 1
 
-    def bound(self, data, norm):
-        """Upper bound on f over the unit ball of "l2" or "linf"; 0.0 only when v is zero."""
-        v = self.vector(data)
-        if not any(v):
-            return 0.0
-        size = float(sum(abs(x) for x in v)) if norm == "linf" else _root(sum(x * x for x in v))
-        return np.nextafter(size * (1 + 1e-15), np.inf)
+    def bound(self, data):
+        """Upper bound on f over the unit ball; 0.0 only when v is zero."""
+        square = sum(x * x for x in self.vector(data))
+        return np.nextafter(_root(square) * (1 + 1e-15), np.inf) if square else 0.0
 
 
 def _root(value):
@@ -229,7 +221,7 @@ def _root(value):
 
 def _owners(data, chosen):
     """User of each row, and whether it is an (allowed) positive; other positives are left out."""
-    user = dict(zip(data.rows.tolist(), data.user_of_position.tolist(), strict=True))
+    _, _, user = of_rows(data, None)
     usable = data.labels if chosen is None else data.labels & chosen
     known = usable | ~data.labels
     rows = data.rows[known].tolist()
@@ -250,10 +242,8 @@ class SubsetProof:
     def is_valid(self, data):
         """Check every conflict exactly, then that no choice of positives avoids all of them."""
         proven = [p for p in self.conflicts if p.is_valid(data) and not any(p.vector(data))]
-        row_user = dict(zip(data.rows.tolist(), data.user_of_position.tolist(), strict=True))
         sets = [frozenset(p.pos_weights) for p in proven]
-        groups = positive_rows(data)
-        return no_choice_avoids(sets, groups, self.needed, row_user)
+        return no_choice_avoids(sets, *of_rows(data, self.needed))
 
 
 @dataclass(frozen=True)
@@ -271,16 +261,16 @@ class CommonProof:
         if not self.identity.is_valid(data) or any(self.identity.vector(data)):
             return False
         stuck = {row for row, weight in self.identity.pos_weights.items() if weight > 0}
-        groups = positive_rows(data)
+        groups = of_rows(data, self.needed)[0]
         return any(len(set(g) - stuck) < n for g, n in zip(groups, self.needed, strict=True))
 
 
-def positive_rows(data):
-    """The rows of X that are positives, user by user."""
-    return [
-        data.rows[start : start + n].tolist()
-        for start, n in zip(data.indptr[:-1], data.n_pos, strict=True)
-    ]
+def of_rows(data, needed):
+    """The rows of X that are positives, user by user; `needed`; the user of each row."""
+    starts = zip(data.indptr[:-1], data.n_pos, strict=True)
+    groups = [data.rows[start : start + n].tolist() for start, n in starts]
+    user = dict(zip(data.rows.tolist(), data.user_of_position.tolist(), strict=True))
+    return groups, needed, user
 
 
 def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):

@@ -134,18 +134,13 @@ def check_users(
             users[name] = _report(scores[rows], relevant[rows], k, delta)
         except InputError as problem:
             raise InputError(f"user {name!r}: {problem}") from None
-    return users, join(users.values())
+    return users, _joint(users.values())
 
 
-def join(reports: Iterable[MarginReport]) -> MarginReport:
-    """Combine the reports of several users: all must hold, the smallest margin counts."""
-    reports = list(reports)
-    if not reports:
-        raise InputError("no users to combine")
-    merged = {c: all(getattr(r, c) for r in reports) for c in CONDITIONS}
-    for c in CONDITIONS:
-        merged[f"delta_{c}"] = min(getattr(r, f"delta_{c}") for r in reports)
-    return MarginReport(k=reports[0].k, delta=reports[0].delta, **merged)
+def _joint(reports: Iterable[MarginReport]) -> MarginReport:
+    """Of several users: all must hold, and the smallest margin counts."""
+    every = [vars(report) for report in reports]
+    return MarginReport(**{name: min(one[name] for one in every) for name in every[0]})
 
 
 def _at_least(values: Array, top: float, delta: float) -> bool:

@@ -16,6 +16,7 @@ Rows enter the programmes only when the current solution violates them.
 import time
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from scipy import optimize, sparse
@@ -50,8 +51,8 @@ class Separator:
         self.data, self.n_lowest, self.deadline = data, np.asarray(n_lowest), deadline
         self.chosen = chosen
         usable = data.labels if chosen is None else data.labels & chosen
-        self._pos = [np.flatnonzero(usable[a:b]) + a for a, b in self._ranges()]
-        self._neg = [np.flatnonzero(~data.labels[a:b]) + a for a, b in self._ranges()]
+        self._pos = [np.flatnonzero(usable[a:b]) + a for a, b in pairwise(data.indptr)]
+        self._neg = [np.flatnonzero(~data.labels[a:b]) + a for a, b in pairwise(data.indptr)]
         self._user = data.user_of_position
         self.scale = _column_scale(data.X)
         self._start()
@@ -59,9 +60,6 @@ class Separator:
     def _start(self):
         self._in_work = np.zeros(len(self.data.rows), dtype=bool)
         self._grow(np.zeros(self.data.n_features))
-
-    def _ranges(self):
-        return zip(self.data.indptr[:-1], self.data.indptr[1:], strict=True)
 
     def solve(self, largest_margin=True):
         """Decide; with `largest_margin`, go on to the largest margin over the l2 ball."""
@@ -178,9 +176,7 @@ class Separator:
 
     def _infeasible(self, duals):
         """Turn the programme's dual into an exact proof that no w separates."""
-        proof = self.exact_proof(*duals)
-        if proof is None:
-            proof = self.exact_proof(*self._interior_weights())
+        proof = self.exact_proof(*duals) or self.exact_proof(*self._interior_weights())
         if proof is not None and not any(proof.vector(self.data)):
             return Separation("no", None, Fraction(0), proof)
         return Separation("undecided", None, Fraction(0), self._rounded_proof(duals))

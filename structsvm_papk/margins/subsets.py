@@ -12,6 +12,7 @@ variables.
 import time
 import warnings
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +25,7 @@ from structsvm_papk.margins.proofs import (
     dense_rows,
     fractions,
     no_choice_avoids,
-    positive_rows,
+    of_rows,
     solve_near,
 )
 from structsvm_papk.margins.separation import Separator, linear_programme, seconds_to
@@ -99,12 +100,9 @@ class SubsetSearch:
             found.append(result.proof)
             heaviest = max(result.proof.pos_weights, key=result.proof.pos_weights.get)
             chosen[np.flatnonzero((self.data.rows == heaviest) & chosen)] = False
-            if any(not chosen[a:b].any() for a, b in self._ranges()):
+            if any(not chosen[a:b].any() for a, b in pairwise(self.data.indptr)):
                 break
         return found, "no"
-
-    def _ranges(self):
-        return zip(self.data.indptr[:-1], self.data.indptr[1:], strict=True)
 
     def _choose(self, sets, alive):
         """Choose `needed` positives per user that contain none of the sets; None if none exist."""
@@ -113,9 +111,7 @@ class SubsetSearch:
         places = np.flatnonzero(alive)
         row_place = {int(self.data.rows[p]): n for n, p in enumerate(places)}
         z = cp.Variable(max(1, len(places)), boolean=True)
-        counts = np.array(
-            [[float(self._user[p] == u) for p in places] for u in range(self.data.n_users)]
-        ).reshape(self.data.n_users, len(places))
+        counts = 1.0 * (self._user[places] == np.arange(self.data.n_users)[:, None])
         if (counts.sum(axis=1) < self.needed).any():
             return None
         rules = [counts @ z == self.needed]
@@ -135,10 +131,8 @@ class SubsetSearch:
 
     def _finish(self, conflicts, sets):
         """Prove that every choice contains a conflict, in whole numbers."""
-        row_user = dict(zip(self.data.rows.tolist(), self._user.tolist(), strict=True))
-        groups = positive_rows(self.data)
         try:
-            closed = no_choice_avoids(sets, groups, self.needed, row_user, self.deadline)
+            closed = no_choice_avoids(sets, *of_rows(self.data, self.needed), self.deadline)
         except TimeoutError:
             return None
         return SubsetProof(tuple(conflicts), tuple(self.needed.tolist())) if closed else None
@@ -192,15 +186,14 @@ class SubsetSearch:
             return fractions(w)
         d, scores = self.data.n_features, self.data.scores(np.asarray(w, dtype=float))
         size = 1e-6 * np.abs(scores).max()
-        middles = self.data.indptr[:-1] + self.data.n_pos
-        ends = zip(middles, self.data.indptr[1:], strict=True)
-        tops = np.array([scores[start:stop].max() for start, stop in ends])
-        candidates = np.concatenate([self._tying, np.flatnonzero(~self.data.labels)])
+        negatives = np.flatnonzero(~self.data.labels)
+        tops = np.full(self.data.n_users, -np.inf)
+        np.maximum.at(tops, self._user[negatives], scores[negatives])
+        candidates = np.concatenate([self._tying, negatives])
         tied = candidates[np.abs(scores[candidates] - tops[self._user[candidates]]) <= size]
         values = dense_rows(self.data.X, self.data.rows[tied])
         columns = [fractions(values[:, j]) for j in range(d)]
-        for u in range(self.data.n_users):
-            columns.append([Fraction(-1 if self._user[p] == u else 0) for p in tied])
+        columns += [fractions(-1.0 * (self._user[tied] == u)) for u in range(self.data.n_users)]
         exact = solve_near(columns, [Fraction(0)] * len(tied), np.concatenate([w, tops]))
         return None if exact is None else exact[:d]
 

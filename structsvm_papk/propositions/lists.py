@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations, permutations, product
 from typing import Any, TypeAlias
 
@@ -152,15 +151,14 @@ class Batch:
     def described(self, quantities: Sequence[str]) -> dict[str, Any]:
         """The first instance with named values, one per list."""
         values: dict[str, Any] = {name: self.value(name)[0].tolist() for name in quantities}
-        if self.shape.n_lists > 1:
+        p, q = self.p[0], self.q[0]
+        if len(p) > 1:
             middle = self.midpoint()
             values |= {
                 f"{name} at the midpoint": float(middle.value(name)[0, 0]) for name in quantities
             }
-        else:
+        else:  # one value of each, and items in decreasing order
             values = {name: value for name, (value,) in values.items()}
-        p, q = self.p[0], self.q[0]
-        if len(p) == 1:  # items in decreasing order
             p, q = -np.sort(-p, axis=-1), -np.sort(-q, axis=-1)
         lists = [
             {"positives": a.tolist(), "negatives": b.tolist()} for a, b in zip(p, q, strict=True)
@@ -168,17 +166,11 @@ class Batch:
         return {"k": self.shape.k, "lists": lists, "values": values}
 
 
-@lru_cache(maxsize=256)
 def _subsets(n: int, size: int) -> Array:
     """Indicator rows of all subsets of `size` out of n."""
-    chosen = list(combinations(range(n), size))
-    rows = np.zeros((len(chosen), n))
-    for i, members in enumerate(chosen):
-        rows[i, list(members)] = 1.0
-    return rows
+    return np.array([np.bincount(c, minlength=n) for c in combinations(range(n), size)], float)
 
 
-@lru_cache(maxsize=256)
 def _orderings(n_pos: int, k: int, beta: int) -> tuple[Array, Array]:
     """All matrices pi with rows 1..1 0..0, and the first sum of (14) of each."""
     counts = np.array(list(product(range(k + 1), repeat=n_pos)))
@@ -305,8 +297,7 @@ def clipped_limit(factor: float, at: str = "", risk_at: str | None = None) -> Me
     names = f"risk{at if risk_at is None else risk_at}", f"clipped_ramp{at}"
 
     def violation(batch: Batch) -> Array:
-        gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
-        smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
+        smallest = _smallest_gaps(batch)
         c = factor / np.where(np.isfinite(smallest), smallest, 1.0)
         scaled = batch.with_scores(batch.p * c[:, None, None], batch.q * c[:, None, None])
         risk, never_below = batch.value(names[0])[:, 0], below(*names)
@@ -319,9 +310,12 @@ def clipped_limit(factor: float, at: str = "", risk_at: str | None = None) -> Me
 
 def separated_gaps(batch: Batch) -> Array:
     """Whether gaps of winning pairs are not tiny against the scores (scaling meets rounding)."""
+    return _smallest_gaps(batch) > 1e-6 * batch.scale
+
+
+def _smallest_gaps(batch: Batch) -> Array:
     gaps = batch.p[:, 0, :, None] - batch.q[:, 0, None, :]
-    smallest = np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
-    return smallest > 1e-6 * batch.scale
+    return np.where(gaps > 0, gaps, np.inf).min(axis=(1, 2))
 
 
 def tie_some(batch: Batch) -> Batch:

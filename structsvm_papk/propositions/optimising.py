@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.datasets.margin_conditions import margin_lists
@@ -69,34 +70,34 @@ def _optimum(surrogate: str, condition: str) -> Drawn:
     return Drawn(lambda solved: solved.risk, draw, words, size=lambda solved: solved.size)
 
 
-def _upper_bound(surrogate: str, condition: str, proposition: str) -> Claim:
+def _claim(surrogate: str, condition: str, of_avg: bool = False, **rest: Any) -> Claim:
+    name, enough = ("Avg", "n_pos >= 2 beta - 1") if of_avg else (surrogate, "")
     return Claim(
         id=f"optimum-{surrogate}-{condition}",
         title=f"Optimum of {surrogate} under the {condition} margin",
-        claim=f"Where some w realises the {condition} margin, the certified optimum of "
-        f"{surrogate} for small alpha has zero risk.",
-        formula=f"argmin alpha/2 |w|^2 + {surrogate}(w), alpha -> 0, has risk = 0",
-        source=f"follows from {proposition} ({surrogate} is an upper bound of the risk)",
-        hypothesis=f"data realise the {condition} margin (certified)",
+        claim=f"Where some w realises the {condition} margin{f' (and {enough})' * of_avg}, the "
+        f"certified optimum of {name} for small alpha has zero risk.",
+        formula=f"argmin alpha/2 |w|^2 + {name}(w), alpha -> 0, has risk = 0",
+        hypothesis=f"data realise the {condition} margin (certified)" + f", {enough}" * of_avg,
         statement=_optimum(surrogate, condition),
-        control=_optimum(surrogate, "weak"),
-        control_words="data that realise the weak margin only (no w realises more)",
+        **rest,
     )
+
+
+def _upper_bound(surrogate: str, condition: str, proposition: str) -> Claim:
+    return _claim(
+        surrogate, condition, control=_optimum(surrogate, "weak"),
+        control_words="data that realise the weak margin only (no w realises more)",
+        source=f"follows from {proposition} ({surrogate} is an upper bound of the risk)",
+    )  # fmt: skip
 
 
 def _of_avg(condition: str) -> Claim:
-    return Claim(
-        id=f"optimum-avg-{condition}",
-        title=f"Optimum of avg under the {condition} margin",
-        claim=f"Where some w realises the {condition} margin (and n_pos >= 2 beta - 1), the "
-        "certified optimum of Avg for small alpha has zero risk.",
-        formula="argmin alpha/2 |w|^2 + Avg(w), alpha -> 0, has risk = 0",
-        source="suggested by Proposition 3; Avg(w) = 0 only needs mean(p) >= max q + 1",
-        hypothesis=f"data realise the {condition} margin (certified), n_pos >= 2 beta - 1",
-        statement=_optimum("avg", condition),
-        control=_optimum("max", "strong"),
+    return _claim(
+        "avg", condition, of_avg=True, control=_optimum("max", "strong"),
         control_words="Max under the strong margin",
-    )
+        source="suggested by Proposition 3; Avg(w) = 0 only needs mean(p) >= max q + 1",
+    )  # fmt: skip
 
 
 CLAIMS = (
@@ -181,11 +182,4 @@ def _regime(X: Array, y: Array, k: int, alpha: float) -> dict[str, Any]:
 
 def list_risks(data: RankingData, scores: Array, k: int) -> Array:
     """Definition 1 for each user, from the scores at the list positions."""
-    risks = np.empty(data.n_users)
-    for u, (start, n, stop) in enumerate(
-        zip(data.indptr[:-1], data.n_pos, data.indptr[1:], strict=True)
-    ):
-        p = -np.sort(-scores[start : start + n])[: min(n, k)]
-        q = -np.sort(-scores[start + n : stop])[:k]
-        risks[u] = (p[:, None] <= q).mean()
-    return risks
+    return metrics.per_user(f"pap@{k}", scores, data.labels, indptr=data.indptr, gain=False)

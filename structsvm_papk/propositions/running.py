@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from math import inf, isfinite, log10
+from dataclasses import asdict, dataclass, fields
+from math import isfinite
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -23,8 +23,7 @@ from threadpoolctl import threadpool_limits
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.files.pages import filled
 from structsvm_papk.propositions import claims, depth, ndcg, optimising, targets
-from structsvm_papk.propositions.lists import TOL
-from structsvm_papk.propositions.search import Effort
+from structsvm_papk.propositions.search import Effort, Words
 
 _GROUPS = claims.CLAIMS, depth.CLAIMS, ndcg.CLAIMS, optimising.CLAIMS, targets.CLAIMS
 CLAIMS = {claim.id: claim for group in _GROUPS for claim in group}
@@ -36,8 +35,8 @@ EFFORTS = {
 }
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, kw_only=True)
+class Check(Words):
     """A claim, what was tried, and the verdict.
 
     Attributes
@@ -59,12 +58,6 @@ class Check:
     seconds : float
     """
 
-    id: str
-    title: str
-    claim: str
-    formula: str
-    source: str
-    hypothesis: str
     verdict: str
     instances: int
     drawn: str
@@ -157,20 +150,15 @@ def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
     start = time.perf_counter()
     own = np.random.SeedSequence([seed, zlib.crc32(name.encode())]).generate_state(2).tolist()
     claim, level = CLAIMS[name], EFFORTS[effort]
-    outcome = claim.statement.search(own[0], level, claim.quantities)
+    found = claim.statement.search(own[0], level, claim.quantities)
     control = claim.control.search(own[1], level, claim.quantities)
-    words = ("title", "claim", "formula", "source", "hypothesis")
     return Check(
-        id=name,
-        **{field: getattr(claim, field) for field in words},
-        verdict=outcome.verdict,
-        instances=outcome.instances,
-        drawn=outcome.drawn,
-        worst=outcome.worst,
-        counterexample=outcome.example,
+        **{field.name: getattr(claim, field.name) for field in fields(Words)},
+        **vars(found),
+        verdict=found.verdict,
         control=claim.control_words,
         control_verdict=control.verdict,
-        control_counterexample=control.example,
+        control_counterexample=control.counterexample,
         seconds=time.perf_counter() - start,
     )
 
@@ -222,19 +210,12 @@ def render(
     """
     values = {
         "title": "pAp@k: which claims hold", "checks": checks, "seed": seed, "effort": effort,
-        "regimes": regimes, "rounding": TOL,
+        "regimes": regimes,
     }  # fmt: skip
     filters: dict[str, Callable[..., object]] = {
-        "short": _short, "violation": _violation, "percent": _percent, "points": _points,
-        "line": _line, "ranked_items": _ranked_items,
+        "short": _short, "points": _points, "ranked_items": _ranked_items,
     }  # fmt: skip
     return filled("propositions/report.html", values, filters)
-
-
-def _percent(violation: float, low: float = -17.0, high: float = 5.0) -> str:
-    """Place on the logarithmic track; zero and less at the left end."""
-    power = log10(violation) if 0 < violation < inf else low
-    return f"{100 * (min(max(power, low), high) - low) / (high - low):.1f}%"
 
 
 def _points(rows: Sequence[Sequence[float]], digits: str = "%g") -> str:
@@ -259,31 +240,9 @@ def _ranked_items(one: dict[str, list[float]], k: int) -> list[dict[str, Any]]:
     return items
 
 
-def _line(one: dict[str, list[float]]) -> dict[str, Any]:
-    """Scores on a line: positives above it, negatives below, equal scores stacked."""
-    scores = one["positives"] + one["negatives"]
-    low, high = min(scores), max(scores)
-    span = (high - low) or 1.0
-    dots = []
-    for name, side, sign in (("positives", "pos", -1), ("negatives", "neg", 1)):
-        stacked: dict[int, int] = {}
-        for score in one[name]:
-            x = round(20 + (score - low) / span * 280)
-            stacked[x] = stacked.get(x, 0) + 1
-            y = 46 + sign * (8 + 11 * (min(stacked[x], 3) - 1))
-            dots.append({"x": x, "y": y, "side": side})
-    return {"dots": dots, "lowest": low, "highest": high}
-
-
 def _short(value: float | list[float]) -> str:
     if isinstance(value, list):
         return ", ".join(map(_short, value))
     if not isfinite(value):
         return "none" if value < 0 else "infinite"
     return f"{value:.4g}".replace("-", "−")
-
-
-def _violation(value: float) -> str:
-    if not isfinite(value):
-        return "–"
-    return f"{value:.1e}" if 0 < abs(value) < 1e-3 or abs(value) >= 1e4 else f"{value:.4g}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -45,32 +45,24 @@ class Effort:
 
 @dataclass(frozen=True)
 class Found:
-    """Instances tried that satisfy the hypothesis, how they were drawn, the largest violation seen
-    (rounding where the claim holds), and one instance that violates the claim, as small as was
-    found, with the values that the claim is about.
+    """Instances tried that satisfy the hypothesis, how they were drawn, the largest violation, and
+    one instance that violates the claim, as small as was found.
     """
 
     instances: int
     drawn: str
     worst: float
-    example: dict[str, Any] | None
+    counterexample: dict[str, Any] | None
 
     @property
     def verdict(self) -> str:
         """What the search says of the claim."""
-        return "holds" if self.example is None else "counterexample"
-
-
-class Refutable(Protocol):
-    """A statement that can be searched for a counterexample."""
-
-    def search(self, seed: int, effort: Effort, quantities: Sequence[str]) -> Found:
-        """Try to refute it."""
+        return "holds" if self.counterexample is None else "counterexample"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
-    """A claim, and a control whose verdict must be the opposite."""
+class Words:
+    """What is said, by whom, under which hypothesis."""
 
     id: str
     title: str
@@ -78,8 +70,14 @@ class Claim:
     formula: str
     source: str
     hypothesis: str = "none"
-    statement: Refutable
-    control: Refutable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Words):
+    """A claim, and a control whose verdict must be the opposite."""
+
+    statement: Statement | Drawn
+    control: Statement | Drawn
     control_words: str
     quantities: tuple[str, ...] = ("risk",)
 
@@ -128,16 +126,14 @@ class Statement:
         allowed = list(filter(effort.allows, self.shapes))
         for shape in allowed:
             search.try_shape(shape)
-        example, drawn = search.example, search.drawn
-        if example is not None:
-            example = search.minimised(example)
         words = (
-            f"{drawn['random']} random lists, {drawn['lattice']} on tie-rich lattices, "
-            f"{drawn['climbing']} by climbing towards a violation; "
-            f"{len(allowed)} shapes, with n_pos = 1 and k = n_neg"
-        )
-        described = None if example is None else example.described(quantities)
-        return Found(sum(drawn.values()), words, search.worst, described)
+            "{random} random lists, {lattice} on tie-rich lattices, {climbing} by climbing towards "
+            "a violation; {} shapes, with n_pos = 1 and k = n_neg"
+        ).format(len(allowed), **search.drawn)
+        n, example = sum(search.drawn.values()), None
+        if search.example is not None:
+            example = search.minimised(search.example).described(quantities)
+        return Found(n, words, search.worst, example)
 
     def keep(self, batch: Batch) -> Batch:
         """The instances that satisfy the hypothesis."""

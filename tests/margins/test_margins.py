@@ -14,21 +14,16 @@ from structsvm_papk import datasets, margins
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.margins.many_users import CutSeparator
-from structsvm_papk.margins.proofs import exact_margins, exact_scores, no_choice_avoids, solve_near
-from structsvm_papk.margins.scores import CONDITIONS, join
+from structsvm_papk.margins.proofs import exact_margins, no_choice_avoids, solve_near
+from structsvm_papk.margins.scores import CONDITIONS
 from structsvm_papk.margins.separation import Separator
-
-
-def lattice_list(rng, n_pos=6, n_neg=5):
-    p = rng.integers(-4, 5, rng.integers(1, n_pos)) / 2
-    q = rng.integers(-4, 3, rng.integers(1, n_neg)) / 2
-    return p, q, int(rng.integers(1, len(q) + 1))
 
 
 def test_given_scores_against_subset_enumeration_on_200_lists():
     rng = np.random.default_rng(0)
     for _ in range(200):
-        p, q, k = lattice_list(rng)
+        p, q = (rng.integers(-4, top, rng.integers(1, top + 1)) / 2 for top in (5, 3))
+        k = int(rng.integers(1, len(q) + 1))
         labels = np.repeat([1, 0], [len(p), len(q)])
         order = rng.permutation(len(labels))
         found = margins.check_scores(np.r_[p, q][order], labels[order], k, delta=0.5)
@@ -52,6 +47,7 @@ def test_users_and_jointly():
     users, joint = margins.check_users(scores, labels, groups, 1)
     assert users["a"].delta_strong == 2 and users["b"].delta_strong == 4
     assert joint.delta_strong == 2 and joint.strong
+    assert not margins.check_users(scores, labels, groups, 1, delta=3)[1].weak
     with pytest.raises(InputError, match="user 'b'"):
         margins.check_users(scores, [1, 0, 0, 0, 0, 0], groups, 1)
 
@@ -92,8 +88,8 @@ def test_largest_margin_is_between_its_bounds_and_beats_random_directions(condit
     data = RankingData.from_groups(lists.X, lists.y, lists.groups)
     rng = np.random.default_rng(0)
     order = 2 if found.norm == "l2" else np.inf
-    for w in rng.standard_normal((60, 3)):
-        w = found.w + 0.05 * w
+    for step in rng.standard_normal((60, 3)):
+        w = found.w + 0.05 * step
         each = exact_margins(data, w, 2, condition)
         if None not in each:
             assert float(min(each)) / np.linalg.norm(w, order) <= found.margin_bound * (1 + 1e-9)
@@ -133,14 +129,6 @@ def test_large_lists_with_certificates():
         assert found.answer == "no" and found.exact and found.verify(hard.X, hard.y)
 
 
-def test_sparse_and_dense_agree():
-    lists = datasets.margin_lists("beta", n_pos=6, n_neg=10, n_features=3, k=2, exclude="any")
-    for condition in CONDITIONS:
-        dense = margins.find_scorer(lists.X, lists.y, 2, condition)
-        found = margins.find_scorer(sparse.csr_array(lists.X), lists.y, 2, condition)
-        assert (found.answer, found.margin) == (dense.answer, pytest.approx(dense.margin))
-
-
 def test_time_limit_gives_the_third_answer():
     lists = datasets.two_gaussians(40, 200, 8, 0.3, seed=0)
     found = margins.find_scorer(lists.X, lists.y, 15, "weak", time_limit=1e-9)
@@ -158,6 +146,8 @@ def test_forged_certificates_are_rejected():
     assert not found.verify(lists.X, 1 - lists.y)
     # a proof about the lowest positive says nothing about the mean of the lowest three
     assert not replace(found, condition="beta").verify(lists.X, lists.y)
+    longer = replace(found.proof, n_lowest=(3,))  # some weigh more than a third of it
+    assert not replace(found, condition="beta", proof=longer).verify(lists.X, lists.y)
     wrong = replace(found.proof, pos_weights={r: 2 * v for r, v in found.proof.pos_weights.items()})
     assert not replace(found, proof=wrong).verify(lists.X, lists.y)
     assert not replace(found, answer="undecided").verify(lists.X, lists.y)
@@ -166,21 +156,20 @@ def test_forged_certificates_are_rejected():
 def test_many_users_take_the_cut_based_separator():
     lists = datasets.margin_lists("beta", n_users=25, n_pos=6, n_neg=10, k=2, exclude="any", seed=1)
     for condition, answer in (("beta", "yes"), ("strong", "no")):
-        found = margins.find_scorer(lists.X, lists.y, 2, condition, lists.groups)
-        assert found.answer == answer and found.verify(lists.X, lists.y, lists.groups)
+        for X in (lists.X, sparse.csr_array(lists.X)):
+            found = margins.find_scorer(X, lists.y, 2, condition, lists.groups)
+            assert found.answer == answer and found.verify(lists.X, lists.y, lists.groups)
     few = lists.groups < 20
-    by_rows = margins.find_scorer(lists.X[few], lists.y[few], 2, "beta", lists.groups[few])
-    data = RankingData.from_groups(lists.X[few], lists.y[few], lists.groups[few])
+    few = lists.X[few], lists.y[few], lists.groups[few]
+    by_rows = margins.find_scorer(sparse.csr_array(few[0]), few[1], 2, "beta", few[2])
+    data = RankingData.from_groups(*few)
     by_cuts = CutSeparator(data, np.minimum(data.n_pos, 2)).solve()
     margin = float(by_cuts.margin) / np.linalg.norm(by_cuts.w)
     assert margin == pytest.approx(by_rows.margin, rel=1e-5)
-    assert by_cuts.proof.is_valid(data) and by_cuts.proof.bound(data, "l2") >= margin
+    assert by_cuts.proof.is_valid(data) and by_cuts.proof.bound(data) >= margin
 
 
-def test_exact_arithmetic():
-    rows, w = np.array([[0.1, 0.2], [3.0, -1.0]]), [0.3, Fraction(1, 3)]
-    expected = Fraction(0.1) * Fraction(0.3) + Fraction(0.2) / 3
-    assert exact_scores(rows, w)[0] == expected
+def test_exact_solutions():
     columns = [[Fraction(1), Fraction(2)], [Fraction(3), Fraction(7)], [Fraction(1), Fraction(1)]]
     x = solve_near(columns, [Fraction(1), Fraction(5)], np.array([-7.0, 2.5, 0.5]))
     total = [sum(v * c[i] for v, c in zip(x, columns, strict=True)) for i in range(2)]
@@ -209,7 +198,6 @@ def test_choices_that_avoid_all_conflicts():
         (lambda: margins.find_scorer(np.eye(2), [1, 0], 1, "tight"), "is not known"),
         (lambda: margins.find_scorer(np.eye(2), [1, 0], 2, "strong"), "k=2"),
         (lambda: margins.find_scorer(np.eye(2), [1, 0], 1, "weak", time_limit=0), "time_limit"),
-        (lambda: join([]), "no users"),
     ],
 )
 def test_bad_input(call, words):
@@ -229,7 +217,7 @@ def files(tmp_path):
     return data, scores
 
 
-def test_margins_command(files):
+def test_margins_command(files, tmp_path):
     data, scores = files
     result = invoke("margins", data, "--k", 2, "--scores", scores, "--per-user", "--json")
     assert result.exit_code == 0, result.output
@@ -241,45 +229,32 @@ def test_margins_command(files):
     assert told["per_user"]["strong"] == {"yes": 0, "no": 2, "undecided": 0}
     shown = invoke("margins", data, "--k", 2, "--condition", "beta")
     assert shown.exit_code == 0 and "exact" in shown.stdout and "moderate" not in shown.stdout
-
-
-def test_margins_command_refuses(files, tmp_path):
-    data, scores = files
-    short = tmp_path / "short.txt"
-    short.write_text("1.0\n")
+    (tmp_path / "short.txt").write_text("1.0\n")
     for args in (
-        (data, "--k", 50),
-        (data, "--k", 2, "--scores", short),
-        (data, "--k", 2, "--condition", "tight"),
-        (data, "--k", 2, "--scores", scores, "--model", scores),
+        ("--k", 50),
+        ("--scores", tmp_path / "short.txt"),
+        ("--condition", "tight"),
+        ("--scores", scores, "--model", scores),
     ):
-        result = invoke("margins", *args)
+        result = invoke("margins", data, "--k", 2, *args)
         assert isinstance(result.exception, InputError)
 
 
-def test_bound_command(files):
+def test_bound_command(files, tmp_path):
     data, scores = files
     told = json.loads(invoke("bound", data, "--k", 2, "--scores", scores, "--json").stdout)
     assert told["kind"] == "mean over users" and told["guaranteed"]
-    told = json.loads(
-        invoke("bound", data, "--k", 2, "--scores", scores, "--one-list", "--json").stdout
-    )
-    assert told["method"] == "shift"
+    one_list = invoke("bound", data, "--k", 2, "--scores", scores, "--one-list", "--json")
+    assert json.loads(one_list.stdout)["method"] == "shift"
     sizes = ("--n-pos", 500, "--n-neg", 2000, "--k", 100, "--n-features", 5)
     told = json.loads(invoke("bound", *sizes, "--gamma", "paper", "--json").stdout)
     assert not told["guaranteed"] and len(told["counterexamples"]) == 2
-    shown = invoke("bound", *sizes)
+    shown = invoke("bound", *sizes, "--plot", tmp_path / "bound.png")
+    assert (tmp_path / "bound.png").stat().st_size > 1000
     assert "vacuous" in shown.stdout and str(told["raw"])[:5] not in shown.stdout
     assert json.loads(invoke("bound", "--target", 0.1, "--json").stdout)["users"]["kl"] > 100
-    assert isinstance(invoke("bound", *sizes, "--rho", 0.7).exception, InputError)
-    assert isinstance(invoke("bound", data, "--k", 2).exception, InputError)
-    assert isinstance(invoke("bound").exception, InputError)
-
-
-def test_bound_plot(tmp_path):
-    sizes = ("--n-pos", 500, "--n-neg", 2000, "--k", 100, "--n-features", 5)
-    result = invoke("bound", *sizes, "--plot", tmp_path / "bound.png")
-    assert result.exit_code == 0 and (tmp_path / "bound.png").stat().st_size > 1000
+    for wrong in ((*sizes, "--rho", 0.7), (data, "--k", 2), ()):
+        assert isinstance(invoke("bound", *wrong).exception, InputError)
 
 
 def test_users_whose_share_of_a_proof_is_lost_in_rounding():
