@@ -1,19 +1,18 @@
 """Processor seconds of the first calls after an install, when no compiled kernel is kept yet.
 
-    python benchmarks/first_minute.py [--before CHECKOUT] [--rounds 3]
+    python benchmarks/first_minute.py [--rounds 3]
 
 Every round is a fresh process with an empty folder for numba's files; the least of the rounds
-counts. With the folder of an earlier checkout, its rounds run in between. Writes
-benchmarks/results/first_minute.json, from which benchmarks/tables.py makes the table.
+counts. Writes results/first_minute.json, from which tables.py makes the table.
 """
 
 import argparse
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
+
+from processes import output
 
 HERE = Path(__file__).resolve().parent
 TARGETS = {"import structsvm_papk": 0.4, "structsvm-papk --help": 0.5, "fit and score": 5.0}
@@ -50,35 +49,25 @@ HELP = "import sys; sys.argv[1:] = ['--help']; from structsvm_papk.cli import ma
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--before", type=Path, help="folder of an earlier checkout")
     parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    roots = {"now": HERE.parent, **({"before": options.before} if options.before else {})}
-    rounds = {name: [] for name in roots}
-    for _ in range(options.rounds):
-        for name, root in roots.items():
-            rounds[name].append(first_minute(root))
-    found = {
-        name: {step: min(row[step] for row in rows) for step in rows[0]}
-        for name, rows in rounds.items()
-    }
-    for step, seconds in found["now"].items():
-        before = found.get("before", {}).get(step)
-        print(f"{step:28s} {seconds:6.2f} s", "" if before is None else f"before {before:6.2f} s")
+    rounds = [first_minute() for _ in range(parser.parse_args().rounds)]
+    now = {step: min(row[step] for row in rounds) for step in rounds[0]}
+    for step, seconds in now.items():
+        print(f"{step:28s} {seconds:6.2f} s")
     path = HERE / "results" / "first_minute.json"
-    path.write_text(json.dumps(found | {"targets": TARGETS}, indent=1) + "\n")
+    path.write_text(json.dumps({"now": now, "targets": TARGETS}, indent=1) + "\n")
 
 
-def first_minute(root):
-    """Seconds of each step in fresh processes that import the package from `root`."""
+def first_minute():
+    """Seconds of each step in fresh processes."""
     with tempfile.TemporaryDirectory() as folder:
-        env = {"NUMBA_CACHE_DIR": folder, "PYTHONPATH": str(root)}
-        env |= {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "NUMBA")}
-        seconds = json.loads(run(STEPS, folder, env))
-        later = json.loads(run(STEPS, folder, env))
+        env = {"NUMBA_CACHE_DIR": folder, "PYTHONPATH": str(HERE.parent)}
+        env["NUMBA_NUM_THREADS"] = "1"
+        seconds = json.loads(output("-c", STEPS, env=env, cwd=folder))
+        later = json.loads(output("-c", STEPS, env=env, cwd=folder))
         seconds["fit and score, later process"] = later["fit and score"]
         before = used_by_children()
-        run(HELP, folder, env)
+        output("-c", HELP, env=env, cwd=folder)
         seconds["structsvm-papk --help"] = used_by_children() - before
     return seconds
 
@@ -86,14 +75,6 @@ def first_minute(root):
 def used_by_children():
     times = os.times()
     return times.children_user + times.children_system
-
-
-def run(code, folder, env):
-    command = [sys.executable, "-c", code]
-    kept = os.environ | env
-    return subprocess.run(
-        command, capture_output=True, text=True, check=True, env=kept, cwd=folder
-    ).stdout
 
 
 if __name__ == "__main__":

@@ -9,13 +9,12 @@ it were not installed: it is no requirement of the package, and scikit-learn imp
 
 import argparse
 import json
-import os
 import resource
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+from processes import answer
 from threadpoolctl import threadpool_limits
 
 HERE = Path(__file__).resolve().parent
@@ -45,7 +44,11 @@ def parsed():
 
 
 def measured(task, surrogate):
-    found = {"task": task, "surrogate": surrogate, **in_fresh_process(task, surrogate, 1e-2)}
+    found = {
+        "task": task,
+        "surrogate": surrogate,
+        **answer(__file__, "--child", task, surrogate, 1e-2),
+    }
     found["limit_mb"] = 1.3 * found["X_mb"] + 200
     found["met"] = found["peak_mb"] <= found["limit_mb"]
     verdict = "met" if found["met"] else "MISSED"
@@ -56,20 +59,6 @@ def measured(task, surrogate):
         flush=True,
     )
     return found
-
-
-def in_fresh_process(task, surrogate, alpha):
-    """Do one fit in a process of its own, with one thread; the second of two counts.
-
-    The first one may have to compile kernels.
-    """
-    command = [sys.executable, __file__, "--child", task, surrogate, str(alpha)]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    for _ in range(2):
-        out = subprocess.run(
-            command, capture_output=True, text=True, check=True, env=os.environ | threads
-        ).stdout
-    return json.loads(out)
 
 
 def child(task, surrogate, alpha):

@@ -9,7 +9,6 @@ kernels in the cache; the lowest of five processes.
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parent / "solvers_benchopt"))
 
 from benchmark_utils.measuring import median_seconds
+from processes import output
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.datasets import linear_lists, two_gaussians
@@ -85,7 +85,8 @@ def ratio(name, surrogate, k, data, w, rounds):
 
 def start_up():
     """Import and first evaluation of later processes; the first one fills the cache."""
-    runs = [fresh_process() for _ in range(PROCESSES + 1)][1:]
+    printed = [output("-c", START_UP) for _ in range(PROCESSES + 1)][1:]
+    runs = [map(float, line.split()) for line in printed]
     imported, evaluated, *wall = (min(column) for column in zip(*runs, strict=True))
     met = imported <= 1.5 and evaluated <= 0.5
     print(
@@ -93,12 +94,6 @@ def start_up():
         f"{wall[0]:.2f} s and {wall[1]:.2f} s)  {verdict(met)}"
     )
     return {"import": imported, "first": evaluated, "wall": wall, "met": met}
-
-
-def fresh_process():
-    command = [sys.executable, "-c", START_UP]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return tuple(float(number) for number in out.split())
 
 
 def verdict(met):

@@ -11,14 +11,12 @@ written in pieces, and read from the page cache where the system has kept them t
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from processes import answer
 
 K, ALPHA, TOL, USER_ROWS, N_FEATURES = 10, 1e-3, 1e-6, 500, 50
 TIMES_THE_BUDGET = 4
@@ -34,7 +32,7 @@ def main():
         write_data(Path(directory), options.rows)
         features = options.rows * N_FEATURES * 8
         rows = [
-            in_fresh_process(how, directory, features // TIMES_THE_BUDGET)
+            answer(__file__, "--child", how, directory, features // TIMES_THE_BUDGET)
             for how in ("memory", "npy", "parquet")
         ]
     in_memory = rows[0]
@@ -88,21 +86,6 @@ def write_data(directory, n_rows, piece=50_000):
         writer = writer or parquet.ParquetWriter(directory / "data.parquet", table.schema)
         writer.write_table(table)
     writer.close()
-
-
-def in_fresh_process(how, directory, budget):
-    """The second of two runs: the first one may have to compile kernels."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    command = [sys.executable, __file__, "--child", how, directory, str(budget)]
-    for _ in range(2):
-        out = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | dict.fromkeys(names, "1"),
-        ).stdout
-    return json.loads(out)
 
 
 def child(how, directory, budget):

@@ -16,10 +16,10 @@ fits and draws again what was measured.
 import argparse
 import json
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from dask_time import cluster as local_cluster
 from threadpoolctl import threadpool_limits
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
@@ -122,20 +122,11 @@ def cluster():
     data = RankingData.from_groups(*lists(64 * 100, 100, 50))
     trips = []
     for n in WORKERS:
-        with workers(n) as client:
+        with local_cluster(n) as client:
             trips.append(round_trip(client, data, n, n))
             if n == 2:
                 trips += [round_trip(client, data, n, more) for more in PARTITIONS[1:]]
     return {"round_trips": trips}
-
-
-@contextmanager
-def workers(n):
-    from distributed import Client, LocalCluster
-
-    settings = {"n_workers": n, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**settings) as local, Client(local) as client:
-        yield client
 
 
 def round_trip(client, data, n_workers, partitions):

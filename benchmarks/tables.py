@@ -1,4 +1,4 @@
-"""Write the measured tables of docs/benchmarks.md from the JSON files in benchmarks/results.
+"""Write the measured tables of docs/benchmarks.md and docs/scale.md from benchmarks/results.
 
     python benchmarks/tables.py
 
@@ -12,10 +12,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "benchmarks.md"
+SHOWN = ("products", "messages", "sample")  # parts of a solve
 
 
 def main():
     fill(PAGE, TABLES)
+    fill(PAGE.with_name("scale.md"), TABLES_OF_SCALE)
 
 
 def fill(page, tables):
@@ -185,6 +187,52 @@ def _ramp(row):
     return f"{share:.2f} ({higher:.4f}), {_met(share <= 0.25 and higher <= 1.001)}"
 
 
+def out_of_core(found):
+    head = ("fit", "memory used / budget, MB", "passes", "fit, s", "times in memory",
+            "of the computing thread", "a whole pass, s")  # fmt: skip
+    names = {"memory": "in memory", "npy": "`.npy` file", "parquet": "Parquet"}
+    yield from table(head, [
+        [names[row["how"]],
+         f"{row['used_mb']:.0f} / {row['budget_mb'] or 0:.0f}".replace(" / 0", " / -"),
+         f"{row['passes']}", f"{row['fit_seconds']:.1f}", f"{row['fit_time_ratio']:.2f}",
+         f"{row['thread_ratio']:.2f}", f"{row['pass_seconds']:.2f}"]
+        for row in found
+    ])  # fmt: skip
+
+
+def dask_time(found):
+    head = ("rows", "surrogate", "way", "solve, s", "times one thread", *SHOWN)
+    alone = {(r["rows"], r["surrogate"]): r["seconds"] for r in found if r["way"] == "one thread"}
+    yield from table(head, [
+        [f"{row['rows']:,}", row["surrogate"], row["way"], f"{row['seconds']:.2f}",
+         f"{row['seconds'] / alone[row['rows'], row['surrogate']]:.2f}",
+         *(f"{row[part]:.2f}" for part in SHOWN)]
+        for row in found
+    ])  # fmt: skip
+
+
+def checked(found):
+    head = ("rows", "features", "workers", "delay of a message, ms", "predicted, s", "measured, s",
+            "predicted / measured")  # fmt: skip
+    yield from table(head, [
+        [f"{row['rows']:,}", f"{row['features']}", f"{row['workers']}",
+         f"{1e3 * row.get('delay', 0.0):.0f}", f"{row['predicted']:.2f}",
+         f"{row['seconds']:.2f}", f"{row['predicted'] / row['seconds']:.2f}"]
+        for row in found["checked"]
+    ])  # fmt: skip
+
+
+def many(found):
+    head = ("rows", "workers", "GB a worker", "compute, s", "messages, s", "solve, s",
+            "times one worker", "fastest with")  # fmt: skip
+    yield from table(head, [
+        [f"{row['rows']:,}", f"{row['workers']}",
+         *(f"{row[name]:.2g}" for name in ("GB a worker", "compute", "messages", "solve")),
+         f"{row['times one worker']:.0f}", f"{row['fastest with']}"]
+        for row in found["many"]
+    ])  # fmt: skip
+
+
 def _times(rows, name):
     """How many times our seconds; a lower bound where the 1-slack method was stopped."""
     stopped = not all(row["one_slack_reached"] for row in rows)
@@ -211,6 +259,12 @@ TABLES = {
     "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
     "ramps": ("ramps.json", ramps),
+}
+TABLES_OF_SCALE = {
+    "out-of-core": ("out_of_core.json", out_of_core),
+    "dask-time": ("dask_time.json", dask_time),
+    "checked": ("machines.json", checked),
+    "many": ("machines.json", many),
 }
 
 if __name__ == "__main__":

@@ -92,7 +92,6 @@ def figure1(
     ] = None,
     seed: console.Seed = 0,
     plot: console.Plot = None,
-    checkpoint: console.Folder = None,
     as_json: console.Json = False,
 ):
     """Surrogates under margin conditions: the authors' descent, and certified minimisers.
@@ -103,10 +102,7 @@ def figure1(
 
     conditions = tuple(condition or study.SETTINGS)
     with console.progress(2 * len(conditions)) as step:
-        panels = study.run(
-            conditions, seed, lambda panel: step(panel.condition),
-            console.cells(checkpoint, "figure1"),
-        )  # fmt: skip
+        panels = study.run(conditions, seed, lambda panel: step(panel.condition))
     console.save_plot(plot, lambda: study.plot(panels))
     content = {"figure": "figure1", "panels": [panel.as_dict() for panel in panels]}
     console.answer(as_json, content, _show_figure1, panels)

@@ -8,18 +8,15 @@ the one that the paper could not draw: the weak condition, where only Ramp must 
 not convex; it is minimised by subgradient descent and by the convex-concave procedure.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.cells import Cells
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
     EmpiricalRisk,
     RankingData,
-    SolverResult,
-    Status,
     SubgradientDescent,
     make_surrogate,
     metrics,
@@ -92,38 +89,17 @@ class Panel:
         }
 
 
-def run(conditions=tuple(SETTINGS), seed=0, callback=None, cells=None):
+def run(conditions=tuple(SETTINGS), seed=0, callback=None):
     """Descent by the authors' recipe, then a certified solver (weak: CCCP), by condition."""
-    panels, cells = [], cells or Cells()
+    panels = []
     for condition in conditions:
         if condition not in SETTINGS:
             raise InputError(f"no condition {condition!r}; choose from {', '.join(SETTINGS)}")
         for certified in (False, True):
-            key = ["figure1", condition, certified, seed]
-            kept = cells.load(key)
-            panels.append(_panel(condition, certified, seed) if kept is None else _unpacked(kept))
-            if kept is None:
-                cells.save(key, _packed(panels[-1]))
+            panels.append(_panel(condition, certified, seed))
             if callback is not None:
                 callback(panels[-1])
     return panels
-
-
-def _packed(panel):
-    """A panel as JSON can say it."""
-    result = panel.result
-    plain = {f.name: getattr(panel, f.name) for f in fields(panel)}
-    return plain | {
-        "curves": {name: values.tolist() for name, values in panel.curves.items()},
-        "result": [result.w.tolist(), result.objective, result.lower_bound, str(result.status)],
-    }
-
-
-def _unpacked(kept):
-    w, objective, lower_bound, status = kept["result"]
-    result = SolverResult(np.array(w), objective, lower_bound, Status(status), alpha=ALPHA)
-    curves = {name: np.array(values) for name, values in kept["curves"].items()}
-    return Panel(**kept | {"curves": curves, "result": result})
 
 
 def _panel(condition, certified, seed):

@@ -74,7 +74,6 @@ def run(
     positive_rate=0.1,
     chosen=None,
     seed=0,
-    n_threads=None,
     cells=None,
 ):
     """Two scorers that see an item's quality through noise; the first through a little less.
@@ -100,7 +99,7 @@ def run(
 
     def replicate(stream):
         drawn = _draw(np.random.default_rng(stream), rows, noise, offset)
-        found = [advantage(METRICS[name], drawn, sizes, n_items, n_threads) for name in names]
+        found = [advantage(METRICS[name], drawn, sizes, n_items) for name in names]
         return (np.array(found) > 0).tolist()
 
     cells = cells or Cells()
@@ -148,35 +147,31 @@ def _draw(rng, n_rows, noise, offset):
     return scores, labels.view(np.uint8)
 
 
-def _values(metric, scores, labels, indptr, n_items, n_threads):
+def _values(metric, scores, labels, indptr, n_items):
     name, discount = metric
     base, _, part = name.partition("@n/")
     name = f"{base}@{max(n_items // int(part), 1)}" if part else name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NDCG with fast discounts has no limit: that is shown
-        return metrics.per_user(
-            name, scores, labels, indptr=indptr, discount=discount, n_threads=n_threads
-        )
+        return metrics.per_user(name, scores, labels, indptr=indptr, discount=discount)
 
 
-def _by_users(metric, drawn, sizes, n_items, n_threads):
+def _by_users(metric, drawn, sizes, n_items):
     """Difference of the means over the first N users, for every N."""
     scores, labels = drawn
     indptr = np.arange(0, labels.size + 1, n_items)
-    one, two = (_values(metric, s, labels, indptr, n_items, n_threads) for s in scores)
+    one, two = (_values(metric, s, labels, indptr, n_items) for s in scores)
     kept = ~np.isnan(one)
     total, count = np.cumsum(np.where(kept, one - two, 0.0)), np.cumsum(kept)
     return total[sizes - 1] / np.maximum(count[sizes - 1], 1)
 
 
-def _by_items(metric, drawn, sizes, _, n_threads):
+def _by_items(metric, drawn, sizes, _):
     """Difference on the first N items, for every N."""
     scores, labels = drawn
     differences = np.empty(sizes.size)
     for i, n in enumerate(sizes):
-        one, two = (
-            _values(metric, s[:n], labels[:n], [0, n], int(n), n_threads)[0] for s in scores
-        )
+        one, two = (_values(metric, s[:n], labels[:n], [0, n], int(n))[0] for s in scores)
         differences[i] = one - two
     return np.nan_to_num(differences)
 

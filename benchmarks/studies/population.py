@@ -114,8 +114,6 @@ def _both_above(pos, neg, c):
     """``Pr(p >= c, q - p >= 0)`` for independent normals p and q."""
     m1, s1, m0, s0 = pos.mean(), pos.std(), neg.mean(), neg.std()
     spread = np.hypot(s1, s0)
-    if np.isneginf(c):
-        return scipy.stats.norm.sf(0.0, m0 - m1, spread)
     corr = -s1 / spread
     point = [(m1 - c) / s1, (m0 - m1) / spread]
     return scipy.stats.multivariate_normal.cdf(point, cov=[[1.0, corr], [corr, 1.0]])

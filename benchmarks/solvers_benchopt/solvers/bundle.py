@@ -1,5 +1,3 @@
-"""Proximal bundle with several cuts an iteration: the package's default."""
-
 from benchmark_utils.cutting_planes import CuttingPlaneSolver
 
 

@@ -1,5 +1,3 @@
-"""One cut an iteration, placed by an exact line search (OCAS)."""
-
 from benchmark_utils.cutting_planes import CuttingPlaneSolver
 
 

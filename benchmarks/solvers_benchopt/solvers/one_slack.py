@@ -1,5 +1,3 @@
-"""The textbook 1-slack method."""
-
 from benchmark_utils.cutting_planes import CuttingPlaneSolver
 
 
