@@ -20,7 +20,7 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import Panel
 from structsvm_papk.cli._shared.scores import Scorer, scores_of
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.readers import Table
+from structsvm_papk.data.tables import Table
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import Model, load_model

@@ -1,56 +1,15 @@
 """Ranking data from files of any supported format."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from structsvm_papk._types import PathLike
-from structsvm_papk.data import rows, svmlight, tables, validation
+from structsvm_papk.data import svmlight, tables
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.tables import Table
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 
 FORMATS = ("svmlight", *tables.FORMATS)
-
-
-@dataclass(frozen=True)
-class Table:
-    """What a file holds, before grades become relevance.
-
-    Labels are the grades of the file, groups the user of each row; None where the file does not
-    say. `first_index`, 0 or 1, is the svmlight index of the first column of X. `columns_used` is
-    one line that says what was taken for what; `remarks` say what had to be assumed to match the
-    features with those of `like`.
-    """
-
-    source: str
-    X: Any
-    labels: np.ndarray | None
-    groups: np.ndarray | None
-    feature_names: tuple[str, ...] | None = None
-    first_index: int | None = None
-    columns_used: str = ""
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of X."""
-        return self.X.shape[1]
-
-    def ranking_data(self, threshold: float | None = None, one_list: bool = False) -> RankingData:
-        """Turn the table into `RankingData`; with `one_list` all rows are ranked against each
-        other.
-        """
-        if self.labels is None:
-            raise InputError(f"{self.source}: no labels in the file")
-        relevant_from = validation.relevant_from(self.labels, threshold, self.source)
-        if self.groups is None and not one_list:
-            raise InputError(_who_are_the_users(self))
-        groups = None if one_list else self.groups
-        relevant = self.labels >= relevant_from
-        return RankingData.from_groups(self.X, relevant, groups, feature_names=self.feature_names)
 
 
 def read_table(
@@ -117,28 +76,12 @@ def read_table(
         raise InputError(f"{path}: first_index={first_index} must be 0 or 1, for svmlight only")
     if format == "svmlight":
         with tables.reading(path):
-            X, labels, groups, base, used, remarks = svmlight.read_svmlight(
-                path, query, like, first_index
-            )
-            return _checked(Table(str(path), X, labels, groups, None, base, used, remarks), format)
+            return svmlight.read_svmlight(path, query, like, first_index).checked()
     check_type("label", label, str, "the name of a column")
     check_type("group", group, str, "the name of a column", optional=True)
-    roles = tables.Roles(label, group, as_names("ignore", ignore, str), require_labels, like)
-    X, labels, groups, columns = tables.read_features(path, format, roles)
-    names = columns.features
-    remarks = _by_position(path, like, names)
-    table = Table(str(path), X, labels, groups, names, None, columns.used(), remarks)
-    return _checked(table, format)
-
-
-def _by_position(path, like, names):
-    """What to say where a model does not name its features and the table does."""
-    if like is None or like.feature_names is not None:
-        return ()
-    return (
-        f"{path}: the model does not name its {len(names)} features, so the columns are taken in "
-        f"this order: {tables.listed(names)}",
-    )
+    ignore = as_names("ignore", ignore, str)
+    roles = {"label": label, "group": group, "ignore": ignore, "require_labels": require_labels}
+    return tables.read_features(path, format, like, **roles).checked()
 
 
 def read_ranking_data(
@@ -158,41 +101,3 @@ def read_ranking_data(
         As `read_table` and `Table.ranking_data`.
     """
     return read_table(path, **how).ranking_data(relevance_threshold, one_list)
-
-
-def _who_are_the_users(table):
-    where = (
-        "no qid: in the rows and no .query file beside it"
-        if table.feature_names is None
-        else "no user column; name it with --group"
-    )
-    return (
-        f"{table.source} does not say which rows belong to which user ({where}); "
-        "if all rows are one list, say so with --one-list (one_list=True in Python)"
-    )
-
-
-def _checked(table, format):
-    """The table, whose numbers have to be finite."""
-    bad = np.empty(0, int) if table.labels is None else np.flatnonzero(~np.isfinite(table.labels))
-    if bad.size:
-        value = table.labels[bad[0]]
-        raise InputError(f"{_place(table, bad[0], format)}: the label is {value}")
-    feature = rows.first_non_finite(table.X)
-    if feature is not None:
-        row, column, value = feature
-        name = (
-            f"feature {column + table.first_index}"
-            if table.feature_names is None
-            else f"column {table.feature_names[column]!r}"
-        )
-        raise InputError(
-            f"{_place(table, row, format)}: {name} is {value}; remove or impute such values first"
-        )
-    return table
-
-
-def _place(table, row, format):
-    if format == "svmlight":
-        return svmlight.line_of(Path(table.source), row)
-    return tables.place_of(table.source, row, format)

@@ -15,7 +15,6 @@ import numpy as np
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.tables import (
     USER_COLUMNS,
-    Roles,
     choose_columns,
     feature_matrix,
     index_columns,
@@ -139,13 +138,9 @@ class NpyFiles(Source):
     groups: NpyFile
 
     @classmethod
-    def open(
-        cls, X: PathLike, y: PathLike | None = None, groups: PathLike | None = None
-    ) -> NpyFiles:
-        """Open three files, or the files `X.npy`, `y.npy` and `groups.npy` of a directory."""
-        if y is None or groups is None:
-            X, y, groups = (Path(X) / f"{name}.npy" for name in ("X", "y", "groups"))
-        files = tuple(map(NpyFile.open, (X, y, groups)))
+    def open(cls, folder: Path) -> NpyFiles:
+        """Open the files `X.npy`, `y.npy` and `groups.npy` of a directory."""
+        files = tuple(NpyFile.open(folder / f"{name}.npy") for name in ("X", "y", "groups"))
         _check_npy(*files)
         path, (n_rows, n_features) = files[0].path, files[0].shape
         used = f"{n_features} features ({path}), label {files[1].path}, user {files[2].path}"
@@ -203,7 +198,6 @@ class ParquetFiles(Source):
         paths = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
         if not paths:
             raise InputError(f"{path}: neither X.npy nor a .parquet file in this directory")
-        roles = Roles(label, group, tuple(ignore))
         schemas, counts = [], []
         for each in paths:
             with open_parquet(each, _BUFFER_BYTES) as file:
@@ -211,8 +205,8 @@ class ParquetFiles(Source):
                 counts.append(file.metadata.num_rows)
             if not schemas[-1].equals(schemas[0]):
                 raise InputError(f"{each}: other columns or types than {paths[0]}")
-        index = index_columns(schemas[0])
-        columns = choose_columns(paths[0], schemas[0].names, roles, index)
+        names, index = schemas[0].names, index_columns(schemas[0])
+        columns = choose_columns(paths[0], names, index, label=label, group=group, ignore=ignore)
         if columns.group is None:
             raise InputError(
                 f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group"

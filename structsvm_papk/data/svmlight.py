@@ -5,14 +5,15 @@ by line, to say where and why.
 """
 
 import gzip
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.tables import listed
+from structsvm_papk._types import PathLike
+from structsvm_papk.data.tables import Table, listed
 from structsvm_papk.errors import InputError
 
 _LARGEST_INDEX = 2**31 - 2
@@ -20,10 +21,8 @@ _LARGEST_INDEX = 2**31 - 2
 
 def read_svmlight(
     path: Path, query: PathLike | None = None, like: Any = None, first_index: int | None = None
-) -> tuple[Any, Array, Array | None, int, str, tuple[str, ...]]:
-    """X, labels, groups, first_index, columns_used and remarks of a file, as `readers.Table` has
-    them.
-    """
+) -> Table:
+    """What a file holds."""
     from sklearn.datasets import load_svmlight_file  # half a second, and not of every program
 
     try:
@@ -43,7 +42,8 @@ def read_svmlight(
         f"{path}: {X.shape[1]} features (indices {base} to {base + X.shape[1] - 1}, counted from "
         f"{base}), label the first number, user {user}"
     )
-    return X, labels, groups, base, used, remarks
+    place = partial(_line_of, path)
+    return Table(str(path), X, labels, groups, place, used, remarks, first_index=base)
 
 
 class _Lines:
@@ -223,7 +223,7 @@ def _first_line_without_qid(path):
     )
 
 
-def line_of(path: Path, row: int) -> str:
+def _line_of(path, row):
     """The line of a row, for a message."""
     lines = (number for number, _ in _data_lines(path))
     return f"{path}, line {next((line for n, line in enumerate(lines) if n == row), '?')}"

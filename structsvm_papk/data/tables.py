@@ -9,17 +9,18 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data import rows
+from structsvm_papk.data import rows, validation
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.text import line_of, read_text, short_texts, text_names
-from structsvm_papk.data.validation import as_numbers
 from structsvm_papk.errors import InputError
 
 USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id")
@@ -42,14 +43,64 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Roles:
-    """What the caller says about named columns, see `readers.read_table`."""
+class Table:
+    """What a file holds, before grades become relevance.
 
-    label: str = "label"
-    group: str | None = None
-    ignore: tuple[str, ...] = ()
-    require_labels: bool = True
-    like: Any = None
+    Labels are the grades of the file, groups the user of each row; None where the file does not
+    say. `place` says where a row stands. `first_index`, 0 or 1, is the svmlight index of the first
+    column of X. `columns_used` is one line that says what was taken for what; `remarks` say what
+    had to be assumed to match the features with those of `like`.
+    """
+
+    source: str
+    X: Any
+    labels: Array | None
+    groups: Array | None
+    place: Callable[[int], str]
+    columns_used: str
+    remarks: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+    first_index: int | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return self.X.shape[1]
+
+    def ranking_data(self, threshold: float | None = None, one_list: bool = False) -> RankingData:
+        """Turn the table into `RankingData`; with `one_list` all rows are ranked against each
+        other.
+        """
+        if self.labels is None:
+            raise InputError(f"{self.source}: no labels in the file")
+        relevant = self.labels >= validation.relevant_from(self.labels, threshold, self.source)
+        if self.groups is None and not one_list:
+            named = self.feature_names is not None
+            svmlight = "no qid: in the rows and no .query file beside it"
+            raise InputError(
+                f"{self.source} does not say which rows belong to which user "
+                f"({'no user column; name it with --group' if named else svmlight}); "
+                "if all rows are one list, say so with --one-list (one_list=True in Python)"
+            )
+        groups = None if one_list else self.groups
+        return RankingData.from_groups(self.X, relevant, groups, feature_names=self.feature_names)
+
+    def checked(self) -> "Table":
+        """The table itself, whose numbers have to be finite."""
+        labels = np.empty(0) if self.labels is None else self.labels
+        bad = np.flatnonzero(~np.isfinite(labels))
+        if bad.size:
+            raise InputError(f"{self.place(bad[0])}: the label is {labels[bad[0]]}")
+        feature = rows.first_non_finite(self.X)
+        if feature is not None:
+            row, column, value = feature
+            name = f"feature {column + (self.first_index or 0)}"
+            if self.feature_names is not None:
+                name = f"column {self.feature_names[column]!r}"
+            raise InputError(
+                f"{self.place(row)}: {name} is {value}; remove or impute such values first"
+            )
+        return self
 
 
 @dataclass(frozen=True)
@@ -109,35 +160,48 @@ def listed(names: Sequence[str]) -> str:
 
 
 def choose_columns(
-    path: Any, names: list[str], roles: Roles, index: Collection[str] = ()
+    path: Any,
+    names: list[str],
+    index: Collection[str] = (),
+    *,
+    label: str = "label",
+    group: str | None = None,
+    ignore: Collection[str] = (),
+    require_labels: bool = True,
+    like: Any = None,
 ) -> Columns:
-    """Find the label, the user and the features among the columns of a file.
+    """Find the label, the user and the features among the columns of a file, see `read_table`.
 
     Columns named as users, items or other ids usually are (`USER_COLUMNS`, `ITEM_COLUMNS`, names
     that end in `_id` or `Id`) are no features, nor is the index of a frame.
     Every step is linear in the number of columns.
     """
     places = _places(path, names)
-    roles = replace(roles, label=label_column(roles.label, names))
+    label = label_column(label, names)
     if "" in places:
         raise InputError(
             f"{path}: column {places[''] + 1} has no name (pandas writes its index so: "
             "use to_csv(index=False))"
         )
-    if roles.label == roles.group and roles.label in places:
-        raise InputError(f"{path}: column {roles.label!r} cannot be both the label and the user")
-    if roles.require_labels and roles.label not in places:
+    if label == group and label in places:
+        raise InputError(f"{path}: column {label!r} cannot be both the label and the user")
+    if require_labels and label not in places:
         raise InputError(
-            f"{path}: no column {roles.label!r} for the label; the columns are {listed(names)}; "
+            f"{path}: no column {label!r} for the label; the columns are {listed(names)}; "
             "choose one with --label"
         )
-    absent = [name for name in roles.ignore if name not in places]
+    absent = [name for name in ignore if name not in places]
     if absent:
         raise InputError(f"{path}: no column {absent[0]!r} to ignore; it has {listed(names)}")
-    group = _user_column(path, places, roles)
-    features = _feature_columns(path, places, roles, {group, *index})
-    label = roles.label if roles.label in places else None
-    return Columns(str(path), names, tuple(features), label, group)
+    if group is None:
+        group = usual_column(USER_COLUMNS, [name for name in places if name != label])
+    elif group not in places:
+        raise InputError(
+            f"{path}: no column {group!r} for the user; it has {listed(names)}; "
+            "name it with --group"
+        )
+    features = _feature_columns(path, places, {label, group, *index, *ignore}, like)
+    return Columns(str(path), names, tuple(features), label if label in places else None, group)
 
 
 def _places(path, names):
@@ -149,26 +213,13 @@ def _places(path, names):
     return places
 
 
-def _user_column(path, places, roles):
-    """Name of the user column; None where the file has no such column."""
-    if roles.group is None:
-        return usual_column(USER_COLUMNS, [name for name in places if name != roles.label])
-    if roles.group not in places:
-        raise InputError(
-            f"{path}: no column {roles.group!r} for the user; it has {listed(list(places))}; "
-            "name it with --group"
-        )
-    return roles.group
-
-
-def _feature_columns(path, places, roles, others):
-    wanted = getattr(roles.like, "feature_names", None)
+def _feature_columns(path, places, others, like):
+    wanted = getattr(like, "feature_names", None)
     if wanted is not None:
         absent = [name for name in wanted if name not in places]
         if absent:
             raise InputError(f"{path}: no column {absent[0]!r}, a feature of the model")
         return wanted
-    others = {roles.label, *others, *roles.ignore}
     ids = {_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS)}
     features = [
         name
@@ -180,10 +231,8 @@ def _feature_columns(path, places, roles, others):
             f"{path}: no feature column; the columns are {listed(list(places))}, and those of the "
             "label, users, items and other ids are none"
         )
-    if roles.like is not None and len(features) != roles.like.n_features:
-        raise InputError(
-            f"{path}: {len(features)} features, but {roles.like.n_features} are expected"
-        )
+    if like is not None and len(features) != like.n_features:
+        raise InputError(f"{path}: {len(features)} features, but {like.n_features} are expected")
     return features
 
 
@@ -218,20 +267,27 @@ def _names_and_index(path, format):
     return names, index
 
 
-def read_features(path: Any, format: str, roles: Roles) -> tuple[Any, Any, Any, Columns]:
-    """The feature matrix, the labels, the users (None where absent), and the `Columns`."""
-    path = Path(path)
+def read_features(path: Path, format: str, like: Any = None, **roles: Any) -> Table:
+    """The features, labels and users of a file with named columns, see `choose_columns`."""
     names, index = _names_and_index(path, format)
-    columns = choose_columns(path, names, roles, index)
+    columns = choose_columns(path, names, index, like=like, **roles)
     label, group = columns.label, columns.group
     kinds = dict.fromkeys(columns.features, Kind.NUMBER)
     kinds |= {} if label is None else {label: Kind.NUMBER}
     kinds |= {} if group is None else {group: Kind.ID}
     values = read_columns(path, format, kinds)
     features = {name: values[name] for name in columns.features}
-    X = feature_matrix(features, lambda row: place_of(path, row, format))
+    place = partial(place_of, path, format=format)
+    X = feature_matrix(features, place)
     labels = None if label is None else values[label].astype(float)
-    return X, labels, None if group is None else values[group], columns
+    users = None if group is None else values[group]
+    remarks: tuple[str, ...] = ()
+    if like is not None and like.feature_names is None:
+        remarks = (
+            f"{path}: the model does not name its {len(features)} features, so the columns are "
+            f"taken in this order: {listed(columns.features)}",
+        )
+    return Table(str(path), X, labels, users, place, columns.used(), remarks, columns.features)
 
 
 def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) -> Array:
@@ -343,7 +399,7 @@ def index_columns(schema: Any) -> list[str]:
 
 def numbers(path: PathLike, frame: Any, name: str) -> Array:
     """A column of an Arrow table as numbers or truth values of its type, or float64."""
-    return as_numbers(values_of(path, frame, name), f"{path}: column {name!r}")
+    return validation.as_numbers(values_of(path, frame, name), f"{path}: column {name!r}")
 
 
 def values_of(path: PathLike, frame: Any, name: str) -> Array:

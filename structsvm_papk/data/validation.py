@@ -125,11 +125,11 @@ def check_scores(scores: Any, groups: Any = None, name: str = "scores") -> Array
         raise InputError(f"{name} must have one dimension, not shape {values.shape}")
     if values.size == 0:
         raise InputError(f"there are no rows: {name} is empty")
-    doubles = _doubles(values, name)
+    doubles = np.ascontiguousarray(as_numbers(values, name), dtype=np.float64)
     bad = np.isnan(doubles)
     if bad.any():
         raise InputError(f"{name} contain NaN in {rows_of(bad, groups)}; give every row a score")
-    if _may_round(values) and _n_distinct(values) > np.unique(doubles).size:
+    if _may_round(values) and len(set(values.tolist())) > np.unique(doubles).size:
         row = int(np.argmax([float(v) != v for v in values.tolist()]))
         raise InputError(
             f"{name} are more precise than double precision ({values[row]} in row {row}), and "
@@ -138,19 +138,10 @@ def check_scores(scores: Any, groups: Any = None, name: str = "scores") -> Array
     return doubles
 
 
-def _doubles(values, name):
-    """Numbers or booleans as float64; missing objects are NaN."""
-    return np.ascontiguousarray(as_numbers(values, name), dtype=np.float64)
-
-
 def _may_round(values):
     if values.dtype.kind in "iu":
         return int(values.max()) > EXACT or int(values.min()) < -EXACT
     return values.dtype.kind == "O" or values.dtype.itemsize > 8
-
-
-def _n_distinct(values):
-    return len(set(values.tolist())) if values.dtype.kind == "O" else np.unique(values).size
 
 
 # --- labels -----------------------------------------------------------------------------------
@@ -176,7 +167,7 @@ def check_grades(labels: Any, n_rows: int, *, groups: Any = None, name: str = "l
     values = as_vector(labels, name, n_rows)
     if values.dtype.kind in "biu":
         return values
-    values = _doubles(values, name)
+    values = as_numbers(values, name).astype(np.float64, copy=False)
     bad = ~np.isfinite(values)
     if bad.any():
         raise InputError(f"{name} are NaN or infinite in {rows_of(bad, groups)}")

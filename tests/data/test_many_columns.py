@@ -35,7 +35,7 @@ def names_of(n):
 
 def comparisons(n, like=None, ignore=()):
     Name.compared = 0
-    columns = tables.choose_columns("f", names_of(n), tables.Roles(like=like, ignore=ignore))
+    columns = tables.choose_columns("f", names_of(n), like=like, ignore=ignore)
     assert len(columns.features) == n - len(ignore)
     return Name.compared
 

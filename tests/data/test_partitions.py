@@ -10,9 +10,10 @@ from structsvm_papk.data.partitions import (
     array_partitions,
     cut_users,
     file_partitions,
+    open_source,
     scan_users,
 )
-from structsvm_papk.data.sources import NpyFiles, ParquetFiles
+from structsvm_papk.data.sources import ParquetFiles
 from structsvm_papk.errors import InputError
 
 pytestmark = pytest.mark.portable
@@ -153,7 +154,7 @@ def test_rows_that_cannot_be_used_are_named(tmp_path, what, row, value, message)
 def test_npy_files_that_cannot_be_used(tmp_path):
     X, y, groups = lists()
     npy_source(tmp_path, X, y, groups)
-    paths = [tmp_path / f"{name}.npy" for name in ("X", "y", "groups")]
+    path = tmp_path / "X.npy"
     for values, message in (
         (X[:-1], "has shape .* but"),
         (X.astype(int), "float64 or float32"),
@@ -161,15 +162,17 @@ def test_npy_files_that_cannot_be_used(tmp_path):
         (X.ravel(), "expected .rows, features."),
         (X.astype(object), "not a complete .npy"),
     ):
-        np.save(paths[0], values)
+        np.save(path, values)
         with pytest.raises(InputError, match=message):
-            NpyFiles.open(*paths)
-    np.save(paths[0], X)
-    paths[0].write_bytes(paths[0].read_bytes()[:-8])
+            open_source(tmp_path)
+    np.save(path, X)
+    path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(InputError, match="truncated"):
-        NpyFiles.open(*paths)
+        open_source(tmp_path)
+    np.save(path, X)
+    (tmp_path / "y.npy").unlink()
     with pytest.raises(InputError, match="cannot read"):
-        NpyFiles.open(tmp_path / "nowhere.npy", *paths[1:])
+        open_source(tmp_path)
 
 
 def test_parquet_that_cannot_be_used(tmp_path):

@@ -13,8 +13,8 @@ import typer
 
 from structsvm_papk.cli._shared import console
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.readers import Table, read_table
-from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS
+from structsvm_papk.data.readers import read_table
+from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Table
 from structsvm_papk.data.user_scaling import USER_SCALINGS, scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_writable

@@ -11,9 +11,8 @@ from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.options import ITEM, READING, Reading
 from structsvm_papk.data import tables
-from structsvm_papk.data.readers import Table
 from structsvm_papk.data.rows import ONE_LIST
-from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Kind
+from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Kind, Table
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.metrics.frames import evaluate_frame
