@@ -170,17 +170,15 @@ def test_without_room_for_short_lists_or_with_large_offsets_everything_is_read(
     assert risk(np.ones(D))[0] == pytest.approx(own(np.ones(D))[0], rel=1e-12)
 
 
-@pytest.mark.parametrize("how", ["truncated", "changed"])
-def test_a_file_that_changes_ends_the_fit_with_the_best_point(tmp_path, how):
+def test_a_file_that_changes_ends_the_fit_with_the_best_point(tmp_path):
     risk = streamed(tmp_path, make_surrogate("ts", 5))
 
     def callback(progress):
         if progress.iteration == 3:
-            damage(tmp_path / "X.npy", how)
+            damage(tmp_path / "X.npy", "changed")
 
     result = CuttingPlane(1e-3).solve(risk, callback=callback)
-    assert result.status == Status.FAILED
-    assert result.n_iter == 3
+    assert result.status == Status.FAILED and result.n_iter == 3
     assert "cannot be read any more" in result.message
     with pytest.raises(OracleFailure, match="has changed"):
         risk.with_blocks(2).blocks(result.w)

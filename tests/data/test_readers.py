@@ -244,14 +244,16 @@ def test_users_of_a_text_table_are_text_and_labels_may_be_true_and_false(tmp_pat
     assert read_table(path).X[0, 0] == 1e308  # large, but finite
 
 
-@pytest.mark.parametrize("index", [None, "position"])
-def test_the_index_of_a_frame_is_no_feature(tmp_path, index):
-    frame = pd.DataFrame({"label": [0, 1], "user": [1, 1], "x": [1.0, 2.0]}, index=[5, 3])
-    table = read_table(write_frame(frame.rename_axis(index), tmp_path / "f.parquet"))
-    assert table.feature_names == ("x",)
-    path = write_frame(frame.set_index("user"), tmp_path / "f.parquet")
-    assert read_table(path).groups.tolist() == [1, 1]
-    assert ParquetFiles.open(path).feature_names == ("x",)
+@pytest.mark.parametrize("index", [None, "position", "user"])
+def test_the_index_of_a_frame_is_no_feature_and_labels_have_a_usual_name(tmp_path, index):
+    frame = pd.DataFrame({"relevant": [0, 1], "user": [1, 1], "x": [1.0, 2.0]}, index=[5, 3])
+    frame = frame.set_index("user") if index == "user" else frame.rename_axis(index)
+    path = write_frame(frame, tmp_path / "f.parquet")
+    source, table = ParquetFiles.open(path), read_table(path)
+    assert source.feature_names == table.feature_names == ("x",)
+    (_, labels, groups), *_ = source.lists()
+    assert labels.tolist() == table.labels.tolist() == [0, 1]
+    assert groups.tolist() == table.groups.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("name", ["f.csv", "f.parquet"])
@@ -263,37 +265,29 @@ def test_whole_numbers_that_a_double_rounds_are_no_features(tmp_path, name):
     assert read_table(write_frame(frame.head(1), path)).X.tolist() == [[2.0**60]]
 
 
-def test_users_of_parquet_are_of_their_type(tmp_path):
-    frame = pd.DataFrame({"label": [1, 0, 0], "x": [1.0, 2.0, 3.0]})
-    for users in ([7, 2**53 + 1, 2**53], ["007", "7", "1e3"]):
-        path = write_frame(frame.assign(group=users), tmp_path / "f.parquet")
-        assert read_table(path).groups.tolist() == users
-    path = write_frame(frame.assign(group=[b"u1", b"\xc3\xbc", b""]), tmp_path / "f.parquet")
-    assert read_table(path).groups.tolist() == ["u1", "ü", ""]
-    path = write_frame(frame.assign(group=[b"u1", b"\xff", b""]), tmp_path / "f.parquet")
-    assert "column 'group' has type binary and is no UTF-8 text" in message(path)
+def test_users_of_parquet_are_of_their_type_and_single_precision_stays(tmp_path):
+    frame = pd.DataFrame({"label": [1, 0, 0], "x": np.float32([1, 2, 3])})
+    for users in ([7, 2**53 + 1, 2**53], ["007", "7", "1e3"], [b"u1", b"\xc3\xbc", b""]):
+        table = read_table(write_frame(frame.assign(group=users), tmp_path / "f.parquet"))
+        assert table.groups.tolist() == [u.decode() if isinstance(u, bytes) else u for u in users]
+        assert table.X.dtype == np.float32
 
 
-def test_id_columns_are_never_features(tmp_path):
+@pytest.mark.parametrize("name", ["f.csv", "f.parquet"])
+@pytest.mark.parametrize("group", ["user_id", "qid", None])
+def test_id_columns_are_never_features_however_they_are_spelled(tmp_path, name, group):
     """Whatever the others are called: what `evaluate` takes for users and items is no feature."""
     ids = ("group", "user_id", "user", "qid", "query_id", "item_id", "item")
     frame = pd.DataFrame({name: [1.0, 2.0] for name in (*ids, "x")} | {"label": [1, 0]})
-    for name in ("f.csv", "f.parquet"):
-        path = write_frame(frame, tmp_path / name)
-        for group in ("user_id", "qid", None):
-            table = read_table(path, group=group)
-            assert table.feature_names == ("x",)
-            assert f"1 features ('x'), label 'label', user {group or 'group'!r}" in (
-                table.columns_used
-            )
-            assert "item 'item_id', ignored " in table.columns_used
-
-
-def test_names_of_ids_are_known_in_any_spelling(tmp_path):
-    names = "userId,movieId,session_id,ID,Unnamed: 0,paid,grid,label"
-    path = written(tmp_path, "f.csv", f"{names}\n1,2,3,4,5,6,7,1\n2,2,3,4,5,6,7,0\n")
-    table = read_table(path)
-    assert table.feature_names == ("paid", "grid") and table.groups.tolist() == ["1", "2"]
+    table = read_table(write_frame(frame, tmp_path / name), group=group)
+    assert table.feature_names == ("x",)
+    assert f"('x'), label 'label', user {group or 'group'!r}, item 'item_id', ignored " in (
+        table.columns_used
+    )
+    names = ("userId", "movieId", "session_id", "ID", "Unnamed: 0", "paid", "grid", "label")
+    frame = pd.DataFrame({name: [1, 0] for name in names})
+    table = read_table(write_frame(frame, tmp_path / name))
+    assert table.feature_names == ("paid", "grid") and table.groups.astype(int).tolist() == [1, 0]
     assert "user 'userId', item none, ignored 'movieId', 'session_id', 'ID'" in table.columns_used
 
 
@@ -309,19 +303,25 @@ def test_the_separator_is_that_of_the_first_line(tmp_path, separator, suffix):
     assert "line 2" in message(path)
 
 
-def test_parquet_keeps_single_precision_and_names_nulls(tmp_path):
-    path = tmp_path / "f.parquet"
-    frame = pd.DataFrame({"label": [1, 0], "group": [1, 1], "x": np.float32([1, 2])})
-    assert read_table(write_frame(frame, path)).X.dtype == np.float32
-    frame["z"] = [1.0, None]
-    assert "'z' is missing at row 1" in message(write_frame(frame, path))
-    frame["z"] = ["p", "q"]
-    assert "column 'z' must be numbers or booleans, not text" in message(write_frame(frame, path))
-    frame["z"] = [1.0, np.inf]
-    assert "row 1 (counted from 0): column 'z' is inf" in message(write_frame(frame, path))
-    assert "no data rows" in message(write_frame(frame[:0], path))
-    path.write_bytes(b"PAR1 but not really")
-    assert "not a readable Parquet file" in message(path)
+NESTED, TIMES = [[1], [2]], pd.to_datetime(["2020", "2021"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"z": [1.0, None]}, "'z' is missing at row 1"),
+        ({"z": ["p", "q"]}, "column 'z' must be numbers or booleans, not text"),
+        ({"z": [1.0, np.inf]}, "row 1 (counted from 0): column 'z' is inf"),
+        *(({name: NESTED}, "nested") for name in ("label", "z", "group")),
+        *(({name: TIMES}, "numbers or booleans, not datetime64") for name in ("label", "z")),
+        ({"group": [b"u1", b"\xff"]}, "binary and is no UTF-8 text"),
+        ({"label": [], "group": [], "x": []}, "no data rows"),
+    ],
+)
+def test_parquet_that_cannot_be_used(tmp_path, changes, reason):
+    frame = {"label": [1, 0], "group": [1, 1], "x": np.float32([1, 2])} | changes
+    pl.DataFrame(frame).write_parquet(tmp_path / "f.parquet")
+    assert reason in message(tmp_path / "f.parquet")
 
 
 GOOD = "label,group,x\n1,1,1\n"
@@ -384,14 +384,13 @@ def test_relevance_by_threshold():
     grades = np.array([0.0, 1.0, 2.0, 3.0])
     assert relevant_from(grades, 2, "f") == 2
     assert -1 < relevant_from(np.array([-1.0, 1.0]), None, "f") <= 1
-    with pytest.raises(InputError, match=r"not 0/1 or -1/1 \(found -1, 0\)"):
-        relevant_from(np.array([-1.0, 0.0]), None, "f")
-    with pytest.raises(InputError, match=r"f: labels are not 0/1.*found 0, 1, 2, 3"):
-        relevant_from(grades, None, "f")
-    with pytest.raises(InputError, match=r"f: at relevance threshold 9 all labels are of one"):
-        relevant_from(grades, 9, "f")
-    with pytest.raises(InputError, match=r"f: all labels are of one class \(1\)"):
-        relevant_from(np.ones(3), None, "f")
+    for values, threshold, words in (
+        ([-1.0, 0.0], None, r"f: labels are not 0/1 or -1/1 \(found -1, 0\)"),
+        (grades, 9, "f: at relevance threshold 9 all labels are of one"),
+        (np.ones(3), None, r"f: all labels are of one class \(1\)"),
+    ):
+        with pytest.raises(InputError, match=words):
+            relevant_from(np.array(values), threshold, "f")
 
 
 def test_an_interrupt_while_a_file_is_read_stays_one(tmp_path, monkeypatch):
@@ -407,22 +406,12 @@ def test_an_interrupt_while_a_file_is_read_stays_one(tmp_path, monkeypatch):
         read_table(path)
 
 
-@pytest.mark.parametrize("column", ["label", "a", "group"])
-def test_parquet_with_nested_or_temporal_columns(tmp_path, column):
-    frame = {"label": [1, 0], "group": ["u", "u"], "a": [1.0, 2.0]}
-    path = tmp_path / "rows.parquet"
-    pl.DataFrame(frame | {column: [[1], [2]]}).write_parquet(path)
-    assert "nested" in message(path)
-    if column != "group":
-        pl.DataFrame(frame | {column: pd.to_datetime(["2020", "2021"])}).write_parquet(path)
-        assert "must be numbers or booleans, not datetime64" in message(path)
-
-
 @pytest.mark.parametrize("text", ["label", "naive", "vvvv"])
 def test_parquet_text_that_is_no_utf8(tmp_path, text):
     path = tmp_path / "rows.parquet"
     frame = {"label": [1, 0], "group": ["uuuu", "vvvv"], "naive": [1.0, 2.0]}
     pl.DataFrame(frame).write_parquet(path, compression="uncompressed", statistics=False)
-    damaged = path.read_bytes().replace(text.encode(), b"\xe2" + text[1:].encode())
-    path.write_bytes(damaged)
-    assert "not a readable Parquet file" in message(path)
+    broken = path.read_bytes().replace(text.encode(), b"\xe2" + text[1:].encode())
+    for damaged in (broken, b"PAR1 but not really"):
+        path.write_bytes(damaged)
+        assert "not a readable Parquet file" in message(path)

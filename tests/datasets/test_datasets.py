@@ -31,6 +31,8 @@ def test_condition_holds_exactly_and_no_other_on_request(condition, exclude, n_p
     for holding in users(lists, 3, 0.5):
         assert condition in holding
         assert holding == IMPLIED[condition] or not exclude
+    few = datasets.margin_lists("beta", n_pos=4, n_neg=12, n_features=3, k=3, exclude="any")
+    assert list(users(few, 3, 1.0)) == [{"beta"}]  # without weak
 
 
 @pytest.mark.parametrize("condition", ["weak", "beta", "moderate"])
@@ -42,11 +44,6 @@ def test_no_linear_scorer_realises_an_excluded_condition(condition):
         found = margins.find_scorer(lists.X, lists.y, 3, other, largest_margin=False)
         assert found.answer == ("yes" if other in IMPLIED[condition] else "no")
         assert found.verify(lists.X, lists.y)
-
-
-def test_beta_without_weak_when_positives_are_few():
-    lists = datasets.margin_lists("beta", n_pos=4, n_neg=12, n_features=3, k=3, exclude="any")
-    assert list(users(lists, 3, 1.0)) == [{"beta"}]
 
 
 @pytest.mark.parametrize(
