@@ -272,23 +272,17 @@ class ParquetFiles(Source):
             for g in range(file.num_row_groups):
                 n_rows = file.metadata.row_group(g).num_rows
                 for c in range(0, self.n_features, _COLUMNS):
-                    self._write_columns(file, g, c, stripe)
+                    names = list(self.feature_names[c : c + _COLUMNS])
+                    for first, frame in _frames_of(self.name, file, [g], names):
+                        for j, column in enumerate(self._features(first, frame, names).T):
+                            stripe.seek(((c + j) * n_rows + first) * width)
+                            stripe.write(np.ascontiguousarray(column))
                 for first in range(0, n_rows, step):
                     columns = np.empty((self.n_features, min(step, n_rows - first)), self.dtype)
                     for c, column in enumerate(columns):
                         stripe.seek((c * n_rows + first) * width)
                         stripe.readinto(column)
                     out.write(np.ascontiguousarray(columns.T))
-
-    def _write_columns(self, file, g, c, stripe):
-        """Write some columns of row group g, from column c on, one after the other."""
-        n_rows = file.metadata.row_group(g).num_rows
-        names = list(self.feature_names[c : c + _COLUMNS])
-        for first, frame in _frames_of(self.name, file, [g], names):
-            columns = np.ascontiguousarray(self._features(first, frame, names).T)
-            for j, column in enumerate(columns):
-                stripe.seek(((c + j) * n_rows + first) * self.dtype.itemsize)
-                stripe.write(column)
 
     def _frames(self, columns, start, stop):
         """Yield (first row, table) of a range of rows, small batches at a time."""

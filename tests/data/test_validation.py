@@ -209,13 +209,14 @@ def test_different_users_stay_different(ids):
 
 
 def test_lists_of_mixed_types_do_not_become_text_or_floats():
-    for ids in ([1, "1"], [1, "a"]):
-        with pytest.raises(InputError, match="mix types that have no order: int, str"):
-            metrics.evaluate("ap", [1.0, 2.0], [1, 1], ids)
-    found = metrics.evaluate("ap", [1.0, 2.0, 3.0], [1, 1, 1], [2**63, -1, 2**63 + 1])
-    assert found.users.tolist() == [-1, 2**63, 2**63 + 1]
+    def users(ids):
+        return metrics.evaluate("ap", np.arange(len(ids)), [1] * len(ids), ids).users.tolist()
+
+    assert users([2**63, -1, 2**63 + 1]) == [-1, 2**63, 2**63 + 1]
+    with pytest.raises(InputError, match="mix types that have no order: int, str"):
+        users([1, "a"])
     with pytest.raises(InputError, match="masked values in row 1"):
-        metrics.evaluate("ap", [1.0, 2.0], [1, 1], np.ma.array([1, 2], mask=[0, 1]))
+        users(np.ma.array([1, 2], mask=[0, 1]))
 
 
 def recommended(user, item, liked_user, liked_item, library):
@@ -259,18 +260,17 @@ def test_ids_of_two_tables_are_compared_exactly(library, ids, other, same):
 
 
 def test_missing_segments_are_a_segment_of_their_own():
-    tier = np.array(["new", None] * (N // 2), dtype=object)
-    found = metrics.evaluate("auc", SCORES, Y, segments={"tier": tier}).segments
-    assert [s.value for s in found] == ["new", "missing"]
-    numbers = np.where(np.arange(N) % 2, np.nan, 3.0)
-    found = metrics.evaluate("auc", SCORES, Y, segments={"tier": numbers}).segments
-    assert [s.value for s in found] == [3.0, "missing"]
+    for value, missing in (("new", None), (3.0, np.nan)):
+        tier = np.array([value, missing] * (N // 2), dtype=float if value == 3.0 else object)
+        found = metrics.evaluate("auc", SCORES, Y, segments={"tier": tier}).segments
+        assert [s.value for s in found] == [value, "missing"]
     with pytest.raises(InputError, match="mix types"):
         metrics.evaluate("auc", SCORES, Y, segments={"a": np.array([1, "1"] * (N // 2), object)})
 
 
-def test_the_users_of_a_pool_for_catboost():
-    with pytest.raises(InputError, match="missing in row 1"):
-        hooks.CatBoostMetric("auc", [[1.0, np.nan]])
-    with pytest.raises(InputError, match="mix types"):
-        hooks.CatBoostMetric("auc", [[1, "1"]])
+@pytest.mark.parametrize(
+    ("users", "words"), [([1.0, np.nan], "missing in row 1"), ([1, "1"], "mix types")]
+)
+def test_the_users_of_a_pool_for_catboost(users, words):
+    with pytest.raises(InputError, match=words):
+        hooks.CatBoostMetric("auc", [users])
