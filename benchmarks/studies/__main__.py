@@ -113,7 +113,6 @@ def degenerate(
         Names, typer.Option(help="Only this one beside ClippedRamp; repeat. By default all.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
-    plot: console.Plot = None,
     checkpoint: console.Folder = None,
     as_json: console.Json = False,
 ):
@@ -127,7 +126,6 @@ def degenerate(
             study.Sizes(users, users, items, features, k), jobs,
             lambda outcomes: step(outcomes[0].regime), console.cells(checkpoint, "degenerate"),
         )  # fmt: skip
-    console.save_plot(plot, lambda: study.figure(result))
     console.answer(as_json, result.as_dict(), _show_degenerate, result.summary(), regimes, k)
 
 
@@ -234,7 +232,6 @@ def rerank(
     method: Annotated[
         Names, typer.Option(help="Only this re-ranker beside PAPKRankerCV; repeat.")
     ] = None,
-    plot: console.Plot = None,
     as_json: console.Json = False,
 ):
     """NDCG, recall and pAp at k of recommenders, and of re-rankers over several ones' scores."""
@@ -245,7 +242,6 @@ def rerank(
         answer = study.run(folder, results, plan, tuple(method or ()), step)
     for remark in answer["remarks"]:
         console.note(remark, "yellow")
-    console.save_plot(plot, lambda: study.figure(answer))
     console.answer(as_json, answer, _show_rerank, answer, study.OURS)
 
 

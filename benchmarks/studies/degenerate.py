@@ -341,32 +341,3 @@ def _cross_validate(path, data, sizes, seed):
             gains.append(mean_pap_at_k(w, held_out, sizes.k))
     complete = {s: np.mean(g) for s, g in totals.items() if len(g) == sizes.n_folds}
     return max(complete, key=complete.get) if len(complete) > 1 else None
-
-
-def figure(study):
-    """Test gains by regime, ClippedRamp first; the bars are 95% intervals over the seeds.
-
-    Methods whose weights are zero on every data set rank nothing and are left out.
-    """
-    from matplotlib.figure import Figure
-
-    rows = study.summary()
-    regimes = list(dict.fromkeys(row.regime for row in rows))
-    drawn = Figure(figsize=(4.2 * len(regimes) + 1.2, 4.2), layout="constrained")
-    panels = drawn.subplots(1, len(regimes), squeeze=False, sharey=True)[0]
-    names = [name for name in METHODS if _ranks(rows, name)]
-    for axes, regime in zip(panels, regimes, strict=True):
-        for row in rows:
-            if row.regime == regime and row.method in names and row.zeros < row.n_seeds:
-                color = "#1b5e9b" if row.method == OURS else "#8a8a8a"
-                place = names.index(row.method)
-                axes.errorbar(row.mean, place, xerr=row.half_width, fmt="o", color=color, capsize=3)
-        axes.set(title=regime.replace("_", " "), xlabel=f"test pAp@{study.sizes.k} gain")
-        axes.grid(alpha=0.25)
-    panels[0].set_yticks(range(len(names)), names)
-    panels[0].invert_yaxis()
-    return drawn
-
-
-def _ranks(rows, name):
-    return any(row.zeros < row.n_seeds for row in rows if row.method == name)

@@ -38,9 +38,6 @@ def test_degenerate_summary_is_paired_by_seed():
     assert (row.wins, row.losses) == ((ours > others).sum(), (ours < others).sum())
     assert rows[degenerate.OURS].mean > row.mean + 0.2
     assert rows["random order"].mean < 0.7
-    labels = degenerate.figure(study).axes[0].get_yticklabels()
-    zero = {row.method for row in rows.values() if row.zeros == row.n_seeds}
-    assert zero and not zero & {label.get_text() for label in labels}
 
 
 def test_depth_comes_free_of_zero_where_the_paper_does_not():

@@ -187,31 +187,3 @@ def interval(ahead):
     quantile = stats.t.ppf((1 + LEVEL) / 2, sum(parts) ** 2 / freedom) if error else 0.0
     mean, half = ahead.mean(), quantile * error
     return float(mean - half), float(mean + half)
-
-
-def figure(answer):
-    """NDCG@k of every method, best last; bars: intervals against ours; lines: published."""
-    from matplotlib.figure import Figure
-
-    rows = sorted(answer["rows"], key=lambda row: row["ndcg"])
-    ours = next(row["ndcg"] for row in rows if row["name"] == OURS)
-    drawn = Figure(figsize=(7.2, 0.32 * len(rows) + 1.6), layout="constrained")
-    axes = drawn.subplots()
-    for place, row in enumerate(rows):
-        style = "#8a8a8a" if row["kind"] == "recommender" else "#dd6b1f"
-        if row["name"] == OURS:
-            style = "#1b5e9b"
-        if row["lower"] is not None:
-            axes.plot([ours - row["upper"], ours - row["lower"]], [place] * 2, color=style)
-        axes.plot(row["ndcg"], place, "o", color=style)
-    for line in answer["published"]:
-        axes.axvline(line["ndcg"], color="0.6", linewidth=0.8, linestyle=":")
-    if answer["published"]:
-        best = max(answer["published"], key=lambda line: line["ndcg"])
-        label = f"published: {best['name']} "
-        axes.text(best["ndcg"], -0.4, label, fontsize=8, color="0.4", ha="right")
-    axes.axvline(ours, color="#1b5e9b", linewidth=0.8, alpha=0.5)
-    axes.set_yticks(range(len(rows)), [row["name"] for row in rows])
-    axes.set_xlabel(f"NDCG@{answer['k']} over all items that the user does not know")
-    axes.grid(alpha=0.25, axis="x")
-    return drawn
