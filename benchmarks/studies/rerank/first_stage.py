@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse.linalg import svds
@@ -148,38 +147,18 @@ def restricted_ease(train, strengths, n=_SUPPORT):
     nearest = nearest.tocsr()
     nearest.sort_indices()
     data = {strength: np.empty(nearest.nnz, np.float32) for strength in strengths}
-    position = np.full(train.shape[1], -1)
     for j in range(train.shape[1]):
         part = slice(nearest.indptr[j], nearest.indptr[j + 1])
         support = nearest.indices[part]
         if not support.size:
             continue
-        among = np.zeros((support.size, support.size))
-        target = np.zeros(support.size)
-        _sub_gram(gram.data, gram.indices, gram.indptr, support, j, position, among, target)
+        among, target = (gram[rows][:, support].toarray().astype(float) for rows in (support, [j]))
         diagonal = np.diag(among).copy()
         for strength in strengths:
             np.fill_diagonal(among, diagonal + strength)
-            data[strength][part] = np.linalg.solve(among, target)
+            data[strength][part] = np.linalg.solve(among, target[0])
     square = (train.shape[1],) * 2  # row j holds column j of the weights
     return {
         strength: sparse.csr_matrix((values, nearest.indices, nearest.indptr), square).T.tocsr()
         for strength, values in data.items()
     }
-
-
-@njit(cache=True)
-def _sub_gram(data, indices, indptr, support, j, position, among, target):
-    """Rows and columns `support` of a CSR, and the entries of its row j there."""
-    for a in range(support.size):
-        position[support[a]] = a
-    for a in range(support.size):
-        for p in range(indptr[support[a]], indptr[support[a] + 1]):
-            b = position[indices[p]]
-            if b >= 0:
-                among[a, b] = data[p]
-    for p in range(indptr[j], indptr[j + 1]):
-        if position[indices[p]] >= 0:
-            target[position[indices[p]]] = data[p]
-    for a in range(support.size):
-        position[support[a]] = -1
