@@ -161,23 +161,18 @@ def regimes(
     pos = rng.standard_normal((8, 3)) * 0.5 + np.outer(np.arange(8) * 0.6 + 2.0, w_star)
     neg = rng.standard_normal((20, 3)) * 0.5
     y = np.repeat([1, 0], [8, 20])
-    return [
-        {"shift": step / 2, **_regime(np.vstack([pos, neg + step / 2 * w_star]), y, k, alpha)}
-        for step in range(n_steps)
-    ]
-
-
-def _regime(X: Array, y: Array, k: int, alpha: float) -> dict[str, Any]:
-    data = RankingData.from_groups(X, y)
-    conditions = {
-        c: find_scorer(X, y, k, c, time_limit=10, largest_margin=False).answer for c in CONDITIONS
-    }
-    risk = {}
-    for surrogate in ("max", "ts", "avg"):
-        oracle = EmpiricalRisk(make_surrogate(surrogate, k), data)
-        w = CuttingPlane(alpha=alpha, tol=1e-6, max_iter=500).solve(oracle).w
-        risk[surrogate] = float(list_risks(data, data.scores(w), k)[0])
-    return {"conditions": conditions, "risk": risk}
+    rows = []
+    for shift in np.arange(n_steps) / 2:
+        X = np.vstack([pos, neg + shift * w_star])
+        data, risk, found = RankingData.from_groups(X, y), {}, {}
+        for c in CONDITIONS:
+            found[c] = find_scorer(X, y, k, c, time_limit=10, largest_margin=False).answer
+        for surrogate in ("max", "ts", "avg"):
+            oracle = EmpiricalRisk(make_surrogate(surrogate, k), data)
+            w = CuttingPlane(alpha=alpha, tol=1e-6, max_iter=500).solve(oracle).w
+            risk[surrogate] = float(list_risks(data, data.scores(w), k)[0])
+        rows.append({"shift": float(shift), "conditions": found, "risk": risk})
+    return rows
 
 
 def list_risks(data: RankingData, scores: Array, k: int) -> Array:

@@ -38,10 +38,6 @@ class Effort:
         """Items of a list that is to be long."""
         return 5_000 * self.n_data[0]
 
-    def allows(self, shape: Shape) -> bool:
-        """Whether lists of this shape are tried: no side is longer than `largest`."""
-        return max(shape.n_pos, shape.n_neg) <= self.largest
-
 
 @dataclass(frozen=True)
 class Found:
@@ -118,12 +114,12 @@ class Statement:
     violation: Measure
     shapes: list[Shape]
     holds: Measure = lambda batch: np.ones(len(batch), dtype=bool)
-    prepare: Move | None = None
+    prepare: Move = lambda batch: batch
 
     def search(self, seed: int, effort: Effort, quantities: Sequence[str] = ()) -> Found:
         """Try all shapes; then make the counterexample, if any, small."""
         search = Search(self, np.random.default_rng(seed), effort)
-        allowed = list(filter(effort.allows, self.shapes))
+        allowed = [s for s in self.shapes if max(s.n_pos, s.n_neg) <= effort.largest]
         for shape in allowed:
             search.try_shape(shape)
         words = (
@@ -138,10 +134,6 @@ class Statement:
     def keep(self, batch: Batch) -> Batch:
         """The instances that satisfy the hypothesis."""
         return batch.take(np.flatnonzero(self.holds(batch)))
-
-    def prepared(self, batch: Batch) -> Batch:
-        """Random instances moved into the hypothesis."""
-        return batch if self.prepare is None else self.prepare(batch)
 
 
 class Search:
@@ -162,7 +154,7 @@ class Search:
         self._climb(drawn)
 
     def _random(self, shape: Shape, n: int) -> Batch:
-        drawn = self.statement.keep(self.statement.prepared(_random(shape, n, self.rng)))
+        drawn = self.statement.keep(self.statement.prepare(_random(shape, n, self.rng)))
         self._record(drawn, "random")
         return drawn
 
@@ -187,7 +179,7 @@ class Search:
         first = np.argsort(-violation / start.scale, kind="stable")[: self.effort.n_climbers]
         here, height = start.take(first), violation[first]
         for _ in range(self.effort.n_steps):
-            moved = self.statement.prepared(_perturb(here, self.rng))
+            moved = self.statement.prepare(_perturb(here, self.rng))
             values = np.full(len(here), -np.inf)
             rows = np.flatnonzero(self.statement.holds(moved))
             values[rows] = self._record(moved.take(rows), "climbing")

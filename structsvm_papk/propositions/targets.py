@@ -137,8 +137,7 @@ def _on_laws(
     return Drawn(violation, draw, "{n} laws of the labels of a few items, all orders with ties")
 
 
-def _dependent(rng: np.random.Generator) -> Law:
-    return Law.drawn(rng, dependent=True)
+_dependent = partial(Law.drawn, dependent=True)
 
 
 def _excess_of_sorting(law: Law) -> float:

@@ -1,28 +1,16 @@
 """The benchmark's own claims: what it rejects, and that its peers solve the same problem."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from benchmark_utils.full_problem import full_problem
+from benchmark_utils.peers import is_auc_hinge, pair_differences
+from benchmark_utils.tasks import TASKS, trivial
 
 from helpers.problems import degenerate_lists
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.datasets import linear_lists, two_gaussians
 
-ROOT = Path(__file__).resolve().parents[2] / "benchmarks" / "solvers_benchopt"
-pytestmark = [
-    pytest.mark.skipif(not ROOT.exists(), reason="benchmarks are not installed"),
-    pytest.mark.portable,
-]
-
-
-@pytest.fixture
-def benchmark_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT))
-    yield
-    for name in [n for n in sys.modules if n.split(".")[0] == "benchmark_utils"]:
-        del sys.modules[name]
+pytestmark = pytest.mark.portable
 
 
 def risk_of(lists, surrogate, k):
@@ -30,18 +18,14 @@ def risk_of(lists, surrogate, k):
     return EmpiricalRisk(make_surrogate(surrogate, k), data)
 
 
-def test_tasks_with_a_useless_optimum_are_rejected_with_a_proof(benchmark_path):
-    from benchmark_utils.tasks import TASKS, trivial
-
+def test_tasks_with_a_useless_optimum_are_rejected_with_a_proof():
     assert "trivial" in trivial(risk_of(degenerate_lists(n_users=5), "ts", 3), 1e-2)
     assert trivial(TASKS["S"].risk("ts"), 1e-2) is None
     assert "trivial" in trivial(TASKS["S"].risk("ts"), 1e4)  # so regularised that w is nearly 0
 
 
 @pytest.mark.parametrize("surrogate", ["avg", "max", "ts", "pauc"])
-def test_the_problem_written_in_full_has_the_certified_optimum(benchmark_path, surrogate):
-    from benchmark_utils.full_problem import full_problem
-
+def test_the_problem_written_in_full_has_the_certified_optimum(surrogate):
     risk = risk_of(linear_lists(3, 9, 4, relevant_share=0.4, seed=1), surrogate, 2)
     problem, _ = full_problem(risk, 1e-2)
     problem.solve("CLARABEL")
@@ -49,9 +33,7 @@ def test_the_problem_written_in_full_has_the_certified_optimum(benchmark_path, s
     assert problem.value == pytest.approx(certified.objective, abs=1e-6)
 
 
-def test_weighted_pairs_have_the_risk_of_the_auc_hinge(benchmark_path):
-    from benchmark_utils.peers import is_auc_hinge, pair_differences
-
+def test_weighted_pairs_have_the_risk_of_the_auc_hinge():
     risk = risk_of(two_gaussians(4, 7, 3, 1.0), "pauc", 7)
     assert is_auc_hinge(risk) and not is_auc_hinge(risk_of(two_gaussians(4, 7, 3, 1.0), "pauc", 6))
     w = np.array([0.3, -0.2, 0.5])
