@@ -25,6 +25,8 @@ through more than n = max m_u + sum(beta) + 3d additions and a few products, so 
 is off by less than ``n eps m``. Twice that is taken off.
 """
 
+from weakref import proxy
+
 import numpy as np
 from scipy import sparse
 
@@ -51,7 +53,8 @@ class Boxes:
                 f"no global search for surrogate {risk.surrogate.name!r}: it is for 'ramp' and "
                 "'clipped_ramp'" + ("; CuttingPlane certifies this one" if risk.convex else "")
             )
-        self.data, self.surrogate, self._map_ranges = risk.data, risk.surrogate, risk.map_ranges
+        self.data, self.surrogate = risk.data, risk.surrogate
+        self._risk = proxy(risk)  # which keeps this: a cycle would keep its data for a while
         self.n_features = risk.n_features
         self._refuse_large()
         X = risk.data.X[risk.data.rows]
@@ -79,7 +82,7 @@ class Boxes:
                 low[lo:hi], high[lo:hi], lower[lo:hi], centre[lo:hi], split[lo:hi],
             )  # fmt: skip
 
-        self._map_ranges(part, np.arange(n + 1))
+        self._risk.map_ranges(part, np.arange(n + 1))
         return lower - self._rounding(alpha, low, high), centre, split
 
     def _rounding(self, alpha, low, high):
