@@ -303,7 +303,7 @@ def matrix_of(risk: ListRisk) -> tuple[tuple[Any, Any, Any], Array]:
 
 def score_error(risk: ListRisk, w: Array, allowed: float) -> float:
     """What rounding of the scores may do to the risk at w; more exactly where it matters."""
-    error = risk.rounding().value(w)
+    error = float(risk.rounding().scores @ np.abs(w))
     if error <= allowed:
         return error
     matrix, rows = matrix_of(risk)

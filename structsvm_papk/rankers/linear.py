@@ -18,7 +18,6 @@ from structsvm_papk.data.user_scaling import scaled_rows
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
 from structsvm_papk.rankers.settings import Setting, k_of, solver_name
-from structsvm_papk.solvers.dual_ascent import AscentResult
 from structsvm_papk.solvers.result import SolverResult
 
 
@@ -142,7 +141,7 @@ class LinearRanker(BaseEstimator):
             surrogate=surrogate.label,
             alpha=self.result_.alpha,
             solver="dual_ascent"
-            if isinstance(self.result_, AscentResult)
+            if self.result_.duals is not None
             else solver_name(self._solver_name(), surrogate),
             depth=surrogate.depth,
             user_weight=self._setting.user_weight,

@@ -3,14 +3,10 @@
     minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R >= 0, not convex, few features
 
 Where the optimum can be follows from a known value: ``alpha/2 ||w||^2 <= F(w) <= F(w')``. That cube
-is cut into boxes; the oracle answers ``bounds(alpha, low, high)`` with a lower bound over each box,
-rounding included, its value at the centre and where to cut. A box is dropped when its bound shows
-that nothing in it is better than the best known point by more than the tolerance. The smallest
-bound that remains is a lower bound of F at any time. Better points come from `CCCP`, started at the
-centres.
-
-What the risk chooses, such as which pairs are clipped, is never branched on: within a small box it
-is decided, and a box has few choices left long before it is small.
+is cut into boxes. A box is dropped when its bound shows that nothing in it is better than the best
+known point by more than the tolerance; the smallest bound that remains is a lower bound of F at any
+time. Better points come from `CCCP`, started at the centres. What the risk chooses, such as which
+pairs are clipped, is never branched on: within a small box it is decided.
 """
 
 from dataclasses import dataclass
@@ -21,7 +17,7 @@ import numpy as np
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.oracle import BoxedOracle
-from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, relative_gap
 from structsvm_papk.solvers.solver import Run, Solver
 
 _BATCH = 256
@@ -120,8 +116,6 @@ class _Run(Run[SolverResult]):
             self._drop()
 
     def result(self, status, notes):
-        if status is Status.CONVERGED and not self.w.any():
-            status = Status.DEGENERATE
         return self.outcome(self.w, self.objective, self._lower_bound(), status, notes=notes)
 
     def _open_cube(self):

@@ -3,28 +3,26 @@
     minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R not convex
     repeat             w_{t+1} = argmin_w alpha/2 ||w||^2 + M_t(w)
 
-with ``M_t`` convex, ``M_t >= R`` everywhere and ``M_t(w_t) = R(w_t)``. Then
+with ``M_t`` convex, ``M_t >= R`` everywhere and ``M_t(w_t) = R(w_t)``. Then F falls,
 
-    F(w_{t+1}) <= alpha/2 ||w_{t+1}||^2 + M_t(w_{t+1}) <= F(w_t)
+    F(w_{t+1}) <= alpha/2 ||w_{t+1}||^2 + M_t(w_{t+1}) <= F(w_t),
 
-for every point that is no worse than w_t on the majorant: the inner problem need not be solved
-exactly. The oracle answers ``majorant(w)``; the solver knows nothing else of it.
+at every point that is no worse than w_t on the majorant: the inner problem need not be solved
+exactly.
 """
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, as_floats, check_number, check_type
 from structsvm_papk.solvers.cutting_plane import CuttingPlane, one_blas_thread
-from structsvm_papk.solvers.descent import SCOUT, Descent, DescentRun, StartReport
+from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
-from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.solver import Solver, digest_of, finite_start
+from structsvm_papk.solvers.result import Progress, SolverResult, Status
+from structsvm_papk.solvers.solver import Run, Solver, digest_of, finite_start
 from structsvm_papk.solvers.steps import default_blocks
 
 _INNER_ITERATIONS = 500
@@ -58,10 +56,9 @@ class CCCP(Solver[CCCPResult]):
     """Local minimiser of ``alpha/2 ||w||^2 + R(w)`` by convex majorants, of a `MajorisedOracle`.
 
     It starts at the oracle's own starts, or at those that are given. The status is 'critical' where
-    the criticality reached `tol`: the majorants at w cannot be lowered. That is not a proof that no
-    direction lowers the risk: of the ways to break ties, `max_ties` are tried. 'inconsistent': a
-    majorant was none, to rounding and beyond. A checkpoint is written between majorants; a run goes
-    on from the points where its starts had come to.
+    the criticality reached `tol`, which is no proof that no direction lowers the risk: of the ways
+    to break ties, `max_ties` are tried. 'inconsistent': a majorant was none, to rounding and
+    beyond. A checkpoint is written between majorants.
 
     Parameters
     ----------
@@ -86,8 +83,7 @@ class CCCP(Solver[CCCPResult]):
         (boosted DC algorithm; Aragon Artacho, Fleming and Vuong, 2018).
     quasi_newton : int
         Evaluations of R that L-BFGS may spend at every start before the majorants take over; 0 for
-        none. Over many lists R is nearly smooth, and this several times faster than majorants. It
-        ends where ten steps gain less than `tol`.
+        none. It ends where ten steps gain less than `tol`.
     n_blocks : int, optional
         Cuts an inner iteration; by default as in `CuttingPlane`.
     qp_solver : str
@@ -96,8 +92,7 @@ class CCCP(Solver[CCCPResult]):
         Seconds.
     max_ties : int
         At the critical point where the run would end, so many more majorants are tried, which break
-        ties in other ways; where one goes down, the run goes on. 0 for none. An oracle may know
-        that there are none worth trying.
+        ties in other ways; where one goes down, the run goes on. 0 for none.
 
     References
     ----------
@@ -144,26 +139,21 @@ class CCCP(Solver[CCCPResult]):
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         given = w_init is not None or warm_start is not None
         continued = self.continuation is None and not given and not _race(self, majorised)
-        identity = {
+        identity = {  # the continuation that was asked for, not the one that is used
             "n_blocks": blocks.n_blocks,
             "starts": [f"{x} {digest_of(starts[x].tobytes())}" if given else x for x in starts],
             "continuation": self.continuation,
         }
         config = replace(self, continuation=_STEPS) if continued else self
-        return Search(config, oracle, majorised, starts, identity)
+        return _Run(config, oracle, majorised, starts, identity)
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
     ) -> CuttingPlane:
         """The solver of the majorants."""
-        return CuttingPlane(
-            alpha,
-            0.5 * self.tol,
-            _INNER_ITERATIONS,
-            n_blocks=n_blocks or self.n_blocks,
-            qp_solver=self.qp_solver,
-            time_limit=time_limit or self.time_limit,
-        )
+        blocks, limit = n_blocks or self.n_blocks, time_limit or self.time_limit
+        limits = 0.5 * self.tol, _INNER_ITERATIONS
+        return CuttingPlane(alpha, *limits, "bundle", blocks, self.qp_solver, limit)
 
 
 def _starts(config, oracle, w_init, warm_start):
@@ -187,35 +177,46 @@ def _race(config, oracle):
     return config.quasi_newton and not config.continuation and smooth
 
 
-class Search(DescentRun[CCCPResult]):
-    """All starts of one solve: scout each, then polish the best."""
+class _Run(Run[CCCPResult]):
+    """All starts of one solve: scout each, then polish the best.
 
-    def __init__(
-        self,
-        config: CCCP,
-        risk: MajorisedOracle,
-        majorised: MajorisedOracle,
-        starts: dict[str, Array],
-        identity: dict[str, Any],
-    ) -> None:
-        super().__init__(config, risk, majorised)
+    `risk` has no blocks: it costs less then, to L-BFGS. `majorised` is the same risk with the
+    blocks that its majorants have.
+    """
+
+    def __init__(self, config, risk, majorised, starts, identity):
+        super().__init__(config, risk)
+        self.risk, self.majorised = risk, majorised
         self.starts, self._identity = starts, identity
         self.descents: list[Descent] = []
         self.polishing = False
+        self.best = np.inf  # objective
+        self.stop: Status | None = None
+        self.failure: tuple[str, ...] = ()
 
-    def identity(self) -> dict[str, Any]:
-        """Blocks and starts; and the continuation that was asked for, not the one that is used."""
+    def note(self, objective, lower_bound, n_cuts):
+        """Note one majorant, and whether the search has to stop."""
+        self.best = min(self.best, objective)
+        stop = self.record(self.best, lower_bound, n_cuts)
+        self.stop = self.judge(np.inf, stop, spent=False)
+
+    def show(self, objective, lower_bound):
+        """Show where quasi-Newton steps have come to; the caller may stop here."""
+        place = len(self.history) + 1, self.clock.seconds(), self.passes
+        progress = Progress(*place, min(self.best, objective), lower_bound, 0)
+        if self.callback is not None and self.callback(progress):
+            self.stop = Status.STOPPED
+
+    def identity(self):
         return self._identity
 
-    def limits(self) -> AbstractContextManager[Any]:
-        """One BLAS thread, also in the steps between two majorants."""
+    def limits(self):
         return one_blas_thread()
 
-    def has_point(self) -> bool:
-        """Whether a start was evaluated."""
+    def has_point(self):
         return bool(self.descents)
 
-    def begin(self) -> None:
+    def begin(self):
         """Go on from where an earlier run had come to; else each start is evaluated in its turn."""
         if self.saved is None:
             return
@@ -229,7 +230,7 @@ class Search(DescentRun[CCCPResult]):
                 descents[-1].stage = len(descents[-1].ladder)
         self.polishing, self.descents = bool(extra["polishing"]), descents
 
-    def loop(self) -> Status:
+    def loop(self):
         """Scout the starts, the most promising first, then polish the best."""
         for name, w in list(self.starts.items())[len(self.descents) :]:
             if self.descents and self.clock.late():
@@ -273,7 +274,7 @@ class Search(DescentRun[CCCPResult]):
         border = lowest + _SAME * max(1.0, abs(lowest))
         return next(descent for descent in self.descents if descent.objective <= border)
 
-    def saved_fields(self) -> dict[str, Any]:
+    def saved_fields(self):
         """Where each start has come to, in how many majorants, and whether one was chosen."""
         extra = {
             "points": np.stack([descent.w for descent in self.descents]),
@@ -282,13 +283,10 @@ class Search(DescentRun[CCCPResult]):
         }
         return {"extra": extra}
 
-    def result(self, status: Status, notes: tuple[str, ...]) -> CCCPResult:
-        """The best descent, with what became of the others."""
+    def result(self, status, notes):
         best = self._best()
         if best.lower_bound > -np.inf and status is Status.CRITICAL:
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies
-        if status is Status.CONVERGED and not best.w.any():
-            status = Status.DEGENERATE
         return self.outcome(
             best.w,
             best.objective,

@@ -3,13 +3,11 @@
     minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R(w) = R_1(w) + .. + R_J(w) convex
 
 Every evaluation at w_t adds the cuts ``R_j(w) >= R_j(w_t) + g_j . (w - w_t)``, one for each block;
-a feasible dual point of the resulting model bounds the optimum from below. Polyhedral risks need
-finitely many cuts. The blocks may share one more variable that is not regularised, see
-`structsvm_papk.solvers.oracle.Cuts`.
+a feasible dual point of the resulting model bounds the optimum from below.
 
     repeat    w, bound <- the model's minimiser          BundleState.propose
               ask the oracle at w or near it             the step of the method, in `steps`
-    until     best objective - bound <= tol              CuttingPlaneRun
+    until     best objective - bound <= tol              _Run
 """
 
 from contextlib import AbstractContextManager
@@ -25,7 +23,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number, check_type
 from structsvm_papk.solvers.bundle.cut_model import CutModel
 from structsvm_papk.solvers.dual_ascent import DualAscent
-from structsvm_papk.solvers.oracle import BlockOracle, DualOracle, LineOracle, Oracle
+from structsvm_papk.solvers.oracle import DualOracle, LineOracle, Oracle
 from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
 from structsvm_papk.solvers.solver import (
     CheckpointStore,
@@ -46,7 +44,6 @@ from structsvm_papk.solvers.steps import (
 )
 
 METHODS = {"bundle": ProximalBundle, "line_search": LineSearch, "one_slack": OneSlack}
-_ROUNDING = 1e-12  # a decrease below this share of F is rounding
 _TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
 _STALL = 50  # iterations without any progress before the solver gives up
 _AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
@@ -113,7 +110,7 @@ class CuttingPlane(Solver[SolverResult]):
             raise InputError("method 'line_search' needs an oracle with `scores` and `along`")
         sampled = self.method == "bundle" and blocks.sample is not None
         step = SampledBundle(blocks.sample) if sampled else METHODS[self.method]()
-        return CuttingPlaneRun(self, blocks, oracle, step, (w_init, warm_start))
+        return _Run(self, blocks, oracle, step, (w_init, warm_start))
 
     def suited_to(self, oracle: Oracle) -> Solver[Any]:
         """`DualAscent` in place of a bundle, with its limits, where the oracle says that it pays.
@@ -190,38 +187,29 @@ def alpha_path(
     return results
 
 
-class CuttingPlaneRun(Run[SolverResult]):
+class _Run(Run[SolverResult]):
     """State of one solve: what the steps work on, and when it ends."""
 
-    def __init__(
-        self,
-        config: CuttingPlane,
-        oracle: BlockOracle,
-        given: Oracle,
-        step: OneSlack,
-        start: tuple[Array | None, SolverResult | None],
-    ) -> None:
+    def __init__(self, config, oracle, given, step, start):
         super().__init__(config, oracle)
         self.given, self.step, self.start = given, step, start
         self.problem = oracle.n_blocks, oracle.layout, given
         self.state: Any = None
         self.at_rounding = 0
 
-    def identity(self) -> dict[str, Any]:
-        """The division into blocks."""
-        n_blocks, layout, _ = self.problem
-        return {"n_blocks": n_blocks, "layout": digest_of(str(layout).encode())}
+    def identity(self):
+        return {
+            "n_blocks": self.oracle.n_blocks,
+            "layout": digest_of(str(self.oracle.layout).encode()),
+        }
 
-    def limits(self) -> AbstractContextManager[Any]:
-        """One BLAS thread."""
+    def limits(self):
         return one_blas_thread()
 
-    def has_point(self) -> bool:
-        """Whether a point was evaluated."""
+    def has_point(self):
         return self.state is not None and self.state.best_w is not None
 
-    def begin(self) -> None:
-        """Evaluate the start, and take the cuts of a warm start."""
+    def begin(self):
         state = BundleState(self.config, self.oracle, self.clock, self.passes)
         self.state, (w_init, warm) = state, self.start
         self.visited -= self.oracle.rows_scored  # rows scored before this run do not count
@@ -251,8 +239,7 @@ class CuttingPlaneRun(Run[SolverResult]):
         self._refuse_other(warm.problem)
         return warm.evaluation if _is_at(warm.evaluation, w) else None
 
-    def loop(self) -> Status:
-        """Propose, ask, judge."""
+    def loop(self):
         state, predicted = self.state, np.inf
         status = None if self.saved is None else self._judge(stop=False)
         while status is None:
@@ -266,14 +253,12 @@ class CuttingPlaneRun(Run[SolverResult]):
                 self.offer()
         return status
 
-    def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
-        """Gather the outcome; a zero vector that is optimal is said to be degenerate."""
+    def result(self, status, notes):
         state = self.state
         if status is not Status.FAILED:
             self.step.settle(state)
         if status is Status.CONVERGED and self._zero_is_optimal():
             state.best_w, state.best = np.zeros_like(state.best_w), state.at_zero
-            status = Status.DEGENERATE
         if status in (Status.STALLED, Status.MAX_ITER):
             notes = (*notes, *self._digits())
         return self.outcome(
@@ -288,7 +273,7 @@ class CuttingPlaneRun(Run[SolverResult]):
             steeper=state.steeper,
         )
 
-    def saved_fields(self) -> dict[str, Any]:
+    def saved_fields(self):
         """All cuts: those without dual weight at this moment may soon have some again."""
         return {"cuts": self.state.model.cuts()}
 
@@ -370,14 +355,12 @@ class CuttingPlaneRun(Run[SolverResult]):
         return idle >= _STALL and state.best >= self.history[-1].objective
 
     def _zero_is_optimal(self):
-        """No w improves on zero by more than rounding, and the bound agrees within tol."""
-        state, tol = self.state, self.config.tol
+        state = self.state
         if state.at_zero is None:
-            if relative_gap(state.model.least_at_zero(), state.lower_bound) > tol:
+            if relative_gap(state.model.least_at_zero(), state.lower_bound) > self.tol:
                 return False  # already the cuts say so
             state.ask(np.zeros_like(state.best_w))
-        near = relative_gap(state.at_zero, state.lower_bound) <= tol
-        return near and state.best >= state.at_zero * (1.0 - _ROUNDING)
+        return self.no_better_than_zero(state.at_zero, state.best, state.lower_bound)
 
     def _digits(self):
         """Says so where rounding alone is more than the tolerance allows."""

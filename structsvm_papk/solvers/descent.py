@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 from weakref import proxy
 
 import numpy as np
@@ -13,23 +13,8 @@ from scipy.optimize import minimize
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.oracle import (
-    BlockOracle,
-    LineOracle,
-    Majorant,
-    MajorisedOracle,
-    as_oracle,
-)
-from structsvm_papk.solvers.result import (
-    RISK_SCALE,
-    Progress,
-    SolverResult,
-    Status,
-    relative_gap,
-)
-from structsvm_papk.solvers.solver import Run
-
-Result = TypeVar("Result", bound=SolverResult)
+from structsvm_papk.solvers.oracle import BlockOracle, LineOracle, Majorant, as_oracle
+from structsvm_papk.solvers.result import RISK_SCALE, Status, relative_gap
 
 SCOUT = 3e-3  # criticality to which starts that do not race are followed before the best goes on
 _MEMORY = 20  # steps from which L-BFGS estimates the curvature
@@ -63,38 +48,10 @@ class StartReport:
     w: np.ndarray = field(repr=False)
 
 
-class DescentRun(Run[Result]):
-    """What the descents of one search share: the risk, the best objective, and why to stop.
-
-    `risk` has no blocks: it costs less then, to L-BFGS. `majorised` is the same risk with the
-    blocks that its majorants have.
-    """
-
-    def __init__(self, config: Any, risk: MajorisedOracle, oracle: MajorisedOracle) -> None:
-        super().__init__(config, risk)
-        self.risk, self.majorised = risk, oracle
-        self.best = np.inf
-        self.stop: Status | None = None
-        self.failure: tuple[str, ...] = ()
-
-    def note(self, objective: float, lower_bound: float, n_cuts: int) -> None:
-        """Note one majorant, and whether the search has to stop."""
-        self.best = min(self.best, objective)
-        stop = self.record(self.best, lower_bound, n_cuts)
-        self.stop = self.judge(np.inf, stop, spent=False)
-
-    def show(self, objective: float, lower_bound: float) -> None:
-        """Show where quasi-Newton steps have come to; the caller may stop here."""
-        place = len(self.history) + 1, self.clock.seconds(), self.passes
-        progress = Progress(*place, min(self.best, objective), lower_bound, 0)
-        if self.callback is not None and self.callback(progress):
-            self.stop = Status.STOPPED
-
-
 class Descent:
     """One start: majorant after majorant."""
 
-    def __init__(self, search: DescentRun[Any], name: str, w: Array) -> None:
+    def __init__(self, search: Any, name: str, w: Array) -> None:
         self.search: Any = proxy(search)  # a cycle would keep the risk's data for a while
         self.config = search.config
         self.ladder = search.config.continuation or ()
@@ -112,7 +69,7 @@ class Descent:
         self.inner: Any = None
 
     @classmethod
-    def begin(cls, search: DescentRun[Any], name: str, w: Array) -> Descent:
+    def begin(cls, search: Any, name: str, w: Array) -> Descent:
         """A start, scaled."""
         descent = cls(search, name, w)
         descent._best_scale()
@@ -160,10 +117,8 @@ class Descent:
     def slide(self, rival: float = np.inf) -> None:
         """Go down the risk itself by L-BFGS, until that leads no further.
 
-        A mean over many lists is nearly smooth, and a majorant, tight at one point, then allows
-        short steps only. No convergence is claimed: what the majorants say of the end counts.
-        A slide that is not about to come below `rival`, the objective of another start, is given
-        up.
+        A mean over many lists is nearly smooth, and a majorant then allows short steps only. A
+        slide that is not about to come below `rival`, the objective of another start, is given up.
         """
         if self.config.quasi_newton and not self.slid and not self.search.clock.late():
             self._timed(self._slide, rival)
@@ -261,15 +216,12 @@ class Descent:
         return self.config.max_ties > 0 and not self.lower_bound > -np.inf
 
     def goes_down_from_tie(self) -> bool:
-        """Try the majorants that break ties at w otherwise; whether one led to a lower point.
+        """Try `max_ties` majorants that break ties at w otherwise; whether one led lower."""
+        return self._timed(self._leave_tie)
 
-        At most `max_ties` of them, each to the tolerance, and no more than the time allows.
-        """
-        return self._timed(self._leave_tie, self.config.max_ties)
-
-    def _leave_tie(self, limit):
+    def _leave_tie(self):
         before, tol = self.objective, self.config.tol
-        tied = self.oracle.tied_majorants(self.w, self.alpha, limit)
+        tied = self.oracle.tied_majorants(self.w, self.alpha, self.config.max_ties)
         for majorant in map(as_oracle, islice(tied, self.n_tied, None)):
             inner = self._minimise(majorant, tol, self._warm(majorant))
             self.n_iter += 1
@@ -365,7 +317,7 @@ class Descent:
         self.criticality = np.inf
         self.search.failure = (f"A majorant contradicts the risk: {contradiction}.",)
         self.search.stop = Status.INCONSISTENT
-        return Status.INCONSISTENT
+        return self.search.stop
 
     def _extrapolate(self, step):
         """Double the step while F decreases, and there is time."""

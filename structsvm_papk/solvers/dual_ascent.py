@@ -1,20 +1,18 @@
 """Exact block-coordinate ascent on the dual, with a certificate, for convex risks of many features.
 
-    minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R(w) = R_1(w) + .. + R_J(w) convex
-
 The blocks are visited in random order. Each visit maximises the dual over one block alone and moves
 w by what that changes, so no cut over all features is ever stored; see
-`structsvm_papk.solvers.oracle.DualBlocks` for what is asked of a risk.
+`structsvm_papk.solvers.oracle.DualBlocks` for the problem and what is asked of a risk.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.oracle import DualOracle, DualPoint
-from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
+from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.solver import Run, Solver, finite_start, not_convex
 from structsvm_papk.solvers.steps import default_blocks
 
@@ -24,29 +22,15 @@ _CERTIFY = 0.25  # of the last certified gap, to which the gaps have to fall for
 _OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not visited
 _STALL = 50  # iterations without any progress before the solver gives up
 _NO_DUALS = "{} offers no dual blocks: use CuttingPlane, which asks for cuts only"
-_ROUNDING = 1e-12  # a decrease below this share of F is rounding
 
 
 @dataclass(frozen=True)
-class AscentResult(SolverResult):
-    """Outcome of `DualAscent`.
-
-    Attributes
-    ----------
-    duals : object
-        The dual variables, for warm starts. They hold at every alpha, and at other depths scaled.
-    """
-
-    duals: Any = field(default=None, repr=False)
-
-
-@dataclass(frozen=True)
-class DualAscent(Solver[AscentResult]):
+class DualAscent(Solver[SolverResult]):
     """Certified minimiser of ``alpha/2 ||w||^2 + R(w)`` for convex R, by ascent on the dual.
 
     For risks with many blocks and features, above all sparse ones: `CuttingPlane` stores dense cuts
-    and needs ever more of them there. It asks for a `DualOracle`, works in one
-    thread, and the result depends on the seed alone. Its cuts are a warm start of `CuttingPlane`.
+    and needs ever more of them there. It asks for a `DualOracle`, and works in one thread. Its cuts
+    are a warm start of `CuttingPlane`.
 
     Parameters
     ----------
@@ -82,18 +66,18 @@ class DualAscent(Solver[AscentResult]):
             raise not_convex(str(oracle))
         if not isinstance(oracle, DualOracle):
             raise InputError(_NO_DUALS.format(oracle))
-        start: Any = None if warm_start is None else getattr(warm_start, "duals", None)
+        start: Any = None if warm_start is None else warm_start.duals
         if w_init is None and start is None and warm_start is not None:
             w_init = warm_start.w
         if w_init is not None:
             start = finite_start(w_init, oracle.n_features, "the start")
-        return AscentRun(self, oracle, start)
+        return _Run(self, oracle, start)
 
 
-class AscentRun(Run[AscentResult]):
+class _Run(Run[SolverResult]):
     """State of one solve."""
 
-    def __init__(self, config: DualAscent, oracle: DualOracle, start: Any) -> None:
+    def __init__(self, config, oracle, start):
         super().__init__(config, oracle)
         self.start = start
         self.blocks: Any = None
@@ -101,12 +85,10 @@ class AscentRun(Run[AscentResult]):
         self.lower_bound = -np.inf
         self.moved = False  # since the last certificate
 
-    def has_point(self) -> bool:
-        """Whether a point was evaluated."""
+    def has_point(self):
         return self.best is not None
 
-    def begin(self) -> None:
-        """Evaluate the start."""
+    def begin(self):
         saved, self.passed = self.saved, self.passes  # of the run that this one goes on from
         start = self.start if saved is None else saved.extra
         self.blocks = self.oracle.dual_blocks(self.config.alpha, start)
@@ -117,8 +99,7 @@ class AscentRun(Run[AscentResult]):
             self.best = self.blocks.point(given)
         self._certify()
 
-    def loop(self) -> Status:
-        """Sweep, certify where it may be worth it, judge."""
+    def loop(self):
         status = self._judge(False if self.history else self._record())
         while status is None:
             gap = self._sweeps()
@@ -131,23 +112,20 @@ class AscentRun(Run[AscentResult]):
                 self.offer()
         return status
 
-    def result(self, status: Status, notes: tuple[str, ...]) -> AscentResult:
-        """Gather the outcome; a zero vector that is optimal is said to be degenerate."""
+    def result(self, status, notes):
         if self.moved and status in (Status.INTERRUPTED, Status.STOPPED):
             self._certify()
         w, objective = self.best.w, self.best.objective
         if status is Status.CONVERGED and self._zero_is_optimal():
             w, objective = np.zeros_like(w), self.at_zero
-            status = Status.DEGENERATE
         n_blocks = self.oracle.n_blocks
         n_blocks = n_blocks if n_blocks > 1 else default_blocks(self.oracle)
         cuts, problem = self.blocks.cuts(n_blocks)
         more = {"cuts": cuts, "notes": notes, "problem": problem, "duals": self.blocks.duals}
         bound = min(self.lower_bound, objective)
-        return self.outcome(w, objective, bound, status, AscentResult, **more)
+        return self.outcome(w, objective, bound, status, **more)
 
-    def saved_fields(self) -> dict[str, Any]:
-        """The dual variables, and no cuts."""
+    def saved_fields(self):
         return {"extra": self.blocks.state(), "cuts": None}
 
     def _sweeps(self):
@@ -189,10 +167,8 @@ class AscentRun(Run[AscentResult]):
         return relative_gap(self.best.objective + self.best.error, self.lower_bound)
 
     def _scale(self):
-        return max(self.best.objective, 1e-3)
+        return max(self.best.objective, RISK_SCALE)
 
     def _zero_is_optimal(self):
-        """No w improves on zero by more than rounding, and the bound agrees within tol."""
         self.at_zero = float(self.oracle(np.zeros_like(self.best.w))[0])
-        near = relative_gap(self.at_zero, self.lower_bound) <= self.config.tol
-        return near and self.best.objective >= self.at_zero * (1.0 - _ROUNDING)
+        return self.no_better_than_zero(self.at_zero, self.best.objective, self.lower_bound)

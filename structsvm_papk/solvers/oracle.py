@@ -74,14 +74,6 @@ class Rounding:
         """The bounds for features that are divided by a scale."""
         return self if scale is None else Rounding(self.scores / scale, self.slopes / scale)
 
-    def value(self, w: np.ndarray) -> float:
-        """The bound of what rounding of the scores does to the risk at w."""
-        return float(self.scores @ np.abs(w))
-
-    def times(self, factor: float) -> Rounding:
-        """The same of a risk that is so many times steeper in the scores."""
-        return Rounding(factor * self.scores, factor * self.slopes)
-
 
 class Oracle(ABC):
     """A function R of w that solvers minimise.

@@ -1,5 +1,7 @@
 """What a solver returns: the point, its certificate, and how the run went."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,49 +24,45 @@ def relative_gap(objective: float, lower_bound: float) -> float:
 class Status(StrEnum):
     """Why a solver stopped; `sentence` says it for people."""
 
-    CONVERGED = "converged"
-    DEGENERATE = "degenerate"
-    CRITICAL = "critical"
-    MAX_ITER = "max_iter"
-    TIME_LIMIT = "time_limit"
-    INTERRUPTED = "interrupted"
-    STOPPED = "stopped"
-    STALLED = "stalled"
-    INCONSISTENT = "inconsistent"
-    FAILED = "failed"
-    FINISHED = "finished"
-
-    @property
-    def sentence(self) -> str:
-        """One sentence for people."""
-        return _SENTENCES[self]
-
-
-_SENTENCES = {
-    Status.CONVERGED: "Converged: the certified gap is within the tolerance.",
-    Status.DEGENERATE: (
+    CONVERGED = "converged", "Converged: the certified gap is within the tolerance."
+    DEGENERATE = (
+        "degenerate",
         "Converged to the zero vector: to within the tolerance no direction lowers the risk, and "
         "at w = 0 all predictions are the same. Try a smaller tolerance, another risk, or better "
-        "features."
-    ),
-    Status.CRITICAL: (
-        "Stopped at a critical point: none of the majorants there can be lowered any further."
-    ),
-    Status.MAX_ITER: "Stopped at the iteration limit before the gap reached the tolerance.",
-    Status.TIME_LIMIT: "Stopped at the time limit before the gap reached the tolerance.",
-    Status.INTERRUPTED: "Interrupted: this is the best point so far, with its certificate.",
-    Status.STOPPED: "Stopped by the callback: this is the best point so far.",
-    Status.STALLED: "Stopped: rounding errors prevent further progress at this tolerance.",
-    Status.INCONSISTENT: (
+        "features.",
+    )
+    CRITICAL = (
+        "critical",
+        "Stopped at a critical point: none of the majorants there can be lowered any further.",
+    )
+    MAX_ITER = "max_iter", "Stopped at the iteration limit before the gap reached the tolerance."
+    TIME_LIMIT = "time_limit", "Stopped at the time limit before the gap reached the tolerance."
+    INTERRUPTED = (
+        "interrupted",
+        "Interrupted: this is the best point so far, with its certificate.",
+    )
+    STOPPED = "stopped", "Stopped by the callback: this is the best point so far."
+    STALLED = "stalled", "Stopped: rounding errors prevent further progress at this tolerance."
+    INCONSISTENT = (
+        "inconsistent",
         "Stopped: the cuts contradict the values of the risk, so there is no bound. Either the "
-        "risk is not convex, or the scores are too large for double precision (rescale X)."
-    ),
-    Status.FAILED: (
+        "risk is not convex, or the scores are too large for double precision (rescale X).",
+    )
+    FAILED = (
+        "failed",
         "Stopped because the risk could not be evaluated any more: this is the best point so far, "
-        "with its certificate."
-    ),
-    Status.FINISHED: "Finished the requested number of iterations; the method has no certificate.",
-}
+        "with its certificate.",
+    )
+    FINISHED = (
+        "finished",
+        "Finished the requested number of iterations; the method has no certificate.",
+    )
+    sentence: str
+
+    def __new__(cls, value: str, sentence: str = "") -> Status:  # noqa: D102
+        status = str.__new__(cls, value)
+        status._value_, status.sentence = value, sentence
+        return status
 
 
 @dataclass(frozen=True)
@@ -136,6 +134,8 @@ class SolverResult:
         Of the risk at `w`: a warm start need not ask for it again.
     steeper : float
         The largest `Cuts.steeper` of the run.
+    duals : object
+        Of `DualAscent`: dual variables, for warm starts at every alpha, and scaled at other depths.
     """
 
     w: np.ndarray = field(repr=False)
@@ -150,6 +150,7 @@ class SolverResult:
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     evaluation: Cuts | None = field(default=None, repr=False)
     steeper: float = field(default=1.0, repr=False)
+    duals: Any = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the oracle, which holds the data."""

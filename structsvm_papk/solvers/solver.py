@@ -32,7 +32,7 @@ from structsvm_papk.errors import (
     plain_interrupts,
 )
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
-from structsvm_papk.solvers.result import Progress, SolverResult, Status
+from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
 
 Result = TypeVar("Result", bound=SolverResult)
 _RANGES: dict[str, dict[str, Any]] = {
@@ -43,6 +43,7 @@ _RANGES: dict[str, dict[str, Any]] = {
 }
 _LIMITS = ("tol", "max_iter", "time_limit", "qp_solver")  # when to stop, not where to go
 _CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
+_ROUNDING = 1e-12  # a decrease below this share of F is rounding
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 _RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
 
@@ -268,6 +269,11 @@ class Run(ABC, Generic[Result]):
         self.history.append(progress)
         return self.callback is not None and bool(self.callback(progress))
 
+    def no_better_than_zero(self, at_zero: float, best: float, bound: float) -> bool:
+        """No w improves on zero by more than rounding, and the bound agrees within tol."""
+        near = relative_gap(at_zero, bound) <= self.tol
+        return near and best >= at_zero * (1.0 - _ROUNDING)
+
     def outcome(
         self,
         w: Array,
@@ -277,7 +283,9 @@ class Run(ABC, Generic[Result]):
         kind: type[SolverResult] = SolverResult,
         **more: Any,
     ) -> Any:
-        """A result with the history of this run."""
+        """A result with the history of this run; an optimum at zero is said to be degenerate."""
+        if status is Status.CONVERGED and not w.any():
+            status = Status.DEGENERATE
         history, alpha = tuple(self.history), self.config.alpha
         return kind(w, float(objective), float(lower_bound), status, history, alpha, **more)
 
@@ -290,10 +298,7 @@ def _warn(message):
 
 
 def seconds_left() -> float:
-    """Until the first time limit of the runs that wait for an answer; infinite without one.
-
-    For oracles that depend on others, who may never answer: they raise `OracleFailure` then.
-    """
+    """Until the first time limit of the runs that wait for an oracle; infinite without one."""
     clocks = (run.clock for run in _RUNS.get())
     limited = (each.limit - each.seconds() for each in clocks if each.limit is not None)
     return min(limited, default=math.inf)
@@ -328,8 +333,7 @@ def finite_start(w: Any, n_features: int, name: str) -> Array:
 class CheckpointSession:
     """The checkpoint of one solve; this one saves nothing.
 
-    `saved` is the result so far of an earlier run, from which this one starts warm; `notes` say
-    what went wrong with files.
+    `saved`: the result of an earlier run, to go on from; `notes`: what went wrong with files.
     """
 
     def __init__(self, saved: SolverResult | None = None) -> None:
@@ -347,11 +351,7 @@ class CheckpointStore(ABC):
 
     @abstractmethod
     def opened(self, identity: Mapping[str, Any]) -> AbstractContextManager[CheckpointSession]:
-        """The `CheckpointSession` of one solve, for as long as the context lasts.
-
-        `identity` is what the result belongs to (solver, settings, problem): another run is
-        refused.
-        """
+        """The `CheckpointSession` of one solve; refused where the `identity` is of another run."""
 
     @abstractmethod
     def part(self, name: str) -> CheckpointStore:

@@ -100,10 +100,9 @@ class BundleState:
         self.best_w, self.best, self.best_error = w, objective, error
 
     def propose(self, predicted: float) -> tuple[Array, float]:
-        """Minimise the model with its proximal term, and update the bound.
+        """Minimise the model with its proximal term; w, and the decrease that is promised there.
 
-        `predicted` is the decrease that the last proposal promised. Returns w, and the decrease
-        that the model promises there.
+        `predicted` is what the last proposal promised. The bound is updated.
         """
         alpha, d = self.config.alpha, self.best_w.size
         curvature = np.full(self.centre.size, alpha + self.prox, dtype=np.float64)
@@ -115,8 +114,7 @@ class BundleState:
         wanted = min(self.best - self.lower_bound, predicted)
         target = np.clip(_INNER * 0.3 * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
         z, value = self.model.minimise(centre, curvature, target)
-        rounding = self._rounding()
-        errors = 0.0 if rounding is None else rounding.slopes
+        _, errors = self._rounding()
         bound = self.model.lower_bound(alpha, self.best + self.best_error, errors)
         self.lower_bound = max(self.lower_bound, bound)
         return z[:d], self.best - self.objective(z[:d], value)
@@ -127,26 +125,26 @@ class BundleState:
 
     def lost_to_rounding(self) -> Array:
         """What rounding in each feature may amount to, as a share of the objective."""
-        rounding = self._rounding()
-        if rounding is None:
-            return np.zeros(1)
+        scores, slopes = self._rounding()
         sizes = np.maximum(np.abs(self.best_w), np.abs(self.dual_point()))
-        return (rounding.scores + rounding.slopes) * sizes / max(self.best, RISK_SCALE)
+        return (scores + slopes) * sizes / max(self.best, RISK_SCALE)
 
     def _rounding(self):
         """`BlockOracle.rounding`, of a risk as steep as its cuts have shown it to be."""
-        rounding = self.oracle.rounding()
-        return None if rounding is None else rounding.times(self.steeper)
+        known = self.oracle.rounding()
+        if known is None:
+            return np.zeros((2, self.oracle.n_features))
+        return self.steeper * known.scores, self.steeper * known.slopes
 
     def _error(self, cuts):
         """How far rounding may have put the objective of an evaluation off."""
-        rounding, w = self._rounding(), cuts.point[: self.oracle.n_features]
+        w = cuts.point[: self.oracle.n_features]
         error = (w.size + 2) * _EPS * self.config.alpha / 2 * (w @ w)
         if cuts.errors is None:  # what the sum over the blocks may have lost
             values = cuts.slopes @ cuts.point + cuts.intercepts
             error += (values.size + 2) * _EPS * np.abs(values).sum()
-        elif rounding is not None:
-            error += cuts.errors.sum() + rounding.value(w)
+        elif self.oracle.rounding() is not None:
+            error += cuts.errors.sum() + float(self._rounding()[0] @ np.abs(w))
         return float(error)
 
 
@@ -198,10 +196,7 @@ class ProximalBundle(OneSlack):
         state.prox = max(10 * alpha, gradient @ gradient / max(abs(state.best), RISK_SCALE))
 
     def visit(self, state: BundleState, w: Array, predicted: float) -> float:
-        """As `OneSlack.visit`, and adapt the proximal term.
-
-        Looser after good steps, tighter when the model keeps promising what R does not give.
-        """
+        """As `OneSlack.visit`; and a looser term after good steps, a tighter one after bad ones."""
         decrease = super().visit(state, w, predicted)
         smallest = _SMALLEST_PROX * state.config.alpha
         if decrease >= _SERIOUS * predicted:

@@ -89,10 +89,10 @@ class SubgradientDescent(Solver[SolverResult]):
 
 
 def normal_start(n_features: int, seed: int) -> Array:
-    """Standard normal vector, not drawn by ``default_rng(seed)``: that may have made the data.
+    """Standard normal vector, with seeds from 2^20 on.
 
-    Generators of `datasets` draw their true direction first, so a start drawn with the same seed
-    would be the solution. Starts use the seeds from 2^20 on.
+    Generators of `datasets` draw their true direction first: a start drawn with the same seed would
+    be the solution.
     """
     return np.random.default_rng(_SEEDS_OF_STARTS + seed).standard_normal(n_features)
 

@@ -15,7 +15,8 @@ import numpy as np
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order
 
-TOP, BOTTOM, ALL, REST, POOLED = range(5)  # which positives a segment takes, by decreasing score
+TOP, BOTTOM, ALL, REST, POOLED, CLIPPED = range(6)  # which positives a segment takes, by score
+EVERY = np.empty(0, dtype=np.bool_)  # no choice among the positives
 _FEW = 128  # thresholds that are compared with every negative rather than searched
 _CELLS = 64
 _ROUNDS = 8  # each of which narrows the range by the number of cells
@@ -284,13 +285,22 @@ def counted_negatives(depth, k, n_neg):
 @kernel
 def segment_bounds(which, n_pos, beta):
     """Return the range of sorted positives that a segment takes."""
-    if which == TOP:
+    if which in (TOP, CLIPPED):
         return 0, beta
     if which == BOTTOM:
         return n_pos - beta, n_pos
     if which == REST:
         return beta, n_pos
     return 0, n_pos
+
+
+@kernel
+def ranked(positives, chosen):
+    """Return the chosen ones, or all where nothing is chosen, by decreasing score."""
+    if chosen.size == 0:
+        return increasing_order(-positives)
+    kept = np.flatnonzero(chosen)
+    return kept[increasing_order(-positives[kept])]
 
 
 @kernel
@@ -303,54 +313,42 @@ def taken_less(values, offset, where, less):
 
 
 @kernel
-def segments(k, depth, parts, mean_over_all, scores, indptr, n_pos, first, last, values, coef):
-    """Surrogates that add hinges over segments of the sorted positives.
+def segments(
+    k, depth, parts, mean_over_all, chosen, scores, indptr, n_pos, first, last, values, coef
+):
+    """Surrogates that add hinges over segments of the sorted positives, or of the `chosen` ones.
 
     Each row of `parts` is (which positives, margin) and adds
-    ``sum_i sum_j (margin - p_(i) + q_(j))_+``; POOLED ones are the thresholds of TS. The sum is
-    divided by m times the number of positives (`mean_over_all`) or by m times beta. Users
-    ``first <= u < last`` are written.
+    ``sum_i sum_j (margin - p_(i) + q_(j))_+``; POOLED ones are the thresholds of TS, and pairs of
+    CLIPPED ones, of margin 1 where 0 is written, cost at most 1. The sum is divided by m times the
+    number of positives (`mean_over_all`) or by m times beta. Users ``first <= u < last`` are
+    written.
     """
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
-        chosen = top_k(scores[middle : indptr[u + 1]], m)
-        negatives = taken_less(scores, middle, chosen, 0.0)
+        top = top_k(scores[middle : indptr[u + 1]], m)
+        negatives = taken_less(scores, middle, top, 0.0)
         beta = min(n_pos[u], k)
         scale = 1.0 / (m * (n_pos[u] if mean_over_all else beta))
-        order = increasing_order(-scores[indptr[u] : middle])
+        order = ranked(scores[indptr[u] : middle], chosen[indptr[u] : middle])
         columns = np.empty(m, dtype=np.int64)
         coef[indptr[u] : indptr[u + 1]] = 0.0
         values[u] = 0.0
         for part in range(parts.shape[0]):
             which = parts[part, 0]
-            lo, hi = segment_bounds(which, n_pos[u], beta)
+            lo, hi = segment_bounds(which, order.size, beta)
             thresholds = taken_less(scores, indptr[u], order[lo:hi], float(parts[part, 1]))
             if which == POOLED:
                 pool_thresholds(thresholds, scores, indptr[u], order, beta)
             rows = np.empty(hi - lo, dtype=np.int64)
-            values[u] += scale * hinge_sweep(thresholds, negatives, rows, columns)
+            if which == CLIPPED:
+                total = clipped_sweep(thresholds, negatives, rows, columns)
+            else:
+                total = hinge_sweep(thresholds, negatives, rows, columns)
+            values[u] += scale * total
             add_counts(coef, indptr[u], order[lo:hi], rows, -scale)
-            add_counts(coef, middle, chosen, columns, scale)
-
-
-@kernel
-def clipped_pairs(k, depth, scores, indptr, n_pos, first, last, values, coef):
-    """ClippedRamp: hinges of margin 1 of the beta best positives, a pair costs at most 1."""
-    for u in range(first, last):
-        middle = indptr[u] + n_pos[u]
-        m = counted_negatives(depth, k, indptr[u + 1] - middle)
-        chosen = top_k(scores[middle : indptr[u + 1]], m)
-        negatives = taken_less(scores, middle, chosen, 0.0)
-        beta = min(n_pos[u], k)
-        scale = 1.0 / (m * beta)
-        best = increasing_order(-scores[indptr[u] : middle])[:beta]
-        rows, columns = np.empty(beta, dtype=np.int64), np.empty(m, dtype=np.int64)
-        positives = taken_less(scores, indptr[u], best, 0.0)
-        values[u] = scale * clipped_sweep(positives, negatives, rows, columns)
-        coef[indptr[u] : indptr[u + 1]] = 0.0
-        add_counts(coef, indptr[u], best, rows, -scale)
-        add_counts(coef, middle, chosen, columns, scale)
+            add_counts(coef, middle, top, columns, scale)
 
 
 @kernel

@@ -1,20 +1,14 @@
 """Score-space kernels of the convex majorants of Ramp and ClippedRamp.
 
-Arrays "at the list positions" hold one entry for every row, users one after the other and each
-user's positives first. What a majorant froze at the point w_t is stored in such arrays.
+What a majorant froze at a point w_t is stored in arrays with one entry for every row, users one
+after the other and each user's positives first.
 """
 
 import numpy as np
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order
-from structsvm_papk.surrogates._kernels import (
-    add_counts,
-    counted_negatives,
-    hinge_sweep,
-    taken_less,
-    top_k,
-)
+from structsvm_papk.surrogates._kernels import add_counts, counted_negatives, taken_less, top_k
 
 
 @kernel
@@ -42,26 +36,8 @@ def freeze(scores, indptr, n_pos, k, order, rank, n_free):
 
 
 @kernel
-def frozen_positives(k, depth, chosen, scores, indptr, n_pos, first, last, values, coef):
-    """``1/(beta m) sum_i sum_{j<=m} (1 - p_i + q_(j))_+`` over the chosen positives i."""
-    for u in range(first, last):
-        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
-        m = counted_negatives(depth, k, stop - middle)
-        scale = 1.0 / (m * min(n_pos[u], k))
-        best = top_k(scores[middle:stop], m)
-        kept = np.flatnonzero(chosen[start:middle])
-        kept = kept[increasing_order(-scores[start:middle][kept])]
-        rows, columns = np.empty(kept.size, dtype=np.int64), np.empty(m, dtype=np.int64)
-        thresholds, negatives = taken_less(scores, start, kept, 1.0), scores[middle:stop][best]
-        values[u] = scale * hinge_sweep(thresholds, negatives, rows, columns)
-        coef[start:stop] = 0.0
-        add_counts(coef, start, kept, rows, -scale)
-        add_counts(coef, middle, best, columns, scale)
-
-
-@kernel
 def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, values, coef):
-    """Pairs clipped at w_t count 1 for good, the others by their hinge; the worst m negatives.
+    """Values and subgradients of `structsvm_papk.surrogates.losses.FrozenPairs`.
 
     ``1/(beta m) max_J sum_{j in J} [beta - f_j + sum_{i<=f_j} (1 - p_i + q_j)_+]`` over m-subsets J
     of the negatives, with p_1, p_2, .. the positives in the frozen order and ``f_j = n_free[j]``.

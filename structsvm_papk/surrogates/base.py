@@ -258,11 +258,13 @@ class Segments(PairMean):
     parts: ClassVar[np.ndarray]  # rows (which positives, margin)
     mean_over_all: ClassVar[bool] = False
 
-    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
-        return np.ones(n_pos.shape), self.negatives_counted(n_neg) / n_neg
+    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array] | None:  # noqa: D102
+        few = self.parts[0, 0] in (_kernels.TOP, _kernels.BOTTOM) and len(self.parts) == 1
+        share = np.minimum(n_pos, self.k) / n_pos if few else np.ones(n_pos.shape)
+        return share, self.negatives_counted(n_neg) / n_neg
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        settings = self.k, self.counted, self.parts, self.mean_over_all
+        settings = self.k, self.counted, self.parts, self.mean_over_all, _kernels.EVERY
         _kernels.segments(*settings, *lists)
 
 

@@ -5,13 +5,8 @@ With ``f_1, f_2, ..`` convex terms of the scores, one for each positive or one f
 
     loss = 1/(c r) (sum of the c largest f_i) = min_s s + 1/c sum_i (f_i/r - s)_+
 
-so that any partition of the terms gives blocks, each convex in (scores, s). With depth m,
-
-    PositiveTerms   f_i = h_i = sum_{j<=m} (1 - p_i + q_(j))_+     r = m
-    NegativeTerms   f_j = sum_i (q_j - t_i)_+                      c = m
-    MeanThreshold   f_j = (1 - mean(p) + q_j)_+                    c = m, r = 1
-
-A surrogate says by `Surrogate.list_terms` which it is; ``docs/math/one-list.md`` has the proofs.
+so that any partition of the terms gives blocks, each convex in (scores, s). A surrogate says by
+`Surrogate.list_terms` what its terms are; ``docs/math/one-list.md`` has the proofs.
 """
 
 from abc import ABC, abstractmethod
@@ -62,7 +57,7 @@ def _parts(counted, bounds):
 
 @dataclass(frozen=True)
 class PositiveTerms(ListTerms):
-    """The `n_counted` largest over the positives, c, of ``sum_{j<=m} (1 - p_i + q_(j))_+``."""
+    """The `n_counted` largest, c, over the positives of ``sum_{j<=m} (1 - p_i + q_(j))_+``; r=m."""
 
     n_counted: int
     over_negatives = False
@@ -86,7 +81,7 @@ class PositiveTerms(ListTerms):
 
 @dataclass(frozen=True)
 class NegativeTerms(ListTerms):
-    """The m largest over the negatives of ``sum_i (q_j - t_i)_+``; r is `n_rows`.
+    """The m = c largest over the negatives of ``sum_i (q_j - t_i)_+``; r is `n_rows`.
 
     The thresholds t are ``p_i - 1``, or `pooled` as in `TS`, with ``beta = n_rows``.
     """
@@ -121,7 +116,7 @@ class NegativeTerms(ListTerms):
 
 @dataclass(frozen=True)
 class MeanThreshold(NegativeTerms):
-    """The m largest over the negatives of ``(1 - mean(p) + q_j)_+``."""
+    """The m = c largest over the negatives of ``(1 - mean(p) + q_j)_+``; r = 1."""
 
     def _thresholds(self, positives):
         share = np.full((1, positives.size), 1.0 / positives.size)

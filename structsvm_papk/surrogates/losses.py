@@ -3,19 +3,8 @@
     convex        Avg, Max, TS, PAUC
     not convex    Ramp and ClippedRamp, which have convex majorants, and TSAlg2
 
-Majorants at a point, for the convex-concave procedure: one user's list, with
-``h_i = sum_{j<=m} (1 - p_i + q_(j))_+`` convex in the scores, and the best positives Z_t and the
-best negatives at the point w_t. Each is convex, nowhere below the surrogate, and tight at w_t; up
-to the factor 1/(beta m) it is
-
-    Ramp          ``sum_{i in Z_t} h_i``. Ramp is the minimum of such sums over sets Z of beta
-                  positives, since h_i decreases in p_i: at most its value at Z_t.
-    ClippedRamp   ``max_J sum_{j in J} sum_{i in Z_t} m_ij`` over sets J of m negatives, with
-                  ``m_ij = 1`` for the pairs that are clipped at w_t (p_i < q_j, all negatives j
-                  counted) and ``(1 - p_i + q_j)_+`` for the others: each is at least
-                  ``min(1, (1 - p_i + q_j)_+)``, and equal to it at w_t.
-
-Where every user has n_pos <= k, Ramp is convex and its majorant is Ramp itself.
+Majorants for the convex-concave procedure freeze what a surrogate chooses at a point: see
+`FrozenPositives` and `FrozenPairs`, and ``docs/math/clipped-ramp.md``.
 
 Sources: Yuille and Rangarajan, "The concave-convex procedure", Neural Computation 15 (2003);
 Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006 (the clipped hinge);
@@ -66,9 +55,6 @@ class Max(Segments):
     low_positives_only = True
     parts = np.array([(_kernels.BOTTOM, 1)])
 
-    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
-        return np.minimum(n_pos, self.k) / n_pos, self.negatives_counted(n_neg) / n_neg
-
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return PositiveTerms(n_pos, self.depth_of_list(n_neg), n_counted=min(n_pos, self.k))
 
@@ -87,9 +73,7 @@ class TS(Segments):
 
     name = "ts"
     parts = np.array([(_kernels.POOLED, 1)])
-
-    def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
-        return Surrogate.l1_bound(self, n_pos)
+    l1_bound = Surrogate.l1_bound
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return NegativeTerms(n_neg, self.depth_of_list(n_neg), min(n_pos, self.k), pooled=True)
@@ -126,16 +110,25 @@ def frozen_at(surrogate: Surrogate, scores: Array, indptr: Array, n_pos: Array) 
 
 
 class FrozenPositives(MajorantSurrogate):
-    """Ramp with its best positives frozen: those that are True. Convex."""
+    """Ramp with its best positives Z_t at a point frozen, those that are True. Convex.
+
+    ``1/(beta m) sum_{i in Z_t} sum_{j<=m} (1 - p_i + q_(j))_+``. Ramp is the minimum of such sums
+    over sets of beta positives, as a sum decreases in p_i: it is at most its value at Z_t.
+    """
 
     name = "frozen_positives"
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        kernels.frozen_positives(self.k, self.counted, *self.held, *lists)
+        _kernels.segments(self.k, self.counted, PAUC.parts, False, *self.held, *lists)
 
 
 class FrozenPairs(MajorantSurrogate):
-    """ClippedRamp with its best positives and its clipped pairs frozen. Convex."""
+    """ClippedRamp with its best positives Z_t and its clipped pairs at a point frozen. Convex.
+
+    ``1/(beta m) max_J sum_{j in J} sum_{i in Z_t} m_ij`` over sets J of m negatives, with 1 for the
+    pairs that were clipped (p_i < q_j) and ``(1 - p_i + q_j)_+`` for the others: each is at least
+    ``min(1, (1 - p_i + q_j)_+)``, and equal to it at that point.
+    """
 
     name = "frozen_pairs"
 
@@ -159,9 +152,7 @@ class TSAlg2(Segments):
     name = "ts_alg2"
     convex = False
     parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
-
-    def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
-        return Surrogate.l1_bound(self, n_pos)
+    l1_bound = Surrogate.l1_bound
 
 
 class Ramp(Segments):
@@ -175,20 +166,16 @@ class Ramp(Segments):
     majorised = boxed = True
     parts = np.array([(_kernels.TOP, 1)])
 
-    def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPositives:
-        """A convex surrogate that is nowhere below this one, and tight at these scores."""
+    def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPositives:  # noqa: D102
         _, rank, _ = frozen_at(self, scores, indptr, n_pos)
         return FrozenPositives(self.k, depth=self.depth, held=(rank < self.k)[None])
-
-    def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
-        return np.minimum(n_pos, self.k) / n_pos, self.negatives_counted(n_neg) / n_neg
 
     def is_convex_on(self, n_pos: Array) -> bool:
         """Where every user has ``n_pos <= k``: there Ramp is convex."""
         return bool((np.asarray(n_pos) <= self.k).all())
 
 
-class ClippedRamp(PairMean):
+class ClippedRamp(Segments):
     """``1/(beta m) sum_{i<=beta} sum_{j<=m} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
 
     Values in [0, 1], never below the risk, and equal to it once the scores are scaled up far
@@ -197,13 +184,11 @@ class ClippedRamp(PairMean):
 
     name = "clipped_ramp"
     convex = False
-    majorised = boxed = clipped = top_negatives_only = True
+    majorised = boxed = clipped = True
+    parts = np.array([(_kernels.CLIPPED, 0)])
+    weight_shares = Surrogate.weight_shares  # not known
 
-    def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        _kernels.clipped_pairs(self.k, self.counted, *lists)
-
-    def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPairs:
-        """A convex surrogate that is nowhere below this one, and tight at these scores."""
+    def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPairs:  # noqa: D102
         return FrozenPairs(self.k, depth=self.depth, held=frozen_at(self, scores, indptr, n_pos))
 
 

@@ -4,8 +4,6 @@ import warnings
 
 import numpy as np
 
-from structsvm_papk._types import Array
-
 _SOLVERS = ("PIQP", "CLARABEL", "OSQP", "PROXQP", "DAQP", "QPALM", "SCS", "GUROBI", "MOSEK")
 
 
@@ -15,32 +13,6 @@ def installed_solvers() -> list[str]:
 
     installed = cp.installed_solvers()
     return [name for name in _SOLVERS if name in installed]
-
-
-class PaddedProblems:
-    """Problems of several capacities, filled with the cuts of one after the other."""
-
-    def __init__(self) -> None:
-        self._problems: list[PaddedProblem] = []
-
-    def dual(
-        self, solver: str, slopes: Array, intercepts: Array, blocks: Array, tol: float
-    ) -> Array | None:
-        """The multipliers of the cuts, or None where the solver failed."""
-        problem = self._with_room(slopes.shape[0], slopes.shape[1], int(blocks.max()) + 1)
-        problem.fill(slopes, intercepts, blocks)
-        return problem.dual(solver, tol)
-
-    def _with_room(self, n_cuts, n_features, n_blocks):
-        """The smallest compiled problem with room, or a new one where that would waste work."""
-        room = [p for p in self._problems if p.fits(n_cuts, n_features, n_blocks)]
-        if not room:
-            # in the span of the cuts there are as many coordinates as cuts: both will grow
-            growing = n_features >= n_cuts
-            n_columns = _capacity(n_features) if growing else n_features
-            room = [PaddedProblem(_capacity(n_cuts), n_columns, _capacity(n_blocks))]
-            self._problems += room
-        return min(room, key=lambda p: p.shape)
 
 
 class PaddedProblem:
@@ -62,12 +34,21 @@ class PaddedProblem:
         self.problem = cp.Problem(cp.Minimize(objective), [self.cuts])
         self.shape = n_cuts, n_features, n_blocks
 
+    @classmethod
+    def with_room(cls, problems, n_cuts, n_features, n_blocks):
+        """The smallest of some problems with room, or one more where that would waste work."""
+        room = [p for p in problems if p.fits(n_cuts, n_features, n_blocks)]
+        if not room:
+            # in the span of the cuts there are as many coordinates as cuts: both will grow
+            n_columns = _capacity(n_features) if n_features >= n_cuts else n_features
+            room = [cls(_capacity(n_cuts), n_columns, _capacity(n_blocks))]
+            problems += room
+        return min(room, key=lambda p: p.shape)
+
     def fits(self, n_cuts, n_features, n_blocks):
         """Whether there is room, and at most twice as much as needed."""
-        wanted = n_cuts, n_features, n_blocks
-        enough = all(have >= want for have, want in zip(self.shape, wanted, strict=True))
-        pairs = zip(self.shape[:2], wanted[:2], strict=True)
-        return enough and all(have <= 2 * max(want, 8) for have, want in pairs)
+        have, wanted = np.array(self.shape), np.array([n_cuts, n_features, n_blocks])
+        return bool((have >= wanted).all() and (have <= 2 * np.maximum(wanted, 8))[:2].all())
 
     def fill(self, slopes, intercepts, blocks):
         """Write the cuts into the parameters."""
@@ -102,13 +83,8 @@ class PaddedProblem:
 
 def _options(solver, tol):
     if solver == "PIQP":
-        return {
-            "backend": "dense",
-            "eps_abs": tol,
-            "eps_rel": tol,
-            "eps_duality_gap_abs": tol,
-            "eps_duality_gap_rel": tol,
-        }
+        names = ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel")
+        return {"backend": "dense", **dict.fromkeys(names, tol)}
     if solver == "CLARABEL":
         return {"tol_gap_abs": tol, "tol_gap_rel": tol, "tol_feas": tol}
     if solver in ("OSQP", "SCS"):

@@ -10,14 +10,12 @@ Its dual lives on a product of simplices, one for each block, and that is what `
     maximise over theta    b . theta - 1/2 ||A' theta||^2
     subject to             theta >= 0,  sum of theta over each block = 1
 
-Two kinds of solver: BLOCKS, Mehrotra's predictor-corrector with every xi_j eliminated by hand, so
-that a step costs one Cholesky factorisation of size features, however many blocks there are; and
-the QP solvers that cvxpy knows, which factorise systems of size features + blocks. Whatever they
-answer is clipped and rescaled to a feasible dual point, and its gap is evaluated here: a
-certificate never rests on a solver's word.
+BLOCKS is Mehrotra's predictor-corrector with every xi_j eliminated by hand, so that a step costs
+one Cholesky factorisation of size features, however many blocks there are; the QP solvers that
+cvxpy knows factorise systems of size features + blocks. Whatever they answer is clipped and
+rescaled to a feasible dual point: a certificate never rests on a solver's word.
 """
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +23,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.bundle.cvxpy_problems import PaddedProblems, installed_solvers
+from structsvm_papk.solvers.bundle.cvxpy_problems import PaddedProblem, installed_solvers
 
 BLOCKS = "BLOCKS"
 _FALLBACKS = (BLOCKS, "PIQP", "CLARABEL")
@@ -50,6 +48,7 @@ class RestrictedQP:
             raise InputError(f"QP solver {solver!r} is not available here; choose from {known}")
         self._solvers = [name, *(s for s in _FALLBACKS if s != name)]
         self._ask_again = True
+        self._problems: list[PaddedProblem] = []  # compiled
         self.notes: list[str] = []
 
     def solve(self, slopes: Array, intercepts: Array, blocks: Array, tol: float) -> Array | None:
@@ -95,15 +94,14 @@ class RestrictedQP:
         if solver == BLOCKS:
             theta = interior_point(slopes, intercepts, starts, tol)
         else:
-            theta = self._padded.dual(solver, slopes, intercepts, blocks, tol)
+            sizes = *slopes.shape, int(blocks.max()) + 1
+            problem = PaddedProblem.with_room(self._problems, *sizes)
+            problem.fill(slopes, intercepts, blocks)
+            theta = problem.dual(solver, tol)
         if theta is None or not np.isfinite(theta).all():
             return None, np.inf
         theta = onto_simplices(theta, starts)
         return theta, duality_gap(theta, slopes, intercepts, starts)
-
-    @cached_property
-    def _padded(self):
-        return PaddedProblems()
 
     def _replace(self, solver, n_cuts):
         if len(self._solvers) > 1:
@@ -190,11 +188,8 @@ class _State:
         centring = (theta_ahead @ slack_ahead / theta.size / mean) ** 3
         move = system.solve(centring * mean - theta * slack - affine.slack * affine.theta)
         length = min(_longest(theta, move.theta), _longest(slack, move.slack))
-        self.v = self.v + length * move.v
-        self.xi = self.xi + length * move.xi
-        self.slack = slack + length * move.slack
-        self.theta = theta + length * move.theta
-        self.heights = self.heights + length * move.heights
+        for name, direction in move._asdict().items():
+            setattr(self, name, getattr(self, name) + length * direction)
 
 
 class _Move(NamedTuple):
