@@ -20,6 +20,17 @@ def ranking_data(n_users=12, n_items=14, n_features=4, seed=0, noise=0.5):
     return RankingData(X, y.ravel(), np.arange(0, X.shape[0] + 1, n_items))
 
 
+def uneven(seed=0, n_features=4):
+    """15 users with 1 to 8 positives and 3 to 30 negatives."""
+    rng = np.random.default_rng(seed)
+    n_neg, n_pos = rng.integers(3, 31, 15), rng.integers(1, 9, 15)
+    groups = np.repeat(np.arange(15), n_pos + n_neg)
+    y = np.concatenate([np.arange(p + n) < p for p, n in zip(n_pos, n_neg, strict=True)])
+    X = rng.normal(size=(y.size, n_features))
+    X[y, 0] += 1.0
+    return RankingData.from_groups(X, y, groups)
+
+
 def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, seed=0):
     """Lists on which ``w = 0`` is an exact minimiser of Avg, TS, pAUC and Max for every alpha.
 

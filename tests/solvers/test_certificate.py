@@ -3,30 +3,18 @@
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 from helpers.pieces import Pieces
 from structsvm_papk import CuttingPlane
 from structsvm_papk.solvers.bundle.cut_model import CutModel
 
 ULP = 2.0**-52
-SLOPES_THAT_CANCEL = {
-    "one in 1e16": ((1.0, 1e16, -1e16), 1.0),
-    "half a unit of 2^40": ((0.49 * ULP * 2.0**40, 2.0**40, -(2.0**40)), 1e-8),
-    "half a unit of 2^36": ((0.49 * ULP * 2.0**36, 2.0**36, -(2.0**36)), 1e-10),
-    "small beside 1e8": ((1e-9, 1e8, -1e8), 1e-12),
-}
-
-
-@pytest.mark.parametrize("case", SLOPES_THAT_CANCEL)
-def test_no_bound_where_the_slopes_cancel_in_the_solvers_sum(case):
-    slopes, alpha = SLOPES_THAT_CANCEL[case]
-    oracle = Pieces(np.reshape(slopes, (1, 3, 1)), np.reshape([0.5, 0.25, 0.25], (1, 3, 1)))
-    exact = 1 - sum(map(Fraction, slopes)) ** 2 / (2 * Fraction(alpha))
-    assert exact == oracle.optimum(alpha)
-    result = CuttingPlane(alpha, max_iter=10).solve(oracle)
-    assert Fraction(result.lower_bound) <= exact
-    assert not result.converged  # the digits do not suffice
+SLOPES_THAT_CANCEL = (
+    ((1.0, 1e16, -1e16), 1.0),
+    ((0.49 * ULP * 2.0**40, 2.0**40, -(2.0**40)), 1e-8),
+    ((0.49 * ULP * 2.0**36, 2.0**36, -(2.0**36)), 1e-10),
+    ((1e-9, 1e8, -1e8), 1e-12),
+)
 
 
 def cancelling(rng, n_blocks, n_pieces):
@@ -37,14 +25,16 @@ def cancelling(rng, n_blocks, n_pieces):
     return slopes, (n_blocks * slopes[-1].mean()) ** 2 * 10.0 ** rng.uniform(-2, 1)
 
 
-@pytest.mark.parametrize("n_blocks", [3, 21])
-def test_bounds_are_below_exact_optima_for_slopes_that_cancel(n_blocks):
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        slopes, alpha = cancelling(rng, n_blocks, int(rng.integers(1, 4)))
-        oracle = Pieces(slopes[None], rng.uniform(0, 1, (1, *slopes.shape)) / n_blocks)
-        result = CuttingPlane(alpha, 1e-6, max_iter=3).solve(oracle)
+def test_bounds_are_below_exact_optima_for_slopes_that_cancel():
+    rng = np.random.default_rng(0)
+    cases = [(np.reshape(slopes, (3, 1)), alpha) for slopes, alpha in SLOPES_THAT_CANCEL]
+    cases += [cancelling(rng, n, int(rng.integers(1, 4))) for n in 8 * [3, 21]]
+    for i, (slopes, alpha) in enumerate(cases):
+        heights = rng.uniform(0, 1, (1, *slopes.shape)) / len(slopes)
+        oracle = Pieces(slopes[None], heights)
+        result = CuttingPlane(alpha, 1e-6, max_iter=10).solve(oracle)
         assert Fraction(result.lower_bound) <= oracle.optimum(alpha)
+        assert i >= len(SLOPES_THAT_CANCEL) or not result.converged  # the digits do not suffice
 
 
 def test_slopes_of_many_magnitudes_are_certified():

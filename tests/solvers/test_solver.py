@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from helpers.problems import ranking_data, risk
+from helpers.problems import objective, ranking_data, risk
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -21,8 +21,11 @@ from structsvm_papk import (
     SubgradientDescent,
     make_surrogate,
 )
+from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.solvers.subgradient import normal_start
+from structsvm_papk.surrogates import SURROGATES
 
 WRONG = (-1.0, np.nan, "1", None, [1.0], True)
 SOLVERS = (CuttingPlane, DualAscent, CCCP, GlobalRamp, SubgradientDescent)
@@ -85,8 +88,7 @@ def test_limits_callback_and_interrupt_return_the_best_point(solver, surrogate, 
         assert result.message.startswith(("Stopped", "Interrupted"))
         assert result.lower_bound <= best.objective + 1e-12
         assert result.objective >= best.lower_bound
-        value = alpha / 2 * result.w @ result.w + oracle(result.w)[0]
-        assert result.objective == pytest.approx(value)
+        assert result.objective == pytest.approx(objective(oracle, alpha, result.w))
     assert runs[Status.STOPPED].n_iter <= 2  # CCCP: one where it stopped among L-BFGS steps
 
 
@@ -131,7 +133,7 @@ def test_an_interrupt_at_any_call_leaves_a_point_and_its_objective(solver, surro
             lambda: solver.solve(oracle, checkpoint=Checkpoint(folder, 0.0)), n_calls
         )
         if result is not None:
-            value = solver.alpha / 2 * result.w @ result.w + oracle(result.w)[0]
+            value = objective(oracle, solver.alpha, result.w)
             assert result.objective == pytest.approx(value, rel=1e-12), n_calls
         return folder, result, count
 
@@ -173,7 +175,6 @@ def test_options_that_cannot_be(solver, options, message):
     ("solver", "surrogate", "message"),
     [
         (CuttingPlane, "ramp", "use CCCP"),
-        (CuttingPlane, "clipped_ramp", "CCCP"),
         (CuttingPlane, "ts_alg2", "Subgradient"),
         (DualAscent, "ramp", "not convex"),
         (CCCP, "avg", "CuttingPlane for convex"),
@@ -187,21 +188,53 @@ def test_surrogates_of_another_solver_are_refused_with_the_way_out(solver, surro
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("other", [None, np.zeros(3), lambda w: (0.0, w), "risk"])
-def test_what_is_no_oracle_is_refused_with_a_sentence(solver, other):
-    with pytest.raises(InputError, match="is not an oracle: a solver needs"):
-        solver(1.0).solve(other)
+def test_oracles_and_starts_that_cannot_be(solver):
+    for other in (None, np.zeros(3), lambda w: (0.0, w), "risk"):
+        with pytest.raises(InputError, match="is not an oracle: a solver needs"):
+            solver(1.0).solve(other)
+    oracle = risk("ramp" if solver in (CCCP, GlobalRamp) else "avg", n_features=2)
+    for start, words in ((np.full(2, 1e200), "too far out"), (np.zeros(3), "length 2")):
+        with pytest.raises(InputError, match=words):
+            solver(0.1).solve(oracle, w_init=start)
+    if solver is CCCP:
+        with pytest.raises(InputError, match="starts='random' is not known"):
+            solver(1e-2, starts=("random",)).solve(oracle)
 
 
-@pytest.mark.parametrize("solver", [CuttingPlane(0.1), CCCP(0.1), SubgradientDescent(0.1)])
-def test_starts_that_cannot_be(solver):
-    oracle = risk("ramp" if isinstance(solver, CCCP) else "avg")
-    with pytest.raises(InputError, match="too far out"):
-        solver.solve(oracle, w_init=np.full(4, 1e200))
-    with pytest.raises(InputError, match="length 4"):
-        solver.solve(oracle, w_init=np.zeros(3))
+# --- the paper's Algorithm 1, step by step, and beside the certified optimum --------------------
 
 
-def test_names_of_starts_that_do_not_exist():
-    with pytest.raises(InputError, match="starts='random' is not known"):
-        risk("ramp").starts(1e-2, names=("random",))
+def test_steps_are_those_of_algorithm_1():
+    oracle, alpha, eta, radius = risk("avg"), 0.1, 0.7, 0.9
+    w = np.zeros(4)
+    for t in range(5):
+        w = w - eta / np.sqrt(t + 1) * (alpha * w + oracle(w)[1])
+        w = w * min(1.0, radius / np.linalg.norm(w))
+    solver = SubgradientDescent(alpha, eta, max_iter=6, radius=radius, keep="last")
+    np.testing.assert_allclose(solver.solve(oracle).w, w, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_runs_on_every_surrogate_without_a_certificate(name):
+    result = SubgradientDescent.paper(0.05, max_iter=60, seed=1).solve(risk(name))
+    assert result.status is Status.FINISHED
+    assert result.lower_bound == -np.inf
+    assert not result.converged
+    assert result.data_passes == result.n_iter == 60
+    assert (np.diff(result.curve("objective")) <= 0).all()
+
+
+def test_a_start_is_not_the_truth_behind_data_of_the_same_seed():
+    lists = linear_lists(n_users=5, n_items=20, n_features=8, seed=3)
+    start = normal_start(8, 3)
+    unit = start / np.linalg.norm(start), lists.w_true / np.linalg.norm(lists.w_true)
+    assert abs(unit[0] @ unit[1]) < 0.9
+    assert np.array_equal(start, normal_start(8, 3)) and start.std() == pytest.approx(1, abs=0.7)
+
+
+@pytest.mark.parametrize("keep", ["best", "average"])
+def test_approaches_the_certified_optimum_from_above(keep):
+    oracle = risk("ts")
+    best = CuttingPlane(0.1, tol=1e-8).solve(oracle)
+    result = SubgradientDescent(0.1, eta=1.0, max_iter=3000, keep=keep).solve(oracle)
+    assert best.lower_bound <= result.objective <= best.objective * 1.01

@@ -29,106 +29,49 @@ def test_a_class_of_ones_own_is_as_declared(exponent):
     check_surrogate(PowerPairs(5, exponent=exponent))
 
 
-def evaluating(change):
+def evaluating(change, cls=PowerPairs):
     """An `evaluate` after which something is changed."""
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
-        PowerPairs.evaluate(self, scores, indptr, n_pos, first, last, values, coef)
-        change(self, scores, indptr, n_pos, values, coef)
+        cls.evaluate(self, scores, indptr, n_pos, first, last, values, coef)
+        change(scores, indptr, values, coef)
 
-    return evaluate
+    return {"evaluate": evaluate}
 
 
-def no_slope(self, scores, indptr, n_pos, values, coef):
+def no_slope(scores, indptr, values, coef):
     coef[indptr[:-1]] = np.nan
 
 
-def of_the_first_item(self, scores, indptr, n_pos, values, coef):
+def of_the_first_item(scores, indptr, values, coef):
     values += np.maximum(scores[indptr[:-1]], 0)
     coef[indptr[:-1]] += scores[indptr[:-1]] > 0
 
 
-def of_everybody(self, scores, indptr, n_pos, values, coef):
+def of_everybody(scores, indptr, values, coef):
     values[:] = np.where(np.isnan(values), 0.0, values)
 
 
-def concave(self, scores, indptr, n_pos, values, coef):
-    values *= -1
-    coef *= -1
+def times(value, slope):
+    def change(scores, indptr, values, coef):
+        values *= value
+        coef *= slope
 
-
-def half_slopes(self, scores, indptr, n_pos, values, coef):
-    coef /= 2
+    return change
 
 
 def plus_all(sign):
     """Add the sum of all scores, times a sign."""
 
-    def change(self, scores, indptr, n_pos, values, coef):
+    def change(scores, indptr, values, coef):
         values += sign * np.add.reduceat(scores, indptr[:-1])
         coef += sign
 
     return change
 
 
-WRONG = {
-    "value and sum of slopes are finite": {"evaluate": evaluating(no_slope)},
-    "values do not depend on the order": {"evaluate": evaluating(of_the_first_item)},
-    "evaluate(first, last) writes": {"evaluate": evaluating(of_everybody)},
-    "convex: a value": {"evaluate": evaluating(concave)},
-    "coef is the slope": {"convex": False, "evaluate": evaluating(half_slopes)},
-    "top_negatives_only": {"evaluate": evaluating(plus_all(1.0)), "shift_invariant": False},
-    "low_positives_only": {"low_positives_only": True},
-    "shift_invariant": {"evaluate": evaluating(plus_all(-1.0)), "top_negatives_only": False},
-    "1 at 0, linear near it": {"above_slope_at_zero": True},
-    "l1_bound": {"l1_bound": lambda self, n_pos: np.full(n_pos.shape, 2.0)},
-    "weight_shares": {"weight_shares": lambda self, n_pos, n_neg: (np.ones(n_pos.shape),) * 2},
-    "clipped": {"clipped": True},
-    "boxed": {"boxed": True},
-}
-
-
-@pytest.mark.parametrize("claim", WRONG)
-def test_what_is_false_is_named(claim):
-    cls = type("Wrong", (PowerPairs,), WRONG[claim])
-    with pytest.raises(InputError) as caught:
-        check_surrogate(cls(5))
-    told = str(caught.value)
-    assert told.startswith("Wrong declares what it is not: ") and claim in told
-    assert "positives [" in told and "negatives [" in told and "these are" in told
-
-
-def test_the_counterexample_is_one():
-    cls = type(
-        "Wrong", (PowerPairs,), {"top_negatives_only": True, "depth_of_list": lambda s, n: n}
-    )
-    with pytest.raises(InputError) as caught:
-        check_surrogate(cls(5))
-    told = str(caught.value)
-    listed = [part.split("]")[0] for part in told.split("[")[1:]]
-    p, q = (np.array(part.split(","), dtype=float) for part in listed)
-    values, _ = cls(5).value_and_subgradient(
-        np.concatenate([p, q]), np.array([0, p.size + q.size]), np.array([p.size])
-    )
-    one, other = (float(word) for word in told.split("these are ")[1].split(" and "))
-    assert values[0] == pytest.approx(one, rel=1e-4) and other != pytest.approx(one, rel=1e-4)
-
-
-class Twice(Avg):
-    """1 at zero is not what it is."""
-
-    name = "twice"
-
-    def evaluate(self, *lists):
-        super().evaluate(*lists)
-        for out in lists[-2:]:
-            out *= 2
-
-
 class Deeper(PAUC):
     """Rises with the depth."""
-
-    name = "deeper"
 
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
         super().evaluate(scores, indptr, n_pos, first, last, values, coef)
@@ -144,44 +87,60 @@ class Deeper(PAUC):
         return None
 
 
-class WrongTerms(PAUC):
-    name = "wrong_terms"
-
-    def list_terms(self, n_pos, n_neg):
-        return PositiveTerms(n_pos, self.depth_of_list(n_neg), n_counted=1)
+def terms_of_the_largest(self, n_pos, n_neg):
+    return PositiveTerms(n_pos, self.depth_of_list(n_neg), n_counted=1)
 
 
-class NotBelow(ClippedRamp):
-    """Its majorant is tight, convex, and not above it."""
+WRONG = {
+    "value and sum of slopes are finite": (PowerPairs, evaluating(no_slope)),
+    "values do not depend on the order": (PowerPairs, evaluating(of_the_first_item)),
+    "evaluate(first, last) writes": (PowerPairs, evaluating(of_everybody)),
+    "convex: a value": (PowerPairs, evaluating(times(-1, -1))),
+    "coef is the slope": (PowerPairs, {"convex": False} | evaluating(times(1, 0.5))),
+    "top_negatives_only": (PowerPairs, {"shift_invariant": False} | evaluating(plus_all(1.0))),
+    "low_positives_only": (PowerPairs, {"low_positives_only": True}),
+    "shift_invariant": (PowerPairs, {"top_negatives_only": False} | evaluating(plus_all(-1.0))),
+    "above_slope_at_zero: 1 at 0, linear": (PowerPairs, {"above_slope_at_zero": True}),
+    "1 at 0, linear near it": (Avg, evaluating(times(2, 2), Avg)),
+    "no larger at more depth": (Deeper, {}),
+    "l1_bound": (PowerPairs, {"l1_bound": lambda _, n_pos: np.full(n_pos.shape, 2.0)}),
+    "weight_shares": (
+        PowerPairs,
+        {"weight_shares": lambda _, n_pos, n: (np.ones(n_pos.shape),) * 2},
+    ),
+    "clipped": (PowerPairs, {"clipped": True}),
+    "boxed": (PowerPairs, {"boxed": True}),
+    "list_terms": (PAUC, {"list_terms": terms_of_the_largest}),
+    "majorant: tight": (
+        ClippedRamp,
+        {"boxed": False, "majorant": lambda s, *_: Avg(s.k, depth=s.depth)},
+    ),
+    "is_convex_on": (Ramp, {"is_convex_on": lambda *_: True}),
+}
 
-    name, boxed = "not_below", False
 
-    def majorant(self, scores, indptr, n_pos):
-        return Avg(self.k, depth=self.depth)
-
-
-class NeverRamp(Ramp):
-    """Convex, it says, for users of any number of positives."""
-
-    name = "never_ramp"
-
-    def is_convex_on(self, n_pos):
-        return True
+@pytest.mark.parametrize("claim", WRONG)
+def test_what_is_false_is_named(claim):
+    base, change = WRONG[claim]
+    with pytest.raises(InputError) as caught:
+        check_surrogate(type("Wrong", (base,), change)(5))
+    told = str(caught.value)
+    assert " declares what it is not: " in told and claim in told
+    assert "positives [" in told and "negatives [" in told and "these are" in told
 
 
-@pytest.mark.parametrize(
-    "wrong, claim",
-    [
-        (Twice, "1 at 0, linear near it"),
-        (Deeper, "no larger at more depth"),
-        (WrongTerms, "list_terms"),
-        (NotBelow, "majorant: tight"),
-        (NeverRamp, "is_convex_on"),
-    ],
-)
-def test_what_is_false_of_a_class_that_inherits_is_named(wrong, claim):
-    with pytest.raises(InputError, match=claim):
-        check_surrogate(wrong(2))
+def test_the_counterexample_is_one():
+    change = {"top_negatives_only": True, "depth_of_list": lambda _, n_neg: n_neg}
+    wrong = type("Wrong", (PowerPairs,), change)(5)
+    with pytest.raises(InputError, match=r"^Wrong declares") as caught:
+        check_surrogate(wrong)
+    told = str(caught.value)
+    listed = [part.split("]")[0] for part in told.split("[")[1:]]
+    p, q = (np.array(part.split(","), dtype=float) for part in listed)
+    lists = np.concatenate([p, q]), np.array([0, p.size + q.size]), np.array([p.size])
+    values, _ = wrong.value_and_subgradient(*lists)
+    one, other = (float(word) for word in told.split("these are ")[1].split(" and "))
+    assert values[0] == pytest.approx(one, rel=1e-4) and other != pytest.approx(one, rel=1e-4)
 
 
 def test_settings_are_fields_with_a_name():

@@ -1,5 +1,6 @@
-"""Values against the formulas by enumeration; subgradients against their inequality."""
+"""Values against the formulas by enumeration; slopes and declarations are in test_checking."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import SURROGATES, _kernels, make_surrogate
 
 
-def draw_list(rng, n_max=4):
+def draw_list(rng, n_max):
     """A small list on a lattice full of ties, or with scores of any size."""
     n_pos, n_neg = rng.integers(1, n_max + 1, 2)
     k = rng.integers(1, n_neg + 1)
@@ -23,79 +24,30 @@ def draw_list(rng, n_max=4):
 
 
 @pytest.mark.parametrize("name", SURROGATES)
-def test_matches_the_definition(name):
+def test_matches_the_definition_at_every_depth(name):
     rng = np.random.default_rng(0)
-    for _ in range(60 if name == "ts" else 400):
+    for trial in range(100 if name == "ts" else 400):
         k, p, q = draw_list(rng, 3 if name == "ts" else 8)
-        assert one_list(name, k, p, q)[0] == pytest.approx(
-            reference.SURROGATES[name](list(p), list(q), k), abs=1e-12
-        )
+        m = int(rng.integers(k, q.size + 1)) if trial % 2 else k
+        depth = m if m < q.size else int(rng.integers(m, m + 3))  # capped at what there is
+        value, _ = one_list(name, k, p, q, None if trial % 4 == 0 else depth)
+        expected = reference.SURROGATES[name](list(p), list(q), k, m)
+        assert value == pytest.approx(expected, abs=1e-12)
 
 
 NOT_CONVEX = {  # two score vectors whose midpoint lies above the mean of the values
-    "ts_alg2": (1, ([1, 0], [0]), ([0, 1], [0])),
-    "ramp": (1, ([2, 0], [1]), ([0, 2], [1])),
-    "clipped_ramp": (1, ([2, 0], [1]), ([0, 2], [1])),
+    "ts_alg2": (([1, 0], [0]), ([0, 1], [0])),
+    "ramp": (([2, 0], [1]), ([0, 2], [1])),
+    "clipped_ramp": (([2, 0], [1]), ([0, 2], [1])),
 }
 
 
 @pytest.mark.parametrize("name", NOT_CONVEX)
 def test_midpoint_counterexample_to_convexity(name):
-    k, (p1, q1), (p2, q2) = NOT_CONVEX[name]
-    middle = one_list(name, k, np.add(p1, p2) / 2, np.add(q1, q2) / 2)[0]
-    ends = (one_list(name, k, p1, q1)[0] + one_list(name, k, p2, q2)[0]) / 2
+    first, second = (np.array([*p, *q]) for p, q in NOT_CONVEX[name])
+    values = [one_list(name, 1, s[:2], s[2:])[0] for s in (first, second, (first + second) / 2)]
     assert not SURROGATES[name].convex
-    assert middle > ends + 0.4
-
-
-def test_identities_for_users_with_few_positives():
-    rng = np.random.default_rng(3)
-    for _ in range(100):
-        p, q = rng.normal(size=3), rng.normal(size=8)
-        ts = one_list("ts", 4, p, q)[0]
-        for name in ("ramp", "max", "pauc"):
-            assert one_list(name, 4, p, q)[0] == pytest.approx(ts, abs=1e-12)
-        assert one_list("avg", 4, p, q)[0] <= ts + 1e-12
-
-
-@pytest.mark.parametrize("name", SURROGATES)
-def test_large_lists_match_sorted_numpy(name):
-    """k = n_neg with thousands of rows: the sweep against all pairs."""
-    rng = np.random.default_rng(4)
-    p, q = rng.normal(size=60), rng.normal(size=900)
-    for k in (1, 50, 900):
-        value, coef = one_list(name, k, p, q)
-        if name != "ts":
-            expected = reference.SURROGATES[name](list(p), list(q), k)
-            assert value == pytest.approx(expected, rel=1e-12)
-        assert coef.sum() == pytest.approx(0, abs=1e-12)
-
-
-def test_many_users_are_independent():
-    rng = np.random.default_rng(5)
-    lists = [draw_list(rng, 9) for _ in range(20)]
-    lists = [(p, q) for k, p, q in lists if q.size >= 2]
-    scores = np.concatenate([np.concatenate(pair) for pair in lists])
-    indptr = np.concatenate([[0], np.cumsum([p.size + q.size for p, q in lists])])
-    n_pos = np.array([p.size for p, _ in lists])
-    for name in SURROGATES:
-        values, coef = make_surrogate(name, 2).value_and_subgradient(scores, indptr, n_pos)
-        for u, (p, q) in enumerate(lists):
-            value, own = one_list(name, 2, p, q)
-            assert values[u] == value
-            np.testing.assert_array_equal(coef[indptr[u] : indptr[u + 1]], own)
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e12, 1e300])
-def test_extreme_scores_stay_finite_and_ordered(scale):
-    rng = np.random.default_rng(6)
-    p, q = scale * rng.normal(size=40), scale * rng.normal(size=90)
-    for name in SURROGATES:
-        value, coef = one_list(name, 30, p, q)
-        assert np.isfinite(value)
-        assert np.isfinite(coef).all()
-        expected = reference.SURROGATES[name](list(p), list(q), 30) if name != "ts" else value
-        assert value == pytest.approx(expected, rel=1e-9)
+    assert values[2] > (values[0] + values[1]) / 2 + 0.4
 
 
 def test_unknown_name_lists_the_known_and_suggests():
@@ -105,6 +57,26 @@ def test_unknown_name_lists_the_known_and_suggests():
         with pytest.raises(InputError, match="at least 1"):
             make_surrogate("avg", k)
     assert make_surrogate("avg", np.float64(3.0)).k == 3
+
+
+def test_negatives_that_count():
+    """A share is rounded up and never below k; a number is capped; so in kernels."""
+    assert make_surrogate("ts", 2, 7).negatives_counted([1, 6, 7, 8]).tolist() == [1, 6, 7, 7]
+    for percent in (10, 20, 30, 55, 90, 700, math.inf):
+        depth = percent if percent > 100 else percent / 100
+        surrogate = make_surrogate("avg", 5, depth)
+        for n_neg in range(1, 500):
+            share = max(min(5, n_neg), -(-percent * n_neg // 100)) if percent < 100 else n_neg
+            expected = min(share, depth) if depth > 1 else share
+            assert surrogate.negatives_counted([n_neg])[0] == expected, (percent, n_neg)
+            assert _kernels.counted_negatives(surrogate.counted, 5, n_neg) == expected
+
+
+@pytest.mark.parametrize("depth", [4, 0, -1, 1.0, math.nan, 7.5, "deep", True])
+def test_depths_that_cannot_be(depth):
+    kind = isinstance(depth, str | bool)
+    with pytest.raises(InputError, match="whole number, a share" if kind else "at least k=5"):
+        make_surrogate("ts", 5, depth)
 
 
 @pytest.mark.parametrize("sweep", [_kernels.hinge_sweep, _kernels.clipped_sweep])
@@ -123,12 +95,15 @@ def test_sweeps_are_the_sums_over_pairs(sweep, m):
         np.testing.assert_array_equal(columns, sloped.sum(axis=0))
 
 
+SIZES = (1e3, 1e9, 1e12, 1e15, 1e17, 1e300)
+
+
 @pytest.mark.parametrize(
     ("size", "lists"),
     [
-        *[(size, ((5, 3), (90, 90))) for size in (1e3, 1e9, 1e12, 1e15, 1e17, 1e300)],
+        *[(size, ((5, 3), (90, 90))) for size in SIZES],
         (1e15, ((300, 250),)),  # fractions of so many pairs take seconds
-        *[slow(size, ((300, 250), (400, 400))) for size in (1e3, 1e9, 1e12, 1e15, 1e17, 1e300)],
+        *[slow(size, ((300, 250), (400, 400))) for size in SIZES],
     ],
 )
 def test_clipped_ramp_keeps_its_digits_beside_outliers(size, lists):
@@ -147,24 +122,3 @@ def test_clipped_ramp_keeps_its_digits_beside_outliers(size, lists):
         exact = reference.clipped_ramp(list(map(Fraction, p)), list(map(Fraction, q)), k)
         assert value == pytest.approx(float(exact), abs=1e-14)
         assert coef.sum() == pytest.approx(0.0, abs=1e-14)
-
-
-def test_kernels_never_leave_their_arrays():
-    rng = np.random.default_rng(0)
-    few, many = np.array([np.nan, 1.0, np.nan, 3.0, 2.0, np.nan]), rng.normal(size=90)
-    many[rng.random(90) < 0.3] = np.nan
-    for values in (few, many):
-        for k in range(1, values.size + 1):
-            chosen = _kernels.top_k(values, k)
-            assert ((chosen >= 0) & (chosen < values.size)).all()
-
-
-@pytest.mark.parametrize("name", SURROGATES)
-def test_what_surrogates_declare_is_what_they_do(name):
-    surrogate, ramps = make_surrogate(name, 2), ("ramp", "clipped_ramp")
-    assert surrogate.majorised == surrogate.boxed == (name in ramps)
-    assert surrogate.clipped == (name == "clipped_ramp")
-    lists = np.zeros(5), np.array([0, 5]), np.array([2])
-    if name not in ramps:
-        with pytest.raises(InputError, match="has no majorant"):
-            surrogate.majorant(*lists)
