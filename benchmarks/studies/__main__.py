@@ -226,9 +226,6 @@ def rerank(
             "--standardised/--raw", help="Features with mean 0 and variance 1 within every user."
         ),
     ] = True,
-    first_stage: Annotated[
-        str, typer.Option(help="Recommenders: rectools, own, or auto (RecTools where installed).")
-    ] = "auto",
     method: Annotated[
         Names, typer.Option(help="Only this re-ranker beside PAPKRankerCV; repeat.")
     ] = None,
@@ -237,7 +234,7 @@ def rerank(
     """NDCG, recall and pAp at k of recommenders, and of re-rankers over several ones' scores."""
     from benchmarks.studies.rerank import study
 
-    plan = study.Plan(k, candidates, train_users, draws, standardised, first_stage)
+    plan = study.Plan(k, candidates, train_users, draws, standardised)
     with console.progress() as step:
         answer = study.run(folder, results, plan, tuple(method or ()), step)
     for remark in answer["remarks"]:
@@ -260,8 +257,8 @@ def _show_rerank(answer, ours):
     title = (
         f"{answer['dataset'] or 'interactions'}: {answer['n_test_users']} users, "
         f"{answer['n_items']} items; {answer['candidates']} candidates hold "
-        f"{answer['candidate_recall']:.0%} of the test items; recommenders: "
-        f"{answer['first_stage']}; {answer['draws']} draws of {answer['train_users']} users"
+        f"{answer['candidate_recall']:.0%} of the test items; "
+        f"{answer['draws']} draws of {answer['train_users']} users"
     )
     columns = ("method", "", f">NDCG@{k}", ">± draws", f">recall@{k}", f">pAp@{k}")
     console.print_table(title, (*columns, f">{ours} ahead by (95%)", ">CPU s"), lines)

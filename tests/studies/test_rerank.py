@@ -124,7 +124,7 @@ def test_ease_solves_its_regressions(data, monkeypatch):
             np.testing.assert_allclose(found[support], expected, atol=1e-4)
             assert found[j] == 0
     monkeypatch.setattr(first_stage, "_DENSE", 10)  # large catalogues take the restricted one
-    assert sparse.issparse(first_stage.fit_all(data.train, "own")[0].right)
+    assert sparse.issparse(first_stage.fit_all(data.train)[0].right)
 
 
 def test_neighbours_are_the_largest_cosines(data):
@@ -139,32 +139,27 @@ def test_neighbours_are_the_largest_cosines(data):
         assert row[kept].min() >= np.sort(all_of_it)[-7] - 1e-6
 
 
-@pytest.mark.parametrize("kind", ["ease", "items", "tfidf", "users", "svd", "popularity"])
-def test_own_recommenders_are_those_of_rectools(kind):
-    """Scores of unknown items; those of items that a user knows are not used.
-
-    Nobody has used the last item, and RecTools leaves it out. All neighbours count here, as equal
-    similarities may be cut at another place.
-    """
-    pytest.importorskip("rectools")
-    from benchmarks.studies.rerank.rectools_models import factors as of_rectools
-
-    user, item = interaction_pairs(150, 80)[0].T
-    train = sparse.csr_matrix((np.ones(user.size, np.float32), (user, item)), shape=(150, 81))
-    setting = {"ease": 50.0, "svd": 8, "popularity": None}.get(kind, 200)
-    if kind == "tfidf":  # its weights hang on the number of items
-        train = train[:, :80]
-    own, theirs = (
-        first_stage.FirstStage(kind, *factors(train, kind, setting)).scores(np.arange(150))
-        for factors in (first_stage._own_factors, of_rectools)
-    )
-    unknown = train.toarray() == 0
-    np.testing.assert_allclose(own[unknown], theirs[unknown], rtol=1e-3, atol=1e-4)
+def test_factors_are_the_definitions(data):
+    X = data.train.toarray().astype(float)
+    users, sizes, items = np.linalg.svd(X, full_matrices=False)
+    counts = X.sum(axis=0)
+    weighed = X.T * np.maximum(np.log(data.n_items) - np.log1p(X.sum(axis=1)), 0)
+    unit = weighed / np.maximum(np.linalg.norm(weighed, axis=1, keepdims=True), 1e-6)
+    expected = {
+        ("svd", 5): users[:, :5] * sizes[:5] @ items[:5],
+        ("popularity", None): np.tile(np.log1p(counts), (len(X), 1)),
+        ("tfidf", data.n_items): X @ unit @ unit.T,
+        ("users", data.n_users): first_stage.neighbours(data.train, data.n_users) @ X,
+        ("items", data.n_items): X @ first_stage.neighbours(data.train.T.tocsr(), data.n_items),
+    }
+    for how, scores in expected.items():
+        model = first_stage.FirstStage("", *first_stage.factors_of(data.train, *how))
+        np.testing.assert_allclose(model.scores(np.arange(len(X))), scores, atol=1e-4)
 
 
 @pytest.fixture(scope="module")
 def built(data):
-    models = first_stage.fit_all(data.train, "own")
+    models = first_stage.fit_all(data.train)
     users = np.flatnonzero(np.diff(data.test.indptr))[5:]
     return models, users, *lists.build(models, data.train, data.test, users, 12, 5)
 
@@ -191,7 +186,7 @@ def candidates_by_definition(scores, seen, n):
 @pytest.mark.parametrize("n_candidates", [3, 12, 40])
 def test_metrics_are_over_all_unseen_items(data, n_candidates, monkeypatch):
     """Items that are no candidates stand below, tied; also with fewer candidates than k."""
-    models = first_stage.fit_all(data.train, "own")[:3]
+    models = first_stage.fit_all(data.train)[:3]
     users = np.flatnonzero(np.diff(data.test.indptr))
     if n_candidates == 12:
         monkeypatch.setattr(lists, "_BLOCK_BYTES", 1)  # a user at a time
@@ -276,7 +271,7 @@ def test_intervals_cover_new_users_and_new_draws():
 
 
 SMALL = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",)}
-PLAN = study.Plan(k=5, candidates=25, train_users=50, draws=2, first_stage="own")
+PLAN = study.Plan(k=5, candidates=25, train_users=50, draws=2)
 
 
 @pytest.fixture(scope="module")
@@ -326,7 +321,7 @@ def run(*arguments):
 
 def test_command(folder, tmp_path, monkeypatch):
     quick(monkeypatch)
-    how = [folder, "--k", 5, "--candidates", 25, "--train-users", 50, "--first-stage", "own"]
+    how = [folder, "--k", 5, "--candidates", 25, "--train-users", 50]
     how += ["--draws", 2, "--method", FAST[1], "--results", tmp_path / "run"]
     shown = run(*how).stdout
     assert "EASE 300" in shown and "NDCG@5" in shown and "ahead by" in shown
@@ -337,7 +332,6 @@ def test_command(folder, tmp_path, monkeypatch):
         ([folder, "--k", 0], "k must be at least 1"),
         ([folder, "--k", 500], "has 40 items; k=500 has to be smaller"),
         ([folder, "--method", "oracle"], "unknown method 'oracle'"),
-        ([folder, "--first-stage", "neural"], "unknown first stage 'neural'"),
         ([folder, "--draws", 1], "draws must be at least 2"),
     ):
         assert text in str(run(*wrong, "--results", tmp_path / "other").exception)

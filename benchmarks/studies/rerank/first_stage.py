@@ -1,8 +1,7 @@
 """First-stage recommenders: scores of all items for blocks of users, never for all at once.
 
 EASE at several strengths, neighbours of items and of users by cosine, a truncated SVD, and
-popularity. Each is a product of two factors, of users and of items. Where RecTools is installed,
-its models are fitted; here stand the same definitions for where it is not.
+popularity. Each is a product of two factors, of users and of items.
 
 EASE takes the inverse of a matrix of items by items. For catalogues of more than `_DENSE` items the
 regression of each item is restricted to its most similar items (Ning and Karypis, "SLIM", ICDM
@@ -10,7 +9,6 @@ regression of each item is restricted to its most similar items (Ning and Karypi
 """
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,10 +16,7 @@ from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse.linalg import svds
 
-from structsvm_papk.errors import InputError
-
 STRENGTHS = (50.0, 300.0, 2000.0)
-SOURCES = ("auto", "rectools", "own")
 N_NEIGHBOURS = 100
 RANKS = (64, 256)
 _DENSE = 8000  # items up to which EASE is exact
@@ -43,12 +38,8 @@ class FirstStage:
         return np.asarray(product.toarray() if sparse.issparse(product) else product, np.float32)
 
 
-def fit_all(train, source="auto", callback=None):
-    """Every recommender, fitted on interactions; 'auto' takes RecTools where it is installed."""
-    if resolve(source) == "rectools":
-        from benchmarks.studies.rerank.rectools_models import factors as fit
-    else:
-        fit = _own_factors
+def fit_all(train, callback=None):
+    """Every recommender, fitted on interactions."""
     tasks = {f"EASE {strength:g}": ("ease", strength) for strength in STRENGTHS}
     tasks |= {"item kNN": ("items", N_NEIGHBOURS), "item kNN, TF-IDF": ("tfidf", N_NEIGHBOURS)}
     tasks |= {"user kNN": ("users", N_NEIGHBOURS)}
@@ -61,24 +52,14 @@ def fit_all(train, source="auto", callback=None):
         if kind == "ease" and large:
             factors = train, restricted[setting]
         else:
-            factors = fit(train, kind, setting)
+            factors = factors_of(train, kind, setting)
         models.append(FirstStage(name, *factors))
         if callback is not None:
             callback(name)
     return models
 
 
-def resolve(source):
-    """Which models 'auto' stands for."""
-    if source not in SOURCES:
-        raise InputError(f"unknown first stage {source!r}; choose from {', '.join(SOURCES)}")
-    here = find_spec("rectools") is not None
-    if source == "rectools" and not here:
-        raise InputError("RecTools is not installed: pip install 'structsvm-papk[rectools]'")
-    return "rectools" if here and source == "auto" else source.replace("auto", "own")
-
-
-def _own_factors(train, kind, setting):
+def factors_of(train, kind, setting):
     """The two factors of one recommender."""
     if kind == "ease":
         return train, ease(train, setting)

@@ -40,13 +40,11 @@ class Plan:
     train_users: int = 2000
     draws: int = 10
     standardised: bool = True
-    first_stage: str = "auto"
 
     def __post_init__(self):
         for name, least in (("k", 1), ("candidates", 1), ("train_users", 5), ("draws", 2)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        object.__setattr__(self, "first_stage", first_stage.resolve(self.first_stage))
 
 
 def run(source, results, plan, names=(), callback=None):
@@ -62,7 +60,7 @@ def run(source, results, plan, names=(), callback=None):
     data = read(source)
     if data.n_items <= plan.k:
         raise InputError(f"{source} has {data.n_items} items; k={plan.k} has to be smaller")
-    of_lists = {"k": plan.k, "candidates": plan.candidates, "first_stage": plan.first_stage}
+    of_lists = {"k": plan.k, "candidates": plan.candidates}
     cells = Cells(results, {"version": __version__, "data": data.digest, **of_lists})
     history, held_back = inner_split(data.train)
     inner, train = _lists("inner", history, held_back, plan, cells, say)
@@ -99,7 +97,7 @@ def _lists(part, history, relevant, plan, cells, say):
         seconds[name] = time.process_time() - began - sum(seconds.values())
         say(f"{part} split: {name} fitted")
 
-    models = first_stage.fit_all(history, plan.first_stage, fitted)
+    models = first_stage.fit_all(history, fitted)
     candidates = plan.candidates, plan.k
     lists, values = build(
         models, history, relevant, users, *candidates, lambda n: say(f"{part} split: candidates")
