@@ -69,10 +69,6 @@ class Rules:
         """Names of the metrics."""
         return [name for name in self.names.replace(" ", "").split(",") if name]
 
-    def conventions(self) -> dict[str, Any]:
-        """The rules, as `metrics.evaluate` takes them."""
-        return {name: value for name, value in vars(self).items() if name != "names"}
-
 
 @dataclass(frozen=True)
 class Uncertainty:
@@ -132,7 +128,6 @@ def evaluate(
     Says what every rule did: ties, users without a positive or with too few negatives. Exit status
     1 where no user can be used for any of the metrics.
     """
-    options.check_outputs(csv_file, per_user, html)
     if data is not None:  # `evaluate MODEL DATA` means `evaluate DATA --model MODEL`
         if scorer.model is not None:
             raise InputError(
@@ -142,7 +137,8 @@ def evaluate(
     rows, other = load(file, scorer, sure.compare, columns)
     threshold = columns.relevance_threshold
     threshold = rows.threshold if threshold is None else threshold
-    how = rules.conventions() | {"relevance_threshold": threshold}
+    how = vars(rules) | {"relevance_threshold": threshold}
+    del how["names"]
     table = rows.evaluated(rules.metrics(), how)
     for note in rows.notes:
         console.note(note)

@@ -56,8 +56,7 @@ def fit(
         standardize=weighting.standardize, user_scaling=weighting.scaling,
     )  # fmt: skip
     ranker.check_settings()
-    options.check_outputs(output)
-    with where.loaded(scale.Job(data, reading, ranker)) as loaded:
+    with where.loaded(data, reading, ranker) as loaded:
         ranker.checkpoint = saving.place()
         loaded.remember(saving.checkpoint)
         with console.live() as watch, warnings.catch_warnings(record=True) as raised:

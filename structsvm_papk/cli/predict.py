@@ -37,7 +37,6 @@ def predict(
     Columns user, item and score, with --top also rank; rows stay in their order, larger scores rank
     higher. Where the file names no items there is the row's number, from 0.
     """
-    options.check_outputs(output)
     if output is not None and format_of(output) == "parquet":
         raise InputError(f"--output {output}: CSV or TSV is written, not Parquet")
     trained = load_model(model)

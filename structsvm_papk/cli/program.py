@@ -68,17 +68,20 @@ def run(arguments: list[str]) -> int:
         with _termination_as_interrupt(), plain_interrupts(), console.compiling_noted():
             status = app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
         sys.stdout.flush()
-    except (InputError, _ClickException) as error:
-        return _failed(arguments, _text(error), WRONG_INPUT)
+    except InputError as error:
+        return _failed(arguments, str(error), WRONG_INPUT)
+    except _ClickException as error:
+        return _failed(arguments, error.format_message(), WRONG_INPUT)
     except MemoryError as error:
         return _failed(arguments, f"not enough memory: {error}", WRONG_INPUT)
     except BrokenPipeError:
         _give_up_stdout()
         return OWN_ERROR
     except OSError as error:
-        if error.filename is None:  # a write that failed, and the next one would too
-            _give_up_stdout()
-        return _failed(arguments, _system_error(error), WRONG_INPUT)
+        if error.filename is not None:
+            return _failed(arguments, f"{error.filename}: {error.strerror}", WRONG_INPUT)
+        _give_up_stdout()  # a write that failed, and the next one would too
+        return _failed(arguments, f"cannot write the output: {error.strerror}", WRONG_INPUT)
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except Exception as error:
@@ -122,16 +125,6 @@ def _give_up_stdout() -> None:
         return
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _system_error(error: OSError) -> str:
-    if error.filename is None:
-        return f"cannot write the output: {error.strerror}"
-    return f"{error.filename}: {error.strerror}"
-
-
-def _text(error: Any) -> str:
-    return str(error.format_message() if isinstance(error, _ClickException) else error)
 
 
 def _failed(arguments: list[str], message: str, status: int) -> int:

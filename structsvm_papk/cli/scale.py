@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,37 +26,6 @@ _RECORD = "partitions.json"  # in the folder of a checkpoint
 _PATIENCE = 60  # seconds
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BYTES |= {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", start=1)}
-
-
-@dataclass(frozen=True)
-class Job:
-    """What is to be minimised: the settings of the ranker, on some data."""
-
-    data: Path
-    reading: Reading
-    ranker: PAPKRanker
-
-    def source(self) -> Any:
-        """The data in pieces."""
-        one = self.reading
-        if one.one_list:
-            raise InputError(
-                "--one-list: one list cannot be cut into partitions; it must fit in memory"
-            )
-        if one.query is not None:
-            raise InputError("--query: data that are read in pieces name the user in every row")
-        if one.first_index is not None:
-            raise InputError("--first-index: it is for svmlight, which cannot be read in pieces")
-        return open_source(
-            self.data, label=one.label, group=one.group, ignore=tuple(one.ignore or ())
-        )
-
-    @property
-    def in_pieces(self) -> bool:
-        """Whether rows of the data can be read without the others."""
-        if self.reading.format is not None:
-            return self.reading.format == "parquet"
-        return self.data.is_dir() or self.data.suffix in (".parquet", ".pq")
 
 
 @dataclass(frozen=True)
@@ -119,19 +88,22 @@ class Scale:
     )
 
     @contextmanager
-    def loaded(self, job: Job) -> Iterator[Loaded]:
+    def loaded(self, data: Path, reading: Reading, ranker: PAPKRanker) -> Iterator[Loaded]:
         """The data as `Loaded`, for as long as the context lasts."""
-        self._check(job.ranker)
+        self._check(ranker)
         try:
             if self.memory_budget is not None:
-                yield self._streamed(job, self.memory_budget)
+                yield self._streamed(data, reading, ranker, self.memory_budget)
             elif self.dask is not None:
                 with connect(self.dask) as client:
                     for name in ("distributed", "distributed.client"):  # a lost scheduler is told
                         logging.getLogger(name).setLevel(logging.CRITICAL)  # by an error of ours
-                    yield self._on_cluster(job, client)
+                    yield self._on_cluster(data, reading, ranker, client)
+            elif data.is_dir():
+                raise InputError(f"{data} is a directory: give --memory-budget or --dask")
             else:
-                yield _in_memory(job)
+                table = reading.table(data)
+                yield Loaded(reading.lists(table), table)
         except OracleFailure as failure:
             raise InputError(str(failure)) from None
 
@@ -150,15 +122,15 @@ class Scale:
         if self.dask is not None and ranker.n_threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")
 
-    def _streamed(self, job: Job, size: str) -> Loaded:
-        if not job.in_pieces:
+    def _streamed(self, data: Path, reading: Reading, ranker: PAPKRanker, size: str) -> Loaded:
+        if not _in_pieces(data, reading):
             raise InputError(
-                f"--memory-budget cannot read {job.data} in pieces: it needs Parquet, or a "
+                f"--memory-budget cannot read {data} in pieces: it needs Parquet, or a "
                 "directory with X.npy, y.npy and groups.npy"
             )
         budget = size_in_bytes(size)
-        cut = _as_begun(job.ranker.checkpoint, "memory_budget", budget)
-        source, ranker = job.source(), job.ranker
+        cut = _as_begun(ranker.checkpoint, "memory_budget", budget)
+        source = _source(data, reading)
         risk = StreamedRisk(
             ranker.make_surrogate(), source, budget, ranker.relevance_threshold, ranker.policy,
             ranker.n_threads, self.scratch, ranker.user_weight,
@@ -166,26 +138,25 @@ class Scale:
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
         return Loaded(risk, source, cut)
 
-    def _on_cluster(self, job: Job, client: Any) -> Loaded:
+    def _on_cluster(self, data: Path, reading: Reading, ranker: PAPKRanker, client: Any) -> Loaded:
         if not client.nthreads():
             console.note(f"no worker at {self.dask} yet: waiting for one")
             try:
                 client.wait_for_workers(1, timeout=_PATIENCE)
             except TimeoutError:
                 raise InputError(f"no worker came to {self.dask} within {_PATIENCE} s") from None
-        ranker = job.ranker
         cut = _as_begun(ranker.checkpoint, "partitions", self.partitions)
         if cut["partitions"] is None:
             cut = {"partitions": 2 * sum(client.nthreads().values())}
         partitions: Any
         n = cut["partitions"]
-        if job.in_pieces:
-            table = replace(job, data=job.data.resolve()).source()  # workers have other folders
+        if _in_pieces(data, reading):
+            table = _source(data.resolve(), reading)  # workers have other folders
             piece = -(-table.n_rows * table.row_bytes // n)
             partitions = file_partitions(table, piece, ranker.relevance_threshold)
         else:
-            table = job.reading.table(job.data)
-            partitions = array_partitions(job.reading.lists(table), n)
+            table = reading.table(data)
+            partitions = array_partitions(reading.lists(table), n)
         risk = DaskRisk(
             ranker.make_surrogate(), partitions, client, ranker.policy,
             user_weight=ranker.user_weight,
@@ -194,11 +165,25 @@ class Scale:
         return Loaded(risk, table, cut)
 
 
-def _in_memory(job: Job) -> Loaded:
-    if job.data.is_dir():
-        raise InputError(f"{job.data} is a directory: give --memory-budget or --dask")
-    table = job.reading.table(job.data)
-    return Loaded(job.reading.lists(table), table)
+def _in_pieces(data: Path, reading: Reading) -> bool:
+    """Whether rows of the data can be read without the others."""
+    if reading.format is not None:
+        return reading.format == "parquet"
+    return data.is_dir() or data.suffix in (".parquet", ".pq")
+
+
+def _source(data: Path, reading: Reading) -> Any:
+    """The data in pieces."""
+    if reading.one_list:
+        raise InputError(
+            "--one-list: one list cannot be cut into partitions; it must fit in memory"
+        )
+    if reading.query is not None:
+        raise InputError("--query: data that are read in pieces name the user in every row")
+    if reading.first_index is not None:
+        raise InputError("--first-index: it is for svmlight, which cannot be read in pieces")
+    ignore = tuple(reading.ignore or ())
+    return open_source(data, label=reading.label, group=reading.group, ignore=ignore)
 
 
 def size_in_bytes(text: str) -> int:

@@ -2,7 +2,7 @@
 
 import shlex
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,13 +51,13 @@ class Grid:
 
     def settings(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
-        lists: dict[str, Any] = {
-            "surrogates": self.surrogate, "user_weights": self.user_weight, "alphas": self.alpha,
+        settings: dict[str, Any] = {
+            "k": self.k, "standardize": self.standardize, "surrogates": self.surrogate,
+            "user_weights": self.user_weight, "alphas": self.alpha,
             "depths": [options.parse_depth(text) for text in self.depth or ()],
             "user_scaling": [options.parse_scaling(text) for text in self.user_scaling or ()],
         }  # fmt: skip
-        given: dict[str, Any] = {"k": self.k, "standardize": self.standardize}
-        return given | {name: values for name, values in lists.items() if values}
+        return {name: value for name, value in settings.items() if value not in (None, [])}
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,12 @@ class Choice:
         "best: the largest mean; 1se: of those behind it by at most one standard error of the "
         "difference, a certified one, the nearest to the default.",
     )
-    seed: int = _CHOICE(0, "Seed of the folds.")
-    jobs: int = _CHOICE(1, "Threads; 0: one for each core.")
+    random_state: int = _CHOICE(0, "Seed of the folds.", flags="--seed")
+    n_jobs: int = _CHOICE(1, "Threads; 0: one for each core.", flags="--jobs")
 
-    def settings(self) -> dict[str, Any]:
-        """The parameters of `PAPKRankerCV`."""
-        if self.jobs < 0:
-            raise InputError(f"--jobs {self.jobs}: a number of threads, or 0 for one each core")
-        return {
-            "cv": self.cv, "scoring": self.scoring, "selection": self.selection,
-            "random_state": self.seed, "n_jobs": self.jobs or -1,
-        }  # fmt: skip
+    def __post_init__(self) -> None:
+        if self.n_jobs < 0:
+            raise InputError(f"--jobs {self.n_jobs}: a number of threads, or 0 for one each core")
 
 
 @dataclass(frozen=True)
@@ -120,16 +115,16 @@ def tune(
     chosen one is then trained on all users. Prints the settings, best first; --plot draws the
     metric against the depth, a line a surrogate.
     """
-    options.check_outputs(model_file)
     options.check_plot(plot)
     table = reading.table(data)
     lists = reading.lists(table)
     checkpoint = saving.place()
     with console.bar("fits on folds") as update, warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
+        how = vars(choice) | {"n_jobs": choice.n_jobs or -1}
         ranker = PAPKRankerCV(
-            **grid.settings(), **choice.settings(), **stopping.limits(), policy=policy,
-            checkpoint=checkpoint, callback=_watch(update),
+            **grid.settings(), **how, **stopping.limits(), policy=policy, checkpoint=checkpoint,
+            callback=_watch(update),
         )  # fmt: skip
         try:
             ranker.fit_lists(lists)
@@ -227,7 +222,7 @@ def _show(content: dict[str, Any], n_shown: int | None) -> None:
     print(f"{content['choice']}\nrepeat: {content['command']}\nPython: {content['python']}")
 
 
-def _rows(content: dict[str, Any]) -> Sequence[Sequence[str]]:
+def _rows(content: dict[str, Any]) -> list[list[str]]:
     rows = []
     for row in content["settings"]:
         mine = content["chosen"].items() <= row.items()

@@ -34,7 +34,6 @@ def verify(
 
     Prints which ones hold, and the smallest counterexample to those that do not.
     """
-    options.check_outputs(report)
     if report is not None:
         check_templates()
     if jobs < 0:

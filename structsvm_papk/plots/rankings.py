@@ -67,12 +67,10 @@ class _Display:
 
 def estimator_scores(estimator: Any, X: Any) -> Array:
     """Scores by `decision_function`, the positive class of `predict_proba`, or `predict`."""
-    if hasattr(estimator, "decision_function"):
-        return estimator.decision_function(X)
-    if hasattr(estimator, "predict_proba"):
-        return estimator.predict_proba(X)[:, 1]
-    if hasattr(estimator, "predict"):
-        return estimator.predict(X)
+    for name in ("decision_function", "predict_proba", "predict"):
+        if hasattr(estimator, name):
+            scores = getattr(estimator, name)(X)
+            return scores[:, 1] if name == "predict_proba" else scores
     raise TypeError(
         f"a fitted estimator with decision_function, predict_proba or predict is needed, not "
         f"{type(estimator).__name__}"
@@ -147,13 +145,12 @@ class PAPDisplay(_Display):
 def _estimate(
     table: MetricTable, metric: str, level: float, n_resamples: int, seed: int
 ) -> tuple[float, float, float, int]:
-    """Mean, ends and users of a metric; NaN where no user has it."""
-    if not table.used(metric).any():
-        return np.nan, np.nan, np.nan, 0
-    if no_interval(table, metric) is not None:
-        return table.mean(metric), np.nan, np.nan, int(table.used(metric).sum())
-    interval = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
-    return interval.value, interval.lower, interval.upper, int(table.used(metric).sum())
+    """Mean, ends and users of a metric; NaN where there is none."""
+    lower = upper = np.nan
+    if no_interval(table, metric) is None:
+        made = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
+        lower, upper = made.lower, made.upper
+    return table.mean(metric), lower, upper, int(table.used(metric).sum())
 
 
 @dataclass
@@ -280,18 +277,16 @@ class RankStripDisplay(_Display):
         wanted = check_ids(wanted, wanted.size, "users")
         if not wanted.size or not same_kind(table.users, wanted):
             raise InputError(f"users={users!r} must be some of the users of these rows")
-        at = np.searchsorted(table.users, wanted)
-        at[at == table.users.size] = 0
-        missing = table.users[at] != wanted
+        missing = ~np.isin(wanted, table.users)
         if missing.any():
             raise InputError(f"there is no user {wanted[missing][0]} in these rows")
+        at = np.searchsorted(table.users, wanted)
         depth = min(depth, int(np.diff(rows.indptr)[at].max()))
         strips = np.full((at.size, depth), np.nan)
         for i, u in enumerate(at):
             part = slice(rows.indptr[u], rows.indptr[u + 1])
             order = np.lexsort((rows.relevant[part], -rows.scores[part]))  # negatives first in ties
-            strip = rows.relevant[part][order][:depth]
-            strips[i, : strip.size] = strip
+            strips[i, : order.size] = rows.relevant[part][order][:depth]
         return cls(wanted.tolist(), strips, k, table.values[at, 0]).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:

@@ -105,13 +105,6 @@ def policy(default: str) -> Any:
     return READING(default, _POLICY, "POLICY")
 
 
-def check_outputs(*paths: Path | None) -> None:
-    """Refuse paths that cannot be written, before any work starts."""
-    for path in paths:
-        if path is not None:
-            check_writable(path)
-
-
 def check_plot(path: Path | None) -> None:
     """Refuse a plot that cannot be drawn or written, before any work starts."""
     if path is not None:

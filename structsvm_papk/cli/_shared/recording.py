@@ -18,10 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 from structsvm_papk._version import versions
 
 _SCRATCH = "scratch"  # a folder for temporary files: neither read nor a result
-OUTPUTS = (
-    *("output", "plot", "csv_file", "per_user", "html", "report", "checkpoint"),
-    "model_file",
-)
+_FILES = ("output", "csv_file", "per_user", "html", "report", "model_file")
+OUTPUTS = (*_FILES, "plot", "checkpoint")
 _record: ContextVar[dict[str, Any] | None] = ContextVar("record", default=None)
 
 
@@ -65,11 +63,11 @@ class Commands(TyperGroup):
 
 
 class RecordedCommand(TyperCommand):
-    """A command that notes how it was called, and refuses to write over what it reads."""
+    """A command that notes how it was called, and refuses outputs before any work starts."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command with its record at hand."""
-        from structsvm_papk.files.atomic import check_apart
+        from structsvm_papk.files.atomic import check_apart, check_writable
 
         callback: Any = self.callback
         for name, kind in get_type_hints(callback).items():
@@ -82,8 +80,11 @@ class RecordedCommand(TyperCommand):
         try:
             if ctx.params.get("as_json") or Path(ctx.params.get("output") or "").suffix == ".json":
                 _record.set(_record_of(ctx.meta.get("arguments", [])))
-            outputs = [ctx.params.get(name) for name in OUTPUTS]
-            check_apart([path for path in outputs if isinstance(path, Path)], _inputs(settings))
+            given = {name: ctx.params[name] for name in OUTPUTS if ctx.params.get(name)}
+            outputs = {name: path for name, path in given.items() if isinstance(path, Path)}
+            check_apart(list(outputs.values()), _inputs(settings))
+            for name in outputs.keys() & _FILES:
+                check_writable(outputs[name])
             return super().invoke(ctx)
         finally:
             _record.reset(token)

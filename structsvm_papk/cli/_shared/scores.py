@@ -122,11 +122,6 @@ class Columns(Reading):
         None, "Split by this user or item column; repeat for more.", "COLUMN"
     )
 
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Columns to split by."""
-        return tuple(self.by or ())
-
     def format_of(self, path: Path) -> str | None:
         """The format of a table with named columns; None where a file is none."""
         format = self.format or tables.format_of(Path(path))
@@ -135,11 +130,11 @@ class Columns(Reading):
     def features(self, path: Path, like: Model | None = None) -> Table:
         """A file of features; the columns of items and those to split by are no features."""
         if self.format_of(path) is None:
-            if self.splits or self.item:
-                option = "--by" if self.splits else "--item"
+            if self.by or self.item:
+                option = "--by" if self.by else "--item"
                 raise InputError(f"{path}: {option} needs a table with named columns")
             return self.table(path, like)
-        apart = [*(self.ignore or ()), *self.splits, *([self.item] if self.item else [])]
+        apart = [*(self.ignore or ()), *(self.by or ()), *([self.item] if self.item else [])]
         return replace(self, ignore=apart).table(path, like)
 
     def roles(self, path: Path, present: list[str]) -> dict[str, str | None]:
@@ -160,7 +155,7 @@ class Columns(Reading):
             "user": " (--group)",
         }
         places = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
-        for name, what in [*places, *((name, "to split by") for name in self.splits)]:
+        for name, what in [*places, *((name, "to split by") for name in self.by or ())]:
             if name is not None and name not in present:
                 raise InputError(
                     f"{path}: no column {name!r} {what}; it has {tables.listed(present)}"
@@ -195,29 +190,21 @@ class Rows:
         return replace(self, frame=self.frame | {user: self.frame[user].astype(str)})
 
     @property
-    def users_are_text(self) -> bool:
-        """Whether users are named by text, as in CSV."""
-        return self.users is not None and self.users.dtype.kind == "U"
-
-    @property
     def labels(self) -> Array:
         """Label of each row."""
-        return self._column("label")
+        return self.frame[str(self.names["label"])]
 
     @property
     def users(self) -> Array | None:
         """User of each row, or None for one list."""
-        return None if self.names["user"] is None else self._column("user")
+        return None if self.names["user"] is None else self.frame[self.names["user"]]
 
     @property
     def scores(self) -> Array:
         """Score of each row; the larger the smaller the rank, where there are ranks."""
         if "score" in self.names:
-            return self._column("score")
-        return -self._column("rank").astype(float)
-
-    def _column(self, role: str) -> Array:
-        return self.frame[str(self.names[role])]
+            return self.frame[str(self.names["score"])]
+        return -self.frame[str(self.names["rank"])].astype(float)
 
 
 def load(
@@ -235,9 +222,10 @@ def load(
             changed: Any = {"score" if columns.rank is None else "rank": str(second)}
             return rows, _of_scores(file, replace(columns, **changed))
         other = _of_scores(second, columns)
-        if rows.users_are_text != other.users_are_text:
-            return rows.with_text_users(), other.with_text_users()
-        return rows, other
+        named = [r.users is not None and r.users.dtype.kind == "U" for r in (rows, other)]
+        if named[0] == named[1]:
+            return rows, other
+        return rows.with_text_users(), other.with_text_users()
     model = scorer.load()
     table = columns.features(file, model)
     threshold = None if model is None else model.relevance_threshold
@@ -279,7 +267,7 @@ def _of_scores(path: Path, columns: Columns) -> Rows:
         )
     present = tables.column_names(path, format)
     names = columns.roles(path, present)
-    kinds: dict[Any, Kind] = dict.fromkeys(columns.splits, Kind.TEXT)
+    kinds: dict[Any, Kind] = dict.fromkeys(columns.by or (), Kind.TEXT)
     kinds |= dict.fromkeys((names["user"], names.get("item")), Kind.ID)
     kinds |= {columns.rank or columns.score: Kind.NUMBER, names["label"]: Kind.NUMBER}
     kinds.pop(None, None)
@@ -287,7 +275,7 @@ def _of_scores(path: Path, columns: Columns) -> Rows:
     left = [name for name in present if name not in kinds]
     used = ", ".join(f"{role} {name!r}" for role, name in names.items() if name is not None)
     note = f"{path}: {used}, ignored {tables.listed(left) if left else 'none'}"
-    return Rows(frame, names, columns.splits, str(path), (note,))
+    return Rows(frame, names, tuple(columns.by or ()), str(path), (note,))
 
 
 def _of_features(
@@ -303,7 +291,7 @@ def _of_features(
         frame["the user"] = np.asarray(table.groups)
     names["item"], further = _further_columns(path, columns)
     notes = (table.columns_used, *table.remarks)
-    return Rows(frame | further, names, columns.splits, str(path), notes, threshold)
+    return Rows(frame | further, names, tuple(columns.by or ()), str(path), notes, threshold)
 
 
 def _further_columns(path: Path, columns: Columns) -> tuple[str | None, dict[str, Array]]:
@@ -312,5 +300,5 @@ def _further_columns(path: Path, columns: Columns) -> tuple[str | None, dict[str
     if format is None:
         return None, {}
     item = None if columns.one_list else item_column(path, format, columns.item)
-    kinds = dict.fromkeys(columns.splits, Kind.TEXT) | ({} if item is None else {item: Kind.ID})
+    kinds = dict.fromkeys(columns.by or (), Kind.TEXT) | ({} if item is None else {item: Kind.ID})
     return item, tables.read_columns(path, format, kinds) if kinds else {}
