@@ -1,5 +1,4 @@
 import contextlib
-import inspect
 import io
 import json
 import logging
@@ -16,10 +15,10 @@ import pandas as pd
 import pytest
 import typer
 from rich.console import Console
+from sklearn.datasets import dump_svmlight_file
 
 import structsvm_papk
 from helpers.commands import refused, run, run_json
-from helpers.marks import slow
 from helpers.sources import write_csv
 from structsvm_papk.cli import compare, program, tune
 from structsvm_papk.cli._shared import console
@@ -39,14 +38,11 @@ def files(tmp_path_factory):
     X = rng.normal(size=(240, 3)).round(4)
     grades = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=240)), 0, 3).astype(int)
     users = np.repeat(np.arange(12), 20)
-    features = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for row in X.tolist()]
-    rows = list(zip(grades, users, features, X.tolist(), strict=True))
-    (place / "qid.txt").write_text("".join(f"{g} qid:{u} {f}\n" for g, u, f, _ in rows))
-    (place / "side.txt").write_text("".join(f"{g} {f}\n" for g, _, f, _ in rows))
+    for name, query in (("qid.txt", {"query_id": users}), ("side.txt", {})):
+        dump_svmlight_file(X, grades, str(place / name), zero_based=False, **query)
     (place / "side.txt.query").write_text("20\n" * 12)
     # users are text there: of two digits, so that they are in the same order in every file
-    lines = [f"{g},{u:02d}," + ",".join(map(repr, x)) for g, u, _, x in rows]
-    (place / "rows.csv").write_text("grade,user,a,b,c\n" + "\n".join(lines) + "\n")
+    write_csv(place / "rows.csv", X, grades, [f"{u:02d}" for u in users], "grade", "user")
     (place / "noise.txt").write_text(
         "".join(f"{i % 2} qid:{i // 8} 1:1.0\n" for i in range(32))  # the feature says nothing
     )
@@ -55,6 +51,7 @@ def files(tmp_path_factory):
 
 PROBLEM = ["--k", "3", "--relevance-threshold", "2"]
 CSV = ["--label", "grade", "--group", "user"]
+MAIN = "from structsvm_papk.cli import main; sys.exit(main())"
 
 
 def test_fit_then_predict_on_every_format(files, tmp_path, capsys):
@@ -112,45 +109,14 @@ def test_predict_and_evaluate_say_what_they_assume(files, tmp_path, capsys):
     assert "the columns are taken in this order: 'a', 'b', 'c'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--depth", "2"], "depth must be at least k=3"),
-        (["--depth", "4.5"], "depth must be a whole number"),
-        (["--depth", "nan"], "--depth nan: a number of at least k, a share below 1, auto, or k"),
-        (["--depth", "inf"], "--depth inf: a number of at least k"),
-        (["--depth", "-1"], "--depth -1: a number of at least k"),
-        (["--depth", "21"], "depth=21 is above every list"),
-        (["--depth", "deep"], "--depth deep: a number of at least k"),
-        (["--user-weight", "rows"], "--user-weight 'rows' must be equal or positives"),
-    ],
-)
-def test_depths_and_weights_that_cannot_be_are_one_line(files, tmp_path, capsys, options, message):
-    fit = ["fit", "-o", tmp_path / "m"]
-    for command in (fit, ["compare", "--surrogate", "avg"], ["diagnose", "--users", "0"]):
-        said = refused(capsys, *command, files / "qid.txt", *PROBLEM, *options)
-        assert message in said and said.count("\n") == 1
-
-
-def test_diagnose_takes_a_depth(files, capsys):
-    diagnose = ["diagnose", files / "noise.txt", "--k", "2", "--surrogate", "avg", "--users", "0"]
-    _, deep = run_json(capsys, *diagnose, "--depth", "4")
-    assert deep["diagnoses"][0]["zero_is_optimal"] and deep["diagnoses"][0]["n_users"] == 4
-
-
 def test_a_result_says_how_it_was_made(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     record = run_json(capsys, *BOUND)[1]["run"]
     assert record["command"] == ["structsvm-papk", *BOUND, "--json"]
     assert record["directory"] == str(tmp_path) and record["versions"]["numpy"] == np.__version__
     assert {"date", "python", "platform", "processors"} <= set(record)
-
-
-def test_every_command_function_takes_few_parameters():
-    group = typer.main.get_group(program.app)
-    for name in group.commands:
-        function = inspect.unwrap(group.get_command(typer.Context(group), name).callback)
-        assert len(inspect.signature(function).parameters) <= 12, name
+    plain = console._plain({"a": [np.float64(1), np.inf, (np.nan, np.int64(2))]})
+    assert plain == {"a": [1.0, None, [None, 2]]}
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself(capsys):
@@ -164,38 +130,34 @@ def test_the_list_of_commands_says_what_each_says_of_itself(capsys):
         assert " ".join(f"{name} {entry.help}".split()) in shown
 
 
-def test_commands_of_every_day_import_no_library_that_they_do_not_need():
-    heavy = {"cvxpy", "matplotlib", "plotly", "dask", "distributed"}
-    others = {"sklearn", "pandas", "scipy.stats", "pyarrow"}  # which scikit-learn takes along
-    check = f"""
-import sys
-from structsvm_papk.cli import compare, diagnose, evaluate, predict
-from structsvm_papk.plots import page, rankings
-assert not {heavy | others} & {{*sys.modules}}, {{*sys.modules}}
-from structsvm_papk.cli import fit  # by the estimator, which needs scikit-learn
-assert not {heavy} & {{*sys.modules}}, {{*sys.modules}}
-"""
-    subprocess.run([sys.executable, "-c", check], check=True)
-
-
-def test_what_needs_no_numbers_imports_no_numerics():
+def test_commands_import_no_library_that_they_do_not_need():
     """Half a second, not two: a clock would depend on the machine, the modules do not."""
-    heavy = "numpy", "scipy", "numba", "sklearn", "cvxpy", "pandas", "matplotlib"
-    check = f"""
+    check = """
 import sys, structsvm_papk
 from structsvm_papk.cli import main
+heavy = {"cvxpy", "matplotlib", "plotly", "dask", "distributed"}
+of_estimators = {"sklearn", "pandas", "scipy.stats", "pyarrow"}  # taken along by scikit-learn
 for option in ("--version", "--help"):
     main([option])
-    assert not {{*{heavy}}} & {{*sys.modules}}, (option, {{*sys.modules}})
+    numerics = {"numpy", "scipy", "numba", "sklearn", "cvxpy", "pandas", "matplotlib"}
+    assert not numerics & {*sys.modules}, (option, {*sys.modules})
+from structsvm_papk.cli import compare, diagnose, evaluate, predict
+from structsvm_papk.plots import page, rankings
+assert not (heavy | of_estimators) & {*sys.modules}, {*sys.modules}
+from structsvm_papk.cli import fit  # by the estimator, which needs scikit-learn
+assert not heavy & {*sys.modules}, {*sys.modules}
 """
-    subprocess.run([sys.executable, "-c", check], check=True, capture_output=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", check], check=True, capture_output=True, text=True
+    )
+    assert shown.stdout.splitlines()[0] == structsvm_papk.__version__
 
 
 def test_compare_gives_both_solvers_the_same_passes(files, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     command = ["compare", files / "qid.txt", *PROBLEM, "--test", files / "side.txt"]
     command += ["--surrogate", "ts", "--surrogate", "avg", "--eta", "0.1", "--eta", "1"]
-    status, told = run_json(capsys, *command, "--plot", tmp_path / "c.png")
+    status, told = run_json(capsys, *command, "--plot", tmp_path / "c.svg")
     problem = ["depth", "user_weight", "standardized", "user_scaling"]
     assert status == 0 and list(told) == [*problem, "runs", "run"]
     assert [(r["surrogate"], r["solver"]) for r in told["runs"]] == [
@@ -212,48 +174,23 @@ def test_compare_gives_both_solvers_the_same_passes(files, tmp_path, capsys):
     for one in told["runs"]:
         assert {"alpha", "seconds", "pap_at_k"} <= set(one)
         assert one["pap_at_k"]["train"] == pytest.approx(one["pap_at_k"]["test"])
-    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "c.svg").read_bytes().startswith(b"<?xml")
 
 
-def test_compare_prints_a_table_and_who_was_left_out(files, capsys):
-    assert run("compare", files / "qid.txt", "--k", "3", "--relevance-threshold", "3") == 0
-    shown = capsys.readouterr()
-    for word in ("avg", "max", "ts", "pauc", "cutting plane", "lower bound", "pAp@3 train"):
-        assert word in shown.out
-    assert re.search(r"training: \d+ of 12 users used; left out: \d+ without", shown.err)
-    assert "\x1b" not in shown.out + shown.err
-
-
-def test_demo_solves_every_convex_surrogate(tmp_path, monkeypatch, capsys):
+def test_demo_draws_where_matplotlib_is_and_says_where_not(files, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    picture = tmp_path / "structsvm-papk-demo.png"
     status, told = run_json(capsys, "demo")
-    assert status == 0
     certified = [r for r in told["runs"] if r["solver"] == "cutting_plane"]
-    assert [r["surrogate"] for r in certified] == ["avg", "max", "ts", "pauc"]
+    assert status == 0 and [r["surrogate"] for r in certified] == ["avg", "max", "ts", "pauc"]
     assert all(r["gap"] <= 1e-6 and r["objective"] < 0.95 for r in certified)
-    assert plots.has_matplotlib() == (tmp_path / "structsvm-papk-demo.png").exists()
-
-
-def test_without_matplotlib_demo_runs_and_a_plot_request_is_explained(
-    files, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
+    assert plots.has_matplotlib() == picture.exists()
+    picture.unlink(missing_ok=True)
     monkeypatch.setattr("structsvm_papk.plots.figures.find_spec", lambda name: None)
     assert run("demo", "--tol", "1e-3") == 0
-    assert "pip install matplotlib" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+    assert "pip install matplotlib" in capsys.readouterr().err and not picture.exists()
     said = refused(capsys, "compare", files / "qid.txt", *PROBLEM, "--plot", tmp_path / "c.png")
     assert "pip install matplotlib" in said
-
-
-def test_degenerate_optimum_is_said(files, tmp_path, capsys):
-    fit = ["fit", files / "noise.txt", "--k", "2", "-o", tmp_path / "m"]
-    status, told = run_json(capsys, *fit)
-    assert status == 0 and told["status"] == "degenerate" and told["objective"] == pytest.approx(1)
-    assert "w = 0" in told["message"]
-    assert run(*fit) == 0
-    shown = capsys.readouterr()
-    assert "w = 0" in shown.err and "degenerate" in shown.out
 
 
 def test_exit_status_1_without_convergence_but_the_model_is_kept(files, tmp_path, capsys):
@@ -266,52 +203,54 @@ def test_exit_status_1_without_convergence_but_the_model_is_kept(files, tmp_path
     assert status == 1 and len(told["runs"]) == 16
 
 
-def test_wrong_input_is_refused_by_name(files, tmp_path, capsys):
-    data, model = files / "qid.txt", tmp_path / "m"
-    fit = ["fit", data, "-o", model]
+def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, capsys):
+    data, model, wide = files / "qid.txt", tmp_path / "m", tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 4:1\n")
+    assert run("fit", data, *PROBLEM, "-o", tmp_path / "fitted") == 0
+    capsys.readouterr()
+    fit, compare = ["fit", data, *PROBLEM, "-o", model], ["compare", data, *PROBLEM]
+    diagnose = ["diagnose", data, *PROBLEM, "--users", "0"]
     for arguments, reason in [
-        ([*fit, "--k", "3"], "--relevance-threshold"),
-        ([*fit, *PROBLEM, "--k", "21"], "k=21 is larger than"),
-        ([*fit, *PROBLEM, "--surrogate", "tts"], "did you mean 'ts'"),
-        ([*fit, *PROBLEM, "--solver", "x"], "solver='x' is not known"),
-        ([*fit, *PROBLEM, "--eta", "1"], "CuttingPlane has no setting 'eta'"),
-        ([*fit, *PROBLEM, "--format", "xml"], "format='xml' is not known"),
-        ([*fit, *PROBLEM, "--polic", "raise"], "No such option"),
+        (["fit", data, "--k", "3", "-o", model], "--relevance-threshold"),
+        ([*fit, "--k", "21"], "k=21 is larger than"),
         ([*fit, "--k", "three"], "valid int"),
+        ([*fit, "--surrogate", "tts"], "did you mean 'ts'"),
+        ([*fit, "--solver", "x"], "solver='x' is not known"),
+        ([*fit, "--eta", "1"], "CuttingPlane has no setting 'eta'"),
+        ([*fit, "--format", "xml"], "format='xml' is not known"),
+        ([*fit, "--polic", "raise"], "No such option"),
+        ([*fit, "--depth", "2"], "depth must be at least k=3"),
+        ([*compare, "--depth", "4.5"], "depth must be a whole number"),
+        ([*fit, "--depth", "nan"], "--depth nan: a number of at least k, a share below 1, auto"),
+        ([*compare, "--depth", "inf"], "--depth inf: a number of at least k"),
+        ([*diagnose, "--depth", "-1"], "--depth -1: a number of at least k"),
+        ([*fit, "--depth", "deep"], "--depth deep: a number of at least k"),
+        ([*fit, "--depth", "21"], "depth=21 is above every list"),
+        ([*compare, "--depth", "21"], "depth=21 is above every list"),
+        ([*diagnose, "--depth", "21"], "depth=21 is above every list"),
+        ([*fit, "--user-weight", "rows"], "--user-weight 'rows' must be equal or positives"),
         (["fit", data, *PROBLEM], "Missing option '--output'"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", model], "No such file"),
+        (["fit", tmp_path / "absent", *PROBLEM, "-o", tmp_path], "is a directory"),
         (["fit", data, *PROBLEM, "-o", tmp_path / "no" / "m"], "cannot write"),
         (["fit", files / "side.txt.query", *PROBLEM, "-o", model], "no row has a feature"),
-        (["compare", data, *PROBLEM, "--surrogate", "ramp"], "is not convex"),
-        (["compare", data, *PROBLEM, "--plot", "c.bmp"], "must end in .png"),
-        (["compare", data, *PROBLEM, "--plot", tmp_path / "no" / "c.png"], "cannot write"),
-        (["compare", data, *PROBLEM, "--test", tmp_path / "absent"], "No such file"),
+        ([*compare, "--surrogate", "ramp"], "is not convex"),
+        ([*compare, "--plot", "c.bmp"], "must end in .png"),
+        ([*compare, "--plot", tmp_path / "no" / "c.png"], "cannot write"),
+        ([*compare, "--test", tmp_path / "absent"], "No such file"),
+        ([*compare, "--test", wide], "but 3 are expected"),
+        (["diagnose", data], "give --k"),
+        ([*diagnose, "--surrogate", "ts_alg2"], "choose from"),
+        ([*diagnose, "--plot", "x.png"], "--users"),
+        (["predict", tmp_path / "fitted", wide], "4 features"),
         (["predict", data, data], "is not a structsvm-papk model file"),
         (["frobnicate"], "No such command"),
     ]:
-        assert reason in refused(capsys, *arguments)
+        said = refused(capsys, *arguments)
+        assert reason in said and said.count("\n") == 1
     assert not model.exists()
-
-
-def test_unwritable_output_is_noticed_before_the_data_are_read(tmp_path, capsys):
-    said = refused(capsys, "fit", tmp_path / "absent", "--k", "3", "-o", tmp_path)
-    assert "is a directory" in said
-
-
-def test_feature_counts_must_match(files, tmp_path, capsys):
-    assert run("fit", files / "qid.txt", *PROBLEM, "-o", tmp_path / "m") == 0
-    capsys.readouterr()
-    wide = tmp_path / "wide.txt"
-    wide.write_text("1 qid:1 4:1\n")
-    assert "4 features" in refused(capsys, "predict", tmp_path / "m", wide)
-    test = ["compare", files / "qid.txt", *PROBLEM, "--test", wide]
-    assert "but 3 are expected" in refused(capsys, *test)
-
-
-def test_errors_are_json_too(files, capsys):
-    for arguments in (["fit", files / "qid.txt", "--k", "3"], ["compare", "absent", "--k", "3"]):
-        status, told = run_json(capsys, *arguments)
-        assert status == 2 and list(told) == ["error"]
+    status, told = run_json(capsys, "compare", "absent", "--k", "3")
+    assert status == 2 and list(told) == ["error"]
 
 
 def test_own_errors_show_no_traceback(files, monkeypatch, capsys):
@@ -325,14 +264,6 @@ def test_own_errors_show_no_traceback(files, monkeypatch, capsys):
     monkeypatch.setenv("STRUCTSVM_PAPK_TRACEBACK", "1")
     with pytest.raises(RuntimeError, match="boom"):
         run("compare", files / "qid.txt", *PROBLEM)
-
-
-@pytest.mark.parametrize("suffix", [".svg", slow(".pdf")])
-def test_picture_formats(files, tmp_path, suffix):
-    pytest.importorskip("matplotlib")
-    path = tmp_path / f"c{suffix}"
-    assert run("compare", files / "qid.txt", *PROBLEM, "--surrogate", "avg", "--plot", path) == 0
-    assert path.read_bytes()[:5] in (b"<?xml", b"%PDF-")
 
 
 def test_progress_and_silence_without_a_terminal(capsys):
@@ -351,27 +282,21 @@ def test_progress_and_silence_without_a_terminal(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_version(capsys):
-    assert run("--version") == 0
-    assert capsys.readouterr().out.strip() == structsvm_papk.__version__
-
-
-def test_json_has_no_infinities():
-    plain = console._plain({"a": [np.float64(1), np.inf, (np.nan, np.int64(2))]})
-    assert plain == {"a": [1.0, None, [None, 2]]}
-
-
-def test_installed_command(files):
-    """The console script in a process of its own, with standard output closed early."""
-    command = [sys.executable, "-c", "import sys; from structsvm_papk.cli import main; "
-               "sys.exit(main())"]  # fmt: skip
-    help_text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
-    assert "Traceback" not in help_text.stderr
-    for name in ("fit", "predict", "compare", "demo"):
-        assert name in help_text.stdout
+def test_a_process_of_its_own(tmp_path):
+    """Wrong input, and an output that cannot be written, are errors without a traceback."""
+    command = [sys.executable, "-c", f"import sys; {MAIN}"]
     wrong = subprocess.run([*command, "predict", "--json"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "error" in json.loads(wrong.stdout)
     assert "Traceback" not in wrong.stderr and os.linesep in wrong.stderr
+    scored = tmp_path / "scored.csv"
+    scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
+    if not os.path.exists("/dev/full"):
+        return
+    with open("/dev/full", "w") as full:
+        call = [*command, "evaluate", scored, "-m", "auc", "--json"]
+        done = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.endswith("Error: cannot write the output: No space left on device\n")
 
 
 def test_table_fits_a_narrow_terminal(files, tmp_path, monkeypatch, capsys):
@@ -383,6 +308,14 @@ def test_table_fits_a_narrow_terminal(files, tmp_path, monkeypatch, capsys):
     header, *rows = [line for line in text.splitlines() if not line.startswith("qid.txt")][-5:]
     assert max(map(len, [header, *rows])) <= 80
     assert "objective" in header and "…" not in text
+    wide = ["compare", files / "qid.txt", "--k", "3", "--relevance-threshold", "3"]
+    monkeypatch.delenv("FORCE_COLOR")
+    assert run(*wide, "--surrogate", "ts") == 0
+    shown = capsys.readouterr()
+    for word in ("ts", "cutting plane", "lower bound", "pAp@3 train"):
+        assert word in shown.out
+    assert re.search(r"training: \d+ of 12 users used; left out: \d+ without", shown.err)
+    assert "\x1b" not in shown.out + shown.err
     assert all(row.startswith("pauc") and len(row.split()) >= 9 for row in rows)
 
 
@@ -408,25 +341,11 @@ def test_interrupt_reports_what_there_is(files, monkeypatch, capsys):
 BOUND = ("bound", "--n-pos", "50", "--n-neg", "500", "--k", "20", "--n-features", "3")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device here")
-def test_an_output_that_cannot_be_written_is_an_error_without_a_traceback(tmp_path):
-    program = "import sys; from structsvm_papk.cli import main; sys.exit(main())"
-    scored = tmp_path / "scored.csv"
-    scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
-    command = [sys.executable, "-c", program, "evaluate", scored, "-m", "auc", "--json"]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 2
-    assert done.stderr.endswith("Error: cannot write the output: No space left on device\n")
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_results_that_nobody_could_read_are_no_success(files, tmp_path, arguments):
     """With standard output closed the work is done, files are written, and the status says so."""
-    main = "import sys; from structsvm_papk.cli import main; sys.exit(main(sys.argv[1:]))"
-    program = f"{sys.executable} -c '{main}'"
+    program = f"{sys.executable} -c 'import sys; {MAIN}'"
     model, scores = tmp_path / "m", tmp_path / "scores"
     for command in (
         f"fit {files}/qid.txt {' '.join(PROBLEM)} -o {model}",
@@ -476,29 +395,20 @@ def test_no_command_writes_over_what_it_reads(files, tmp_path, capsys):
         for name in _links(path, tmp_path):
             assert "is an input of this command" in refused(capsys, *command, output, name)
         assert path.read_bytes() == before
-
-
-def test_no_command_writes_over_the_counts_or_the_folder_that_it_reads(files, tmp_path, capsys):
-    data, counts = tmp_path / "rows.txt", tmp_path / "rows.txt.query"
-    data.write_text((files / "side.txt").read_text())
+    counts, side = tmp_path / "rows.txt.query", tmp_path / "rows.txt"
+    side.write_text((files / "side.txt").read_text())
     counts.write_text((files / "side.txt.query").read_text())
-    assert "is an input" in refused(capsys, "fit", data, *PROBLEM, "-o", counts)
-    given = ["fit", data, *PROBLEM, "--query", counts]
-    assert "is an input" in refused(capsys, *given, "-o", counts)
+    for query in ([], ["--query", counts]):
+        assert "is an input" in refused(capsys, "fit", side, *PROBLEM, *query, "-o", counts)
     folder = tmp_path / "parts"
     folder.mkdir()
     np.save(folder / "X.npy", np.ones((2, 1)))
     for name in ("X.npy", "new.parquet"):
         assert "is an input" in refused(capsys, "fit", folder, "--k", "1", "-o", folder / name)
-
-
-def test_outputs_of_one_command_are_different_files(files, tmp_path, capsys):
-    scored, out = tmp_path / "scored.csv", tmp_path / "out"
-    scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
-    twice = ["evaluate", scored, "--csv", out, "--per-user", tmp_path / "." / "out"]
+    twice = ["evaluate", scored, "--csv", tmp_path / "out", "--per-user", tmp_path / "." / "out"]
     assert "would be written twice" in refused(capsys, *twice)
-    fit = ["fit", files / "qid.txt", *PROBLEM, "--checkpoint", tmp_path / "state"]
-    assert run(*fit, "-o", out) == 0
+    fit += ["--checkpoint", tmp_path / "state"]
+    assert run(*fit, "-o", model) == 0
     capsys.readouterr()
     inside = tmp_path / "state" / "result.checkpoint"
     assert "holds the state of the run" in refused(capsys, *fit, "-o", inside)
@@ -517,10 +427,15 @@ def noisy(tmp_path):
 
 def test_a_degenerate_fit_says_in_two_lines_what_repairs_it(noisy, tmp_path, capsys):
     fit = ["fit", noisy, "--k", "3", "-o", tmp_path / "m"]
+    status, told = run_json(capsys, *fit, "--depth", "k")
+    assert status == 0 and told["status"] == "degenerate" and "w = 0" in told["message"]
+    assert told["objective"] == pytest.approx(1)
     assert run(*fit, "--depth", "k") == 0
     said = capsys.readouterr().err
     depth = re.search(r"degenerate: w = 0 .* critical depth (\d+) \(of \d+\)\.\ntry (.*), or", said)
     assert int(depth[1]) > 3 and depth[2].split()[0] == "--depth"
+    assert run("diagnose", noisy, "--k", "3", "--users", "0", "--surrogate", "avg") == 0
+    assert re.search(rf" {depth[1]} of \d+", capsys.readouterr().out)
     assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
     assert "warning: every score is 0" in capsys.readouterr().err
     assert run("evaluate", tmp_path / "m", noisy, "-m", "auc") == 0
@@ -534,23 +449,12 @@ def test_a_degenerate_fit_says_in_two_lines_what_repairs_it(noisy, tmp_path, cap
     assert "warning" not in capsys.readouterr().err
 
 
-def test_diagnose_says_the_critical_depth_that_fit_says(noisy, capsys):
-    diagnose = ["diagnose", noisy, "--k", "3", "--users", "0", "--surrogate", "avg"]
-    status, answers = run_json(capsys, *diagnose, "--surrogate", "ts")
-    assert status == 0
-    depths = [one["critical_depth"] for one in answers["diagnoses"]]
-    assert [one["surrogate"] for one in depths] == ["avg", "ts"]
-    assert all(3 < one["informative_from"] <= one["deepest"] for one in depths)
-    assert run(*diagnose) == 0
-    shown = capsys.readouterr().out
-    assert f"{depths[0]['informative_from']} of {depths[0]['deepest']}" in shown
-
-
 TUNE = ("--k", "3", "--cv", "3", "--alpha", "0.01", "--surrogate", "avg", "--surrogate", "ts")
 TUNE += ("--depth", "k", "--depth", "0.9", "--user-weight", "equal", "--seed", "1")
 
 
-def test_tune_chooses_what_the_estimator_chooses(noisy, tmp_path, capsys):
+def test_tune_chooses_what_the_estimator_chooses_and_says_how_to_repeat_it(noisy, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
     status, told = run_json(capsys, "tune", noisy, *TUNE, "--model", tmp_path / "m")
     table = np.loadtxt(noisy, delimiter=",", skiprows=1)
     ranker = PAPKRankerCV(
@@ -566,16 +470,10 @@ def test_tune_chooses_what_the_estimator_chooses(noisy, tmp_path, capsys):
     model = load_model(tmp_path / "m")
     np.testing.assert_allclose(model.coef, ranker.coef_, rtol=1e-6)
     assert model.feature_names == ("a", "b") and model.depth == ranker.best_params_["depth"]
-    assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
-
-
-def test_tune_prints_the_settings_and_the_call_that_repeats_the_model(noisy, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    plot = tmp_path / "depths.png"
-    tune = ["tune", noisy, *TUNE, "--model", tmp_path / "m", "--selection", "1se"]
-    assert run(*tune, "--plot", plot) == 0
+    plot = tmp_path / "depths.pdf"
+    assert run("tune", noisy, *TUNE, "--model", tmp_path / "m", "--plot", plot) == 0
     shown = capsys.readouterr()
-    assert plot.read_bytes()[1:4] == b"PNG" and f"plot written to {plot}" in shown.err
+    assert plot.read_bytes()[1:4] == b"PDF" and f"plot written to {plot}" in shown.err
     assert "Mean pap@3 over held-out users, 3 folds" in shown.out
     (line,) = re.findall("^chosen: .*$", shown.out, re.MULTILINE)
     assert "on held-out users, " in line and "the default" in line and "; certified, gap" in line
@@ -589,14 +487,11 @@ def test_tune_prints_the_settings_and_the_call_that_repeats_the_model(noisy, tmp
     assert eval(python, {"PAPKRanker": PAPKRanker}).depth == one.depth
 
 
-def test_tune_takes_a_surrogate_that_has_no_certificate(noisy, capsys):
+def test_tune_shows_ten_settings_or_all_and_the_lead_over_the_default(noisy, capsys):
     one = ["--k", "3", "--cv", "2", "--alpha", "0.1", "--depth", "k", "--user-weight", "equal"]
     assert run("tune", noisy, *one, "--surrogate", "clipped_ramp") == 0
     shown = capsys.readouterr().out
     assert "chosen: clipped_ramp, depth k" in shown and "not certified: a critical point" in shown
-
-
-def test_tune_shows_ten_settings_or_all_and_the_lead_over_the_default(noisy, capsys):
     more = [part for alpha in (1, 0.1, 1e-3, 1e-4) for part in ("--alpha", str(alpha))]
     assert run("tune", noisy, *TUNE, *more) == 0
     shown = capsys.readouterr()
@@ -676,8 +571,6 @@ class Say:
         print(name, flush=True)
 
 sys.meta_path.insert(0, Say())
-from structsvm_papk.cli import main
-sys.exit(main())
 """
 
 
@@ -691,7 +584,7 @@ sys.exit(main())
 )
 def test_ctrl_c_while_modules_are_imported_shows_no_traceback(module):
     """A command of minutes, stopped when it begins to import a module."""
-    command = [sys.executable, "-c", SAYING, "verify"]
+    command = [sys.executable, "-c", SAYING + MAIN, "verify"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as started:
         assert module in (line.strip() for line in started.stdout)  # reads up to it

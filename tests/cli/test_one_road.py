@@ -12,7 +12,6 @@ from helpers.sources import npy_source, write_csv
 from structsvm_papk.data.partitions import open_source
 from structsvm_papk.data.readers import read_table
 from structsvm_papk.data.user_scaling import scaled_rows
-from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
@@ -76,47 +75,18 @@ def test_fit_of_files(tmp_path, capsys):
     assert_same(told, tmp_path / "m", ranker.fit_risk(risk))
 
 
-def test_the_advice_at_zero(tmp_path, capsys):
-    X, y, users = lists(noise=50.0)
-    write_csv(tmp_path / "rows.csv", X.toarray(), y, users)
-    fit = ["fit", tmp_path / "rows.csv", "--k", "2", "--depth", "k", "-o", tmp_path / "m"]
-    with pytest.warns(DegenerateOptimumWarning) as caught:
-        PAPKRanker(2, depth=None).fit(X.toarray(), y, groups=users)
-    warning = caught[0].message
-    run(*fit)
-    said = capsys.readouterr().err
-    assert warning.what in said and warning.settings
-    assert "".join(f"--{name} {value} " for name, value in warning.settings.items()).strip() in said
-
-
-def test_tables_say_what_was_minimised(tmp_path, capsys):
-    X, y, users = lists()
-    write_csv(tmp_path / "rows.csv", X.toarray(), y, users)
-    title = "k = 2, alpha = 0.01, depth 0.9, users' weight equal, standardized columns"
-    run("fit", tmp_path / "rows.csv", "--k", "2", "-o", tmp_path / "m")
-    assert title in capsys.readouterr().out
-    run("compare", tmp_path / "rows.csv", "--k", "2", "--surrogate", "avg")
-    assert title in capsys.readouterr().out
-    _, compared = run_json(
-        capsys, "compare", tmp_path / "rows.csv", "--k", "2", "--surrogate", "avg"
-    )
-    _, told = run_json(capsys, "fit", tmp_path / "rows.csv", "--k", "2", "-o", tmp_path / "m")
-    assert compared["runs"][0]["objective"] == pytest.approx(told["objective"], rel=1e-5)
-    run("diagnose", tmp_path / "rows.csv", "--k", "2", "--surrogate", "avg", "--users", "0")
-    assert "depth 0.9, users' weight equal, standardized" in capsys.readouterr().out
-
-
-def test_compare_and_diagnose_scale_inside_lists_as_fit_does(tmp_path, capsys):
+def test_other_commands_scale_and_weigh_as_fit_does_and_say_it(tmp_path, capsys):
     X, y, users = lists(noise=2.0)
     unit = 10.0 ** np.random.default_rng(1).integers(-3, 4, 24)[users - 10]
     X = X.toarray() * unit[:, None] + unit[:, None]
-    write_csv(tmp_path / "rows.csv", X, y, users)
-    write_csv(tmp_path / "scaled.csv", scaled_rows(X, users, "rank"), y, users)
+    rows, model = write_csv(tmp_path / "rows.csv", X, y, users), tmp_path / "m"
+    scaled = write_csv(tmp_path / "scaled.csv", scaled_rows(X, users, "rank"), y, users)
     once, scaling = ["--k", "2", "--surrogate", "avg"], ["--user-scaling", "rank"]
+    title = "depth 0.9, users' weight equal, standardized columns, user scaling rank"
     for command in ("compare", "diagnose"):
         told = [
-            run_json(capsys, command, tmp_path / name, *once, *more)[1]
-            for name, more in (("rows.csv", scaling), ("scaled.csv", ()), ("rows.csv", ()))
+            run_json(capsys, command, path, *once, *more)[1]
+            for path, more in ((rows, scaling), (scaled, ()), (rows, ()))
         ]
         assert [one.pop("user_scaling") for one in told] == ["rank", None, None]
         for one in told:
@@ -124,14 +94,14 @@ def test_compare_and_diagnose_scale_inside_lists_as_fit_does(tmp_path, capsys):
             for each in one.get("runs", ()):
                 each.pop("seconds")
         assert told[0] == told[1] != told[2]
-        run(command, tmp_path / "rows.csv", *once, *scaling)
-        assert "standardized columns, user scaling rank" in capsys.readouterr().out
-    test = ["--test", tmp_path / "rows.csv"]
-    _, told = run_json(capsys, "compare", tmp_path / "rows.csv", *once, *scaling, *test)
+        assert run(command, rows, *once, *scaling) == 0
+        assert title in capsys.readouterr().out
+        assert run(command, rows, *once, "--user-scaling", "z") == 2
+        assert "--user-scaling 'z' must be none, standardise or rank" in capsys.readouterr().err
+    _, told = run_json(capsys, "compare", rows, *once, *scaling, "--test", rows)
     gains = told["runs"][0]["pap_at_k"]
     assert gains["test"] == pytest.approx(gains["train"])
-    run("fit", tmp_path / "rows.csv", "--k", "2", *scaling, "-o", tmp_path / "m")
-    assert "standardized columns, user scaling rank" in capsys.readouterr().out
-    for command in ("compare", "diagnose"):
-        assert run(command, tmp_path / "rows.csv", *once, "--user-scaling", "z") != 0
-        assert "--user-scaling 'z' must be none, standardise or rank" in capsys.readouterr().err
+    _, fitted = run_json(capsys, "fit", rows, "--k", "2", *scaling, "-o", model)
+    assert told["runs"][0]["objective"] == pytest.approx(fitted["objective"], rel=1e-5)
+    assert run("fit", rows, "--k", "2", *scaling, "-o", model) == 0
+    assert f"k = 2, alpha = 0.01, {title}" in capsys.readouterr().out

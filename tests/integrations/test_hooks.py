@@ -132,7 +132,5 @@ def test_scorer_in_a_grid_search_over_users():
     fold = next(GroupKFold(3).split(X, y, groups))
     model = LogisticRegression(C=1.0).fit(X[fold[0]], y[fold[0]])
     part = fold[1]
-    by_hand = metrics.evaluate(
-        [NAME], model.decision_function(X[part]), y[part], groups[part]
-    ).mean(NAME)
+    by_hand = expected(model.decision_function(X[part]), (X[part], y[part], groups[part]))
     assert search.cv_results_["split0_test_score"][1] == pytest.approx(by_hand)

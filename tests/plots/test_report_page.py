@@ -133,6 +133,10 @@ def test_intervals_are_those_of_the_terminal(tmp_path, capsys):
     for method, level in (("kl", 0.9), ("none", 0.9)):
         options = ["--interval", method, "--level", level]
         _, numbers = run_json(capsys, *command, *options)
+        if method == "kl":
+            table = metrics.evaluate("auc", SCORES, LABELS, GROUPS)
+            made = metrics.interval(table, "auc", method=method, level=level)
+            assert numbers["metrics"][0]["lower"] == made.lower
         payload = payload_of(written.read_text(encoding="utf-8"))
         heading = "interval" if method == "none" else f"{100 * level:g}% interval, {method}"
         assert payload["summary"]["head"][2] == payload["segments"]["head"][5] == heading
