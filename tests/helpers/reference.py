@@ -7,6 +7,8 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 
+from helpers import exact_risk
+
 
 def hinge(z):
     return max(z, 0)  # a fraction stays one
@@ -22,29 +24,20 @@ def risk(p, q, k):
     return sum(a <= b for a in p[:beta] for b in q) / (beta * k)
 
 
-def avg(p, q, k, m=None):
-    q = _sorted(p, q, k, m)[1]
-    return sum(hinge(1 - sum(p) / len(p) + b) for b in q) / len(q)
+def _of_a_list(formula):
+    """The formula at unsorted scores; fractions stay fractions."""
+
+    def value(p, q, k, m=None):
+        p, q = (np.array(sorted(scores, reverse=True))[:, None] for scores in (p, q))
+        return formula(p, q[: m or k], k)[0]
+
+    return value
 
 
-def maximum(p, q, k, m=None):
-    p, q, beta = _sorted(p, q, k, m)
-    return sum(hinge(1 - a + b) for a in p[-beta:] for b in q) / (beta * len(q))
-
-
-def pauc(p, q, k, m=None):
-    q = _sorted(p, q, k, m)[1]
-    return sum(hinge(1 - a + b) for a in p for b in q) / (len(p) * len(q))
-
-
-def ramp(p, q, k, m=None):
-    p, q, beta = _sorted(p, q, k, m)
-    return sum(hinge(1 - a + b) for a in p[:beta] for b in q) / (beta * len(q))
-
-
-def clipped_ramp(p, q, k, m=None):
-    p, q, beta = _sorted(p, q, k, m)
-    return sum(min(1, hinge(1 - a + b)) for a in p[:beta] for b in q) / (beta * len(q))
+avg, maximum, pauc, ramp, clipped_ramp = (
+    _of_a_list(exact_risk.SURROGATES[name])
+    for name in ("avg", "max", "pauc", "ramp", "clipped_ramp")
+)
 
 
 def ts_alg2(p, q, k, m=None):

@@ -22,13 +22,14 @@ def margins_by_subsets(p, q, k):
     }
 
 
-def separable(pos, neg):
-    """Whether some w puts all of pos strictly above all of neg: one linear programme."""
+def separable(pos, neg, strictly=None):
+    """Whether some w puts all of pos at or above all of neg, those of `strictly` (all) above."""
+    strict = np.isin(np.arange(len(pos)), np.arange(len(pos)) if strictly is None else strictly)
     differences = np.array([a - b for a in pos for b in neg])
     d = differences.shape[1]
     result = optimize.linprog(
         np.r_[np.zeros(d), -1.0],
-        A_ub=np.c_[-differences, np.ones(len(differences))],
+        A_ub=np.c_[-differences, np.repeat(strict, len(neg)).astype(float)],
         b_ub=np.zeros(len(differences)),
         bounds=[(-1, 1)] * d + [(None, None)],
     )
@@ -41,30 +42,13 @@ def exists_by_subsets(X_pos, X_neg, k):
     sets = list(combinations(range(n), beta))
     means = [X_pos[list(s)].mean(axis=0) for s in sets]
     weak = any(separable(X_pos[list(s)], X_neg) for s in sets)
-    moderate = any(_moderate(X_pos, X_neg, s) for s in sets)
+    moderate = any(separable(X_pos, X_neg, s) for s in sets)
     return {
         "weak": weak,
         "beta": separable(np.array(means), X_neg),
         "moderate": moderate,
         "strong": separable(X_pos, X_neg),
     }
-
-
-def _moderate(X_pos, X_neg, chosen):
-    """All of X_pos at or above X_neg, the chosen ones strictly."""
-    rows, slack = [], []
-    for i, a in enumerate(X_pos):
-        for b in X_neg:
-            rows.append(b - a)
-            slack.append(float(i in chosen))
-    d = X_pos.shape[1]
-    result = optimize.linprog(
-        np.r_[np.zeros(d), -1.0],
-        A_ub=np.c_[np.array(rows), np.array(slack)],
-        b_ub=np.zeros(len(rows)),
-        bounds=[(-1, 1)] * d + [(None, None)],
-    )
-    return -result.fun > 1e-7
 
 
 def population_risk_on_grid(upper_pos, upper_neg, a, b, n=2000):
