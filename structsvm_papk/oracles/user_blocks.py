@@ -191,10 +191,8 @@ class UserBlocks(DualBlocks):
         same = own.surrogate is other.surrogate or own.surrogate == replace(
             other.surrogate, depth=own.surrogate.depth
         )  # majorants, which hold what was frozen, are equal to themselves only
-        lists = own.data, other.data
-        if not same or (
-            lists[0] is not lists[1] and len({each.fingerprint() for each in lists}) > 1
-        ):
+        lists = own.data is other.data or own.data.fingerprint() == other.data.fingerprint()
+        if not (same and lists):
             raise InputError(
                 "the warm start's dual variables are of another problem: data, surrogate, k differ"
             )
