@@ -222,10 +222,8 @@ class _Corral:
 class Coordinates:
     """Coordinates ``T'x`` of subgradients x that suit the data.
 
-    First every feature is divided by its spread within users; then, unless there are too many
-    features, the directions of a sample's correlation matrix are by theirs. Directions with hardly
-    any spread are enlarged as far as the digits of X reach. T may be any invertible matrix; a
-    sample makes one that is good enough.
+    Every feature is divided by its spread within users; then, unless there are too many features,
+    the directions of a sample's correlation matrix by theirs, as far as the digits of X reach.
     """
 
     def __init__(self, data: RankingData) -> None:

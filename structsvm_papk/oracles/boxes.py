@@ -18,11 +18,10 @@ is concave in w, so its minimum over the box is at a corner: all 2^d are looked 
 valid bound; a good t makes the slopes cancel, so that near a minimum the error shrinks with the
 square of the box. The bound by intervals alone, ``loss(max z_ij)``, is used where it is higher.
 
-Rounding: only differences of one user's rows count, so each user's mean is taken off first, at a
-relative error of the result. With S the largest ``sum_f |x_f w_f|`` in the box, all that is added
-up has a sum of absolute values of at most ``m = 1 + 4 S + alpha ||w||^2``, and no term passes
-through more than n = max m_u + sum(beta) + 3d additions and a few products, so the computed bound
-is off by less than ``n eps m``. Twice that is taken off.
+Rounding: each user's mean is taken off first, as only differences of its rows count. With S the
+largest ``sum_f |x_f w_f|`` in the box, what is added up has a sum of absolute values of at most
+``m = 1 + 4 S + alpha ||w||^2``, and no term passes through more than n = max m_u + sum(beta) + 3d
+additions and a few products: the bound is off by less than ``n eps m``, twice which is taken off.
 """
 
 from weakref import proxy

@@ -43,11 +43,7 @@ class ConvexRisk(ListRisk, DualOracle):
         return CutBlocks(self, alpha, start) if self._restricts() else None
 
     def suits_dual_ascent(self, alpha: float) -> bool:
-        """Whether the ascent is likely to be faster than cutting planes.
-
-        It is for CSR data with a thousand features or more and twenty users or more. On dense data,
-        or with few features, users share what they depend on, and cutting planes need few passes.
-        """
+        """Whether the ascent is likely to be faster: where users share little of what they need."""
         if not sparse.issparse(self.data.X) or self.n_features < _FEATURES or self.n_users < _USERS:
             return False
         return self._restricts()

@@ -7,8 +7,7 @@ to this process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,18 +26,14 @@ def is_dask(values: object) -> bool:
     return hasattr(values, "__dask_graph__")
 
 
-@contextmanager
-def current_client() -> Iterator[Any]:
+def current_client() -> AbstractContextManager[Any]:
     """The current Dask client, or an own one in this process for as long as the context lasts."""
     try:
         from distributed import get_client
 
-        client = get_client()
+        return nullcontext(get_client())
     except (ImportError, ValueError):
-        with connect() as client:
-            yield client
-    else:
-        yield client
+        return connect()
 
 
 class _Rows(NamedTuple):
