@@ -12,6 +12,7 @@ from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.oracles.convex_risk import OneListCuts
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status, relative_gap
+from structsvm_papk.surrogates.losses import Avg
 
 
 def terms(name, p, q, k):
@@ -72,6 +73,11 @@ def test_cuts_are_below_their_blocks_and_s_lies_between_0_and_the_risk(name):
         assert largest > 0.5
 
 
+class Anew(Avg):
+    def evaluate(self, *lists):
+        super().evaluate(*lists)
+
+
 def test_the_blocks_add_up_to_the_risk():
     rng = np.random.default_rng(1)
     data = RankingData.from_groups(rng.normal(size=(12, 3)), np.arange(12) < 4)
@@ -82,8 +88,9 @@ def test_the_blocks_add_up_to_the_risk():
         value, slope = oracle(w)
         assert value == pytest.approx(risk(w)[0])
         np.testing.assert_allclose(slope, risk(w)[1], atol=1e-12)
-    own = EmpiricalRisk(PowerPairs(2), data).with_blocks(3)  # whose terms are not known
-    assert own.n_blocks == 1 and not isinstance(own, OneListCuts)
+    for own in (PowerPairs(2), Anew(2)):  # whose terms are not known
+        oracle = EmpiricalRisk(own, data).with_blocks(3)
+        assert oracle.n_blocks == 1 and not isinstance(oracle, OneListCuts)
     deep, wide = make_surrogate("avg", 2, depth=7), make_surrogate("avg", 7)  # as long sums
     slopes = [EmpiricalRisk(each, data).with_blocks(2).rounding().slopes for each in (deep, wide)]
     np.testing.assert_array_equal(*slopes)

@@ -111,9 +111,12 @@ def test_old_references_constant_features_and_features_that_the_sample_misses(mo
     X, y, groups = lists(n_users=1, n_rows=5000, d=10)
     X[:, 0], X[:, 1], X[:, 2] = 7.0, 0.0, 0.0
     X[1, 1] = 1e6  # between the rows of the sample
-    plain, skipping = both("avg", RankingData.from_groups(X, y, groups))
-    for w in walk(10, steps=60)[:-4]:
-        assert skipping.cuts(w).value == pytest.approx(plain.cuts(w).value, rel=1e-12)
+    points, turn = walk(10)[:-4], np.linspace(0.0, 6.0, 80)[:, None]
+    around = np.cos(turn) * points[1] + np.sin(turn) * points[2]
+    for rows, some in (((X, y, groups), points), (lists(n_users=2), around)):
+        plain, skipping = both("avg", RankingData.from_groups(*rows))
+        for w in some:
+            assert skipping.cuts(w).value == pytest.approx(plain.cuts(w).value, rel=1e-12)
     X[7] *= 1e200
     for oracle in both("ts", RankingData.from_groups(X, y, groups)):
         with pytest.raises(InputError, match="finite"):  # scores that overflow
