@@ -319,10 +319,9 @@ def segments(
     """Surrogates that add hinges over segments of the sorted positives, or of the `chosen` ones.
 
     Each row of `parts` is (which positives, margin) and adds
-    ``sum_i sum_j (margin - p_(i) + q_(j))_+``; POOLED ones are the thresholds of TS, and pairs of
-    CLIPPED ones, of margin 1 where 0 is written, cost at most 1. The sum is divided by m times the
-    number of positives (`mean_over_all`) or by m times beta. Users ``first <= u < last`` are
-    written.
+    ``sum_i sum_j (margin - p_(i) + q_(j))_+``; POOLED ones are the thresholds of TS, and
+    (CLIPPED, 0) adds ``min(1, (1 - p_(i) + q_(j))_+)``. The sum is divided by m times the number of
+    positives (`mean_over_all`) or by m times beta. Users ``first <= u < last`` are written.
     """
     for u in range(first, last):
         middle = indptr[u] + n_pos[u]
