@@ -1,5 +1,6 @@
 """``fit`` on data in pieces: within a memory budget, and on the workers of a cluster."""
 
+import contextlib
 import json
 import re
 import signal
@@ -13,9 +14,9 @@ from helpers.commands import refused, run, run_json
 from helpers.marks import POSIX
 from helpers.sources import lists, npy_source, parquet_source
 from structsvm_papk.cli import scale
+from structsvm_papk.cli._shared import console
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.rankers import ranker as estimator
 
 pytestmark = pytest.mark.portable
 
@@ -141,48 +142,19 @@ def test_sizes():
             scale.size_in_bytes(text)
 
 
-@pytest.fixture
-def watched(monkeypatch):
-    """Something to be called with the progress of a fit from the command line."""
-    calls = []
-    make = estimator.make_solver
-
-    def made(*args, **settings):
-        solver = make(*args, **settings)
-        return _Watched(solver, calls)
-
-    monkeypatch.setattr("structsvm_papk.rankers.ranker.make_solver", made)
-    return calls
-
-
-class _Watched:
-    def __init__(self, solver, calls):
-        self._solver, self._calls = solver, calls
-
-    def suited_to(self, oracle):
-        return self
-
-    def solve(self, risk, w_init=None, callback=None, checkpoint=None):
-        def both(progress):
-            for call in self._calls:
-                call(progress)
-
-        return self._solver.solve(risk, callback=both, checkpoint=checkpoint)
-
-
 @pytest.mark.recovery
 @POSIX
-def test_a_fit_goes_on_with_another_scheduler(
-    place, tmp_path, capsys, watched, cluster, monkeypatch
-):
+def test_a_fit_goes_on_with_another_scheduler(place, tmp_path, capsys, cluster, monkeypatch):
     monkeypatch.setattr("structsvm_papk.oracles.dask_risk._POLL", 0.2)
     model, folder = tmp_path / "model", tmp_path / "state"
     fit = ["fit", place, *FIT, "-o", model, "--checkpoint", folder]
 
-    with other_scheduler() as (process, address):
-        watched.append(
-            lambda progress: progress.iteration == 4 and process.send_signal(signal.SIGKILL)
-        )
+    with other_scheduler() as (process, address), monkeypatch.context() as patch:
+
+        def watch(solver, surrogate):
+            return lambda at: at.iteration == 4 and process.send_signal(signal.SIGKILL)
+
+        patch.setattr(console, "live", lambda: contextlib.nullcontext(watch))
         assert run(*fit, "--dask", address, "--json") == 1
         shown = capsys.readouterr()
         told = json.loads(shown.out)
@@ -192,7 +164,6 @@ def test_a_fit_goes_on_with_another_scheduler(
         assert "Traceback" not in shown.err
     assert load_model(model).certificate["status"] == "failed"
     assert load_model(model).certificate["lower_bound"] <= told["objective"]
-    watched.clear()
     shown = refused(capsys, *fit, "--memory-budget", "1MB")
     assert re.search(r"begun with --partitions \d+: .* give the same", shown)
     status, told = run_json(capsys, *fit, "--dask", cluster)
