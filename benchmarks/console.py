@@ -121,10 +121,7 @@ def print_table(title, columns, rows):
 def progress(total=None):
     """Yield ``step(text, done=None, total=None)``, shown where standard error is a terminal."""
     screen = Console(stderr=True)
-    if not screen.is_terminal:
-        yield lambda text, done=None, total=None: None
-        return
-    with Progress(console=screen, transient=True) as shown:
+    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as shown:
         task = shown.add_task("starting", total=total)
 
         def step(text, done=None, total=None):

@@ -35,12 +35,6 @@ class Splits:
     val: RankingData
     test: RankingData
 
-    def __str__(self):
-        rows = sum(part.rows.size for part in (self.train, self.val, self.test))
-        n_pos = sum(int(part.n_pos.sum()) for part in (self.train, self.val, self.test))
-        users = self.train.n_users
-        return f"{rows} rows, {n_pos} positives, {users} users, {self.train.n_features} features"
-
 
 @dataclass(frozen=True)
 class Preparation:

@@ -1,4 +1,4 @@
-"""Clocks: a solve in units of one evaluation, and its share in the oracle and in the QP.
+"""Clocks: a solve in units of one evaluation, and the share of the QP.
 
 Seconds here are processor seconds of this process. Everything measured runs in one thread, so they
 are the wall-clock seconds of an idle machine, and a busy one does not change the ratios much.
@@ -10,47 +10,26 @@ from time import process_time as clock
 
 import numpy as np
 
-from structsvm_papk import EmpiricalRisk
 from structsvm_papk.solvers.bundle.cut_model import CutModel
-
-ORACLE = (EmpiricalRisk, ("blocks", "scores", "user_values", "blocks_from_scores"))
-QP = (CutModel, ("minimise",))
-
-
-class Stopwatch:
-    """Seconds spent inside some functions; calls among them count once."""
-
-    def __init__(self):
-        self.seconds, self._depth = 0.0, 0
-
-    def wrap(self, function):
-        """Return the function with its time added to `seconds`."""
-
-        def timed(*args, **kwargs):
-            self._depth += 1
-            start = clock()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    self.seconds += clock() - start
-
-        return timed
 
 
 @contextmanager
-def clocked(owner, names):
-    """Measure the time spent in these methods of a class while the block runs."""
-    watch = Stopwatch()
-    originals = {name: getattr(owner, name) for name in names if hasattr(owner, name)}
-    for name, function in originals.items():
-        setattr(owner, name, watch.wrap(function))
+def clocked(owner, name):
+    """The seconds of each call of a method of a class while the block runs, as a list."""
+    spent, original = [], getattr(owner, name)
+
+    def timed(*args, **kwargs):
+        start = clock()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            spent.append(clock() - start)
+
+    setattr(owner, name, timed)
     try:
-        yield watch
+        yield spent
     finally:
-        for name, function in originals.items():
-            setattr(owner, name, function)
+        setattr(owner, name, original)
 
 
 @dataclass(frozen=True)
@@ -64,14 +43,13 @@ class Measured:
     evaluation : float
         Seconds of one evaluation of value and subgradient at the solution, measured between the
         runs: the lowest of their medians.
-    oracle_share, qp_share : float
-        Shares of `seconds`.
+    qp_share : float
+        Of `seconds`.
     """
 
     result: object
     seconds: float
     evaluation: float
-    oracle_share: float
     qp_share: float
 
     @property
@@ -91,7 +69,6 @@ class Measured:
             "seconds": self.seconds,
             "evaluation_ms": 1e3 * self.evaluation,
             "evaluations": self.evaluations,
-            "oracle_share": self.oracle_share,
             "qp_share": self.qp_share,
         }
 
@@ -100,14 +77,14 @@ def measure(solver, risk, repeats=1):
     """Solve `repeats` times and keep the fastest, as `Measured`."""
     runs, evaluations = [], []
     for _ in range(repeats):
-        with clocked(*ORACLE) as oracle, clocked(*QP) as qp:
+        with clocked(CutModel, "minimise") as spent:
             start = clock()
             result = solver.solve(risk)
             seconds = clock() - start
-        runs.append((seconds, oracle.seconds / seconds, qp.seconds / seconds, result))
+        runs.append((seconds, sum(spent) / seconds, result))
         evaluations.append(evaluation_seconds(risk, result.w))
-    seconds, oracle_share, qp_share, result = min(runs, key=lambda run: run[0])
-    return Measured(result, seconds, min(evaluations), oracle_share, qp_share)
+    seconds, qp_share, result = min(runs, key=lambda run: run[0])
+    return Measured(result, seconds, min(evaluations), qp_share)
 
 
 def evaluation_seconds(risk, w, repeats=11):

@@ -17,19 +17,10 @@ NEAR_ZERO = 0.95  # of F(0): an optimum above makes a task trivial
 
 @dataclass(frozen=True)
 class Task:
-    """A seeded data set and the number k of recommended items.
-
-    Attributes
-    ----------
-    k : int
-    generate : callable
-        ``generate(seed)`` returns `Lists`.
-    about : str
-    """
+    """The number k of recommended items, and ``generate(seed)``, which returns `Lists`."""
 
     k: int
     generate: Callable
-    about: str
 
     def risk(self, surrogate, seed=0):
         """Return the empirical risk of a surrogate, by name."""
@@ -46,22 +37,16 @@ def _one_user(separation, n_pos=1000, n_neg=100_000, n_features=50):
     return lambda seed: two_gaussians(n_pos, n_neg, n_features, separation, seed=seed)
 
 
-TASKS = {
-    "M": Task(8, _users(), "600 users x 70 items x 90 features, noise 0.3"),
-    "M-heavy": Task(8, _users(noise_law="t", df=1.5), "as M, Student noise with 1.5 degrees"),
-    "M-mislabelled": Task(
-        8, _users(mislabelled_users=0.1), "as M, labels of 10% of the users wrong"
-    ),
-    "S": Task(3, _users(8, 12, 5), "8 users x 12 items x 5 features"),
-    "P": Task(400, _one_user(1.5, 30, 400, 10), "one user, 400 negatives, 30 positives, AUC hinge"),
-    "T": Task(500, _one_user(5.0), "one user, 100,000 negatives, 1,000 positives, 50 features"),
-    "L": Task(100_000, _one_user(1.5), "as T, less separated, all negatives count (AUC hinge)"),
-    "H": Task(
-        10,
-        _users(2500, 270, 150, relevant_share=0.05),
-        "2,500 users x 270 items x 150, 5% relevant",
-    ),
-    "H-20%": Task(10, _users(2500, 270, 150), "as H, 20% relevant"),
+TASKS = {  # the README says what they are
+    "M": Task(8, _users()),
+    "M-heavy": Task(8, _users(noise_law="t", df=1.5)),
+    "M-mislabelled": Task(8, _users(mislabelled_users=0.1)),
+    "S": Task(3, _users(8, 12, 5)),
+    "P": Task(400, _one_user(1.5, 30, 400, 10)),
+    "T": Task(500, _one_user(5.0)),
+    "L": Task(100_000, _one_user(1.5)),
+    "H": Task(10, _users(2500, 270, 150, relevant_share=0.05)),
+    "H-20%": Task(10, _users(2500, 270, 150)),
 }
 
 
