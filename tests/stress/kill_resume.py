@@ -19,13 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pyarrow
-from pyarrow import parquet
+import pandas as pd
 from searching import main
 
 from structsvm_papk import PAPKRankerCV, cli
@@ -61,11 +59,11 @@ def lists():
 def write_lists():
     """As CSV and as Parquet, in this folder."""
     data = lists()
-    columns = np.column_stack([data.y, data.groups, data.X])
-    names = ["label", "group", *(f"x{i}" for i in range(data.X.shape[1]))]
-    np.savetxt("rows.csv", columns, "%.6g", ",", header=",".join(names), comments="")
-    whole = pyarrow.table(dict(zip(names, columns.T, strict=True)))
-    parquet.write_table(whole, "rows.parquet", row_group_size=2000)
+    frame = pd.DataFrame(data.X).add_prefix("x")
+    frame.insert(0, "group", data.groups)
+    frame.insert(0, "label", data.y.astype(int))
+    frame.to_csv("rows.csv", index=False, float_format="%.6g")
+    frame.to_parquet("rows.parquet", index=False, row_group_size=2000)
 
 
 def run(name, folder, interval):
@@ -133,26 +131,12 @@ def stopped_after(pid, seconds, how):
 # ----------------------------------------------------------------- what is on the disk
 
 
-@dataclass
-class State:
-    """The newest state of one solve on the disk."""
-
-    result: object
-    age: float
-
-    @property
-    def longest(self):
-        """Seconds of an iteration."""
-        seconds = np.diff([0.0, *(entry.seconds for entry in self.result.history)])
-        return float(seconds.max(initial=0.0))
-
-
 def progress_on_disk(folder):
-    """Newest state of every solve, and the finished parts; every file has to be sound."""
+    """Newest result of every solve and its age, and finished parts; every file has to be sound."""
     states, finished, now = {}, set(), time.time()
     for path in folder.rglob("*"):
         if path.suffix == ".checkpoint":
-            states[path.parent] = State(read_saved(path)[1], now - path.stat().st_mtime)
+            states[path.parent] = read_saved(path)[1], now - path.stat().st_mtime
         elif path.suffix == ".json":
             json.loads(path.read_text())
             finished.add(path)
@@ -162,17 +146,18 @@ def progress_on_disk(folder):
 def check_no_loss(before, now, ran, interval):
     """Nothing on the disk is behind what was there at the last kill, or older than it may be."""
     assert before[1] <= now[1], "a finished part is gone"
-    for place, old in before[0].items():
-        old, new = old.result, now[0][place].result
+    for place, (old, _) in before[0].items():
+        new = now[0][place][0]
         assert len(new.history) >= len(old.history), f"{place}: lost progress"
         if old.history:
             last, old = new.history[-1], old.history[-1]
             assert last.objective <= old.objective * (1 + 1e-12), f"{place}: a worse point"
             assert not old.lower_bound - last.lower_bound > _BOUND, f"{place}: a worse bound"
-    for state in now[0].values() if len(now[0]) == 1 else ():
-        if state.result.status == "interrupted" and state.age <= ran:  # written since the start
-            limit = interval + 2 * state.longest + _SLACK
-            assert state.age <= limit, f"unsaved for {state.age:.2f} s"
+    for result, age in now[0].values() if len(now[0]) == 1 else ():
+        if result.status == "interrupted" and age <= ran:  # written since the start
+            seconds = np.diff([0.0, *(entry.seconds for entry in result.history)])
+            limit = interval + 2 * seconds.max(initial=0.0) + _SLACK
+            assert age <= limit, f"unsaved for {age:.2f} s"
 
 
 # ----------------------------------------------------------------- the search

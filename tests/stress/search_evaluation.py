@@ -26,9 +26,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 from evaluation_tables import column, draw
-from pyarrow import parquet
 from searching import main
 
 from helpers import reference_metrics as exact
@@ -324,20 +322,12 @@ def command(table, rng, report):
 
 
 def _write(file, table):
-    users, items = table.users_column(), table.items_column()
+    data = {"user_id": table.users_column(), "item_id": table.items_column()}
+    frame = pd.DataFrame(data | {"score": table.scores, "label": table.labels.astype(int)})
     if file.suffix == ".parquet":
-        columns = {"user_id": users, "item_id": items}
-        columns = {
-            n: pa.array(v.tolist()) if v.dtype.kind in "OU" else v for n, v in columns.items()
-        }
-        columns |= {"score": table.scores, "label": table.labels.astype(int)}
-        parquet.write_table(pa.table(columns), file)
-        return
-    with open(file, "w", newline="", encoding="utf-8") as out:
-        writer = csv.writer(out, delimiter="," if file.suffix == ".csv" else "\t")
-        writer.writerow(["user_id", "item_id", "score", "label"])
-        rows = zip(users.tolist(), items.tolist(), table.scores.tolist(), table.labels, strict=True)
-        writer.writerows([u, i, repr(s), int(y)] for u, i, s, y in rows)
+        frame.to_parquet(file, index=False)
+    else:
+        frame.to_csv(file, sep="," if file.suffix == ".csv" else "\t", index=False)
 
 
 def _run(arguments):
