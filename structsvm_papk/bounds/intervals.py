@@ -234,21 +234,22 @@ def many_users(
     elif method == "bootstrap":
         ends = weighted_mean_ends(values, np.ones(values.size), 1 - rho, n_resamples, seed)
     else:
-        half = _mean_half_width(values, rho, method)
+        variance = values.var(ddof=1) if values.size > 1 else 0.0
+        half = mean_half_width(values.size, variance, rho, method)
         ends = risk - half, risk + half
     note = "asymptotic: coverage is approximate" if method == "bootstrap" else ""
     note += f", {rests_on(values)}" if method == "bootstrap" and rests_on(values) else ""
     return Interval(risk, *_within_01(ends), 1 - rho, method, not note, values.size, note)
 
 
-def _mean_half_width(values: Array, rho: float, method: str) -> float:
-    n = values.size
+def mean_half_width(n: int, variance: float, rho: float, method: str) -> float:
+    """Half-width of the intervals `hoeffding` and `bernstein` of n users."""
     if method == "hoeffding":
         return float(np.sqrt(np.log(2 / rho) / (2 * n)))
     if n < 2:
         return 1.0
     log_term = np.log(4 / rho)
-    return float(np.sqrt(2 * values.var(ddof=1) * log_term / n) + 7 * log_term / (3 * (n - 1)))
+    return float(np.sqrt(2 * variance * log_term / n) + 7 * log_term / (3 * (n - 1)))
 
 
 def _checked_values(values: ArrayLike) -> Array:

@@ -19,6 +19,7 @@ from structsvm_papk.bounds.intervals import (
     dkw_width,
     kl_inverse_down,
     kl_inverse_up,
+    mean_half_width,
 )
 from structsvm_papk.errors import InputError, check_choice, check_number, whole_number
 
@@ -116,17 +117,11 @@ def required_users(
     check_number("mean, of risks,", mean, least=0.0, most=1)
 
     def enough(n: int) -> bool:
-        if method == "hoeffding":
-            return np.sqrt(np.log(2 / rho) / (2 * n)) <= half_width
-        if method == "bernstein":
-            if n < 2:
-                return False
-            log_term = np.log(4 / rho)
-            variance = mean * (1 - mean) * n / (n - 1) if std is None else std**2
-            rate = np.sqrt(2 * variance * log_term / n)
-            return rate + 7 * log_term / (3 * (n - 1)) <= half_width
-        level = np.log(2 / rho) / n
-        return kl_inverse_up(mean, level) - kl_inverse_down(mean, level) <= 2 * half_width
+        if method == "kl":
+            level = np.log(2 / rho) / n
+            return kl_inverse_up(mean, level) - kl_inverse_down(mean, level) <= 2 * half_width
+        variance = mean * (1 - mean) * n / max(n - 1, 1) if std is None else std**2
+        return mean_half_width(n, variance, rho, method) <= half_width
 
     return _smallest(enough, 10**12)
 

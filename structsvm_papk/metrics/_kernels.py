@@ -386,30 +386,26 @@ def graded_gain(scores, gains, discount, cumulative, k, ties):
 
 
 @kernel
-def count_rows(codes, previous, start, stop, counts):
-    """Count the codes of the rows start..stop-1; whether they never decrease from `previous` on."""
+def count_rows(codes, n_values):
+    """How often each code below `n_values` occurs, and whether they never decrease."""
+    counts = np.zeros(n_values, dtype=np.int64)
     in_order = True
-    last = codes[previous] if previous < codes.size else 0
-    for i in range(start, stop):
-        counts[codes[i]] += 1
-        in_order &= codes[i] >= last
-        last = codes[i]
-    return in_order
+    last = 0
+    for code in codes:
+        counts[code] += 1
+        in_order &= code >= last
+        last = code
+    return counts, in_order
 
 
 @kernel
-def scatter_rows(codes, position, scores, relevant, out_scores, out_relevant):
-    """Place each row behind the rows of its group placed so far; `position` is consumed."""
+def placed(codes, starts, scores, relevant):
+    """Rows of one code together, in their order, from the code's start on."""
+    position = starts.copy()
+    out = np.empty_like(scores), np.empty_like(relevant)
     for i in range(codes.size):
         target = position[codes[i]]
         position[codes[i]] = target + 1
-        out_scores[target] = scores[i]
-        out_relevant[target] = relevant[i]
-
-
-@kernel
-def stable_order(codes, position, order):
-    """Stable permutation that groups equal codes; `position` is consumed."""
-    for i in range(codes.size):
-        order[position[codes[i]]] = i
-        position[codes[i]] += 1
+        out[0][target] = scores[i]
+        out[1][target] = relevant[i]
+    return out

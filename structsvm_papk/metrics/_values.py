@@ -53,7 +53,7 @@ class Values:
         ks = [metric.kernel_k for metric in self.parsed if metric.code == _kernels.NDCG]
         if not ks:
             return np.ones(1)
-        if discounts.sum_is_bounded(discount):
+        if discounts.exponent(discount) > 1:
             warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=4)
         longest = int(np.diff(self.rows.indptr).max())
         needed = min(longest, max(ks))

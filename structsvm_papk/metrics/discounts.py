@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, as_floats, check_number
-from structsvm_papk.metrics import discounts
 
 Discount: TypeAlias = str | ArrayLike | Callable[[Array], ArrayLike]
 
@@ -98,11 +97,6 @@ def values(discount: Discount, n: int) -> Array:
                 "places; append zeros for ranks that shall not count"
             )
         discounts = discounts[:n]
-    _check(discounts)
-    return discounts
-
-
-def _check(discounts: Array) -> None:
     bad = np.flatnonzero(~(np.isfinite(discounts) & (discounts >= 0)))
     if bad.size:
         raise InputError(
@@ -111,12 +105,18 @@ def _check(discounts: Array) -> None:
         )
     if discounts.size and discounts[0] == 0:
         raise InputError("the discount is 0 at rank 1; NDCG is then not defined")
+    return discounts
 
 
-def sum_is_bounded(discount: Discount) -> bool:
-    """Whether sum_r D(r) is known to be finite: r^-b with b > 1, and 2^-r."""
+def exponent(discount: Discount) -> float:
+    """b of a discount r^-b, 0 for `log`, infinite for `exp`; NaN of others.
+
+    The sum of the discounts is finite where b > 1.
+    """
     weight = resolve(discount)
-    return weight is exponential or (isinstance(weight, Power) and weight.b > 1)
+    if isinstance(weight, Power):
+        return weight.b
+    return 0.0 if weight is logarithmic else np.inf if weight is exponential else np.nan
 
 
 Probability: TypeAlias = Callable[[Array], ArrayLike]
@@ -163,28 +163,20 @@ def ndcg_limit(
         the relevance at the very top is not certain (T6, which does not state the last condition).
         No probabilities, nothing relevant, other discounts and cut-offs.
     """
-    exponent, share = _exponent(discount), _share(cutoff)
+    b, share = exponent(discount), _share(cutoff)
+    if np.isnan(b):
+        raise InputError(
+            "limits are known for the discounts log, zipf, exp and r^-0.5, any exponent"
+        )
     scorer = _Relevance.checked(relevance)
     if n_items is not None:
         return scorer.expected(discount, share, n_items)
-    if exponent < 1 and isinstance(share, float):
-        best = scorer.ideal(lambda r: min(r, share) ** (1 - exponent))
-        return scorer.integral(exponent, share) / best
+    if b < 1 and isinstance(share, float):
+        return scorer.integral(b, share) / scorer.ideal(lambda r: min(r, share) ** (1 - b))
     chances = scorer.chances(np.ones(1))[:, 0]
-    if (exponent > 1 or isinstance(share, int)) and not np.isin(chances, (0, 1)).all():
+    if (b > 1 or isinstance(share, int)) and not np.isin(chances, (0, 1)).all():
         raise InputError(f"NDCG has no limit here: {NO_LIMIT}")
     return float(scorer.levels @ chances / scorer.levels[0])
-
-
-def _exponent(discount: str) -> float:
-    weight = discounts.resolve(discount)
-    if isinstance(weight, Power):
-        return weight.b
-    if weight is discounts.logarithmic:
-        return 0.0
-    if weight is discounts.exponential:
-        return np.inf
-    raise InputError("limits are known for the discounts log, zipf, exp and r^-0.5, any exponent")
 
 
 def _share(cutoff: float | str | None) -> float | int | None:
@@ -216,12 +208,12 @@ class _Relevance:
                 raise InputError(f"relevance of level {level} must be a function of the share s")
         levels = sorted(given, reverse=True)
         made = cls(np.array(levels, dtype=float), tuple(given[level] for level in levels))
-        values = made.chances(np.linspace(0, 1, 1001))
-        if not ((values >= 0).all() and (values.sum(0) <= 1 + 1e-12).all() and values.any()):
+        shares = made.chances(np.linspace(0, 1, 1001))
+        if not ((shares >= 0).all() and (shares.sum(0) <= 1 + 1e-12).all() and shares.any()):
             raise InputError(
                 "relevance must be probabilities for s in [0, 1], in sum at most 1, and not all 0"
             )
-        first = int(values.any(axis=1).argmax())  # of the levels that occur
+        first = int(shares.any(axis=1).argmax())  # of the levels that occur
         return cls(made.levels[first:], made.functions[first:])
 
     def chances(self, s: Array) -> Array:
@@ -248,7 +240,7 @@ class _Relevance:
         if share is None:
             raise InputError("cutoff='slow' does not say how many of n_items places count")
         k = min(share, n) if isinstance(share, int) else max(1, round(share * n))
-        weights = discounts.values(discount, k)
+        weights = values(discount, k)
         sums = np.concatenate([[0.0], np.cumsum(weights)])
         gain = self.levels @ self.chances(1 - (np.arange(k) + 0.5) / n) @ weights
         return float(gain / self.ideal(lambda r: np.interp(r * n, np.arange(k + 1), sums)))

@@ -59,7 +59,6 @@ def evaluate_frame(
     -------
     MetricTable
     """
-    table.check_options(evaluate_frame, options, "segments")
     labels = column(frame, label)
     groups = None if user is None else _ids(frame, user)
     if item is not None:
@@ -116,7 +115,6 @@ def evaluate_recommendations(
     """
     import pandas as pd
 
-    table.check_options(evaluate_recommendations, options, "indptr", "list_length")
     check_choice("unmatched", unmatched, ("raise", "count"))
     users, whose = codes_of(user, recommendations, interactions)
     items, which = codes_of(item, recommendations, interactions)
@@ -164,8 +162,7 @@ def codes_of(name: str, *frames: Any) -> tuple[Array, Array]:
         raise InputError("there are no rows: the table is empty")
     if not _validation.same_kind(*arrays):
         raise InputError(f"column {name!r} holds numbers in one table and text in the other")
-    users, sorter, _ = lists.grouped(_validation.joined(*arrays))
-    return users, sorter.codes
+    return lists.grouped(_validation.joined(*arrays))[:2]
 
 
 def _ids(frame: Any, name: str) -> Array:

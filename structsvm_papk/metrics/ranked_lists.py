@@ -28,7 +28,7 @@ class RankedLists:
     """Rows sorted by user; user u owns the rows indptr[u] .. indptr[u+1]-1.
 
     `gains` is None where they equal `relevant`; `lengths` is empty when lists are complete;
-    `sorter` says from where the rows came; None: they stay.
+    `codes` says of the rows as they were given whose they are; None: they stay.
     """
 
     users: np.ndarray
@@ -37,7 +37,7 @@ class RankedLists:
     relevant: np.ndarray
     gains: np.ndarray | None
     lengths: np.ndarray
-    sorter: Sorter | None = None
+    codes: np.ndarray | None = None
 
     @property
     def n_users(self) -> int:
@@ -46,11 +46,11 @@ class RankedLists:
 
     def as_given(self) -> tuple[Array, Array]:
         """User, counted from 0, and relevance of each row in the order that was given."""
-        if self.sorter is None:
+        if self.codes is None:
             return np.repeat(np.arange(self.n_users), np.diff(self.indptr)), self.relevant
         relevant = np.empty_like(self.relevant)
-        relevant[self.sorter.order()] = self.relevant
-        return self.sorter.codes, relevant
+        relevant[np.argsort(self.codes, kind="stable")] = self.relevant
+        return self.codes, relevant
 
     def pooled(self) -> RankedLists:
         """All rows as one list."""
@@ -82,9 +82,9 @@ def build(
     """
     check_number("n_threads", n_threads, least=1, optional=True)
     check_number("relevance_threshold", relevance_threshold, optional=True)
-    scores = _validation.check_scores(scores, groups)
-    labels = _validation.check_grades(labels, scores.size, groups=groups)
-    users, bounds, sorter = group_rows(groups, indptr, scores.size, n_threads)
+    values = _validation.check_scores(scores, groups)
+    labels = _validation.check_grades(labels, values.size, groups=groups)
+    users, bounds, codes = group_rows(groups, indptr, values.size)
     binary = _validation.is_binary(labels)
     if need_binary or relevance_threshold is not None or binary:
         relevant = _validation.relevance(labels, relevance_threshold).view(np.uint8)
@@ -92,11 +92,12 @@ def build(
         relevant = (labels > 0).view(np.uint8)
     grades = (labels > 0).view(np.uint8) if binary else labels  # -1 has the gain of 0
     graded = _graded_gains(grades, relevant, gains)
-    if sorter is not None:
-        scores, relevant = sorter.place(scores, relevant)
-        graded = None if graded is None else graded[sorter.order()]
     lengths = _lengths(list_length, users)
-    return RankedLists(users, bounds, scores, relevant, graded, lengths, sorter)
+    if codes is not None:
+        if graded is not None:
+            graded = _kernels.placed(codes, bounds, graded, relevant)[0]
+        values, relevant = _kernels.placed(codes, bounds, values, relevant)
+    return RankedLists(users, bounds, values, relevant, graded, lengths, codes)
 
 
 def _graded_gains(labels: Array, relevant: Array, gains: Gains | None) -> Array | None:
@@ -119,9 +120,9 @@ def _graded_gains(labels: Array, relevant: Array, gains: Gains | None) -> Array 
 
 
 def group_rows(
-    groups: ArrayLike | None, indptr: ArrayLike | None, n_rows: int, n_threads: int | None = None
-) -> tuple[Array, Array, Sorter | None]:
-    """Sorted unique users, their row bounds, and a Sorter (None when rows are sorted)."""
+    groups: ArrayLike | None, indptr: ArrayLike | None, n_rows: int
+) -> tuple[Array, Array, Array | None]:
+    """Sorted unique users, their row bounds, and the user of each row (None: rows are sorted)."""
     groups = one_list_or(groups)
     if groups is not None and indptr is not None:
         raise InputError("give either groups or indptr, not both")
@@ -131,72 +132,14 @@ def group_rows(
     if groups is None:
         return np.zeros(1, dtype=np.int64), np.array([0, n_rows], dtype=np.int64), None
     groups = _validation.check_ids(groups, n_rows)
-    users, sorter, in_order = grouped(groups, n_threads or os.cpu_count() or 1)
-    return users, sorter.bounds, None if in_order else sorter
+    users, codes, counts, in_order = grouped(groups)
+    return users, np.concatenate([[0], np.cumsum(counts)]), None if in_order else codes
 
 
-@dataclass(frozen=True)
-class Sorter:
-    """A stable counting sort of the rows by user, in parts that threads can place at once."""
+def grouped(groups: Array) -> tuple[Array, Array, Array, bool]:
+    """Sorted distinct checked ids, each row's index, how often each occurs, are rows in order.
 
-    codes: np.ndarray
-    counts: np.ndarray
-    cuts: np.ndarray
-
-    @property
-    def bounds(self) -> Array:
-        """Row bounds of the users after sorting."""
-        return np.concatenate([[0], np.cumsum(self.counts.sum(axis=0))])
-
-    def place(self, scores: Array, relevant: Array) -> tuple[Array, Array]:
-        """Both arrays in sorted order."""
-        out = np.empty_like(scores), np.empty_like(relevant)
-        before = np.cumsum(self.counts, axis=0) - self.counts
-        starts = before + self.bounds[:-1]  # of each part, where its first row of each user goes
-
-        def one(part: int) -> None:
-            rows = slice(self.cuts[part], self.cuts[part + 1])
-            _kernels.scatter_rows(
-                self.codes[rows], starts[part], scores[rows], relevant[rows], *out
-            )
-
-        _in_threads(one, self.counts.shape[0])
-        return out
-
-    def order(self) -> Array:
-        """The permutation that sorts."""
-        order = np.empty(self.codes.size, dtype=np.int64)
-        _kernels.stable_order(self.codes, self.bounds[:-1].copy(), order)
-        return order
-
-
-def _in_threads(work: Callable[[int], None], n_parts: int) -> None:
-    if n_parts == 1:
-        work(0)
-        return
-    with ThreadPoolExecutor(n_parts) as pool:
-        list(pool.map(work, range(n_parts)))
-
-
-def count_codes(codes: Array, n_users: int, n_threads: int = 1) -> tuple[Sorter, bool]:
-    """Sorter of the codes, and whether they increase already."""
-    n_parts = n_threads if codes.size >= max(n_threads * n_users, 1 << 16) else 1
-    cuts = np.linspace(0, codes.size, n_parts + 1).astype(np.int64)
-    counts = np.zeros((n_parts, n_users), dtype=np.int64)
-    in_order = np.zeros(n_parts, dtype=bool)
-
-    def one(part: int) -> None:
-        start = cuts[part] - (part > 0)
-        in_order[part] = _kernels.count_rows(codes, start, cuts[part], cuts[part + 1], counts[part])
-
-    _in_threads(one, n_parts)
-    return Sorter(codes, counts, cuts), bool(in_order.all())
-
-
-def grouped(groups: Array, n_threads: int = 1) -> tuple[Array, Sorter, bool]:
-    """Users, Sorter and whether the rows are sorted already; for checked ids.
-
-    Whole numbers that span a range near the number of rows need no sorting.
+    Whole numbers that span a range near the number of rows are counted, not sorted.
     """
     if groups.dtype.kind in "iu":
         low = int(groups.min())
@@ -205,15 +148,14 @@ def grouped(groups: Array, n_threads: int = 1) -> tuple[Array, Sorter, bool]:
             wide = np.uint64 if groups.dtype.kind == "u" else np.int64
             codes = groups.astype(wide, copy=False)
             codes = (codes - wide(low) if low else codes).astype(np.int64, copy=False)
-            sorter, in_order = count_codes(codes, n_values, n_threads)
-            present = sorter.counts.any(axis=0)
+            counts, in_order = _kernels.count_rows(codes, n_values)
+            present = counts > 0
             users = (np.flatnonzero(present).astype(wide) + wide(low)).astype(groups.dtype)
             if users.size < n_values:
-                rank = np.cumsum(present) - 1
-                sorter = Sorter(rank[codes], sorter.counts[:, present], sorter.cuts)
-            return users, sorter, in_order
+                codes = (np.cumsum(present) - 1)[codes]
+            return users, codes, counts[present], in_order
     users, codes = _validation.encode(groups)
-    return users, *count_codes(codes, users.size, n_threads)
+    return users, codes, *_kernels.count_rows(codes, users.size)
 
 
 def _lengths(list_length: ArrayLike | None, users: Array) -> Array:

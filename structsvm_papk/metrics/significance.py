@@ -6,9 +6,8 @@ the two scorers' values of a user.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,11 @@ from structsvm_papk.data.validation import (
     same_kind,
     too_few_to_resample,
 )
-from structsvm_papk.errors import InputError, check_choice, check_number
+from structsvm_papk.errors import InputError, check_choice, check_number, check_type
 from structsvm_papk.metrics.parsing import as_names
 from structsvm_papk.metrics.table import MetricTable
 
-GUARANTEED = ("kl", "exact", "hoeffding", "bernstein")
-METHODS = ("bootstrap", *GUARANTEED)
+METHODS = ("bootstrap", "kl", "exact", "hoeffding", "bernstein")
 _BATCH_WORDS = 1 << 16  # of signs, each of which becomes 64 floats
 
 
@@ -133,8 +131,7 @@ def interval(
         A method that does not apply: few users, a pooled mean, weights, values that are NaN or, for
         `exact`, not 0 or 1.
     """
-    _check_tables(table=table)
-    _check_level(level)
+    _check(level, table=table)
     reason = no_interval(table, metric, method)
     if reason is not None:
         raise InputError(reason)
@@ -145,7 +142,8 @@ def interval(
         ends = weighted_mean_ends(values, weights, level, n_resamples, seed)
         note = rests_on(values[weights > 0])
     else:
-        ends = _guaranteed(values, method, level, table)
+        risk = many_users(1.0 - values if table.gain else values, 1.0 - level, method)
+        ends = (1.0 - risk.upper, 1.0 - risk.lower) if table.gain else (risk.lower, risk.upper)
     if note and table.conventions.mean == "user":
         note += f"; '{'exact' if is_zero_one(values) else 'kl'}' is guaranteed"
     mean = float(np.dot(values, weights) / weights.sum())
@@ -184,13 +182,6 @@ def _without_weight(metric: str, table: MetricTable) -> str:
         f"{int(table.used(metric).sum())} users that have a value has weight 0; "
         "choose another mean, for example mean='user'"
     )
-
-
-def _guaranteed(
-    values: Array, method: str, level: float, table: MetricTable
-) -> tuple[float, float]:
-    risk = many_users(1.0 - values if table.gain else values, rho=1.0 - level, method=method)
-    return (1.0 - risk.upper, 1.0 - risk.lower) if table.gain else (risk.lower, risk.upper)
 
 
 def compare(
@@ -234,8 +225,7 @@ def compare(
     The test's null hypothesis is that each user's difference is as likely as its negative, which
     scorers that are exchangeable make true; of a mean of zero it is a test for many users only.
     """
-    _check_tables(first=first, second=second)
-    _check_level(level)
+    _check(level, first=first, second=second)
     check_number("n_resamples", n_resamples, least=1)
     check_number("seed", seed, least=0)
     _check_comparable(first, second)
@@ -319,13 +309,10 @@ def adjust(p_values: ArrayLike, correction: str = "bh") -> Array:
         raise InputError(f"correction={correction!r} is not known: {error}") from None
 
 
-def _check_tables(**tables: MetricTable) -> None:
+def _check(level: float, **tables: MetricTable) -> None:
     for name, table in tables.items():
-        if not isinstance(table, MetricTable):
-            raise TypeError(
-                f"{name} must be a MetricTable, as metrics.evaluate makes it, not "
-                f"{type(table).__name__}"
-            )
+        check_type(name, table, MetricTable, "a MetricTable, as metrics.evaluate makes it")
+    check_number("level", level, above=0, below=1)
 
 
 def _check_comparable(first: MetricTable, second: MetricTable) -> None:
@@ -340,14 +327,11 @@ def _check_comparable(first: MetricTable, second: MetricTable) -> None:
     if not same_kind(first.users, second.users):
         raise InputError("users are numbers in one table and text in the other")
     n = first.users.size
-    _, codes = encode(joined(first.users, second.users))
+    users, codes = encode(joined(first.users, second.users))
     if np.array_equal(codes[:n], codes[n:]):
         return
-    for one, place, mine, others in (
-        (first, "first", codes[:n], codes[n:]),
-        (second, "second", codes[n:], codes[:n]),
-    ):
-        extra = one.users[~np.isin(mine, others)]
+    only = np.setdiff1d(codes[:n], codes[n:]), np.setdiff1d(codes[n:], codes[:n])
+    for place, extra in (("first", users[only[0]]), ("second", users[only[1]])):
         if extra.size:
             shown = ", ".join(map(str, extra[:5]))
             raise InputError(
@@ -357,35 +341,20 @@ def _check_comparable(first: MetricTable, second: MetricTable) -> None:
     raise InputError("the tables hold the same users in different order; sort both by user")
 
 
-def _check_level(level: float) -> None:
-    if not (isinstance(level, Real) and 0 < level < 1):
-        raise InputError(f"level={level} must lie between 0 and 1, for example 0.95")
-
-
-def flipped_sums(differences: Array, bits: Array) -> Array:
-    """``sum_i +-differences[i]`` for each row of words, minus where bit i of it is set."""
-    octets = bits.astype("<u8").view(np.uint8)
-    minus = np.unpackbits(octets, axis=1, count=differences.size, bitorder="little")
-    return differences.sum() - 2.0 * (minus @ differences)
-
-
-def null_sums(differences: Array, n_resamples: int, seed: int) -> tuple[Array, bool]:
-    """Sums under random signs; every sign pattern once where there are not more than asked for.
-
-    Also returns whether all patterns were enumerated.
-    """
-    n = differences.size
-    if n < 63 and 2**n <= n_resamples:
-        return flipped_sums(differences, np.arange(2**n, dtype=np.uint64)[:, None]), True
-    rng = np.random.default_rng(seed)
+def _flipped_sums(differences: Array, n_resamples: int | None, seed: int) -> Iterator[Array]:
+    """``sum_i +-differences[i]`` under random signs, in batches; None: under every pattern once."""
+    n, rng = differences.size, np.random.default_rng(seed)
     words = -(-n // 64)
-    sums = np.empty(n_resamples)
     batch = max(1, _BATCH_WORDS // words)
-    for start in range(0, n_resamples, batch):
-        size = min(batch, n_resamples - start), words
-        bits = rng.integers(0, 2**64, size, dtype=np.uint64)
-        sums[start : start + batch] = flipped_sums(differences, bits)
-    return sums, False
+    todo = 2**n if n_resamples is None else n_resamples
+    for start in range(0, todo, batch):
+        size = min(batch, todo - start)
+        bits = np.arange(start, start + size, dtype=np.uint64)[:, None]
+        if n_resamples is not None:
+            bits = rng.integers(0, 2**64, (size, words), dtype=np.uint64)
+        octets = bits.astype("<u8").view(np.uint8)
+        minus = np.unpackbits(octets, axis=1, count=n, bitorder="little")
+        yield differences.sum() - 2.0 * (minus @ differences)
 
 
 def sign_flip_p_value(differences: Array, n_resamples: int, seed: int) -> float:
@@ -399,7 +368,8 @@ def sign_flip_p_value(differences: Array, n_resamples: int, seed: int) -> float:
     if not differences.size:
         return 1.0
     observed = differences.sum()
-    sums, exact = null_sums(differences, n_resamples, seed)
+    exact = differences.size < 63 and 2**differences.size <= n_resamples
+    sums = np.concatenate([*_flipped_sums(differences, None if exact else n_resamples, seed)])
     slack = 1e-12 * np.abs(differences).sum()
     extra = 0 if exact else 1
     above = np.count_nonzero(sums >= observed - slack) + extra

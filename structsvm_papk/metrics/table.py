@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import signature
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -26,7 +25,6 @@ from structsvm_papk.metrics.ranked_lists import Gains, RankedLists
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -45,12 +43,13 @@ class Summary:
         value = None if np.isnan(self.value) else self.value
         return vars(self) | {"value": value, "conventions": dict(vars(self.conventions))}
 
-    def touched_words(self) -> str:
+    def touched_words(self, space: str = " ") -> str:
         """Users touched by each rule, for people; empty where there are none."""
-        return ", ".join(f"{n} {rule.replace('_', ' ')}" for rule, n in self.touched.items() if n)
+        counts = self.touched.items()
+        return ", ".join(f"{n} {rule.replace('_', space)}" for rule, n in counts if n)
 
     def __str__(self) -> str:
-        rules = ", ".join(f"{count} {rule}" for rule, count in self.touched.items() if count)
+        rules = self.touched_words("_")
         mean = f"{self.metric} {self.value:.6g} over {self.n_used} of {self.n_users} users"
         return f"{mean} ({rules})" if rules else mean
 
@@ -186,7 +185,7 @@ class MetricTable:
         return replace(self, **kept, touched=touched, segments=())
 
     def to_columns(self) -> dict[str, Array]:
-        """Dict of arrays: user, n_pos, n_neg and one column per metric."""
+        """Dict of arrays, as a polars frame takes them: user, n_pos, n_neg and each metric."""
         columns = {"user": self.users, "n_pos": self.n_pos, "n_neg": self.n_neg}
         return columns | {name: self[name] for name in self.metrics}
 
@@ -195,12 +194,6 @@ class MetricTable:
         import pandas as pd
 
         return pd.DataFrame(self.to_columns())
-
-    def to_polars(self) -> pl.DataFrame:
-        """The table as a polars frame, one row per user."""
-        import polars as pl
-
-        return pl.DataFrame(self.to_columns())
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.summary())) + f"\n[{self.conventions}]"
@@ -336,20 +329,7 @@ def per_user(
     -------
     ndarray, shape (n_users,)
     """
-    check_options(per_user, options)
     return evaluate([name], scores, labels, groups, **options).values[:, 0]
-
-
-def check_options(caller: Callable[..., Any], options: Mapping[str, Any], *taken: str) -> None:
-    """Refuse options that `evaluate` does not have, and those that the caller sets itself."""
-    own = [n for n, p in signature(caller).parameters.items() if p.kind is not p.VAR_KEYWORD]
-    passed = [n for n, p in signature(evaluate).parameters.items() if p.kind is p.KEYWORD_ONLY]
-    known = [*own, *(name for name in passed if name not in (*own, *taken))]
-    for name in options:
-        if name not in known:
-            raise TypeError(
-                f"{caller.__qualname__} has no argument {name!r}; it takes {', '.join(known)}"
-            )
 
 
 def evaluate_lists(
@@ -432,6 +412,5 @@ def mean_score(
     InputError
         No groups, as when scikit-learn does not pass them on, or arguments that `evaluate` refuses.
     """
-    check_options(mean_score, options)
     groups = required(groups, scorer=True)
     return evaluate([metric], y_score, y_true, groups, **options).mean(metric)

@@ -20,7 +20,7 @@ from structsvm_papk.data.validation import as_array, check_ids, same_kind
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.significance import no_interval
-from structsvm_papk.metrics.table import MetricTable, check_options
+from structsvm_papk.metrics.table import MetricTable
 from structsvm_papk.plots.figures import literal
 
 if TYPE_CHECKING:
@@ -114,7 +114,6 @@ class PAPDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Display of scores; `ks` default 1..20, `options` those of `metrics.evaluate`."""
-        check_options(cls.from_predictions, options)
         places = np.arange(1, 21) if ks is None else np.atleast_1d(ks)
         names = [f"pap@{k}" for k in places]
         table = metrics.evaluate(names, y_score, y_true, groups, **options)
@@ -189,7 +188,6 @@ class SegmentDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Display of scores; `segments` is a dict of columns as in `metrics.evaluate`."""
-        check_options(cls.from_predictions, options)
         table = metrics.evaluate([metric], y_score, y_true, groups, segments=segments, **options)
         return cls.from_table(table, metric, ax=ax, level=level, n_resamples=n_resamples, seed=seed)
 
@@ -267,7 +265,6 @@ class RankStripDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Display of scores; `users` picks some (default: the first 20), `depth` ranks each."""
-        check_options(cls.from_predictions, options)
         check_number("depth", depth, least=1)
         table = metrics.evaluate([f"pap@{k}"], y_score, y_true, groups, **options)
         rows = lists.build(

@@ -11,10 +11,7 @@ from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.user_scaling import check_user_scaling
 from structsvm_papk.errors import InputError, as_floats, as_names
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all, users_needed
-from structsvm_papk.rankers.settings import (
-    Setting,
-    make_solver,
-)
+from structsvm_papk.rankers.settings import Setting, make_solver
 from structsvm_papk.surrogates import SURROGATES, Surrogate
 
 ALPHAS = (1e-2, 1e-3, 1e-4)  # of features that vary by 1 within users

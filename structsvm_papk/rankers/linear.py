@@ -1,7 +1,6 @@
 """What a trained linear ranker can do: score rows, be judged, and be written to files."""
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from structsvm_papk.data.rows import ONE_LIST, refuse_misread, required
 from structsvm_papk.data.user_scaling import scaled_rows
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
-from structsvm_papk.rankers.settings import Setting, k_of, solver_name
+from structsvm_papk.rankers.settings import Setting, solver_name
 from structsvm_papk.solvers.result import SolverResult
 
 
@@ -57,8 +56,8 @@ class LinearRanker(BaseEstimator):
     __metadata_request__decision_function: ClassVar = {"groups": True}
     __metadata_request__predict: ClassVar = {"groups": True}
 
-    k: int | None
     policy: str
+    solver: str
     relevance_threshold: float | None
     one_list: bool
     coef_: Array
@@ -71,7 +70,7 @@ class LinearRanker(BaseEstimator):
     @property
     def n_shown(self) -> int:
         """Number of items that a user is shown: k, where it is given."""
-        return k_of(self.k, self._surrogates())
+        raise NotImplementedError
 
     def decision_function(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
@@ -142,7 +141,7 @@ class LinearRanker(BaseEstimator):
             alpha=self.result_.alpha,
             solver="dual_ascent"
             if self.result_.duals is not None
-            else solver_name(self._solver_name(), surrogate),
+            else solver_name(self.solver, surrogate),
             depth=surrogate.depth,
             user_weight=self._setting.user_weight,
             standardized=self.scale_ is not None,
@@ -166,10 +165,6 @@ class LinearRanker(BaseEstimator):
     def export_weights(self) -> dict[str, Any]:
         """Weights by feature name, settings and certificate, as plain values for JSON."""
         return weights_of(self.to_model())
-
-    def _surrogates(self) -> Sequence[Any]:
-        """Names and objects among the settings."""
-        raise NotImplementedError
 
     def _groups(self, groups: ArrayLike | None, qid: ArrayLike | None) -> Any:
         """The user of each row; None where all rows are one list, which has to be said."""

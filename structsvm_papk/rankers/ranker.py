@@ -7,7 +7,6 @@
 """
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -32,6 +31,7 @@ from structsvm_papk.rankers.settings import (
     SURROGATE,
     Lines,
     Setting,
+    k_of,
     make_solver,
     weights_of_users,
 )
@@ -294,6 +294,11 @@ class PAPKRanker(LinearRanker):
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
         return self._minimise(risk, lists)
 
+    @property
+    def n_shown(self) -> int:
+        """Number of items that a user is shown: k, where it is given."""
+        return k_of(self.k, [self.surrogate])
+
     def make_surrogate(self) -> Surrogate:
         """The surrogate of the settings, for a risk that `fit_risk` is to minimise."""
         return self._given_setting().make(self.n_shown)
@@ -396,12 +401,6 @@ class PAPKRanker(LinearRanker):
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
         lines.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
         return result
-
-    def _solver_name(self) -> str:
-        return self.solver
-
-    def _surrogates(self) -> Sequence[Any]:
-        return (self.surrogate,)
 
     def _make_solver(self, surrogate: Surrogate) -> Any:
         seed = None

@@ -13,13 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
-from structsvm_papk.errors import (
-    InputError,
-    as_names,
-    check_callback,
-    check_choice,
-    check_number,
-)
+from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.plots.figures import depth_figure
 from structsvm_papk.rankers.choice import SELECTIONS, Choice, choose
@@ -28,7 +22,7 @@ from structsvm_papk.rankers.grid import grid, scalings, users_without_use
 from structsvm_papk.rankers.linear import check_seed
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.search import KeptFits, Search, Training, Trial
-from structsvm_papk.rankers.settings import Lines, name_of, order_of_depth, weighted
+from structsvm_papk.rankers.settings import Lines, k_of, name_of, order_of_depth, weighted
 from structsvm_papk.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -135,6 +129,8 @@ class PAPKRankerCV(PAPKRanker):
         As for `PAPKRanker`.
     """
 
+    solver = "auto"
+
     def __init__(
         self,
         k: int | None = None,
@@ -187,11 +183,10 @@ class PAPKRankerCV(PAPKRanker):
         self.standardize = standardize
         self.user_scaling = user_scaling
 
-    def _solver_name(self) -> str:
-        return "auto"
-
-    def _surrogates(self) -> Sequence[Any]:
-        return as_names("surrogates", self.surrogates)
+    @property
+    def n_shown(self) -> int:
+        """Number of items that a user is shown: k, where it is given."""
+        return k_of(self.k, as_names("surrogates", self.surrogates))
 
     def fit_risk(self, risk: Any) -> NoReturn:
         """Refused: the search needs the lists of a risk, not the risk."""
@@ -239,9 +234,8 @@ class PAPKRankerCV(PAPKRanker):
             chosen = self._setting.identity(k)
             key = kept.key(*training.identity()[:1], *chosen, lists.fingerprint(), start)
             place = place.part(f"all-users-{key}")
-        self.result_ = training.solve(
-            self._setting, lists, self.tol, start, limit, checkpoint=place
-        )
+        risk = training.risk(self._setting, lists)
+        self.result_ = training.solve(self._setting, risk, self.tol, start, limit, checkpoint=place)
         default, (lead, error) = search.default, search.scores.lead(best, search.default)
         self.choice_ = Choice(
             self._setting, settings[default], scoring.name, self.best_score_, lead, error,

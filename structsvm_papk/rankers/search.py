@@ -69,10 +69,15 @@ class Training:
         own = repr((self.k, self.policy, self.max_iter, sorted(self.solver_options.items())))
         return own, self.cv_tol, self.standardize
 
+    def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
+        """What a setting minimises on lists, beside the penalty."""
+        made = setting.make(self.k)
+        return EmpiricalRisk(made, lists, self.policy, n_threads=self.n_threads)
+
     def solve(
         self,
         setting: Setting,
-        lists: RankingData,
+        risk: EmpiricalRisk,
         tol: float,
         w_init: Array | None = None,
         time_limit: float | None = None,
@@ -81,14 +86,13 @@ class Training:
         checkpoint: CheckpointStore | None = None,
         in_fold: bool = False,
     ) -> SolverResult:
-        """Solve a setting on lists; in folds without trying other ways to break ties."""
-        surrogate = setting.make(self.k)
+        """Solve a setting on its risk; in folds without trying other ways to break ties."""
+        surrogate = risk.surrogate
         limits = {"tol": tol, "max_iter": self.max_iter, "time_limit": time_limit}
         if in_fold and surrogate.majorised:
             limits["max_ties"] = 0
         limits |= self.solver_options
         solver = make_solver("auto", surrogate, setting.alpha, **limits)
-        risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
         if surrogate.convex and warm_start is not None:
             w_init = None  # the cuts bring their point along
         else:
@@ -170,10 +174,7 @@ class Search:
         return () if self.training.kept is None else (self.data[scaling].fingerprint(), fold.train)
 
     def _training_lists(self, fold: Fold) -> dict[_OfLists, RankingData]:
-        """The lists of a fold, of each scaling and weighting that is alive.
-
-        What solvers ask about them is computed once.
-        """
+        """The lists of a fold, of each scaling and weighting that is alive."""
         alive = [setting for setting, on in zip(self.settings, self.alive, strict=True) if on]
         out: dict[_OfLists, RankingData] = {}
         for scaling in dict.fromkeys(setting.user_scaling for setting in alive):
@@ -183,7 +184,6 @@ class Search:
             for setting in alive:
                 if setting.user_scaling == scaling and setting.of_lists not in out:
                     out[setting.of_lists] = weighted(setting, train)
-                    out[setting.of_lists].fingerprint()
         return out
 
     def _note(
@@ -303,14 +303,17 @@ class _Chain:
     def _fresh(self) -> Iterator[tuple[Setting, Array, float]]:
         starts = dict(self.starts)
         last: dict[Any, SolverResult] = {}  # by depth, for its cuts
+        risks: dict[Any, EmpiricalRisk] = {}  # by depth: cuts are taken by the risk they are of
         zero: list[Setting] = []  # whose optimum is zero
         for setting in self.settings:
             began = time.perf_counter()
             w = np.zeros(self.lists.n_features)
             if not any(_not_deeper(setting, other) for other in zero):
+                if setting.depth not in risks:
+                    risks[setting.depth] = self.training.risk(setting, self.lists)
                 result = self.training.solve(
                     setting,
-                    self.lists,
+                    risks[setting.depth],
                     self.training.cv_tol,
                     w_init=starts.get(setting.alpha, next(iter(starts.values()), None)),
                     warm_start=last.get(setting.depth),

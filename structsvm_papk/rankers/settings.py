@@ -47,7 +47,7 @@ def solver_name(name: str, surrogate: Surrogate) -> str:
     """The solver called `name`, where it can solve the surrogate.
 
     ``auto`` is the cutting plane for convex surrogates, in whose place `CuttingPlane.suited_to` may
-    put the     dual ascent when the data are known, CCCP for those with convex majorants
+    put the dual ascent when the data are known, CCCP for those with convex majorants
     (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
     """
     check_choice("solver", name, SOLVERS)

@@ -1,7 +1,7 @@
 """Solvers side by side on the same problem, given the same number of passes over the data."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,33 +149,18 @@ def compare(
     _warm_up(data, losses, alpha)
     runs: list[Run] = []
     for loss in losses:
-        risk = EmpiricalRisk(loss, data, n_threads=n_threads)
-        for run in _solver_by_solver(risk, alpha, etas, test, watch, checkpoint, limits):
-            runs.append(run)
-            if run.result.status == Status.INTERRUPTED:
+        risk, n_passes = EmpiricalRisk(loss, data, n_threads=n_threads), 0
+        for eta in (None, *etas):
+            solver = "cutting_plane" if eta is None else "subgradient"
+            name = solver if eta is None else f"eta-{eta!r}"
+            callback = watch(solver, loss.name) if watch else None
+            part = checkpoint and checkpoint.part(f"{loss.name}-{name}")
+            settings = limits if eta is None else {"eta": eta, "max_iter": n_passes}
+            runs.append(solve(solver, risk, alpha, test, callback, part, **settings))
+            if runs[-1].result.status == Status.INTERRUPTED:
                 return runs
+            n_passes = runs[-1].result.data_passes if eta is None else n_passes
     return runs
-
-
-def _solver_by_solver(
-    risk: EmpiricalRisk,
-    alpha: float,
-    etas: Sequence[float],
-    test: RankingData | None,
-    watch: Callable[[str, str], Callback] | None,
-    checkpoint: CheckpointStore | None,
-    limits: dict[str, Any],
-) -> Iterator[Run]:
-    def run(solver: str, name: str, settings: dict[str, Any]) -> Run:
-        callback = watch(solver, risk.surrogate.name) if watch else None
-        part = checkpoint and checkpoint.part(f"{risk.surrogate.name}-{name}")
-        return solve(solver, risk, alpha, test, callback, part, **settings)
-
-    certified = run("cutting_plane", "cutting_plane", limits)
-    yield certified
-    for eta in etas:
-        settings = {"eta": eta, "max_iter": certified.result.data_passes}
-        yield run("subgradient", f"eta-{eta!r}", settings)
 
 
 def _warm_up(data: RankingData, losses: Sequence[Surrogate], alpha: float) -> None:
