@@ -3,7 +3,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 from helpers.reference_theory import (
     absolute_deviation,
@@ -31,14 +31,6 @@ def draw(n_pos, n_neg, seed, ties=False):
     return p, q, np.r_[p, q], np.r_[np.ones(n_pos), np.zeros(n_neg)]
 
 
-def test_growth_functions():
-    for p in (1, 4, 30):
-        n = np.array([2, 5, 40, 300])
-        expected = [log(cover_count(int(m), p)) for m in n]
-        assert np.allclose(class_bound.log_cover(n, p), expected, rtol=1e-10)
-        assert np.allclose(class_bound.log_sauer(n, p + 1), [log(sauer(int(m), p + 1)) for m in n])
-
-
 @pytest.mark.parametrize("growth", ["sauer", "cover"])
 def test_auto_is_the_formula_up_to_the_grid(growth):
     n_pos, n_neg, k, p, rho = 40, 120, 15, 3, 0.1
@@ -53,6 +45,9 @@ def test_auto_is_the_formula_up_to_the_grid(growth):
         )
     found = bounds.uniform(n_pos, n_neg, k, n_features=p, rho=rho, growth=growth).raw
     assert expected - 1e-12 <= found <= 1.002 * expected
+    n = np.array([2, 5, 40, 300])
+    assert np.allclose(class_bound.log_cover(n, 30), [log(cover_count(m, 30)) for m in n.tolist()])
+    assert np.allclose(class_bound.log_sauer(n, 31), [log(sauer(m, 31)) for m in n.tolist()])
 
 
 def test_c2_and_k3_are_the_formulas():
@@ -66,26 +61,16 @@ def test_c2_and_k3_are_the_formulas():
     assert scaled.raw == pytest.approx(2 * k3) and scaled.guaranteed
 
 
-def test_c2_and_k3_are_never_below_the_proven_deviations():
-    """The steps of the proof in the manual: m = n for c2, m = 4n for k3, down to rho = 1/2."""
+@pytest.mark.parametrize(("form", "rho"), [("c2", 0.5), ("k3", 0.5), ("k3", 0.05)])
+def test_c2_and_k3_are_not_below_auto_down_to_the_smallest_sizes(form, rho):
     checked = 0
-    sizes = [*range(2, 400), *np.geomspace(400, 1e9, 40).astype(int).tolist()]
-    for n, d, rho in product(sizes, (1, 2, 3, 5, 8, 20), (0.5, 0.4, 0.05, 1e-9)):
-        log_term, delta = d * log(n) + log(1 / rho), rho / 4
-
-        def count(size, d=d):
-            return sauer(size, d)
-
-        if 4 * log_term < n:
-            proven = absolute_deviation(n, delta, count, [n])
-            assert proven <= 2 * sqrt(log_term / n)
+    for n, d, share in product((14, 40, 300, 4000, 10**5, 10**7), (1, 2, 6, 50), (0.05, 0.5, 1)):
+        size = n, n, max(1, round(share * n))
+        bound = bounds.uniform(*size, vc_dim=d, rho=rho, form=form)
+        if not bound.vacuous:
             checked += 1
-        for g in (1.0, 9.001 * log_term / n, 40 * log_term / n):
-            if 9 * log_term < g * n <= n:
-                proven = relative_deviation(n, g, delta, count, [4 * n]) / g
-                assert proven <= 3 * sqrt(log_term / (g * n))
-                checked += 1
-    assert checked > 5000
+            assert bounds.uniform(*size, vc_dim=d, rho=rho).raw <= bound.raw
+    assert checked > 20
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 5), (8, 20), (12, 6)])
@@ -100,62 +85,22 @@ def test_the_inequality_behind_the_relative_deviation(n, m):
         assert chance[(ghost <= g - e) & (first - ghost >= e)].sum() <= bound
 
 
-@pytest.mark.parametrize("form", ["c2", "k3"])
-@pytest.mark.parametrize("rho", [0.5, 0.05])
-def test_c2_and_k3_are_not_below_auto_down_to_the_smallest_sizes(form, rho):
-    checked = 0
-    for n, d, share in product(
-        np.geomspace(14, 1e7, 60).astype(int), (1, 2, 6, 50), (0.05, 0.5, 1)
-    ):
-        size = int(n), int(n), max(1, round(share * n))
-        bound = bounds.uniform(*size, vc_dim=d, rho=rho, form=form)
-        if not bound.vacuous:
-            checked += 1
-            assert bounds.uniform(*size, vc_dim=d, rho=rho).raw <= bound.raw
-    assert checked > 100
-
-
-def test_mean_list_risk_is_not_the_population_risk():
-    rng = np.random.default_rng(0)
-    p, q = rng.normal(1, 1, (20_000, 5)), rng.normal(0, 1, (20_000, 20))
-    values = (p.max(axis=1) <= q.max(axis=1)).astype(float)
-    found = bounds.many_users(values, rho=1e-6)
-    expected = integrate.quad(
-        lambda x: stats.norm.cdf(x - 1) ** 5 * 20 * stats.norm.pdf(x) * stats.norm.cdf(x) ** 19,
-        -8,
-        8,
-    )[0]
-    assert expected == pytest.approx(0.364, abs=5e-4)  # of the largest negative
-    assert found.lower <= expected <= found.upper
-    assert found.lower > R
-
-
-def test_one_sided_is_smaller_and_bounds_above_only():
-    both = bounds.uniform(10**6, 10**6, 10**5, n_features=4)
-    one = bounds.uniform(10**6, 10**6, 10**5, n_features=4, two_sided=False)
-    assert one.raw < both.raw < 1
+def test_what_a_uniform_bound_says_of_itself():
+    both, one = (
+        bounds.uniform(10**6, 10**6, 10**5, n_features=4, two_sided=sides)
+        for sides in (True, False)
+    )
+    assert one.raw < both.raw < 1 and not both.vacuous
     assert one.interval(0.5).lower == 0 and both.interval(0.5).lower > 0
     assert one.interval(0.5).upper == pytest.approx(0.5 + one.half_width)
-
-
-def test_vacuous_bounds_are_flagged_and_clipped():
     found = bounds.uniform(50, 200, 10, n_features=5)
-    assert found.vacuous and found.half_width == 1 and found.raw > 1
-    assert found.interval(0.3).vacuous
-    assert not bounds.uniform(10**6, 10**6, 10**5, n_features=5).vacuous
-
-
-def test_paper_gamma_and_small_constants_are_not_guaranteed():
+    assert found.vacuous and found.half_width == 1 and found.raw > 1 and found.interval(0.3).vacuous
     with pytest.warns(bounds.NotGuaranteedWarning, match="not valid in general"):
         found = bounds.uniform(30, 100, 25, n_features=5, gamma="paper")
-    assert not found.guaranteed and found.gamma_pos == 1.0
+    assert not found.guaranteed and (found.gamma_pos, found.gamma_neg) == (1.0, 0.25)
     with pytest.warns(bounds.NotGuaranteedWarning, match="below the proven"):
         assert not bounds.uniform(30, 100, 25, n_features=5, form="c2", constant=1).guaranteed
-    assert class_bound.shares(30, 100, 25) == (25 / 30, 0.25)
     assert class_bound.shares(50, 100, 25, "paper") == (0.25, 0.25)
-
-
-def test_theorem_2_counterexamples():
     atoms, wrong_share = class_bound.theorem2_counterexamples()
     assert atoms["population"] == pytest.approx(100) and atoms["empirical"] == pytest.approx(1)
     assert abs(wrong_share["population"] - wrong_share["empirical"]) > 0.05
@@ -190,11 +135,8 @@ def test_asymptotic_is_labelled_and_close_to_the_spread_of_repeated_draws():
         risks.append(found.value)
         widths.append(found.upper - found.lower)
     assert np.mean(widths) / 2 / 1.96 == pytest.approx(np.std(risks), rel=0.2)
-
-
-def test_asymptotic_at_zero_risk_says_nothing():
-    found = bounds.held_out([3.0, 2, 1, 0], [1, 1, 0, 0], 2, method="asymptotic")
-    assert found.value == 0 and found.vacuous
+    nothing = bounds.held_out([3.0, 2, 1, 0], [1, 1, 0, 0], 2, method="asymptotic")
+    assert nothing.value == 0 and nothing.vacuous
 
 
 @pytest.mark.parametrize("method", ["shift", "dkw"])
@@ -248,37 +190,26 @@ def test_required_items_reach_the_target(form):
         assert bounds.uniform(*smaller, n_features=4, form=form).half_width > 0.2
 
 
-def zeros_and_ones(n, mean):
-    return np.repeat([1.0, 0.0], [round(n * mean), n - round(n * mean)])
-
-
 @pytest.mark.parametrize("method", ["kl", "hoeffding", "bernstein"])
 @pytest.mark.parametrize("mean", [0.5, 0.25])
 def test_required_users_are_enough_for_every_sample_with_that_mean(method, mean):
-    for target in np.linspace(0.02, 0.15, 27):
+    for target in (0.02, 0.05, 0.1, 0.15):
         n = bounds.required_users(target, method=method, mean=mean)
-        whole = [m for m in range(n - 4, n + 4) if m * mean == int(m * mean)]
-        for m in whole:
-            found = bounds.many_users(zeros_and_ones(m, mean), method=method)
+        for m in (m for m in range(n - 4, n + 4) if m * mean == int(m * mean)):
+            values = np.arange(m) < m * mean
+            found = bounds.many_users(values, method=method)
             assert (found.half_width <= target + 1e-12) == (m >= n)
-
-
-def test_masked_risks_are_refused():
-    with pytest.raises(InputError, match="masked values in row 1"):
-        bounds.many_users(np.ma.array([0.5, 9.0], mask=[0, 1]))
-
-
-def test_how_many_users_put_the_mean_within_a_tenth():
-    """Figures of docs/bounds.md: half of the interval's width, and the farther end."""
-
-    def farthest(n):
-        means = (bounds.many_users([m] * n) for m in np.linspace(0.4, 0.6, 201))
-        return max(max(f.upper - f.value, f.value - f.lower) for f in means)
-
-    assert bounds.required_users(0.1) == 181
-    assert bounds.required_users(0.1, method="hoeffding") == 185
-    assert farthest(181) > 0.1008
-    assert farthest(184) > 0.1 >= farthest(185)
+    if (method, mean) == ("kl", 0.5):  # half of the width is not the farther end: docs/bounds.md
+        farthest = [
+            max(max(f.upper - f.value, f.value - f.lower) for f in every)
+            for every in (
+                [bounds.many_users([m] * n) for m in np.linspace(0.4, 0.6, 201)]
+                for n in (181, 184, 185)
+            )
+        ]
+        assert (bounds.required_users(0.1), farthest[0] > 0.1008) == (181, True)
+        assert farthest[1] > 0.1 >= farthest[2]
+        assert bounds.required_users(0.1, method="hoeffding") == 185
 
 
 def test_plot_draws_no_vacuous_values():
@@ -308,6 +239,7 @@ def test_plot_draws_no_vacuous_values():
         (lambda: bounds.held_out([1.0, 2], [1, 0], 1, 0.05, "exact"), "method"),
         (lambda: bounds.many_users([0.2, 1.2]), "user 1"),
         (lambda: bounds.many_users([]), "no users"),
+        (lambda: bounds.many_users(np.ma.array([0.5, 9.0], mask=[0, 1])), "masked values in row 1"),
         (lambda: bounds.required_items(2, 0.1, n_features=3), "half_width"),
         (lambda: bounds.required_items(1e-6, 0.01, n_features=3, form="c2"), "no size"),
     ],

@@ -34,14 +34,13 @@ def test_the_mean_over_all_samples(n_neg, n_sampled, k):
         assert found.off == pytest.approx(0) and hard == k
 
 
-def test_the_farthest_list_and_the_closed_bound():
-    for n_neg, n_sampled, k in ((10_000, 100, 10), (1000, 50, 5), (400, 100, 20)):
-        found = sampled_target(n_neg, n_sampled, k)
-        assert found.effective_k == k * n_neg // n_sampled
-        # of a list with all positives behind the first K negatives, before the others
-        assert found.off == pytest.approx(1 - found.weights[: found.effective_k].sum(), abs=1e-9)
-        assert found.off <= 0.5 * np.sqrt((1 - k / n_sampled) / k)
-    assert sampled_target(10_000, 100, 10).off > 0.1
+@pytest.mark.parametrize(("n_neg", "n_sampled", "k"), [(10_000, 100, 10), (400, 100, 20)])
+def test_the_farthest_list_and_the_closed_bound(n_neg, n_sampled, k):
+    found = sampled_target(n_neg, n_sampled, k)
+    assert found.effective_k == k * n_neg // n_sampled
+    # of a list with all positives behind the first K negatives, before the others
+    assert found.off == pytest.approx(1 - found.weights[: found.effective_k].sum(), abs=1e-9)
+    assert 0.01 < found.off <= 0.5 * np.sqrt((1 - k / n_sampled) / k)
 
 
 @pytest.mark.parametrize("name", ["avg", "pauc", "max", "ts", "ramp", "clipped_ramp"])

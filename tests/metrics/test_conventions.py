@@ -41,38 +41,24 @@ def test_recorded_rectools_case(case, name):
         metrics.per_user(metric, *rows_of(case), insufficient_handling="raise", **options)
 
 
-def test_scikit_learn_numbers_ties_included():
+def test_scikit_learn_numbers_ties_and_grades_included():
     rng = np.random.default_rng(1)
-    n_users, n = 60, 25
-    scores = rng.integers(0, 12, (n_users, n)).astype(float)
-    labels = (rng.random((n_users, n)) < 0.3).astype(int)
+    scores = rng.integers(0, 12, (60, 25)).astype(float)
+    labels = (rng.random((60, 25)) < 0.3).astype(int)
     labels[:, 0], labels[:, 1] = 1, 0
-    groups = np.repeat(np.arange(n_users), n)
-    table = metrics.evaluate(
-        ["auc", "ap", "ndcg", "ndcg@5"], scores.ravel(), labels.ravel(), groups, preset="sklearn"
-    )
-    for u in range(n_users):
-        expected = [
-            roc_auc_score(labels[u], scores[u]),
-            average_precision_score(labels[u], scores[u]),
-            ndcg_score(labels[u : u + 1], scores[u : u + 1]),
-            ndcg_score(labels[u : u + 1], scores[u : u + 1], k=5),
-        ]
-        np.testing.assert_allclose(table.values[u], expected, rtol=0, atol=1e-12)
-
-
-def test_scikit_learn_graded_ndcg_and_users_without_positives():
-    rng = np.random.default_rng(2)
-    scores = rng.integers(0, 9, (40, 17)).astype(float)
-    labels = rng.integers(0, 4, (40, 17))
-    labels[7] = 0
-    groups = np.repeat(np.arange(40), 17)
+    rows = scores.ravel(), labels.ravel(), np.repeat(np.arange(60), 25)
+    table = metrics.evaluate(["auc", "ap", "ndcg", "ndcg@5"], *rows, preset="sklearn")
+    for own, y, s in zip(table.values, labels, scores, strict=True):
+        expected = [roc_auc_score(y, s), average_precision_score(y, s)]
+        expected += [ndcg_score(y[None], s[None], k=k) for k in (None, 5)]
+        np.testing.assert_allclose(own, expected, rtol=0, atol=1e-12)
+    grades = rng.integers(0, 4, (60, 25))
+    grades[7] = 0  # a user without positives
     for k in (None, 3, 10, 40):
         name = "ndcg" if k is None else f"ndcg@{k}"
-        table = metrics.evaluate([name], scores.ravel(), labels.ravel(), groups, preset="sklearn")
-        assert table[name][7] == 0.0
-        assert table.mean(name) == pytest.approx(ndcg_score(labels, scores, k=k), abs=1e-12)
-        assert table.summary(name).touched["no_positives"] == 1
+        table = metrics.evaluate([name], rows[0], grades.ravel(), rows[2], preset="sklearn")
+        assert table[name][7] == 0.0 and table.summary(name).touched["no_positives"] == 1
+        assert table.mean(name) == pytest.approx(ndcg_score(grades, scores, k=k), abs=1e-12)
 
 
 def test_ndcg_over_all_places_divides_by_k_hits():
@@ -95,7 +81,7 @@ def example():
     return scores, labels, groups
 
 
-def test_no_positives_rules():
+def test_rules_for_users_without_positives_and_with_few_negatives():
     for rule, value in (("exclude", np.nan), ("nan", np.nan), ("zero", 0.0), ("one", 1.0)):
         table = metrics.evaluate(["pap@1", "ap"], *example(), no_positives=rule)
         np.testing.assert_array_equal(table["ap"][1], value)
@@ -104,73 +90,65 @@ def test_no_positives_rules():
         assert summary.n_users == 4
         assert summary.n_used == (3 if rule == "exclude" else 4)
         assert np.isnan(summary.value) == (rule == "nan")
-    with pytest.raises(InputError, match="user 20 without positives"):
-        metrics.evaluate(["ap"], *example(), no_positives="raise")
+    table = metrics.evaluate(["auc", "ap"], *example(), preset="sklearn")
+    np.testing.assert_array_equal(table.values[1], [np.nan, 0.0])  # the area has a rule of its own
+    for name, rule, words in (
+        ("ap", {"no_positives": "raise"}, "user 20 without positives"),
+        (
+            "pap@3",
+            {"few_negatives": "raise"},
+            r"3 users \(10, 30, 40\) with fewer than 3 negatives",
+        ),
+    ):
+        with pytest.raises(InputError, match=words):
+            metrics.evaluate(name, *example(), **rule)
 
 
-def test_few_negatives_may_be_refused():
-    with pytest.raises(InputError, match=r"3 users \(10, 30, 40\) with fewer than 3 negatives"):
-        metrics.evaluate("pap@3", *example(), few_negatives="raise")
-
-
-@pytest.mark.parametrize(
-    ("rule", "value"), [("exclude", np.nan), ("nan", np.nan), ("zero", 0.0), ("one", 1.0)]
-)
-@pytest.mark.parametrize("gain", [True, False])
-def test_a_pooled_mean_without_positives_follows_the_rule(rule, value, gain):
-    table = metrics.evaluate(
-        ["ap", "pap@1", "auc", "ndcg"], [3.0, 2, 1], [0, 0, 0], [1, 1, 2],
-        mean="pooled", no_positives=rule, gain=gain,
-    )  # fmt: skip
-    expected = value if gain else 1 - value
-    for name in table.metrics:
-        np.testing.assert_array_equal(table.mean(name), expected)
-        assert table.summary(name).n_used == (0 if np.isnan(expected) else 2)
-
-
-def test_a_pooled_mean_is_that_of_one_list():
-    rng = np.random.default_rng(4)
+def test_a_pooled_mean_is_that_of_one_list_and_follows_its_rules():
+    rng = np.random.default_rng(8)
     groups = np.repeat(np.arange(30), rng.integers(2, 30, 30))
     scores, labels = rng.normal(size=groups.size), (rng.random(groups.size) < 0.4).astype(int)
-    table = metrics.evaluate(["auc"], scores, labels, groups, mean="pooled")
+    tier = np.where(groups < 12, "new", "old")
+    rows = scores, labels, groups
+    table = metrics.evaluate(["auc"], *rows, mean="pooled", segments={"tier": tier})
     assert table.mean("auc") == pytest.approx(roc_auc_score(labels, scores), abs=1e-13)
-
-
-def test_a_pooled_list_with_few_negatives_follows_the_rule():
+    for segment in table.segments:
+        mine = tier == segment.value
+        value = segment.table.mean("auc")
+        assert value == pytest.approx(roc_auc_score(labels[mine], scores[mine]), abs=1e-13)
+    with pytest.raises(InputError, match="pooled mean is not made of users' values"):
+        table.mean_over("auc", np.ones(30, dtype=bool))
+    with pytest.raises(InputError, match="it has auc"):
+        table.mean("ap")
+    names, rows = ["ap", "pap@1", "auc", "ndcg"], ([3.0, 2, 1], [0, 0, 0], [1, 1, 2])
+    for rule, value in (("exclude", np.nan), ("nan", np.nan), ("zero", 0.0), ("one", 1.0)):
+        for gain in (True, False):
+            how = {"mean": "pooled", "no_positives": rule, "gain": gain}
+            table, expected = metrics.evaluate(names, *rows, **how), value if gain else 1 - value
+            for name in names:
+                np.testing.assert_array_equal(table.mean(name), expected)
+                assert table.summary(name).n_used == (0 if np.isnan(expected) else 2)
     rows = [3.0, 2, 1], [0, 1, 1], [1, 1, 2]
     for few, value in (("exclude", np.nan), ("normalise", 0.0), ("as_wins", 2 / 3)):
         table = metrics.evaluate(["pap@3"], *rows, mean="pooled", few_negatives=few)
         np.testing.assert_allclose(table.mean("pap@3"), value)
 
 
-def test_segments_of_a_pooled_table_are_pooled():
-    rng = np.random.default_rng(8)
-    groups = np.repeat(np.arange(12), 6)
-    labels, scores = rng.integers(0, 2, 72), rng.normal(size=72)
-    tier = np.where(groups < 5, "new", "old")
-    table = metrics.evaluate(
-        ["auc"], scores, labels, groups, mean="pooled", segments={"tier": tier}
-    )
-    for segment in table.segments:
-        mine = tier == segment.value
-        value = segment.table.mean("auc")
-        assert value == pytest.approx(roc_auc_score(labels[mine], scores[mine]), abs=1e-14)
-    with pytest.raises(InputError, match="pooled mean is not made of users' values"):
-        table.mean_over("auc", groups[:12] < 5)
-    with pytest.raises(InputError, match="it has auc"):
-        table.mean("ap")
-
-
-def test_summaries_count_ties_and_few_negatives():
+def test_summaries_and_frames_of_a_table():
     scores, labels, groups = example()
-    scores = scores.copy()
-    scores[0] = scores[1]
-    table = metrics.evaluate(["pap@2", "auc"], scores, labels, groups)
-    assert table.summary("pap@2").touched == {"no_positives": 1, "ties": 1, "few_negatives": 2}
-    assert table.summary("auc").touched == {"no_positives": 1, "ties": 1, "no_negatives": 1}
-    assert "pap@2" in str(table)
+    table = metrics.evaluate(
+        ["pap@2", "auc"], np.maximum(scores, -0.5) - (scores < -1), labels, groups
+    )
+    assert table.summary("pap@2").touched == {"no_positives": 1, "ties": 2, "few_negatives": 2}
+    assert table.summary("auc").touched == {"no_positives": 1, "ties": 2, "no_negatives": 1}
     assert "2 few_negatives" in str(table)
     assert table.summary("pap@2").as_dict()["conventions"]["ties"] == "loss"
+    assert table.to_pandas()["user"].tolist() == [10, 20, 30, 40]
+    assert repr(table).startswith("MetricTable of 4 users\n") and len(repr(table)) < 1000
+    shown = table._repr_html_()
+    assert shown.startswith("<table><tr><th>metric</th>") and "of 4</td>" in shown
+    with pytest.raises(InputError, match="it has pap@2, auc"):
+        table["ap"]
 
 
 LIST_METRICS = (
@@ -215,17 +193,6 @@ def test_truncation_refuses_what_it_cannot_know():
         metrics.per_user("ap", [1.0, 1.0], [1, 0], list_length=1, ties="half")
     with pytest.raises(InputError, match="pooled mean needs complete lists"):
         metrics.evaluate(["ap"], [2.0, 1.0], [1, 0], list_length=1, mean="pooled")
-
-
-def test_table_to_frames():
-    table = metrics.evaluate(["ap"], *example())
-    assert table.to_pandas().shape == (4, 4)
-    assert repr(table).startswith("MetricTable of 4 users\n") and len(repr(table)) < 1000
-    shown = table._repr_html_()
-    assert shown.startswith("<table><tr><th>metric</th>") and "of 4</td>" in shown
-    assert table.to_polars()["user"].to_list() == [10, 20, 30, 40]
-    with pytest.raises(InputError, match="it has ap"):
-        table["auc"]
 
 
 def random_users(rng):

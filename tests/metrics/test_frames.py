@@ -46,18 +46,16 @@ def test_long_frame_is_the_arrays(library, text):
     assert list(found.users) == list(np.unique(groups))
     assert [s.value for s in found.segments] == ["new", "old"]
     assert list(found.segments[0].table.users) == list(found.users[:10])
-    assert found.to_polars()["user"].to_list() == list(found.users)
+    rank = {"rank": ranks_of(columns), "score": np.zeros(480)}
+    by_rank = evaluate_frame(frame(library, columns | rank), NAMES, rank="rank")
+    np.testing.assert_array_equal(by_rank.values, expected.values)
 
 
-@LIBRARIES
-def test_ranks_in_place_of_scores(library):
-    columns = long_rows()
+def ranks_of(columns):
     order = np.lexsort((-columns["score"], columns["user_id"]))
-    columns["rank"] = np.empty(order.size, dtype=int)
-    columns["rank"][order] = np.tile(np.arange(1, 13), 40)
-    by_rank = evaluate_frame(frame(library, columns), NAMES, rank="rank")
-    by_score = evaluate_frame(frame(library, columns), NAMES)
-    np.testing.assert_array_equal(by_rank.values, by_score.values)
+    ranks = np.empty(order.size, dtype=int)
+    ranks[order] = np.tile(np.arange(1, 13), 40)
+    return ranks
 
 
 @pytest.mark.parametrize(
@@ -78,24 +76,21 @@ def test_bad_ranks(ranks, told):
         evaluate_frame(rows, ["ap"], rank="rank")
 
 
-@LIBRARIES
-def test_bad_long_frames(library):
-    rows = {
-        "user_id": ["b", "a", "b"],
-        "item_id": [5, 5, 5],
-        "score": [1.0, 2, 3],
-        "label": [0, 1, 1],
-    }
-    with pytest.raises(InputError, match="item 5 of user b occurs in row 0 and in row 2"):
-        evaluate_frame(frame(library, rows), ["ap"], item="item_id")
-    with pytest.raises(InputError, match="no column 'user'; the frame has user_id, item_id"):
-        evaluate_frame(frame(library, rows), ["ap"], user="user")
-    with pytest.raises(InputError, match="'user_id' is missing in row 1"):
-        evaluate_frame(frame(library, rows | {"user_id": ["b", None, "b"]}), ["ap"])
-    with pytest.raises(InputError, match="NaN in row 1"):
-        evaluate_frame(frame(library, rows | {"score": [1.0, float("nan"), 3]}), ["ap"])
-    with pytest.raises(InputError, match="empty"):
-        evaluate_frame(frame(library, {c: [] for c in rows}), ["ap"])
+@pytest.mark.parametrize(
+    ("change", "how", "told"),
+    [
+        ({}, {"item": "item_id"}, "item 5 of user b occurs in row 0 and in row 2"),
+        ({}, {"user": "user"}, "no column 'user'; the frame has user_id, item_id"),
+        ({"user_id": ["b", None, "b"]}, {}, "'user_id' is missing in row 1"),
+        ({"score": [1.0, float("nan"), 3]}, {}, "NaN in row 1"),
+        ({"user_id": [], "item_id": [], "score": [], "label": []}, {}, "empty"),
+    ],
+)
+def test_bad_long_frames(change, how, told):
+    rows = {"user_id": ["b", "a", "b"], "item_id": [5, 5, 5], "score": [1.0, 2, 3]}
+    for library in ("pandas", "polars"):
+        with pytest.raises(InputError, match=told):
+            evaluate_frame(frame(library, rows | {"label": [0, 1, 1]} | change), ["ap"], **how)
 
 
 def doc_example(library):
@@ -126,10 +121,7 @@ def test_the_documented_rectools_example(library):
 @pytest.mark.parametrize("text", [False, True], ids=["numbers", "text"])
 def test_recommendations_are_truncated_lists(library, text):
     columns = long_rows(text=text)
-    users = np.asarray(columns["user_id"])
-    order = np.lexsort((-columns["score"], users))
-    rank = np.empty(order.size, dtype=int)
-    rank[order] = np.tile(np.arange(1, 13), 40)
+    users, rank = np.asarray(columns["user_id"]), ranks_of(columns)
     shown, liked = rank <= 5, columns["label"] == 1
     pick = lambda mask, names: {c: np.asarray(columns[c])[mask] for c in names}  # noqa: E731
     found = evaluate_recommendations(
@@ -160,28 +152,27 @@ def test_users_of_one_table_only():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "more", "how", "told"),
     [
-        ({"rank": [1, 2, 1, 2, 4, 1, 2]}, "user 2 has the rank 4"),
-        ({"rank": [1, 1, 1, 2, 3, 1, 2]}, "user 1 has the rank 1"),
-        ({"item_id": [1, 1, 3, 1, 2, 3, 2]}, "item 1 of user 1 occurs in row 0 and in row 1"),
-        ({"item_id": list("abcdefg")}, "numbers in one table and text in the other"),
+        ({"rank": [1, 2, 1, 2, 4, 1, 2]}, 0, {}, "user 2 has the rank 4"),
+        ({"rank": [1, 1, 1, 2, 3, 1, 2]}, 0, {}, "user 1 has the rank 1"),
+        (
+            {"item_id": [1, 1, 3, 1, 2, 3, 2]},
+            0,
+            {},
+            "item 1 of user 1 occurs in row 0 and in row 1",
+        ),
+        ({"item_id": list("abcdefg")}, 0, {}, "numbers in one table and text in the other"),
+        ({}, 1, {}, "item 1 of user 1 occurs in row 0 and in row 6"),
+        ({}, 0, {"unmatched": "drop"}, "choose one of raise, count"),
+        ({}, 0, {"metrics": "auc"}, "complete lists"),
     ],
 )
-def test_bad_recommendations(change, told):
+def test_bad_recommendations(change, more, how, told):
     shown, liked = doc_example("pandas")
+    liked = pd.concat([liked, liked.head(more)])
     with pytest.raises(InputError, match=told):
-        evaluate_recommendations(shown.assign(**change), liked, "pap@1")
-
-
-def test_interactions_twice_and_options():
-    shown, liked = doc_example("pandas")
-    with pytest.raises(InputError, match="item 1 of user 1 occurs in row 0 and in row 6"):
-        evaluate_recommendations(shown, pd.concat([liked, liked.head(1)]), "pap@1")
-    with pytest.raises(InputError, match="choose one of raise, count"):
-        evaluate_recommendations(shown, liked, "pap@1", unmatched="drop")
-    with pytest.raises(InputError, match="complete lists"):
-        evaluate_recommendations(shown, liked, "auc")
+        evaluate_recommendations(shown.assign(**change), liked, **{"metrics": "pap@1"} | how)
 
 
 @LIBRARIES

@@ -27,11 +27,8 @@ def linear(s):
         ("r^-0.5", 0.6, linear, 0.6547),
         ("r^-0.5", 1.0, GRADED, 0.6254),
         ("log", "slow", GRADED, 0.4333),
-        *(("log", c, GRADED, limit) for c, limit in ((0.1, 0.4043), (0.3, 0.5285), (0.7, 0.8170))),
-        *(
-            ("r^-0.5", c, GRADED, limit)
-            for c, limit in ((0.1, 0.4139), (0.3, 0.4706), (0.7, 0.5757))
-        ),
+        ("log", 0.3, GRADED, 0.5285),
+        ("r^-0.5", 0.3, GRADED, 0.4706),
         ("r^-0", None, linear, 1.0),
         ("exp", None, lambda s: s, 1.0),
         ("log", 10, lambda s: 1 - s, 0.0),
@@ -42,9 +39,10 @@ def test_limits(discount, cutoff, relevance, expected):
     assert ndcg_limit(discount, cutoff, relevance) == pytest.approx(expected, abs=6e-5)
 
 
-@pytest.mark.parametrize("discount", ["log", "r^-0.5", "zipf"])
-@pytest.mark.parametrize("cutoff", [None, 0.3, 50])
-@pytest.mark.parametrize("relevance", [linear, GRADED], ids=["binary", "graded"])
+@pytest.mark.parametrize(
+    ("discount", "cutoff", "relevance"),
+    [("log", None, linear), ("r^-0.5", 0.3, GRADED), ("zipf", 50, linear), ("log", 50, GRADED)],
+)
 def test_what_finite_lists_have_on_average(discount, cutoff, relevance):
     rng, n, n_lists = np.random.default_rng(0), 1000, 300
     s = rng.random(n * n_lists)
@@ -62,11 +60,7 @@ def test_what_finite_lists_have_on_average(discount, cutoff, relevance):
 
 
 def test_expected_values_tend_to_the_limit_at_the_rate_of_the_discount():
-    for discount, cutoff, rate in (
-        ("r^-0.5", None, 0.5),
-        ("r^-0.5", 0.3, 0.5),
-        ("r^-0.25", 0.3, 0.75),
-    ):
+    for discount, cutoff, rate in (("r^-0.5", None, 0.5), ("r^-0.25", 0.3, 0.75)):
         off = [
             ndcg_limit(discount, cutoff, linear, n) - ndcg_limit(discount, cutoff, linear)
             for n in (10**4, 10**6)
@@ -99,11 +93,3 @@ def test_expected_values_tend_to_the_limit_at_the_rate_of_the_discount():
 def test_what_has_no_limit_and_what_is_no_relevance(arguments, words):
     with pytest.raises(InputError, match=words):
         ndcg_limit(*arguments)
-
-
-def test_other_names_of_the_areas():
-    scores, labels = np.round(np.random.default_rng(0).random(60), 1), np.tile([1, 0, 0], 20)
-    table = metrics.evaluate(["auroc", "auc", "AUPRC", "ap", "auroc@5", "auc@5"], scores, labels)
-    np.testing.assert_array_equal(table.values[0, ::2], table.values[0, 1::2])
-    with pytest.raises(InputError, match="did you mean 'auprc'"):
-        metrics.evaluate("auprs", scores, labels)

@@ -8,7 +8,6 @@ from helpers.reference_metrics import per_user
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, discounts
-from structsvm_papk.metrics import ranked_lists as lists
 
 NAMES = (
     "pap@1", "pap@3", "pauc@2", "auc", "precision@1", "precision@4", "recall@3", "ap",
@@ -50,14 +49,6 @@ def test_auc_at_k_of_a_large_tied_block_is_its_hypergeometric_mean(n_pos, n_neg)
     assert found == pytest.approx(float(wanted), rel=1e-13)
 
 
-@pytest.mark.parametrize("discount", ["exp", "r^-1.1"])
-def test_discounts_with_a_finite_sum_are_warned_of(discount):
-    with pytest.warns(discounts.NoLimitWarning, match="NDCG has no limit"):
-        metrics.per_user("ndcg@2", [2.0, 1.0], [0, 1], discount=discount)
-    for quiet in ("log", "zipf", "r^-0.5", [1.0, 0.5], lambda r: 2.0**-r):
-        metrics.per_user("ndcg@2", [2.0, 1.0], [0, 1], discount=quiet)
-
-
 @pytest.mark.filterwarnings("ignore::structsvm_papk.metrics.discounts.NoLimitWarning")
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("discount", ["log", "zipf", "r^-0.5", "exp"])
@@ -74,7 +65,7 @@ def test_graded_ndcg_agrees_with_brute_force(ties, discount):
 
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.metrics.discounts.NoLimitWarning")
-def test_exponential_gains_and_custom_gain_and_discount():
+def test_gains_and_discounts_in_several_forms_and_a_warning_where_the_sum_is_finite():
     rng = np.random.default_rng(6)
     scores, labels = rng.permutation(8.0 * np.arange(6)), np.array([3, 0, 1, 2, 0, 4])
     expected = per_user("ndcg@4", scores, 2.0**labels - 1, discount=lambda r: 1 / r**2)
@@ -82,6 +73,56 @@ def test_exponential_gains_and_custom_gain_and_discount():
         for gains in ("exponential", lambda y: 2.0**y - 1):
             found = metrics.per_user("ndcg@4", scores, labels, discount=discount, gains=gains)
             assert found == pytest.approx(expected, abs=1e-14)
+    for discount in ("exp", "r^-1.1"):
+        with pytest.warns(discounts.NoLimitWarning, match="NDCG has no limit"):
+            metrics.per_user("ndcg@2", [2.0, 1.0], [0, 1], discount=discount)
+
+
+def test_threads_orders_of_rows_and_kinds_of_ids_do_not_change_a_number():
+    rng = np.random.default_rng(9)
+    groups = rng.integers(0, 350, 30_000) * 2
+    scores, labels = rng.integers(0, 90, groups.size).astype(float), rng.random(groups.size) < 0.2
+    base = metrics.evaluate(NAMES, scores, labels, groups, n_threads=1).values
+    order = np.argsort(groups, kind="stable")  # in which nothing is sorted
+    for ids, rows in (
+        *((groups, order[rng.permutation(order.size)]) for _ in range(2)),
+        (groups, order),
+        (np.array([f"u{g:06d}" for g in groups]), order),
+        (groups * 10**12, slice(None)),
+        (groups.astype(float), slice(None)),
+        ((groups - 350).astype(np.int16), slice(None)),
+        (groups.astype(np.uint64) + np.uint64(2**63), slice(None)),
+    ):
+        again = metrics.evaluate(NAMES, scores[rows], labels[rows], ids[rows], n_threads=3)
+        np.testing.assert_array_equal(again.values, base)
+        np.testing.assert_array_equal(again.users, np.unique(ids))
+    graded = [
+        metrics.per_user("ndcg", scores[r], 2 * labels[r], groups[r]) for r in (order, order[::-1])
+    ]
+    np.testing.assert_array_equal(*graded)
+
+
+def test_lists_by_bounds_labels_of_any_kind_and_scores_without_end():
+    values = metrics.evaluate(["auc", "ndcg"], [3.0, 2, 1], [1, 0, 1], indptr=[0, 0, 3, 3]).values
+    np.testing.assert_array_equal(values[[0, 2]], np.nan)
+    assert values[1, 0] == 0.5
+    graded = metrics.per_user("ndcg", [3.0, 2.0, 1.0], [0, 0, 2], indptr=[0, 0, 3, 3])
+    np.testing.assert_allclose(graded, [np.nan, 0.5, np.nan])
+    labels, scores = np.array([0, 1, 1, 0, 1]), np.array([5.0, 4, 3, 2, 1])
+    expected = metrics.evaluate(["auc", "ndcg"], scores, labels).values
+    kinds = [labels.astype(t) for t in (bool, np.int8, np.uint8, np.float32, object)]
+    for same in (*kinds, 2 * labels - 1):
+        found = metrics.evaluate(["auc", "ndcg"], scores, same)
+        np.testing.assert_array_equal(found.values, expected)
+    table = metrics.evaluate(["auc", "ap", "ndcg"], scores[:4], [1, 5, 2, 4], relevance_threshold=4)
+    assert (table["auc"][0], table["ap"][0]) == (0.25, 0.5)
+    assert table["ndcg"] == pytest.approx(per_user("ndcg", scores[:4], [1, 5, 2, 4]))
+    for ties in TIES:
+        for other in ([np.inf, 1.0, -np.inf, -np.inf], [20.0, 0.1, -3, -3]):
+            np.testing.assert_array_equal(
+                metrics.evaluate(NAMES, other, [0, 1, 1, 0], ties=ties).values,
+                metrics.evaluate(NAMES, [3.0, 2, 1, 1], [0, 1, 1, 0], ties=ties).values,
+            )
 
 
 def test_a_list_with_many_positives_takes_the_sorted_path():
@@ -92,68 +133,6 @@ def test_a_list_with_many_positives_takes_the_sorted_path():
     _kernels.count_above(-pos, -neg, np.empty(300), ranks)
     np.testing.assert_array_equal(ranks[_kernels.ABOVE], (neg[None] > pos[:, None]).sum(1))
     np.testing.assert_array_equal(ranks[_kernels.REACH], (neg[None] >= pos[:, None]).sum(1))
-
-
-def test_threads_rows_and_group_labels_do_not_change_a_number():
-    rng = np.random.default_rng(9)
-    groups = rng.integers(0, 700, 30_000)
-    scores, labels = rng.integers(0, 90, groups.size).astype(float), rng.random(groups.size) < 0.2
-    base = metrics.evaluate(NAMES, scores, labels, groups, n_threads=1).values
-    order = rng.permutation(groups.size)
-    for n_threads in (2, 5):
-        again = metrics.evaluate(
-            NAMES, scores[order], labels[order], groups[order], n_threads=n_threads
-        )
-        np.testing.assert_array_equal(again.values, base)
-    words = np.array([f"u{g:06d}" for g in groups])
-    np.testing.assert_array_equal(metrics.evaluate(NAMES, scores, labels, words).values, base)
-    sparse_labels = metrics.evaluate(NAMES, scores, labels, groups.astype(np.int64) * 10**12)
-    np.testing.assert_array_equal(sparse_labels.values, base)
-    np.testing.assert_array_equal(sparse_labels.users, np.unique(groups) * 10**12)
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.uint64, np.float64])
-def test_counting_sort_in_parts_is_stable(dtype):
-    rng = np.random.default_rng(10)
-    low = {"i": -100, "u": 3, "f": -5}[np.dtype(dtype).kind]
-    groups = (rng.integers(0, 90, 70_001) * 2).astype(dtype) + np.dtype(dtype).type(low)
-    rows, relevant = np.arange(70_001.0), rng.integers(0, 2, 70_001).astype(np.uint8)
-    users, bounds, sorter = lists.group_rows(groups, None, groups.size, n_threads=3)
-    assert sorter.counts.shape == (3, 90)
-    order = np.argsort(groups, kind="stable")
-    np.testing.assert_array_equal(users, np.unique(groups))
-    np.testing.assert_array_equal(bounds, np.searchsorted(groups[order], [*users, np.inf]))
-    placed, labels = sorter.place(rows, relevant)
-    np.testing.assert_array_equal(placed, rows[order])
-    np.testing.assert_array_equal(labels, relevant[order])
-    np.testing.assert_array_equal(sorter.order(), order)
-    assert lists.group_rows(groups[order], None, groups.size, n_threads=3)[2] is None
-
-
-def test_indptr_with_empty_users():
-    values = metrics.per_user("auc", [3.0, 2.0, 1.0], [1, 0, 1], indptr=[0, 0, 3, 3])
-    np.testing.assert_array_equal(values, [np.nan, 0.5, np.nan])
-    graded = metrics.per_user("ndcg", [3.0, 2.0, 1.0], [0, 0, 2], indptr=[0, 0, 3, 3])
-    np.testing.assert_allclose(graded, [np.nan, 0.5, np.nan])
-
-
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32, object])
-def test_labels_of_any_type(dtype):
-    labels = np.array([0, 1, 1, 0, 1]).astype(dtype)
-    found = metrics.evaluate(["auc", "ndcg"], [5.0, 4, 3, 2, 1], labels)
-    expected = metrics.evaluate(["auc", "ndcg"], [5.0, 4, 3, 2, 1], [0, 1, 1, 0, 1])
-    np.testing.assert_array_equal(found.values, expected.values)
-
-
-def test_minus_one_labels_and_thresholds():
-    scores = np.array([4.0, 3, 2, 1])
-    minus, zero = (metrics.per_user("ndcg", scores, [low, 1, low, 1])[0] for low in (-1, 0))
-    assert minus == zero
-    area = metrics.per_user("auc", scores, [1, 5, 2, 4], relevance_threshold=4)[0]
-    assert area == 0.5 * 0.5 + 0.25 * 0
-    table = metrics.evaluate(["ap", "ndcg"], scores, [1, 5, 2, 4], relevance_threshold=4)
-    assert table["ap"][0] == 0.5
-    assert table["ndcg"] == pytest.approx(per_user("ndcg", scores, [1, 5, 2, 4]))
 
 
 @pytest.mark.parametrize(
@@ -168,6 +147,8 @@ def test_minus_one_labels_and_thresholds():
         ({"groups": [1.0, np.nan, 1.0]}, "row 1"),
         ({"groups": [None, 1, 1]}, "row 0"),
         ({"groups": [1, 2]}, "3 rows"),
+        ({"groups": "one list"}, "an array with the user of each row, or 'one_list'"),
+        ({"groups": [1, 1, 1], "indptr": [0, 3]}, "either groups or indptr"),
         ({"groups": np.array([1, "a", 2], dtype=object)}, "mix types that have no order: int, str"),
         ({"indptr": [0, 2]}, "number of rows"),
         ({"scores": []}, "no rows"),
@@ -178,97 +159,48 @@ def test_minus_one_labels_and_thresholds():
         ({"ties": "lose"}, "loss, half, win"),
         ({"preset": "rectool"}, "icml2020"),
         ({"no_positives": "skip"}, "exclude"),
+        ({"metrics": "papk@5"}, "did you mean 'pap@5'"),
+        ({"metrics": "map"}, "did you mean 'ap'"),
+        ({"metrics": "auprs"}, "did you mean 'auprc'"),
+        ({"metrics": "prec@3"}, "did you mean 'precision@3'"),
+        ({"metrics": "pap"}, "needs a cut-off"),
+        ({"metrics": "ap@3"}, "no cut-off"),
+        ({"metrics": "pap@0"}, "1 or more"),
+        ({"metrics": "pap@x"}, "1 or more"),
+        ({"metrics": "pap@2.5"}, "whole number of 1 or more"),
+        ({"metrics": "precision@4611686018427387904"}, "above 1000000000"),
+        ({"metrics": ""}, "there is no metric"),
+        ({"metrics": "ndcg", "discount": [1.0, -0.5, 0]}, "-0.5 at rank 2"),
+        ({"metrics": "ndcg", "discount": [1.0, np.nan, 0]}, "nan at rank 2"),
+        ({"metrics": "ndcg", "discount": [1.0]}, "append zeros"),
+        ({"metrics": "ndcg", "discount": [0.0, 1.0, 0]}, "0 at rank 1"),
+        ({"metrics": "ndcg", "discount": "cubic"}, "does not exist"),
+        ({"metrics": "ndcg", "discount": lambda r: 1.0}, "one each"),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_named(change, told):
     arguments = {"metrics": ["ap"], "scores": [1.0, 0.0, 0.5], "labels": [0, 1, 1]} | change
     with pytest.raises(InputError, match=told):
         metrics.evaluate(**arguments)
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("papk@5", "did you mean 'pap@5'"),
-        ("map", "did you mean 'ap'"),
-        ("prec@3", "did you mean 'precision@3'"),
-        ("mrr", "'rr'"),
-        ("pap", "needs a cut-off"),
-        ("ap@3", "no cut-off"),
-        ("pap@0", "1 or more"),
-        ("pap@-2", "1 or more"),
-        ("pap@x", "1 or more"),
-        ("pap@2.5", "whole number of 1 or more"),
-        ("pap@99999999999999999999", "above 1000000000"),
-        ("precision@4611686018427387904", "above 1000000000"),
-        ("", "there is no metric"),
-    ],
-)
-def test_bad_metric_names(name, told):
-    with pytest.raises(InputError, match=told):
-        metrics.per_user(name, [1.0, 0.0], [1, 0])
-
-
-@pytest.mark.parametrize(
-    ("discount", "told"),
-    [
-        ([1.0, -0.5], "-0.5 at rank 2"),
-        ([1.0, np.nan], "nan at rank 2"),
-        ([1.0], "append zeros"),
-        ([0.0, 1.0], "0 at rank 1"),
-        ("cubic", "does not exist"),
-        (lambda r: 1.0, "one each"),
-    ],
-)
-def test_bad_discounts(discount, told):
-    with pytest.raises(InputError, match=told):
-        metrics.per_user("ndcg", [1.0, 0.0], [1, 0], discount=discount)
-
-
-def distinct_lists(seed=12, n_users=30):
-    rng = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(n_users), 12)
-    scores = rng.permutation(groups.size).astype(float)
-    labels = (rng.random(groups.size) < 0.4).astype(int)
-    labels[::12], labels[1::12] = 1, 0
-    return scores, labels, groups
-
-
-def test_identities_between_metrics():
-    scores, labels, groups = distinct_lists()
-    n_pos, n_neg = np.bincount(groups, labels), np.bincount(groups, 1 - labels)
-    table = metrics.evaluate(
-        ["pap@4", "pauc@4", "auc", "precision@4", "recall@4"], scores, labels, groups
-    )
-    small = (n_pos <= 4) & (n_neg >= 4)
-    assert small.sum() > 3
-    np.testing.assert_allclose(table["pap@4"][small], table["pauc@4"][small], atol=1e-15)
-    np.testing.assert_allclose(4 * table["precision@4"], n_pos * table["recall@4"], atol=1e-12)
-    for u in range(5):
-        mine = groups == u
-        everything = metrics.per_user(f"pauc@{n_neg[u]}", scores[mine], labels[mine])
-        np.testing.assert_allclose(everything, table["auc"][u], atol=1e-15)
-
-
-def test_metrics_depend_on_order_only_and_loss_mirrors_win():
-    rng = np.random.default_rng(13)
-    scores, labels, groups = distinct_lists()
-    base = metrics.evaluate(NAMES, scores, labels, groups).values
-    again = metrics.evaluate(NAMES, np.exp(scores / 100) - 7, labels, groups).values
-    np.testing.assert_array_equal(base, again)
-    tied = rng.integers(0, 5, scores.size).astype(float)
-    loss = metrics.per_user("auc", tied, labels, groups, ties="loss")
-    mirrored = 1 - metrics.per_user("auc", -tied, labels, groups, ties="win")
-    np.testing.assert_allclose(loss, mirrored, atol=1e-14)
-    risk = metrics.per_user("auc", tied, labels, groups, gain=False)
-    np.testing.assert_allclose(risk, 1 - loss, atol=1e-15)
-
-
-def test_infinite_scores_order_as_usual():
-    scores, labels = np.array([np.inf, 1.0, -np.inf, -np.inf]), [0, 1, 1, 0]
-    finite = np.array([3.0, 2.0, 1.0, 1.0])
-    for ties in TIES:
-        np.testing.assert_array_equal(
-            metrics.evaluate(NAMES, scores, labels, ties=ties).values,
-            metrics.evaluate(NAMES, finite, labels, ties=ties).values,
-        )
+def test_arguments_that_do_not_exist_and_other_names():
+    frame = {"user_id": [1, 1], "item_id": [1, 2], "score": [2, 1], "label": [0, 1], "rank": [1, 2]}
+    rows, recommended = (frame["score"], frame["label"]), (frame, frame, "pap@1")
+    for call in (
+        lambda **wrong: metrics.per_user("auc", *rows, **wrong),
+        lambda **wrong: metrics.pap_at_k(*rows, 1, **wrong),
+        lambda **wrong: metrics.mean_score(*rows, groups="one_list", **wrong),
+        lambda **wrong: metrics.evaluate_frame(frame, "auc", **wrong),
+        lambda **wrong: metrics.evaluate_recommendations(*recommended, **wrong),
+    ):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'labell'"):
+            call(labell=1)
+    with pytest.raises(TypeError, match="multiple values for keyword argument 'segments'"):
+        metrics.evaluate_frame(frame, "pap@1", segments={"a": [1, 2]})
+    with pytest.raises(InputError, match="either groups or indptr"):
+        metrics.evaluate_recommendations(*recommended, indptr=[0, 2])
+    scores, labels = np.round(np.random.default_rng(0).random(60), 1), np.tile([1, 0, 0], 20)
+    names = ["auroc", "auc", "AUPRC", "ap", "auroc@5", "auc@5"]
+    table = metrics.evaluate(names, scores, labels, "one_list")
+    np.testing.assert_array_equal(table.values[0, ::2], table.values[0, 1::2])

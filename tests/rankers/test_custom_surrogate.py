@@ -67,24 +67,20 @@ def test_k_and_depth_are_taken_from_the_object_or_agree():
         PAPKRankerCV(k=3, surrogates=[SQUARES, "ts"]).fit(*ROWS)
 
 
-def test_scikit_learn_copies_and_sets_it():
+def test_copies_pickles_and_model_files_have_it_or_its_name(tmp_path, capsys):
     ranker = PAPKRanker(surrogate=SQUARES, alpha=0.1)
     copied = clone(ranker)
     assert copied.get_params()["surrogate"] == SQUARES and repr(copied) == repr(ranker)
     copied.set_params(surrogate="ts", k=2)
     assert copied.fit(*ROWS).to_model().surrogate == "ts"
     fitted = pickle.loads(pickle.dumps(ranker.fit(*ROWS)))
-    assert np.array_equal(fitted.predict(LISTS.X), ranker.predict(LISTS.X))
-    assert 0.5 < fitted.score(*ROWS) <= 1  # pAp@2
-
-
-def test_a_model_file_has_its_name_and_predicts(tmp_path, capsys):
-    ranker = PAPKRanker(surrogate=SQUARES, alpha=0.1).fit(*ROWS)
     ranker.save(tmp_path / "model")
     model = load_model(tmp_path / "model")
+    for same in (fitted, model):
+        assert np.array_equal(same.predict(LISTS.X), ranker.predict(LISTS.X))
+    assert 0.5 < fitted.score(*ROWS) <= 1  # pAp@2
     assert (model.surrogate, model.k, model.depth) == ("power_pairs(exponent=2.0)", 2, 0.9)
     assert model.solver == "cutting_plane" and model.certificate["gap"] <= 1e-6
-    assert np.array_equal(model.predict(LISTS.X), ranker.predict(LISTS.X))
     write_csv(tmp_path / "data.csv", *ROWS)
     command = ["bound", str(tmp_path / "model"), str(tmp_path / "data.csv")]
     assert cli.main(command) == 2
@@ -113,35 +109,30 @@ def test_a_search_takes_names_and_objects(tmp_path):
         PAPKRankerCV(surrogates=SQUARES).fit(*ROWS)
 
 
-@pytest.mark.parametrize("alphas", [([0.1], [0.10000001]), ([0.1], [0.1])])
-def test_kept_fits_are_those_of_the_same_alpha_and_formula(tmp_path, alphas):
-    """Fits are kept under all digits of alpha, and under what a custom class computes."""
+class Changed(PowerPairs):
+    """Another formula under the same name."""
 
-    class Changed(PowerPairs):
-        def evaluate(self, *lists):
-            super().evaluate(*lists)
-            for out in lists[-2:]:
-                out *= 0.9
+    def evaluate(self, *lists):
+        super().evaluate(*lists)
+        for out in lists[-2:]:
+            out *= 0.5
 
-    kinds = (SQUARES, SQUARES) if alphas[0] != alphas[1] else (SQUARES, Changed(2))
+
+@pytest.mark.parametrize(("kind", "alpha"), [(SQUARES, 0.10000001), (Changed(2), 0.1)])
+def test_kept_fits_and_cuts_are_those_of_the_same_alpha_and_formula(tmp_path, kind, alpha):
     kept = []
-    for alpha, kind in zip(alphas, kinds, strict=True):
-        PAPKRankerCV(surrogates=[kind], alphas=alpha, cv=2, checkpoint=tmp_path).fit(*ROWS)
+    for settings in ((SQUARES, 0.1), (kind, alpha)):
+        search = PAPKRankerCV(
+            surrogates=[settings[0]], alphas=[settings[1]], cv=2, checkpoint=tmp_path
+        )
+        search.fit(*ROWS)
         kept.append({file.name for file in tmp_path.glob("*.fits")})
     assert len(kept[1]) == 2 * len(kept[0]) > 0
-
-
-def test_cuts_of_another_formula_of_that_name_are_refused():
-    class Changed(PowerPairs):
-        def evaluate(self, *lists):
-            super().evaluate(*lists)
-            for out in lists[-2:]:
-                out *= 0.5
-
     data = RankingData.from_groups(*ROWS)
     first = CuttingPlane(0.1).solve(EmpiricalRisk(SQUARES, data))
-    with pytest.raises(InputError):
-        CuttingPlane(0.1).solve(EmpiricalRisk(Changed(2), data), warm_start=first)
+    if kind != SQUARES:
+        with pytest.raises(InputError):
+            CuttingPlane(0.1).solve(EmpiricalRisk(kind, data), warm_start=first)
 
 
 @pytest.mark.parametrize("above", [False, True])

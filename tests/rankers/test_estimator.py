@@ -23,8 +23,6 @@ from structsvm_papk.files.model import load_model
 from structsvm_papk.metrics import mean_score
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
-from structsvm_papk.rankers.settings import make_solver
-from structsvm_papk.surrogates import make_surrogate
 
 pytestmark = pytest.mark.portable
 
@@ -130,53 +128,38 @@ def test_row_order_container_and_labels_do_not_matter(task):
         assert variant.result_.objective == pytest.approx(reference.result_.objective, rel=2e-6)
 
 
-def test_data_frame_names_are_kept_and_checked(task, tmp_path):
+def test_frames_model_files_clones_and_pickles(task, tmp_path):
     X, y, groups = task
     frame = pd.DataFrame(X, columns=list("abcd"))
-    ranker = PAPKRanker(k=3).fit(frame, y, groups)
-    assert list(ranker.feature_names_in_) == list("abcd")
+    ranker = PAPKRanker(k=3, solver_options={"method": "one_slack"}, alpha=0.1)
+    fitted = clone(ranker).fit(frame, y, groups)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.get_params() == ranker.get_params() and again.result_.converged
+    np.testing.assert_array_equal(again.predict(frame), fitted.predict(frame))
+    assert list(fitted.feature_names_in_) == list("abcd")
     with pytest.raises(ValueError, match="feature names"):
-        ranker.predict(frame[list("dcba")])
-    ranker.save(tmp_path / "m")
+        fitted.predict(frame[list("dcba")])
+    fitted.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
     assert model.feature_names == tuple("abcd") and model.k == 3
-    np.testing.assert_array_equal(model.coef, ranker.coef_)
-    assert model.certificate["gap"] == ranker.result_.gap
+    np.testing.assert_array_equal(model.coef, fitted.coef_)
+    assert model.certificate["gap"] == fitted.result_.gap
 
 
-def test_clones_and_pickles(task):
+def test_groups_reach_fit_and_score_in_a_grid_search_and_a_pipeline(task):
     X, y, groups = task
-    ranker = PAPKRanker(k=3, surrogate="ts", solver_options={"method": "one_slack"}, alpha=0.1)
-    again = pickle.loads(pickle.dumps(clone(ranker).fit(X, y, groups)))
-    assert again.get_params() == ranker.get_params()
-    assert again.result_.converged
-    np.testing.assert_array_equal(again.predict(X), X @ again.coef_)
-
-
-@pytest.fixture
-def routing():
     with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
-def test_groups_reach_fit_and_score_in_a_grid_search(task, routing):
-    X, y, groups = task
-    search = GridSearchCV(PAPKRanker(k=3), {"alpha": [1e-2, 1.0]}, cv=GroupKFold(3))
-    search.fit(X, y, groups=groups)
+        search = GridSearchCV(PAPKRanker(k=3), {"alpha": [1e-2, 1.0]}, cv=GroupKFold(3))
+        search.fit(X, y, groups=groups)
+        pipeline = make_pipeline(StandardScaler(), PAPKRanker(k=3))
+        if parse_version(sklearn.__version__) >= parse_version("1.8"):
+            scores = cross_val_score(pipeline, X, y, params={"groups": groups}, cv=GroupKFold(3))
+            assert scores.shape == (3,) and (scores > 0.6).all()
     train, test = next(iter(GroupKFold(3).split(X, y, groups)))
     by_hand = PAPKRanker(k=3, alpha=1e-2).fit(X[train], y[train], groups[train])
     expected = by_hand.score(X[test], y[test], groups[test])
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
-    pooled = by_hand.score(X[test], y[test], groups="one_list")
-    assert expected != pytest.approx(pooled)
-
-
-@pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.8"), reason="not before")
-def test_groups_pass_through_a_pipeline(task, routing):
-    X, y, groups = task
-    pipeline = make_pipeline(StandardScaler(), PAPKRanker(k=3))
-    scores = cross_val_score(pipeline, X, y, params={"groups": groups}, cv=GroupKFold(3))
-    assert scores.shape == (3,) and (scores > 0.6).all()
+    assert expected != pytest.approx(by_hand.score(X[test], y[test], groups="one_list"))
 
 
 def test_one_list_where_it_is_said(task):
@@ -197,19 +180,14 @@ LINES = (
 )
 
 
-def test_forgotten_groups_are_refused(task):
+def test_forgotten_groups_and_forgotten_routing_are_refused(task):
     X, y, groups = task
-    ranker = PAPKRanker(k=3).fit(X, y, groups)
+    ranker, folds = PAPKRanker(k=3).fit(X, y, groups), GroupKFold(3)
     for call in (PAPKRanker(k=3).fit, ranker.score, PAPKRankerCV(k=3).fit):
         with pytest.raises(InputError, match=LINES):
             call(X, y)
         with pytest.raises(InputError, match="groups='user': give an array"):
             call(X, y, groups="user")
-
-
-def test_forgotten_routing_is_refused(task):
-    X, y, groups = task
-    folds = GroupKFold(3)
     with pytest.raises(ValueError, match=LINES):
         cross_val_score(PAPKRanker(k=3), X, y, groups=groups, cv=folds)
     with pytest.raises(ValueError, match=LINES):
@@ -219,39 +197,27 @@ def test_forgotten_routing_is_refused(task):
     with pytest.warns(UserWarning, match=LINES):  # only fit has them: scikit-learn scores NaN
         scores = cross_val_score(PAPKRanker(k=3), X, y, params={"groups": groups}, cv=3)
     assert np.isnan(scores).all()
-
-
-def test_scorer_without_groups_is_refused(task):
-    X, y, groups = task
     lines = (
         r"set_config\(enable_metadata_routing=True\)\n.*scorer\.set_score_request\(groups=True\)"
     )
     scorer = make_scorer(mean_score, response_method="decision_function", metric="pap@3")
-    options = {"scoring": scorer, "groups": groups, "cv": GroupKFold(3)}
+    options = {"scoring": scorer, "groups": groups, "cv": folds, "error_score": "raise"}
     with pytest.raises(InputError, match=lines):
-        cross_val_score(LogisticRegression(), X, y, error_score="raise", **options)
+        cross_val_score(LogisticRegression(), X, y, **options)
     assert mean_score(y, X[:, 0], groups="one_list", metric="pap@3") == pytest.approx(
         gain_by_definition(X[:, 0], y, np.zeros(y.size), 3)
     )
 
 
-def test_degenerate_optimum_warns(task):
-    X, _, groups = task
+def test_what_is_warned_of_and_a_callback_that_stops(task):
+    X, y, groups = task
     with pytest.warns(DegenerateOptimumWarning, match="w = 0 is the optimum"):
         ranker = PAPKRanker(k=3, depth=None).fit(X, (X[:, 0] * X[:, 1] > 1.2).astype(int), groups)
     assert ranker.result_.status == "degenerate" and ranker.result_.converged
     np.testing.assert_allclose(ranker.coef_, 0, atol=1e-6)
-
-
-def test_no_convergence_warns(task):
-    X, y, groups = task
     with pytest.warns(ConvergenceWarning, match="iteration limit"):
         ranker = PAPKRanker(k=3, max_iter=1).fit(X, y, groups)
     assert not ranker.result_.converged and ranker.n_iter_ == 1
-
-
-def test_callback_sees_every_iteration_and_stops(task):
-    X, y, groups = task
     seen = []
 
     def stop_at_three(progress):
@@ -284,7 +250,6 @@ def test_users_left_out_are_counted_or_refused(task):
         ({"k": 1.5}, "k must be a whole number of at least 1"),
         ({"k": 30}, "k=30 is larger than the number of negatives of every user"),
         ({"alpha": 0}, "alpha"),
-        ({"alpha": -1.0}, "alpha"),
         ({"tol": -1e-3}, "tol"),
         ({"max_iter": 0}, "max_iter"),
         ({"surrogate": "tss"}, "unknown surrogate 'tss'.*did you mean 'ts'"),
@@ -293,7 +258,6 @@ def test_users_left_out_are_counted_or_refused(task):
         ({"surrogate": "ts", "solver": "cccp"}, "CCCP solves ramp and clipped_ramp, not 'ts'"),
         ({"solver_options": {"step": 1}}, "CuttingPlane has no setting 'step'"),
         ({"solver_options": {"alpha": 1}}, "solver_options must be a dict"),
-        ({"solver_options": 3}, "solver_options must be a dict"),
         ({"policy": "ignore"}, "policy='ignore' is not known"),
         ({"n_threads": 0}, "n_threads"),
     ],
@@ -332,19 +296,21 @@ def test_data_that_cannot_be_used(task):
         ranker.score(X, np.zeros(y.size), groups)
 
 
-def test_auto_solver_is_certified_where_that_is_possible():
-    for name in ("avg", "max", "ts", "pauc"):
-        solver = make_solver("auto", make_surrogate(name, 3), 0.1, tol=1e-3, eta=None)
-        assert type(solver).__name__ == "CuttingPlane" and solver.tol == 1e-3
-    for name, kind in [("ramp", "CCCP"), ("clipped_ramp", "CCCP"), ("ts_alg2", "Subgradient")]:
-        solver = make_solver("auto", make_surrogate(name, 3), 0.1, tol=1e-3, seed=0)
-        assert type(solver).__name__.startswith(kind)
-
-
-@pytest.mark.parametrize("surrogate", ["ramp", "clipped_ramp"])
-def test_ramps_end_at_a_critical_point(task, surrogate):
-    ranker = PAPKRanker(k=3, surrogate=surrogate, tol=1e-4, alpha=0.1).fit(*task)
-    assert ranker.result_.status in ("critical", "converged")
+@pytest.mark.parametrize(
+    ("surrogate", "solver"),
+    [
+        ("ramp", "cccp"),
+        ("clipped_ramp", "cccp"),
+        ("ts_alg2", "subgradient"),
+        ("max", "cutting_plane"),
+    ],
+)
+def test_the_solver_that_auto_takes(task, surrogate, solver):
+    options = {"eta": 0.5, "max_iter": 300} if surrogate == "ts_alg2" else {}
+    ranker = PAPKRanker(k=3, surrogate=surrogate, tol=1e-4, alpha=0.1, solver_options=options)
+    ranker.fit(*task)
+    assert ranker.to_model().solver == solver
+    assert ranker.result_.status in ("critical", "converged", "finished")
     assert ranker.result_.objective < 1 and ranker.score(*task) > 0.7
 
 
@@ -358,12 +324,3 @@ def test_random_state_seeds_a_random_start(task):
     )
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
-
-
-def test_what_results_print_fits_a_screen():
-    rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(40, 900)), np.tile(np.arange(20) < 4, 2)
-    ranker = PAPKRanker(k=2, tol=1e-3).fit(X, y, np.repeat([0, 1], 20))
-    for shown in (ranker, ranker.result_, ranker.exclusions_, PAPKRankerCV(k=2)):
-        assert len(repr(shown)) < 1500, repr(shown)
-    assert "PAPKRanker" in ranker._repr_html_()

@@ -1,7 +1,5 @@
 """Columns scaled inside each user's list: in training and in prediction, everywhere the same."""
 
-import json
-
 import numpy as np
 import pytest
 import sklearn
@@ -21,7 +19,6 @@ from structsvm_papk.data.user_scaling import scaled_lists, scaled_rows
 from structsvm_papk.datasets import recommender_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
-from structsvm_papk.files.model import Model
 from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.rankers import UserScaler, ranker_cv
 
@@ -68,29 +65,40 @@ def test_largest_and_nearly_constant_values_stay_finite():
     scaled = scaled_rows(values, [1, 1, 1, 1], "standardise")
     assert np.isfinite(scaled).all() and not scaled[:, 1].any()
     np.testing.assert_allclose(scaled[:, 0], np.sqrt([2, 2, 0, 0]) * [1, -1, 0, 0], atol=1e-12)
-    alone = scaled_rows(values, [1, 2, 3, 4], "rank")
-    assert not alone.any()
+    assert not scaled_rows(values, [1, 2, 3, 4], "rank").any()
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("standardize", [True, False])
-def test_the_problem_is_that_of_columns_scaled_beforehand(how, standardize):
+@pytest.mark.parametrize(("how", "standardize"), [("standardise", True), ("rank", False)])
+def test_the_problem_is_that_of_columns_scaled_beforehand_in_model_files_too(
+    how, standardize, tmp_path
+):
     settings = {"k": 2, "alpha": 0.1, "tol": 1e-9, "standardize": standardize}
     scaled = scaled_rows(X, USERS, how)
     plain = PAPKRanker(**settings).fit(scaled, Y, groups=USERS)
     ranker = PAPKRanker(**settings, user_scaling=how).fit(X, Y, groups=USERS)
-    np.testing.assert_array_equal(ranker.coef_, plain.coef_)
-    np.testing.assert_array_equal(ranker.predict(X, USERS), plain.predict(scaled))
-    assert ranker.score(X, Y, groups=USERS) == plain.score(scaled, Y, groups=USERS)
     lists = RankingData.from_groups(X, Y, USERS)
     listed = PAPKRanker(**settings, user_scaling=how).fit_lists(lists)
-    np.testing.assert_array_equal(listed.coef_, plain.coef_)
-    if not standardize:
-        risk = EmpiricalRisk(
-            make_surrogate("avg", 2, 0.9), RankingData.from_groups(scaled, Y, USERS)
-        )
-        value = risk(ranker.coef_)[0] + 0.05 * ranker.coef_ @ ranker.coef_
-        assert value == pytest.approx(ranker.result_.objective, rel=1e-9)
+    for same in (ranker, listed):
+        np.testing.assert_array_equal(same.coef_, plain.coef_)
+    expected = plain.predict(scaled)
+    np.testing.assert_array_equal(ranker.predict(X, USERS), expected)
+    assert ranker.score(X, Y, groups=USERS) == plain.score(scaled, Y, groups=USERS)
+    ranker.save(tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    assert model.user_scaling == how == ranker.export_weights()["user_scaling"]
+    np.testing.assert_array_equal(model.predict(X, USERS), expected)
+    with pytest.raises(InputError, match=f"user_scaling='{how}' scales X inside each user's list"):
+        model.predict(X)
+    with pytest.raises(InputError, match="format 2, this version reads format 1"):
+        TensorFile("model", version=1).read(tmp_path / "m")  # an older version of the package
+    ranker.set_params(user_scaling=None)  # without a fit: the fitted weights are as they were
+    np.testing.assert_array_equal(ranker.predict(X, USERS), expected)
+    file = TensorFile("model", version=2)
+    description, arrays = file.read(tmp_path / "m")
+    for value in ("z", 1, []):
+        (tmp_path / "bad").write_bytes(file.encoded(description | {"user_scaling": value}, arrays))
+        with pytest.raises(InputError, match="damaged: bad or missing entry"):
+            load_model(tmp_path / "bad")
 
 
 def test_lists_keep_their_users_and_weights_and_share_nothing():
@@ -103,37 +111,6 @@ def test_lists_keep_their_users_and_weights_and_share_nothing():
     expected = by_hand(X, USERS, "rank")[lists.rows]
     np.testing.assert_allclose(scaled.X[scaled.rows], expected, atol=1e-12)
     assert scaled_lists(lists, None) is lists
-
-
-@pytest.mark.parametrize("how", HOW)
-def test_model_files_scale_as_the_ranker_does(how, tmp_path):
-    ranker = PAPKRanker(k=2, alpha=0.1, user_scaling=how).fit(X, Y, groups=USERS)
-    ranker.save(tmp_path / "m")
-    model = load_model(tmp_path / "m")
-    assert model.user_scaling == how == ranker.export_weights()["user_scaling"]
-    np.testing.assert_array_equal(model.predict(X, USERS), ranker.predict(X, USERS))
-    with pytest.raises(InputError, match=f"user_scaling='{how}' scales X inside each user's list"):
-        model.predict(X)
-    with pytest.raises(InputError, match="format 2, this version reads format 1"):
-        TensorFile("model", version=1).read(tmp_path / "m")  # an older version of the package
-    ranker.set_params(user_scaling=None)  # without a fit: the fitted weights are as they were
-    np.testing.assert_array_equal(model.predict(X, USERS), ranker.predict(X, USERS))
-
-
-def test_search_scales_and_its_parameters_repeat_the_model():
-    train, new = recommender_lists(n_users=60, n_items=200, n_candidates=40)
-    columns = ["ease", "neighbours", "content", "popularity"]
-    settings = {"k": 5, "surrogates": ["avg"], "depths": [0.9], "alphas": [1e-2], "tol": 1e-6}
-    values = []
-    for how in (None, "standardise"):
-        search = PAPKRankerCV(**settings, cv=3, user_scaling=how)
-        search.fit(train[columns], train["relevant"], groups=train["user"])
-        again = PAPKRanker(5, **search.best_params_, policy="cap", tol=1e-6)
-        again.fit(train[columns], train["relevant"], groups=train["user"])
-        assert again.result_.objective == pytest.approx(search.result_.objective, rel=2e-6)
-        values.append(search.score(new[columns], new["relevant"], groups=new["user"]))
-        assert search.to_model().user_scaling == how
-    assert values[1] > values[0]
 
 
 GRID = {
@@ -164,30 +141,27 @@ def test_a_search_over_scalings_is_a_search_on_each_scaled_matrix(standardize, m
     assert search.choice_.default.user_scaling is None
 
 
-def test_a_search_takes_the_scaling_that_is_better():
+def test_a_search_takes_the_scaling_that_is_better_with_scorers_and_threads_too():
     """In each list another unit and offset: as they are the columns say nothing across users."""
     rng = np.random.default_rng(0)
     users = np.repeat(np.arange(60), 20)
     score = rng.normal(size=1200)
     relevant = score + 0.3 * rng.normal(size=1200) > 1.0
     noise = rng.normal(size=1200) * 10.0 ** rng.integers(0, 6, 60)[users]
-    x = np.column_stack([score * 10.0 ** rng.integers(-5, 6, 60)[users], noise])
-    options = {**GRID, "scoring": "auc"}
-    search = PAPKRankerCV(**options, user_scaling=[None, "rank"]).fit(x, relevant, groups=users)
-    assert search.best_params_["user_scaling"] == "rank" and search.choice_.lead > 0.05
-    assert ", user scaling rank: auc" in str(search.choice_)
-    plain = PAPKRankerCV(**options, user_scaling=(None,)).fit(x, relevant, groups=users)
-    assert plain.best_score_ < search.best_score_ - 0.05
+    rows = np.column_stack([score * 10.0 ** rng.integers(-5, 6, 60)[users], noise]), relevant, users
 
-
-def test_a_search_over_scalings_with_a_scorer_and_threads():
     def scorer(ranker, rows, y, groups):
         return metrics.evaluate("auc", ranker.predict(rows), y, groups).mean("auc")
 
-    options = {**GRID, "user_scaling": ["rank", "standardise"], "selection": "best"}
-    named = PAPKRankerCV(**options, scoring="auc").fit(X, Y, groups=USERS)
-    called = PAPKRankerCV(**options, scoring=scorer, n_jobs=2).fit(X, Y, groups=USERS)
-    scores = [search.cv_results_["split0_test_score"] for search in (named, called)]
+    options = {**GRID, "scoring": "auc"}
+    search = PAPKRankerCV(**options, user_scaling=[None, "rank"]).fit(*rows)
+    assert search.best_params_["user_scaling"] == "rank" and search.choice_.lead > 0.05
+    assert ", user scaling rank: auc" in str(search.choice_)
+    again = PAPKRanker(2, **search.best_params_, policy="cap", tol=1e-6).fit(*rows)
+    assert again.result_.objective == pytest.approx(search.result_.objective, rel=2e-3)
+    options |= {"user_scaling": [None, "rank"], "scoring": scorer, "n_jobs": 2}
+    called = PAPKRankerCV(**options).fit(*rows)
+    scores = [found.cv_results_["split0_test_score"] for found in (search, called)]
     np.testing.assert_allclose(*scores)
 
 
@@ -218,48 +192,31 @@ def wrong():
     risk = EmpiricalRisk(make_surrogate("avg", 2), RankingData.from_groups(X, Y, USERS))
     with_nan, text = X.copy(), X.astype(object)
     with_nan[3, 1], text[3, 1] = np.nan, "much"
-    ranker, cv = PAPKRanker(k=2, user_scaling="ranks"), PAPKRankerCV(k=2, user_scaling="z")
-    return {
-        "no groups": (lambda: fitted.predict(X), "give groups="),
-        "decision_function": (lambda: fitted.decision_function(X), "give groups="),
-        "other text": (lambda: fitted.predict(X, "all"), "'one_list'"),
-        "short": (lambda: fitted.predict(X, USERS[1:]), "one label per row"),
-        "missing": (lambda: fitted.predict(X, np.where(USERS == "a", None, USERS)), "is missing"),
-        "mixed": (lambda: fitted.predict(X, [1, "a"] * 36), "mix types"),
-        "unknown": (lambda: ranker.fit(X, Y, groups=USERS), "user_scaling='ranks' is not known"),
-        "unknown, cv": (lambda: cv.fit(X, Y, groups=USERS), "choose one of standardise, rank"),
-        "none, cv": (lambda: cv_of([]), "something in it"),
-        "one is unknown": (lambda: cv_of([None, "none"]), "user_scaling='none' is not known"),
-        "a list in it": (lambda: cv_of([["rank"]]), "one is needed"),
-        "number, cv": (lambda: cv_of(3), "user_scaling=3 is not known"),
-        "several": (lambda: PAPKRanker(user_scaling=[None]).fit(X, Y, USERS), "PAPKRankerCV"),
-        "sparse, cv": (lambda: cv_of([None, "rank"], sparse.csr_array(X)), "needs a dense X"),
-        "a number": (lambda: UserScaler(1).fit(X), "user_scaling=1 is not known"),
-        "sparse": (lambda: fitted.fit(sparse.csr_array(X), Y, USERS), "needs a dense X"),
-        "sparse rows": (lambda: scale.fit_transform(sparse.csr_array(X), Y, USERS), "dense"),
-        "a risk": (lambda: fitted.fit_risk(risk), "in memory"),
-        "NaN": (lambda: scale.fit_transform(with_nan, Y, USERS), "nan at row 3, column 1"),
-        "text": (lambda: scale.fit_transform(text, Y, USERS), "'much'"),
-        "columns": (lambda: UserScaler().fit(X).transform(X[:, :2], USERS), "2 features"),
-        "a row": (lambda: scale.fit_transform(X[0], Y, USERS), "1D array"),
-    }  # fmt: skip
+    ranker = PAPKRanker(k=2, user_scaling="ranks")
+    return [
+        (lambda: fitted.predict(X), "give groups="),
+        (lambda: fitted.predict(X, "all"), "'one_list'"),
+        (lambda: fitted.predict(X, USERS[1:]), "one label per row"),
+        (lambda: fitted.predict(X, np.where(USERS == "a", None, USERS)), "is missing"),
+        (lambda: fitted.predict(X, [1, "a"] * 36), "mix types"),
+        (lambda: ranker.fit(X, Y, groups=USERS), "user_scaling='ranks' is not known"),
+        (lambda: cv_of([]), "something in it"),
+        (lambda: cv_of([None, "none"]), "user_scaling='none' is not known"),
+        (lambda: cv_of([["rank"]]), "one is needed"),
+        (lambda: cv_of(3), "user_scaling=3 is not known"),
+        (lambda: PAPKRanker(user_scaling=[None]).fit(X, Y, USERS), "PAPKRankerCV"),
+        (lambda: cv_of([None, "rank"], sparse.csr_array(X)), "needs a dense X"),
+        (lambda: UserScaler(1).fit(X), "user_scaling=1 is not known"),
+        (lambda: fitted.fit(sparse.csr_array(X), Y, USERS), "needs a dense X"),
+        (lambda: scale.fit_transform(sparse.csr_array(X), Y, USERS), "dense"),
+        (lambda: fitted.fit_risk(risk), "in memory"),
+        (lambda: scale.fit_transform(with_nan, Y, USERS), "nan at row 3, column 1"),
+        (lambda: scale.fit_transform(text, Y, USERS), "'much'"),
+        (lambda: UserScaler().fit(X).transform(X[:, :2], USERS), "2 features"),
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", wrong())
-def test_wrong_input(case):
-    call, message = wrong()[case]
-    with pytest.raises(InputError, match=message):
-        call()
-
-
-def test_a_damaged_scaling_in_a_model_file(tmp_path):
-    ranker = PAPKRanker(k=2, user_scaling="rank", alpha=0.1).fit(X, Y, groups=USERS)
-    file = TensorFile("model", version=2)
-    ranker.save(tmp_path / "m")
-    description, arrays = file.read(tmp_path / "m")
-    for value in ("z", 1, []):
-        (tmp_path / "bad").write_bytes(file.encoded(description | {"user_scaling": value}, arrays))
-        with pytest.raises(InputError, match="damaged: bad or missing entry"):
-            load_model(tmp_path / "bad")
-    assert isinstance(load_model(tmp_path / "m"), Model)
-    assert json.dumps(ranker.export_weights())
+def test_wrong_input():
+    for call, message in wrong():
+        with pytest.raises(InputError, match=message):
+            call()
