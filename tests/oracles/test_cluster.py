@@ -1,5 +1,6 @@
 """The risk of data on the workers of a Dask cluster, and what happens when they die."""
 
+import os
 import re
 import signal
 import socket
@@ -192,6 +193,7 @@ def test_what_ends_a_fit_leaves_the_best_point(
                 process.kill()
             elif progress.iteration == 2:
                 process.send_signal(signal.SIGSTOP)
+                os.waitpid(process.pid, os.WUNTRACED)  # until it has stopped
                 time_flies_in_vain()
 
         solver = CuttingPlane(1e-2, tol=1e-8, time_limit=60.0)
