@@ -217,7 +217,9 @@ def interrupted(problem, rng, report):
     """
     (solver, name), risk = _a_solver(problem, rng), problem.risk()
     by_call, tol, n_calls = rng.random() < 0.5, getattr(solver, "tol", TOL), Countdown()
-    solver.solve(risk)  # compiled
+    with tempfile.TemporaryDirectory() as folder:  # an interrupt while numba compiles breaks numba
+        for _ in range(2):
+            solver.solve(risk, checkpoint=Checkpoint(folder))
     began = time.perf_counter()
     with n_calls if by_call else Timer(1e9):
         whole = solver.solve(risk)
