@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from helpers.commands import invoke
-from structsvm_papk import make_surrogate
 from structsvm_papk.bounds.planning import sampled_target
 from structsvm_papk.errors import InputError
 
@@ -41,29 +40,6 @@ def test_the_farthest_list_and_the_closed_bound(n_neg, n_sampled, k):
     # of a list with all positives behind the first K negatives, before the others
     assert found.off == pytest.approx(1 - found.weights[: found.effective_k].sum(), abs=1e-9)
     assert 0.01 < found.off <= 0.5 * np.sqrt((1 - k / n_sampled) / k)
-
-
-@pytest.mark.parametrize("name", ["avg", "pauc", "max", "ts", "ramp", "clipped_ramp"])
-def test_training_on_samples_is_a_random_depth(name):
-    """The mean over samples is a mixture of the surrogate at depths of the full list."""
-    n_neg, n_sampled, m, k = 6, 4, 2, 2
-    rng, weights = np.random.default_rng(0), sampled_target(n_neg, n_sampled, m).weights
-    depths = np.arange(1, n_neg + 1)
-    mixture = depths * (weights - np.append(weights[1:], 0.0))
-    assert mixture.sum() == pytest.approx(1) and (mixture >= -1e-15).all()
-    assert mixture[: m - 1] == pytest.approx(0)  # no depth below m'
-
-    def value(p, q, depth):
-        scores = np.concatenate([p, q]).astype(float)
-        loss = make_surrogate(name, k, int(depth))
-        bounds = np.array([0, scores.size])
-        return loss.value_and_subgradient(scores, bounds, np.array([p.size]))[0][0]
-
-    for _ in range(10):
-        p, q = rng.integers(0, 5, 3) / 2, rng.integers(0, 5, n_neg) / 2
-        samples = [value(p, q[list(chosen)], m) for chosen in combinations(range(n_neg), n_sampled)]
-        mixed = sum(mixture[d - 1] * value(p, q, d) for d in depths if d >= m)
-        assert np.mean(samples) == pytest.approx(mixed, abs=1e-12)
 
 
 def test_the_command_and_what_is_refused():

@@ -95,6 +95,10 @@ def test_worst_scores_are_those_of_the_worst_weights_near_by_and_the_users_for_a
     assert found.risk < found.bound < 1
     for u in range(risk.n_users):
         rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]]
+        moves = found.distances[u] * np.linalg.norm(rows - rows.mean(axis=0), axis=1)
+        moves[: data.n_pos[u]] *= -1
+        worst = pap_risk(rows @ result.w + moves, data.n_pos[u])
+        assert found.values[u] == pytest.approx(worst)
         for step in rng.normal(size=(200, risk.n_features)):
             w = result.w + found.distances[u] * step / np.linalg.norm(step)
             assert pap_risk(rows @ w, data.n_pos[u]) <= found.values[u]
@@ -103,22 +107,6 @@ def test_worst_scores_are_those_of_the_worst_weights_near_by_and_the_users_for_a
     assert found.at(n_users) <= target < found.at(0.97 * n_users)
     assert found.at(found.n_users) == pytest.approx(found.bound)
     assert found.users_for(found.risk / 2) == np.inf
-
-
-def test_new_users_risk_is_below_the_bound_on_average():
-    truth = linear_lists(2, 30, 6, seed=0).w_true
-    new = linear_lists(2000, 30, 6, w_true=truth, seed=1)
-    data, means = RankingData.from_groups(new.X, new.y, new.groups), []
-    for seed in range(20):
-        lists = linear_lists(80, 30, 6, w_true=truth, seed=2 + seed)
-        drawn = RankingData.from_groups(lists.X, lists.y, lists.groups)
-        risk = EmpiricalRisk(make_surrogate("avg", K, 0.9), drawn)
-        result = CuttingPlane(alpha=1.0).solve(risk)
-        scores = np.split(data.scores(result.w), data.indptr[1:-1])
-        new_risk = np.mean([pap_risk(s, n) for s, n in zip(scores, data.n_pos, strict=True)])
-        means.append([new_risk, bounds.stability(risk, result).bound])
-    new_risk, bound = np.mean(means, axis=0)
-    assert new_risk < bound < 3 * new_risk
 
 
 def test_sparse_files_and_divided_columns_give_the_same(tmp_path):
@@ -184,7 +172,13 @@ def test_the_command_gives_the_bound_of_python(trained):
     expected = bounds.stability(risk, ranker.result_)
     assert answer["bound"] == expected.bound
     assert answer["users_for_target"] == pytest.approx(expected.users_for(0.5))
-    assert answer["held_out"]["n_users"] == 40
+    people, own = read_ranking_data(new), answer["held_out"]
+    scores = np.split(people.scores(ranker.coef_), people.indptr[1:-1])
+    risks = [pap_risk(s, n) for s, n in zip(scores, people.n_pos, strict=True)]
+    interval = bounds.many_users(risks)
+    assert own["n_users"] == len(risks) == 40
+    ends = interval.value, interval.lower, interval.upper
+    assert [own[name] for name in ("value", "lower", "upper")] == pytest.approx(ends)
     shown = " ".join(invoke(*call).output.split())
     assert f"at most │ {expected.bound:.4f}" in shown and "assumed: users are drawn" in shown
 

@@ -1,4 +1,3 @@
-import gzip
 import json
 
 import numpy as np
@@ -88,16 +87,6 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
     np.testing.assert_allclose(pd.read_csv(users)["auc"], expected["auc"])
 
 
-@pytest.mark.parametrize("suffix", [".tsv", ".csv.gz", ".parquet"])
-def test_other_formats_give_the_same(tmp_path, capsys, suffix):
-    plain, other = write(tmp_path / "a.csv", rows()), tmp_path / f"b{suffix}"
-    write(other, rows())
-    if suffix == ".csv.gz":
-        assert gzip.decompress(other.read_bytes())
-    one, two = (found(capsys, path, "--by", "tier")["metrics"] for path in (plain, other))
-    assert one == two
-
-
 def test_models_score_tables_and_svmlight(tmp_path, capsys):
     table, model = rows(), tmp_path / "model"
     path = write(tmp_path / "data.csv", table[["user_id", "label", "x1", "x2", "tier"]])
@@ -177,13 +166,9 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
     ("content", "arguments", "message"),
     [
         ("", (), "the first line must name the columns, but it is empty"),
-        (f"{HEAD}1,0,nan\n1,1,2\n", (), "line 2: column 'score' holds 'nan'"),
-        (f"{HEAD}1,0,1\n1,3,2\n", (), "relevance_threshold"),
         ("user,label\n1,0\n1,1\n", (), "no column 'score' for the score (--score"),
         ("who,label,score\n1,0,1\n1,1,2\n", (), "name it with --group, or give --one-list"),
-        ("user,item,label,score\n1,5,0,1\n1,5,1,2\n", (), "item 5 of user 1 occurs in row 0"),
         (f"{HEAD}1,1,1\n1,1,2\n", (), "AUROC and AUPRC need both"),
-        ("user,label,rank\n1,0,1\n1,1,3\n", ("--rank", "rank"), "has the rank 3 in row 1"),
         (GOOD, ("--by", "tier"), "no column 'tier' to split by"),
         (GOOD, ("--group", "who"), "(--group); it has 'user', 'label', 'score'"),
         (GOOD, ("--csv", "/no/such/x.csv"), "cannot write"),
@@ -194,12 +179,8 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
         (GOOD, ("--scores", "one.txt"), "1 scores for 2 rows"),
         (GOOD, ("--scores", "text.txt"), "line 2 is 'two'"),
         (GOOD, ("--compare", "labels.csv"), "user 1 has 1 positives"),
-        (GOOD, ("--compare", "users.csv"), "1 users are only in the first table (1)"),
         (None, ("--level", "95"), "--level 95 must lie between 0 and 1; did you mean 0.95?"),
-        (None, ("--preset", "nix"), "preset='nix' is not known"),
         (None, ("-m", "map"), "there is no metric 'map'"),
-        (None, ("--ties", "toss"), "ties='toss' is not known"),
-        (None, ("--discount", "none"), "discount='none' does not exist"),
         (None, ("--gains", "cubic"), "must be linear or exponential"),
         (None, (), "cannot read"),
     ],
@@ -211,7 +192,6 @@ def test_wrong_input_has_a_reason(tmp_path, monkeypatch, capsys, content, argume
         ("one.txt", "1\n"),
         ("text.txt", "1\ntwo\n"),
         ("labels.csv", f"{GOOD}1,1,3\n"),
-        ("users.csv", GOOD.replace("\n1,", "\n2,")),
     ):
         (tmp_path / name).write_text(text)
     if content is not None:
@@ -229,17 +209,13 @@ def test_files_that_are_no_tables(tmp_path, capsys):
     assert "not a readable Parquet" in refused(capsys, "evaluate", damaged)
 
 
-@pytest.mark.parametrize("gains", ["linear", "exponential"])
-def test_gains_of_graded_labels_are_those_of_the_library(tmp_path, capsys, gains):
+def test_gains_of_graded_labels_are_those_of_the_library(tmp_path, capsys):
     table = rows()
     table["label"] *= 1 + np.arange(N_USERS * N) % 3
     path = write(tmp_path / "a.csv", table)
-    graded = (path, "-m", "ndcg@5", "--relevance-threshold", 1)
-    value = found(capsys, *graded, "--gains", gains)["metrics"][0]["value"]
-    expected = library(table, "ndcg@5", gains=gains, relevance_threshold=1)
-    assert value == expected.mean("ndcg@5")
-    plain = found(capsys, *graded)["metrics"][0]["value"]
-    assert (value == plain) == (gains == "linear")
+    graded = (path, "-m", "ndcg@5", "--relevance-threshold", 1, "--gains", "exponential")
+    expected = library(table, "ndcg@5", gains="exponential", relevance_threshold=1)
+    assert found(capsys, *graded)["metrics"][0]["value"] == expected.mean("ndcg@5")
 
 
 def test_columns_are_found_in_any_spelling_and_said(tmp_path, capsys):

@@ -65,12 +65,13 @@ def test_fit_of_sparse_rows_takes_the_same_solver(tmp_path, capsys):
     assert_same(told, tmp_path / "m", by_bundle)
 
 
-def test_fit_of_files(tmp_path, capsys):
+@pytest.mark.parametrize("surrogate", ["avg", "ramp"])
+def test_fit_of_files(tmp_path, capsys, surrogate):
     X, y, users = lists(60)
     npy_source(tmp_path, X.toarray(), y, users)
-    fit = ["fit", tmp_path, "--k", "2", "--memory-budget", "100kB", "-o", tmp_path / "m"]
-    _, told = run_json(capsys, *fit)
-    ranker = PAPKRanker(2)
+    fit = ["fit", tmp_path, "--k", "2", "--surrogate", surrogate, "-o", tmp_path / "m"]
+    _, told = run_json(capsys, *fit, "--memory-budget", "100kB")
+    ranker = PAPKRanker(2, surrogate)
     risk = StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 100_000)
     assert_same(told, tmp_path / "m", ranker.fit_risk(risk))
 

@@ -151,19 +151,15 @@ def test_wrong_calls_of_the_command(place, capsys):
         ((plain, features, "--top", 3), "which user a row belongs to"),
         ((scaled, features), "which user a row belongs to"),
         ((plain, data, "--top", 0), "greater than or equal to 1"),
-        ((plain, data, "--top", "x"), "--top"),
         ((plain, data, "--item", "sku"), "no column 'sku' for the item (--item)"),
         ((plain, data, "-o", place / "x.parquet"), "not Parquet"),
         ((plain, place / "no-item.csv"), "column 'item' is empty"),
-        ((plain, data, "--group", "who"), "no column 'who'"),
     ]:
         assert said in refused(capsys, "predict", *arguments)
     (place / "bad.csv").write_text("user,score\n1,0.5\n1,much\n")
-    (place / "short.csv").write_text("user,score\n1,0.5\n")
-    for name, said in (("bad.csv", "line 3: column 'score'"), ("short.csv", "1 scores for 108")):
-        assert said in refused(capsys, "evaluate", data, "--scores", place / name)
+    bad = refused(capsys, "evaluate", data, "--scores", place / "bad.csv")
+    assert "line 3: column 'score'" in bad
     fit = ("fit", data, "--k", 3, "-o", place / "m", "--user-scaling")
-    assert "must be none, standardise or rank" in refused(capsys, *fit, "max")
     assert "--memory-budget" in refused(capsys, *fit, "rank", "--memory-budget", "1GB")
     tune = refused(capsys, "tune", data, "--k", 3, "--user-scaling", "z")
     assert "must be none, standardise or rank" in tune

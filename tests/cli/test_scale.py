@@ -44,32 +44,16 @@ def assert_same(found, expected):
     assert found["pap_at_k"]["train"] == pytest.approx(expected["pap_at_k"]["train"], abs=2e-3)
 
 
-@pytest.mark.parametrize("data", ["", "part0.parquet"])
-def test_a_budget_gives_the_certificate_of_the_fit_in_memory(place, tmp_path, capsys, data):
-    whole = ["fit", place / "part0.parquet", *FIT]
-    _, expected = run_json(capsys, *whole, "-o", tmp_path / "memory")
-    options = ["--memory-budget", "200kB", "--threads", "2", "--scratch", tmp_path]
-    fit = ["fit", place / data, *FIT, *options, "-o", tmp_path / "model"]
-    status, found = run_json(capsys, *fit)
-    assert status == 0
-    assert_same(found, expected)
-    coef = load_model(tmp_path / "model").coef
-    np.testing.assert_allclose(coef, load_model(tmp_path / "memory").coef, rtol=0, atol=2e-3)
-    assert run(*fit, "--depth", "41", "--policy", "cap") == 2
-    assert "depth=41 is above every list" in capsys.readouterr().err
-    ramp = [*fit[:2], "--k", "4", "--surrogate", "ramp", "--max-iter", "5", *options, *fit[-2:]]
-    _, found = run_json(capsys, *ramp)  # not convex
-    assert found["objective"] < 1.0 and load_model(tmp_path / "model").surrogate == "ramp"
-
-
 def test_the_model_of_a_fit_in_pieces_knows_its_features(place, tmp_path, capsys):
     data, model = place / "part0.parquet", tmp_path / "model"
     assert run("fit", data, *FIT, "--memory-budget", "200kB", "-o", model) == 0
-    assert load_model(model).feature_names == tuple(f"f{c}" for c in range(5))
+    fitted = load_model(model)
+    assert fitted.feature_names == tuple(f"f{c}" for c in range(5)) and fitted.surrogate == "ts"
+    assert fitted.certificate["status"] == "converged" and fitted.certificate["gap"] <= 1e-8
     assert f"{data}: 5 features ('f0', 'f1', 'f2', 'f3', 'f4')" in capsys.readouterr().err
     assert run("predict", model, data, "-o", tmp_path / "scores") == 0
     scores = np.loadtxt(tmp_path / "scores", delimiter=",", skiprows=1)[:, 2]
-    np.testing.assert_allclose(scores, lists()[0] @ load_model(model).coef, rtol=1e-12)
+    np.testing.assert_allclose(scores, lists()[0] @ fitted.coef, rtol=1e-12)
 
 
 @pytest.mark.scale
@@ -106,16 +90,11 @@ BUDGET = ["--memory-budget", "1MB"]
         ("", [*BUDGET, "--one-list"], "one list cannot be cut"),
         ("", [*BUDGET, "--query", "rows.txt"], "name the user in every row"),
         ("", [*BUDGET, "--format", "csv"], "in pieces"),
-        ("", [*BUDGET, "--solver", "line_search"], "solver='line_search' is not known"),
-        ("", [*BUDGET, "--surrogate", "ramp", "--solver", "cutting_plane"], "not convex"),
         ("", [*BUDGET, "--policy", "raise"], "user 3 has no positive"),
         ("part0.parquet", [*BUDGET, "--scratch", "nowhere"], "choose another scratch directory"),
-        ("part0.parquet", [*BUDGET, "--group", "user"], "no column 'user'"),
         ("part0.parquet", ["--scratch", "."], "--scratch is for --memory-budget"),
         ("part0.parquet", ["--partitions", "4"], "--partitions is for --dask"),
         ("", ["--dask", NOWHERE, "--threads", "2"], "--threads is for this machine"),
-        ("part0.parquet", ["--depth", "41"], "depth=41 is above every list"),
-        ("nowhere.parquet", BUDGET, "cannot read .*nowhere.parquet: No such file"),
     ],
 )
 def test_wrong_input_is_one_line(place, tmp_path, capsys, data, options, message):

@@ -1,14 +1,9 @@
 import numpy as np
 import pytest
-from sklearn import set_config
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import make_scorer
-from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
-from structsvm_papk.metrics.table import mean_score
 
 pytestmark = pytest.mark.portable
 
@@ -115,22 +110,3 @@ def test_catboost_pools_are_told_apart():
     with pytest.raises(InputError, match="adjacent"):
         hooks.CatBoostMetric("auc", [[0, 1, 0]])
     assert not hooks.CatBoostMetric("auc", groups, gain=False).is_max_optimal()
-
-
-def test_scorer_in_a_grid_search_over_users():
-    X, y, groups, _ = TRAIN
-    set_config(enable_metadata_routing=True)
-    try:
-        scorer = make_scorer(mean_score, response_method="decision_function", metric=NAME)
-        scorer.set_score_request(groups=True)
-        search = GridSearchCV(
-            LogisticRegression(), {"C": [1e-4, 1.0]}, scoring=scorer, cv=GroupKFold(3)
-        )
-        search.fit(X, y, groups=groups)
-    finally:
-        set_config(enable_metadata_routing=False)
-    fold = next(GroupKFold(3).split(X, y, groups))
-    model = LogisticRegression(C=1.0).fit(X[fold[0]], y[fold[0]])
-    part = fold[1]
-    by_hand = expected(model.decision_function(X[part]), (X[part], y[part], groups[part]))
-    assert search.cv_results_["split0_test_score"][1] == pytest.approx(by_hand)

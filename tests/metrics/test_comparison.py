@@ -36,7 +36,7 @@ def test_intervals_of_every_method():
     error = table["auc"].std(ddof=1) / np.sqrt(table.users.size)
     assert plain.value == table.mean("auc") and not plain.guaranteed
     ends = plain.value + 1.96 * error * np.array([-1, 1])
-    assert (plain.lower, plain.upper) == pytest.approx(tuple(ends), abs=0.3 * error)
+    assert (plain.lower, plain.upper) == pytest.approx(tuple(ends), abs=0.15 * error)
     assert str(plain).endswith("(95% bootstrap, 80 users)")
     for method in ("kl", "hoeffding", "bernstein"):
         found = metrics.interval(table, "auc", method=method)
@@ -49,16 +49,6 @@ def test_intervals_of_every_method():
     assert found.value < found.upper
     with pytest.raises(InputError, match="needs mean='user'"):
         metrics.interval(weighted, "auc", method="kl")
-
-
-def test_bootstrap_covers_about_its_level():
-    inside = 0
-    for seed in range(60):
-        scores, labels = np.random.default_rng(seed).normal(size=360), np.tile([1] + [0] * 5, 60)
-        table = metrics.evaluate(["auc"], scores, labels, np.repeat(np.arange(60), 6))
-        found = metrics.interval(table, "auc", n_resamples=400, level=0.9)
-        inside += found.lower <= 0.5 <= found.upper
-    assert 46 <= inside <= 60
 
 
 def test_paired_comparison_finds_the_better_scorer_and_no_difference_of_equals():
@@ -75,13 +65,6 @@ def test_paired_comparison_finds_the_better_scorer_and_no_difference_of_equals()
     assert (same.difference, same.p_value) == (0.0, 1.0)
 
 
-def test_permutation_p_values_are_uniform_without_a_difference():
-    rng = np.random.default_rng(0)
-    p_values = np.array([sign_flip_p_value(rng.normal(size=25), 199, s) for s in range(200)])
-    assert np.mean(p_values <= 0.1) < 0.16
-    assert np.mean(p_values) == pytest.approx(0.5, abs=0.08)
-
-
 @pytest.mark.parametrize("n", [3, 9, 12])
 def test_exact_permutation_test_is_scipys(n):
     differences = np.random.default_rng(n).normal(0.4, 1.0, n)
@@ -91,6 +74,7 @@ def test_exact_permutation_test_is_scipys(n):
         vectorized=True, n_resamples=np.inf,
     )  # fmt: skip
     assert found == pytest.approx(expected.pvalue, abs=1e-12)
+    assert found == sign_flip_p_value(-differences, 9999, 0)
 
 
 def test_random_permutation_test_agrees_with_the_normal_limit():
@@ -112,74 +96,20 @@ def test_corrections():
         significance.adjust(p, "tukey!")
 
 
-NAMES = [
-    "pap@2", "pauc@2", "auc", "auc@3", "precision@2", "recall@2", "hit@1", "ap", "ndcg@3", "rr",
-]  # fmt: skip
-
-
-def tied_lists(seed, n_users=40):
-    """Two scorers full of ties; users of 1 to 7 rows, some without positives or negatives."""
-    rng = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(n_users), rng.integers(1, 8, n_users))
-    scores = rng.integers(0, 4, (2, groups.size)).astype(float)
-    return scores, rng.integers(0, 2, groups.size), groups
-
-
-@pytest.mark.parametrize(
-    ("mean", "how"),
-    [
-        ("user", {}),
-        ("positives", {"gain": False}),
-        ("pairs", {"ties": "half", "no_positives": "zero"}),
-        ("positives", {"ties": "win", "few_negatives": "normalise", "ideal": "all_places"}),
-        ("user", {"ties": "threshold", "few_negatives": "as_wins", "no_positives": "one"}),
-        ("pairs", {"list_length": 2, "insufficient_handling": "exclude"}),
-    ],
-)
-def test_which_scorer_comes_first_does_not_matter(mean, how):
-    (one, two), labels, groups = tied_lists(1)
-    names = [name for name in NAMES if name != "auc" or "list_length" not in how]
-    tables = [metrics.evaluate(names, s, labels, groups, mean=mean, **how) for s in (one, two)]
-    ahead = metrics.compare(*tables, n_resamples=199)
-    behind = metrics.compare(*tables[::-1], n_resamples=199)
-    for first, second, name in zip(ahead, behind, names, strict=True):
-        mirrored = [-second.difference, second.second, -second.upper, -second.lower]
-        found = [first.difference, first.first, first.lower, first.upper]
-        np.testing.assert_allclose(found, mirrored, atol=1e-15, err_msg=name)
-        assert (first.p_value, first.p_adjusted, first.note) == (
-            second.p_value, second.p_adjusted, second.note
-        )  # fmt: skip
-        both = tables[0].used(name) & tables[1].used(name)
-        means = [table.mean_over(name, both) for table in tables]
-        np.testing.assert_allclose([first.first, first.second], means, atol=1e-15)
-
-
-def recommended(seed, shortest, longest):
-    rng = np.random.default_rng(seed)
-    lists = [rng.permutation(20)[: rng.integers(shortest, longest)] for _ in range(30)]
-    users, ranks = zip(
-        *[(u, r + 1) for u, items in enumerate(lists) for r in range(items.size)], strict=True
-    )
-    frame = {"user_id": users, "item_id": np.concatenate(lists), "rank": ranks}
-    return {name: np.asarray(column) for name, column in frame.items()}
-
-
 def test_tables_that_weigh_users_differently_are_not_compared():
-    """Longer lists show more negatives, so that pairs weigh their users otherwise."""
-    liked = {name: recommended(0, 1, 6)[name] for name in ("user_id", "item_id")}
-    one, two = (
-        metrics.evaluate_recommendations(recommended(*how), liked, ["pap@3"], mean="pairs")
-        for how in ((1, 3, 6), (2, 3, 8))
-    )
-    u = np.flatnonzero(one.weights() != two.weights())[0]
-    words = rf"user {u} weighs {one.weights()[u]:g} .* {two.weights()[u]:g} .*mean='pairs'"
-    with pytest.raises(InputError, match=words):
+    _, worse, labels, groups = two_scorers()
+    labels[2:30:4] = 1 - labels[2:30:4]  # user 0 has other pairs
+    one = tables(mean="pairs")[0]
+    two = metrics.evaluate(one.metrics, worse, labels, groups, mean="pairs")
+    weights = one.weights()[0], two.weights()[0]
+    with pytest.raises(
+        InputError, match=r"user 0 weighs {:g} .* {:g} .*mean='pairs'".format(*weights)
+    ):
         metrics.compare(one, two)
-    kept = one.weights() == two.weights()
-    both = metrics.compare(one.take(kept), two.take(kept))[0]
-    assert both.difference == pytest.approx(
-        one.mean_over("pap@3", kept) - two.mean_over("pap@3", kept)
-    )
+    rest = np.arange(80) > 0
+    both = metrics.compare(one.take(rest), two.take(rest))[0]
+    expected = one.mean_over("pap@3", rest) - two.mean_over("pap@3", rest)
+    assert both.difference == pytest.approx(expected)
 
 
 def rare_hits(seed, n_users=20, rate=0.05):
@@ -189,16 +119,12 @@ def rare_hits(seed, n_users=20, rate=0.05):
     return metrics.evaluate("hit@1", scores, np.tile([1, 0], n_users), np.repeat(range(n_users), 2))
 
 
-def test_an_interval_that_rests_on_few_users_says_so_and_the_exact_one_covers():
-    covered = dict.fromkeys(("bootstrap", "exact", "kl"), 0)
-    for seed in range(200):
-        table = rare_hits(seed)
-        for method in covered:
-            found = metrics.interval(table, "hit@1", method=method, n_resamples=200)
-            covered[method] += found.lower <= 0.05 <= found.upper
-            assert ("'exact' is guaranteed" in found.note) == (method == "bootstrap")
-            assert found.note in str(found)
-    assert covered["bootstrap"] < 140 and min(covered["exact"], covered["kl"]) >= 190
+def test_an_interval_that_rests_on_few_users_says_so_and_the_exact_one_is_scipys():
+    table = rare_hits(0)
+    for method in ("bootstrap", "exact", "kl"):
+        found = metrics.interval(table, "hit@1", method=method, n_resamples=200)
+        assert ("'exact' is guaranteed" in found.note) == (method == "bootstrap")
+        assert found.note in str(found)
     test = stats.binomtest(int(table["hit@1"].sum()), 20).proportion_ci(0.95, method="exact")
     found = metrics.interval(table, "hit@1", method="exact")
     assert (found.lower, found.upper) == pytest.approx(tuple(test), abs=1e-15)
@@ -291,7 +217,9 @@ def test_users_of_weight_zero_are_not_resampled(n_counted):
     (compared,) = metrics.compare(one, two, n_resamples=199)
     assert compared.n_users == 14
     counted = np.arange(14) < n_counted
-    assert compared.difference == pytest.approx((one["ap"] - two["ap"])[counted].mean())
+    means = [table["ap"][counted].mean() for table in (one, two)]
+    assert [compared.first, compared.second] == pytest.approx(means)
+    assert compared.difference == pytest.approx(means[0] - means[1])
     if n_counted >= 10:
         assert compared.lower < compared.difference < compared.upper
         found = metrics.interval(one.take(counted), "ap")

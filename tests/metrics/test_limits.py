@@ -19,16 +19,12 @@ def linear(s):
         ("log", None, GRADED, 1.0),
         ("r^-0.5", None, linear, 0.7325),
         ("zipf", None, linear, 0.6),
-        ("zipf", 0.2, linear, 0.6),
         ("log", "slow", linear, 0.6),
         ("log", 0.2, linear, 0.55),
-        ("log", 0.6, linear, 0.7714),
         ("r^-0.5", 0.2, linear, 0.5667),
-        ("r^-0.5", 0.6, linear, 0.6547),
         ("r^-0.5", 1.0, GRADED, 0.6254),
         ("log", "slow", GRADED, 0.4333),
         ("log", 0.3, GRADED, 0.5285),
-        ("r^-0.5", 0.3, GRADED, 0.4706),
         ("r^-0", None, linear, 1.0),
         ("exp", None, lambda s: s, 1.0),
         ("log", 10, lambda s: 1 - s, 0.0),
@@ -57,16 +53,6 @@ def test_what_finite_lists_have_on_average(discount, cutoff, relevance):
     values = metrics.per_user(name, s, y, indptr=starts, discount=discount)
     expected = ndcg_limit(discount, cutoff, relevance, n_items=n)
     assert values.mean() == pytest.approx(expected, abs=5 * values.std() / n_lists**0.5 + 2e-3)
-
-
-def test_expected_values_tend_to_the_limit_at_the_rate_of_the_discount():
-    for discount, cutoff, rate in (("r^-0.5", None, 0.5), ("r^-0.25", 0.3, 0.75)):
-        off = [
-            ndcg_limit(discount, cutoff, linear, n) - ndcg_limit(discount, cutoff, linear)
-            for n in (10**4, 10**6)
-        ]
-        assert np.log10(off[0] / off[1]) / 2 == pytest.approx(rate, abs=0.03)
-    assert ndcg_limit("log", None, linear, 4 * 10**6) == pytest.approx(0.95051, abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,6 @@ ROWS = LISTS.X, LISTS.y, LISTS.groups
 SQUARES = PowerPairs(k=2)
 
 
-def test_a_fit_is_that_of_the_same_formula_in_the_package():
-    settings = {"k": 2, "alpha": 0.1, "tol": 1e-9}
-    own = PAPKRanker(surrogate=PowerPairs(2, exponent=1.0), **settings).fit(*ROWS)
-    known = PAPKRanker(surrogate="pauc", **settings).fit(*ROWS)
-    assert own.result_.gap <= 1e-9
-    assert own.result_.objective == pytest.approx(known.result_.objective, rel=2e-9)
-
-
 def test_the_certificate_holds_against_another_solver():
     ranker = PAPKRanker(
         surrogate=PowerPairs(2, depth=10), alpha=0.1, tol=1e-8, policy="cap", standardize=False
@@ -118,21 +110,17 @@ class Changed(PowerPairs):
             out *= 0.5
 
 
-@pytest.mark.parametrize(("kind", "alpha"), [(SQUARES, 0.10000001), (Changed(2), 0.1)])
-def test_kept_fits_and_cuts_are_those_of_the_same_alpha_and_formula(tmp_path, kind, alpha):
+def test_kept_fits_and_cuts_are_those_of_the_same_formula(tmp_path):
     kept = []
-    for settings in ((SQUARES, 0.1), (kind, alpha)):
-        search = PAPKRankerCV(
-            surrogates=[settings[0]], alphas=[settings[1]], cv=2, checkpoint=tmp_path
-        )
+    for kind in (SQUARES, Changed(2)):
+        search = PAPKRankerCV(surrogates=[kind], alphas=[0.1], cv=2, checkpoint=tmp_path)
         search.fit(*ROWS)
         kept.append({file.name for file in tmp_path.glob("*.fits")})
     assert len(kept[1]) == 2 * len(kept[0]) > 0
     data = RankingData.from_groups(*ROWS)
     first = CuttingPlane(0.1).solve(EmpiricalRisk(SQUARES, data))
-    if kind != SQUARES:
-        with pytest.raises(InputError):
-            CuttingPlane(0.1).solve(EmpiricalRisk(kind, data), warm_start=first)
+    with pytest.raises(InputError):
+        CuttingPlane(0.1).solve(EmpiricalRisk(Changed(2), data), warm_start=first)
 
 
 @pytest.mark.parametrize("above", [False, True])

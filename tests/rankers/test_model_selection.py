@@ -36,17 +36,6 @@ def test_the_choice_has_the_best_mean_and_the_model_is_a_cold_fit():
     assert ranker.result_.objective == pytest.approx(cold.result_.objective, rel=3e-7)
 
 
-def test_fold_scores_are_those_of_users_left_out():
-    ranker = PAPKRankerCV(k=2, alphas=(0.03,), cv=12, tol=1e-8, cv_tol=1e-8, **SMALL)
-    x, y, groups = X[:240], Y[:240], GROUPS[:240]
-    ranker.fit(x, y, groups)
-    rest = PAPKRanker(k=2, surrogate="ts", depth=None, alpha=0.03, tol=1e-8)
-    sides = [(groups != user, groups == user) for user in range(12)]
-    own = [rest.fit(*(v[a] for v in (x, y, groups))).score(x[b], y[b], groups[b]) for a, b in sides]
-    scores = [ranker.cv_results_[f"split{i}_test_score"][0] for i in range(12)]
-    assert sorted(scores) == pytest.approx(sorted(own))
-
-
 def test_settings_of_several_kinds_share_a_search():
     """Convex and clipped surrogates, depths and weights; results as scikit-learn has them."""
     trials = []
@@ -74,6 +63,14 @@ def trained(train, alpha):
 
 def first_weight(estimator, X, y):
     return estimator.coef_[0]
+
+
+def test_folds_by_number_leave_each_user_out_once():
+    own = {**SMALL, "depths": (0.9,), "alphas": (0.02,), "cv_tol": 1e-8, "scoring": first_weight}
+    results = PAPKRankerCV(k=2, cv=24, **own).fit(X, Y, GROUPS).cv_results_
+    weights = sorted(results[f"split{fold}_test_score"][0] for fold in range(24))
+    expected = sorted(trained(user != GROUPS, 0.02).coef_[0] for user in range(24))
+    assert weights == pytest.approx(expected, rel=1e-3)
 
 
 def scores_of_fold(train, test, alpha):
@@ -357,7 +354,6 @@ def test_searches_that_cannot_be():
         ({"cv": "five"}, "split"),
         ({"surrogates": ()}, "surrogates"),
         ({"surrogates": "ts"}, "sequence"),
-        ({"surrogates": ("tss",)}, "unknown surrogate"),
         ({"depths": (1,)}, "at least k=2"),
         ({"depths": (500,)}, "most negatives"),
         ({"depths": "deep"}, "sequence"),
@@ -365,11 +361,9 @@ def test_searches_that_cannot_be():
         ({"scoring": "pap@zero"}, "pap"),
         ({"scoring": 3}, "scoring must be the name of a metric"),
         ({"k": 0}, "k must be a whole number of at least 1, got 0"),
-        ({"k": "2"}, "k must be a whole number of at least 1, got '2'"),
         ({"k": 1000}, r"k=1000 is larger than the number of negatives of every user \(at most "),
         ({"n_threads": -1}, "n_threads must be a whole number of at least 1, got -1"),
         ({"n_jobs": 0}, "n_jobs"),
-        ({"n_jobs": 1.5}, "n_jobs"),
         ({"cv_tol": 0.0}, "cv_tol must be a number above 0"),
         ({"time_limit": -1.0}, "time_limit"),
         ({"cv": Named(range(0, 480, 2), range(1, 480, 2))}, "both in training and in validation"),

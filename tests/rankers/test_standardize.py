@@ -10,7 +10,7 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrog
 from structsvm_papk.data.partitions import open_source
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles import StreamedRisk
-from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
+from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 
 FORMS = {
@@ -161,17 +161,6 @@ def test_files(tmp_path, surrogate):
     value += 0.15 * on_file.result_.w @ on_file.result_.w
     assert on_file.result_.objective == pytest.approx(value, rel=1e-9)
     assert risk.column_scale is None  # the caller's risk stays as it was
-
-
-def test_the_search_chooses_in_these_units():
-    X, y, users = lists(30)
-    units = 10.0 ** np.array([-6, 3, 0, 5, 2])
-    search = {"surrogates": ["avg"], "depths": [None, 0.9], "user_weights": ["equal"], "cv": 2}
-    plain = PAPKRankerCV(2, **search).fit(X, y, groups=users)
-    moved = PAPKRankerCV(2, **search).fit(X * units, y, groups=users)
-    assert moved.best_params_ == plain.best_params_
-    assert moved.best_params_["alpha"] in (1e-2, 1e-3, 1e-4)
-    np.testing.assert_allclose(moved.coef_ * units, plain.coef_, rtol=1e-2, atol=1e-3)
 
 
 def test_a_warm_start_is_the_last_weights_whatever_the_scale_was():
