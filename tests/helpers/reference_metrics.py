@@ -42,7 +42,7 @@ def metric(name, rows, rules, length=None):
         As the package names them, such as ``pap@2``.
     rows : list of (score, relevant, gain)
     rules : dict
-        ties, few_negatives, no_positives; ideal and discount of NDCG if not the usual ones.
+        ties, few_negatives, no_positives; discount of NDCG if not the usual one.
     length : int, optional
         Places that were shown.
     """
@@ -119,15 +119,6 @@ def _arrangements(block):
             yield [first, *order]
 
 
-def n_orders(rows, ties):
-    """How many orders of rows without gains of their own the mean is over."""
-    if ties in ("loss", "win"):
-        return 1
-    ordered = sorted(row[:2] for row in rows)
-    blocks = [[row[1] for row in block] for _, block in groupby(ordered, key=lambda row: row[0])]
-    return math.prod(math.comb(len(block), sum(block)) for block in blocks)
-
-
 def _of_order(kind, k, order, rules, length):
     """A metric of one order of the rows."""
     shown = order if length is None else order[:length]
@@ -158,8 +149,6 @@ def _area(top):
 def _ndcg(k, order, shown, rules):
     k = len(order) if k is None else k
     best = sorted((row[2] for row in order), reverse=True)[:k]
-    if rules.get("ideal") == "all_places":
-        best = [1] * k
     discount = rules.get("discount", lambda place: 1 / math.log2(place + 1))
 
     def dcg(gains):

@@ -39,7 +39,8 @@ def short_lists(name):
     starts = np.concatenate([[0], np.cumsum(sizes)])
     y = np.arange(42) - np.repeat(starts[:-1], sizes) < np.repeat(n_pos, sizes)
     weight = [1.0, 2.0, 0.5, 3.0, 1.0]
-    data = RankingData(rng.normal(size=(42, 50)), y, starts, user_weight=weight)
+    X = np.asfortranarray(rng.normal(size=(42, 50)))
+    data = RankingData(X, y, starts, user_weight=weight)
     return EmpiricalRisk(make_surrogate(name, 4, 8), data, policy="cap")
 
 

@@ -100,26 +100,6 @@ def test_visits_solve_a_block_exactly(name, monkeypatch):
     assert blocks.certificate().lower_bound == pytest.approx(optimum, abs=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("name", "everything"), [("ts", False), *(slow(name, True) for name in CONVEX)]
-)
-def test_storage_does_not_matter(name, everything):
-    """Everyday, sparse and dense rows; kernels are compiled for each of the others."""
-    data = wide_data(n_users=5)
-    dense = data.X.toarray()
-    y = np.zeros(data.rows.size, dtype=bool)
-    y[data.rows[data.labels]] = True
-    others = (np.asfortranarray(dense), dense[:, ::-1][:, ::-1]) if everything else ()
-    bounds = []
-    for X in (data.X, dense, *others):
-        oracle = EmpiricalRisk(make_surrogate(name, 2), RankingData(X, y, data.indptr))
-        bounds.append(DualAscent(1e-2, tol=1e-8).solve(oracle).lower_bound)
-    assert np.ptp(bounds) <= 2e-8
-    if everything:
-        single = RankingData(data.X.astype(np.float32), y, data.indptr)
-        agrees(EmpiricalRisk(make_surrogate(name, 2), single), 1e-2, 1e-8)
-
-
 def test_the_result_depends_on_the_seed_alone():
     data = wide_data()
     first, again, threads, other = (

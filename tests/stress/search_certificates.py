@@ -11,8 +11,7 @@ computed again in extended precision, from the definitions (`helpers/exact_risk.
 * "converged" has to be within its tolerance of the best point of all;
 * what is no `InputError` is an error of the program, and so is a refusal of harmless data;
 * "w = 0 is optimal" must not meet a point below the objective at zero;
-* a solve that is interrupted and resumed has to end where it would have, and the number of threads
-  must not change a bit.
+* a solve that is interrupted and resumed has to end where it would have.
 
 Every fourth problem is small enough for its optimum in fractions, and so is every other fourth, an
 oracle that no list stands behind, with slopes over twelve orders of magnitude that cancel. Of
@@ -25,36 +24,30 @@ import sys
 import tempfile
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from ranking_problems import draw, draw_oracle
 from referee import TOL, Answer, answer, judge
 from searching import main
-from threadpoolctl import threadpool_limits
 
 from helpers.exact_risk import Wide
-from helpers.problems import partitioned, written_in_full
-from helpers.sources import npy_source, parquet_source
+from helpers.problems import written_in_full
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
     DualAscent,
     GlobalRamp,
-    PAPKRanker,
     SubgradientDescent,
     alpha_path,
 )
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import Checkpoint
-from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.solvers.result import RISK_SCALE
 
 # limits on iterations, not on time: the same seed gives the same answers on every machine
 _LIMITS = {"max_iter": 40}
 _DESCENT = {"max_iter": 4, "starts": ("zero",)}
-_BUDGETS = (3e4, 1e5, 1e6, 1e8)  # bytes: the first that is enough, so that data are in pieces
 _QP_SOLVERS = {
     "CLARABEL": {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10},
     "PIQP": {"eps_abs": 1e-10, "eps_rel": 1e-10, "eps_duality_gap_abs": 1e-10},
@@ -199,38 +192,22 @@ def ascent(problem, rng, report):
     ]
 
 
-def resumed(problem, rng, report):
-    """Stopped after some iterations, and resumed from the checkpoint."""
-    solver, name = _a_solver(problem, rng)
-    stop = int(rng.integers(1, 12 if problem.convex else 5))
-    with tempfile.TemporaryDirectory() as folder:
-        place = Checkpoint(folder)
-        for callback in (lambda progress: progress.iteration >= stop, None):
-            result = solver.solve(problem.risk(), callback=callback, checkpoint=place)
-            yield answer(f"resumed: {name}", result, getattr(solver, "tol", TOL))
-
-
 def interrupted(problem, rng, report):
-    """Ctrl-C at any instruction, then resumed: it has to end where it would have.
-
-    By a timer, or in place of a call of any function: the latter comes again with the same seed.
-    """
+    """Ctrl-C at any time, then resumed: it has to end where it would have."""
     (solver, name), risk = _a_solver(problem, rng), problem.risk()
-    by_call, tol, n_calls = rng.random() < 0.5, getattr(solver, "tol", TOL), Countdown()
+    tol = getattr(solver, "tol", TOL)
     with tempfile.TemporaryDirectory() as folder:  # an interrupt while numba compiles breaks numba
         for _ in range(2):
             solver.solve(risk, checkpoint=Checkpoint(folder))
     began = time.perf_counter()
-    with n_calls if by_call else Timer(1e9):
-        whole = solver.solve(risk)
-    longest = 1.2 * (n_calls.n if by_call else time.perf_counter() - began)
+    whole = solver.solve(risk)
+    longest = 1.2 * (time.perf_counter() - began)
     yield answer(f"undisturbed: {name}", whole, tol)
     with tempfile.TemporaryDirectory() as folder:
         place = Checkpoint(folder, float(rng.choice([0.0, 1e6])), tell=lambda sentence: None)
         for _ in range(_BREAKS):
-            after = rng.uniform(0, longest)
             try:
-                with Countdown(int(after)) if by_call else Timer(max(after, 5e-4)):
+                with Timer(max(rng.uniform(0, longest), 5e-4)):
                     result = solver.solve(risk, checkpoint=place)
             except KeyboardInterrupt:
                 report.counts["interrupts before a result"] += 1
@@ -259,48 +236,6 @@ class Timer:
         signal.signal(signal.SIGALRM, self.before)
 
 
-class Countdown:
-    """Ctrl-C in place of the n-th call, where Python looks for signals; without n it counts."""
-
-    def __init__(self, left=0):
-        self.left, self.n = left, 0
-
-    def __enter__(self):
-        sys.setprofile(self._event)
-
-    def __exit__(self, *error):
-        sys.setprofile(None)
-
-    def _event(self, frame, event, _):
-        if event in ("call", "c_return"):
-            self.n += 1
-            if self.n == self.left:
-                raise KeyboardInterrupt
-
-
-def threads(problem, rng, report):
-    """1, 2 and 4 threads, for everything: all bits have to be the same."""
-    (solver, name), results = _a_solver(problem, rng), []
-    for n in (1, 2, 4):
-        with threadpool_limits(n):
-            results.append(solver.solve(problem.risk(n_threads=n)))
-    if len({_bits(each) for each in results}) > 1:
-        report.add("bits depend on the threads", name)
-    return [answer(f"threads: {name}", results[0], getattr(solver, "tol", TOL))]
-
-
-def _bits(result):
-    """All that has to be the same."""
-    history = [vars(entry) | {"seconds": 0} for entry in result.history]
-    return repr((result.w.tolist(), result.objective, result.lower_bound, result.status, history))
-
-
-def parts(problem, rng, report):
-    """Data in two partitions."""
-    risk = partitioned(problem.loss(), problem.data(), 2)
-    return [answer("parts", _any_solver(problem).solve(risk))]
-
-
 def written(problem, rng, report):
     """Every pair of every user, by a QP solver: the referee itself is examined."""
     optimum = problem.optimum(problem.alpha) if problem.benign else None
@@ -315,40 +250,6 @@ def written(problem, rng, report):
             if off > _FAR_OFF:
                 report.add("far off", name, f"{off:.1e}")
     return []
-
-
-def estimator(problem, rng, report):
-    weight = problem.weight[problem.user]
-    ranker = PAPKRanker(
-        problem.k, problem.surrogate, depth=problem.depth, alpha=problem.alpha, tol=TOL,
-        solver_options=None if problem.convex else {"starts": _DESCENT["starts"]},
-        standardize=False, max_iter=(_LIMITS if problem.convex else _DESCENT)["max_iter"],
-    )  # fmt: skip
-    ranker.fit(problem.X, problem.y, groups=problem.user, sample_weight=weight)
-    return [answer("estimator", ranker.result_)]
-
-
-def streamed(problem, rng, report):
-    """From files, in pieces."""
-    order = np.argsort(problem.user, kind="stable")
-    rows = np.ascontiguousarray(problem.dense[order]), problem.y[order], problem.user[order]
-    with tempfile.TemporaryDirectory() as folder:
-        if rng.random() < 0.5:
-            source = npy_source(Path(folder), *rows)
-        else:
-            source = parquet_source(Path(folder), *rows, rows=int(rng.integers(5, 60)))
-        risk = _streamed(problem, source)
-        return [answer("streamed", _any_solver(problem).solve(risk))]
-
-
-def _streamed(problem, source):
-    for budget in _BUDGETS:
-        try:
-            return StreamedRisk(problem.loss(), source, budget, user_weight=problem.weight)
-        except InputError as error:
-            if "too small" not in str(error):
-                raise
-    return None
 
 
 def zero_test(problem, rng, report):
@@ -411,8 +312,8 @@ def globally(problem, rng, report):
     return [answer("globally", solver.solve(problem.risk()), 1e-3)]
 
 
-_BOTH = (resumed, interrupted, threads, estimator, streamed, zero_test)
-_CONVEX = (bundle, from_afar, other_method, warm_start, path, ascent, parts, written, *_BOTH)
+_BOTH = (interrupted, zero_test)
+_CONVEX = (bundle, from_afar, other_method, warm_start, path, ascent, written, *_BOTH)
 CONVEX_WAYS = {each.__name__: each for each in _CONVEX}
 RAMP_WAYS = {each.__name__: each for each in (cccp, given_start, globally, *_BOTH)}
 WAYS = {"twin": twin, "own_oracle": own_oracle} | CONVEX_WAYS | RAMP_WAYS

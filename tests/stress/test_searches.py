@@ -9,19 +9,15 @@ from dataclasses import replace
 from fractions import Fraction
 
 import fuzz_readers
-import kill_resume
 import numpy as np
 import pytest
 import ranking_problems
 import referee
 import search_certificates
-import search_evaluation
 import searching
 
 from helpers import reference
 from helpers.exact_risk import ExactRisk
-from helpers.reference_metrics import cuts_through_ties, metric
-from structsvm_papk import metrics
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.stress]
 
@@ -37,9 +33,7 @@ def test_no_certificate_is_false(seed):
     ("way", "seeds"),
     [
         ("interrupted", (2, 15, 21)),
-        ("threads", (1, 12, 15)),
         ("written", (2, 22, 26)),
-        ("parts", (3, 8)),
     ],
 )
 def test_no_certificate_is_false_in_one_way(way, seeds):
@@ -47,13 +41,6 @@ def test_no_certificate_is_false_in_one_way(way, seeds):
     assert report.violations == []
     assert report.counts[f"runs: {way}"] == len(seeds)
     assert way != "written" or report.figures
-
-
-@pytest.mark.parametrize("seed", range(0, 80, 20))
-def test_no_metric_is_wrong(seed):
-    report = searching.search(search_evaluation.check, range(seed, seed + 20))
-    assert report.violations == []
-    assert report.counts["values"] > 50
 
 
 def test_the_exact_risks_are_those_of_a_list_by_hand():
@@ -76,16 +63,6 @@ def test_exact_cuts_touch_the_definition_and_lie_below_it(name):
         value = reference.SURROGATES[name](X[:3] @ point, X[3:] @ point, 2)
         below = value - float(slope @ point.astype(object) + height)
         assert abs(below) < 1e-12 if touches else below >= -1e-12
-
-
-def test_the_exact_metrics_are_those_of_a_list_by_hand():
-    rows = [(3, True, 1), (3, False, 0), (1, True, 1)]
-    rules = {"few_negatives": "exclude", "no_positives": "exclude", "ideal": "achievable"}
-    half = Fraction(1, 2)
-    for ties, values in {"loss": (0, half), "half": (half, 3 * half / 2), "win": (1, 1)}.items():
-        names = ("pap@1", "rr")
-        assert tuple(metric(name, rows, rules | {"ties": ties}) for name in names) == values
-    assert cuts_through_ties(rows, 1) and not cuts_through_ties(rows, 2)
 
 
 @pytest.mark.parametrize(
@@ -122,28 +99,6 @@ def test_a_bound_above_the_fraction_is_seen():
     assert len(report.violations) == 1 and report.violations[0].kind.startswith("false")
 
 
-def test_a_merged_user_and_a_wrong_value_are_seen():
-    table, report = search_evaluation.draw(np.random.default_rng(1)), searching.Report()
-    right = metrics.evaluate("rr", table.scores, table.labels, table.users_column())
-    table.rules = vars(right.conventions)
-    renamed = replace(right, users=np.array(["x"] * right.users.size))
-    for answer in (right, replace(right, values=right.values + 1e-9), renamed):
-        search_evaluation.Case("here", table, lambda a=answer: a, table.lists()).examine(report)
-    assert [each.kind for each in report.violations] == ["wrong value", "users merged or renamed"]
-
-
-def test_the_command_line_says_what_it_found(monkeypatch, capsys):
-    def check(seed, report, only):
-        report.problem = "a problem"
-        if seed == 6:
-            report.add("a kind", "a place", "figures")
-
-    monkeypatch.setattr("sys.argv", ["search", "--problems", "3", "--seed", "5"])
-    assert searching.main(check, "A search", ["a way"]) == 1
-    out = capsys.readouterr().out
-    assert "--seed 6 --problems 1" in out and "3 problems" in out and "1 times wrong" in out
-
-
 @pytest.mark.parametrize("kind", fuzz_readers.KINDS)
 def test_damaged_files_are_parsed_or_refused(kind):
     report = searching.search(fuzz_readers.check, [1], only=kind, n_files=60)
@@ -162,13 +117,3 @@ def test_the_file_on_which_a_reader_dies_is_kept(monkeypatch, tmp_path):
     (violation,) = searching.search(fuzz_readers.check, [0]).violations
     assert violation.kind == "BrokenProcessPool" and str(tmp_path) in violation.problem
     assert (tmp_path / "rows.csv").read_text() == "the last one"
-
-
-def test_a_killed_fit_ends_where_it_would_have(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    kill_resume.write_lists()
-    monkeypatch.setattr(kill_resume, "_MOST", 3)
-    monkeypatch.setattr(kill_resume, "forked", kill_resume.started)  # threads are running here
-    report = searching.search(kill_resume.check, [1], only="fit ts")
-    assert report.violations == []
-    assert sum(n for what, n in report.counts.items() if what.startswith("kills: ")) >= 2

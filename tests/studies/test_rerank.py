@@ -94,17 +94,6 @@ def test_other_files_are_refused_with_the_line(tmp_path, train, text):
         rerank_data.read(tmp_path)
 
 
-def test_other_folders_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"holds no train.tsv and no test.tsv; expected"):
-        rerank_data.read(tmp_path)
-    with pytest.raises(InputError, match="neither a folder nor a zip"):
-        rerank_data.read(tmp_path / "nowhere")
-    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        archive.writestr("train.tsv", "0\t1\n")
-    with pytest.raises(InputError, match=r"holds no test.tsv"):
-        rerank_data.read(tmp_path / "x.zip")
-
-
 # ----------------------------------------------------------------- recommenders
 
 
@@ -305,16 +294,6 @@ def test_a_run_is_resumed_without_any_work(folder, tmp_path, monkeypatch):
         study.run(folder, tmp_path / "run", replace(PLAN, candidates=9), FAST[:2])
 
 
-def test_data_of_known_numbers_are_shown_beside_what_is_published(folder, tmp_path, monkeypatch):
-    quick(monkeypatch)
-    data = rerank_data.read(folder)
-    known = {(data.n_users, data.n_items, *data.rows): ("a name", "a page", {"a net": (0.2, 0.3)})}
-    monkeypatch.setattr(rerank_data, "PUBLISHED", known)
-    answer = study.run(folder, tmp_path / "run", replace(PLAN, k=20), ["PAPKRanker"])
-    row = {"name": "a net", "ndcg": 0.2, "recall": 0.3, "source": "a page"}
-    assert answer["dataset"] == "a name" and answer["published"] == [row]
-
-
 def run(*arguments):
     return CliRunner().invoke(app, ["rerank", *map(str, arguments)])
 
@@ -329,6 +308,7 @@ def test_command(folder, tmp_path, monkeypatch):
     assert {row["name"] for row in answer["rows"]} >= {FAST[1], study.OURS, "user kNN"}
     for wrong, text in (
         ([tmp_path / "no"], "neither a folder nor a zip"),
+        ([tmp_path], "holds no train.tsv and no test.tsv"),
         ([folder, "--k", 0], "k must be at least 1"),
         ([folder, "--k", 500], "has 40 items; k=500 has to be smaller"),
         ([folder, "--method", "oracle"], "unknown method 'oracle'"),

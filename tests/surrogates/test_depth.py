@@ -115,25 +115,3 @@ def test_the_estimator_refuses_depths_and_weights_that_do_not_fit(options, weigh
     X, y, users = rows(uneven())
     with pytest.raises(InputError, match=words):
         PAPKRanker(k=3, **options).fit(X, y, groups=users, sample_weight=weight and weight(y))
-
-
-# what depth.md proves
-
-
-def informative(name, users, k, depth):
-    """Whether some w of a single feature has a risk below 1."""
-    steps = np.geomspace(1e-4, 1e4, 100)
-    values = [
-        np.mean([one_list(name, k, w * np.array(p), w * np.array(q), depth)[0] for p, q in users])
-        for w in (*steps, *-steps)
-    ]
-    return min(values) < 1 - 1e-9
-
-
-def test_counterexamples_to_monotone_degeneracy_where_beta_follows_the_depth():
-    far = [([1] * 10, [0] * 20), ([-2], [3] * 10 + [-3] * 10)]
-    for name, depths in {"ts": [1, *range(16, 21)], "max": range(16, 21)}.items():
-        assert [m for m in range(1, 21) if informative(name, far, m, m)] == list(depths)
-    near = [([0, 0, 3], [2, 1, -3]), ([3, 0], [2, 2])]
-    for name, verdicts in {"ramp": [1, 0, 1], "max": [0, 0, 1], "clipped_ramp": [1, 1, 1]}.items():
-        assert [informative(name, near, m, m) for m in (1, 2, 3)] == verdicts

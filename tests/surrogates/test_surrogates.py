@@ -35,21 +35,6 @@ def test_matches_the_definition_at_every_depth(name):
         assert value == pytest.approx(expected, abs=1e-12)
 
 
-NOT_CONVEX = {  # two score vectors whose midpoint lies above the mean of the values
-    "ts_alg2": (([1, 0], [0]), ([0, 1], [0])),
-    "ramp": (([2, 0], [1]), ([0, 2], [1])),
-    "clipped_ramp": (([2, 0], [1]), ([0, 2], [1])),
-}
-
-
-@pytest.mark.parametrize("name", NOT_CONVEX)
-def test_midpoint_counterexample_to_convexity(name):
-    first, second = (np.array([*p, *q]) for p, q in NOT_CONVEX[name])
-    values = [one_list(name, 1, s[:2], s[2:])[0] for s in (first, second, (first + second) / 2)]
-    assert not SURROGATES[name].convex
-    assert values[2] > (values[0] + values[1]) / 2 + 0.4
-
-
 def test_unknown_name_lists_the_known_and_suggests():
     with pytest.raises(InputError, match="did you mean 'clipped_ramp'"):
         make_surrogate("clippedramp", 3)
