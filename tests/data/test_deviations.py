@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from structsvm_papk import RankingData
-from structsvm_papk.data.features import pooled, scale_of, within_user_deviation
+from structsvm_papk.data.features import scale_of, within_user_deviation
 
 SIZES = [1, 7, 12, 3, 1, 20]
 USERS = np.repeat(np.arange(len(SIZES)), SIZES)
@@ -51,13 +51,6 @@ def test_it_is_its_definition_in_every_storage(X, form):
     assert found[4] == found[5] == found[8] == 0.0
     single = np.delete(X, [1, 2, 6], axis=1).astype(np.float32)
     np.testing.assert_allclose(deviation(form(single)), definition(single, USERS), rtol=1e-12)
-
-
-def test_parts_together(X):
-    first = USERS < 3
-    parts = [deviation(X[part], USERS[part]) for part in (first, ~first)]
-    together = pooled(parts, [first.sum(), (~first).sum()])
-    np.testing.assert_allclose(together, deviation(X), rtol=1e-12)
 
 
 def test_the_scale_has_an_inverse_and_a_square():

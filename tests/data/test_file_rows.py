@@ -5,10 +5,9 @@ import pytest
 
 from helpers.marks import slow
 from helpers.problems import walk
-from helpers.sources import N_USERS, D, damage, npy_source, parquet_source, tall_lists
+from helpers.sources import N_USERS, D, npy_source, parquet_source, tall_lists
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data import file_rows
-from structsvm_papk.errors import OracleFailure
 from structsvm_papk.oracles import list_risk
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
@@ -34,43 +33,18 @@ def on_file(X, capacity):
     return file_rows.FileRows(reader, X.shape, X.dtype, capacity), read
 
 
-def asked(rows, wanted):
-    out = np.full((wanted.size, rows.shape[1]), np.nan)
-    for X, places, at in rows.pieces(wanted):
-        assert np.isnan(out[at]).all()  # none comes twice
-        out[at] = X[places]
-    return out
-
-
-@pytest.mark.parametrize("capacity", [300, 60, 40])
-def test_rows_are_those_of_the_matrix_whatever_is_kept(capacity):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, D)).astype(np.float32)
-    rows, _ = on_file(X, capacity)
-    for i in range(200):
-        wanted = rng.choice(300, rng.integers(1, 250))
-        if i % 3:
-            wanted = np.sort(wanted)
-        np.testing.assert_array_equal(asked(rows, wanted), X[wanted])
-        np.testing.assert_array_equal(rows[wanted], X[wanted])
-        kept = rng.choice(wanted, min(wanted.size, 40))
-        np.testing.assert_array_equal(rows.kept[rows.keep(kept)], X[kept])
-        if i % 10 == 0:
-            rows.lend(30)[:] = np.nan
-
-
 def test_what_is_kept_is_not_read_again_and_makes_room_when_it_is_idle():
     rows, read = on_file(np.random.default_rng(0).normal(size=(1000, D)), 120)
     for wanted, times in ((np.arange(100), 3), (np.arange(500, 600), 6)):
         for _ in range(times):  # the others are given up for these
-            asked(rows, wanted)
+            rows[wanted]
             rows.keep(wanted[:20])
         if times == 3:
             assert rows.rows_read == sum(n for _, n in read) == 100
     read.clear()
-    asked(rows, wanted)
+    rows[wanted]
     assert not read
-    asked(rows, np.arange(0, 1000, 3))  # those between are read along
+    rows[np.arange(0, 1000, 3)]  # those between are read along
     assert max(n for _, n in read) <= 100 and len(read) < 20
 
 
@@ -168,17 +142,3 @@ def test_without_room_for_short_lists_or_with_large_offsets_everything_is_read(
     assert isinstance(risk.with_blocks(3), PartitionedRisk)
     own = EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups))
     assert risk(np.ones(D))[0] == pytest.approx(own(np.ones(D))[0], rel=1e-12)
-
-
-def test_a_file_that_changes_ends_the_fit_with_the_best_point(tmp_path):
-    risk = streamed(tmp_path, make_surrogate("ts", 5))
-
-    def callback(progress):
-        if progress.iteration == 3:
-            damage(tmp_path / "X.npy", "changed")
-
-    result = CuttingPlane(1e-3).solve(risk, callback=callback)
-    assert result.status == Status.FAILED and result.n_iter == 3
-    assert "cannot be read any more" in result.message
-    with pytest.raises(OracleFailure, match="has changed"):
-        risk.with_blocks(2).blocks(result.w)

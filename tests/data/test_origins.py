@@ -15,10 +15,8 @@ from helpers.marks import slow
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.streamed import StreamedRisk
-from structsvm_papk.solvers.result import RISK_SCALE
 from structsvm_papk.surrogates.losses import Avg
 
-METHODS = ("bundle", "line_search", "one_slack")
 CONVEX = ("ts", "avg", "max", "pauc")
 STORAGE = {"rows": np.ascontiguousarray, "columns": np.asfortranarray, "csr": sparse.csr_matrix}
 
@@ -40,71 +38,6 @@ def wide_objective(name, k, alpha, X, y, groups, w):
     """``alpha/2 ||w||^2 + R(w)`` of the stored values, in extended precision."""
     risk = ExactRisk(X, y, groups, k).values(name, w[:, None])[0]
     return Wide(alpha) / 2 * (w.astype(Wide) ** 2).sum() + risk
-
-
-def offsets(rng, kind, shape, groups):
-    """The same for all rows, or another for each user; in one column or in all."""
-    offset = 10.0 ** rng.uniform(0, 12) * rng.choice([-1.0, 1.0], shape[1])
-    if rng.random() < 0.5:
-        offset *= np.arange(shape[1]) == 0
-    return offset if kind == "common" else offset * (1 + rng.random(groups.max() + 1))[groups, None]
-
-
-@pytest.mark.parametrize(
-    ("kind", "dtype", "storages", "n"),
-    [
-        ("common", np.float32, ("rows",), 6),
-        ("of_users", np.float64, ("rows", "columns", "csr"), 9),
-        slow("common", np.float64, ("rows", "columns", "csr"), 16),
-        slow("of_users", np.float32, ("rows", "columns", "csr"), 16),
-    ],
-)
-def test_no_bound_is_above_the_optimum_and_no_gap_larger_than_certified(kind, dtype, storages, n):
-    n_solved = 0
-    for seed in range(n):
-        rng = np.random.default_rng(seed)
-        _, _, groups = problem = lists(seed=seed, n_users=int(rng.integers(1, 5)))
-        X = (problem[0] + offsets(rng, kind, problem[0].shape, groups)).astype(dtype)
-        y, name, alpha = problem[1], CONVEX[seed % 4], 10.0 ** rng.uniform(-3, -1)
-        stored = STORAGE[storages[seed % len(storages)]](X)
-        try:
-            results = [
-                CuttingPlane(alpha, method=method).solve(a_risk(name, stored, y, groups))
-                for method in METHODS
-            ]
-        except InputError as error:
-            assert "digits do not suffice" in str(error)
-            continue
-        n_solved += 1
-        true = [wide_objective(name, 3, alpha, X, y, groups, each.w) for each in results]
-        for each, objective in zip(results, true, strict=True):
-            assert each.lower_bound <= min(true)
-            assert abs(each.objective - objective) < 1e-10
-            assert each.status in ("converged", "degenerate")
-            assert objective - min(true) <= 1e-6 * max(objective, RISK_SCALE)
-    assert n_solved > n // 2
-
-
-@pytest.mark.parametrize(
-    ("storage", "dtype"),
-    [
-        *((storage, np.float64) for storage in STORAGE),
-        ("rows", np.float32),
-        slow("columns", np.float32),
-        slow("csr", np.float32),
-    ],
-)
-def test_rows_are_read_as_differences(storage, dtype):
-    X, y, groups = lists(np.array([1e5, 0.0, -3e4]), dtype=dtype)
-    risk = a_risk("avg", STORAGE[storage](X), y, groups)
-    assert risk.origins() is not None
-    w = np.array([0.3, -0.2, 0.7])
-    wide, rows = X.astype(float), risk.data.rows
-    differences = wide[rows] - wide[rows[risk.data.indptr[:-1]]][groups]
-    np.testing.assert_allclose(risk.scores(w), differences @ w, rtol=1e-13, atol=1e-13)
-    slope = risk(w)[1]
-    coef = risk.user_values(risk.scores(w))[1]
-    np.testing.assert_allclose(slope, differences.T @ coef / 4, rtol=1e-12, atol=1e-13)
 
 
 class FromZero(Avg):
@@ -200,18 +133,6 @@ def test_row_skipping_takes_the_same_rows(storage):
     assert skipping.rows_scored < plain.rows_scored
 
 
-def test_files_in_pieces_agree_with_memory(tmp_path):
-    X, y, groups = lists(1e9, n_users=400)
-    source = sources.npy_source(tmp_path, X, y, groups)
-    streamed = StreamedRisk(make_surrogate("ts", 3), source, 100_000)
-    assert streamed.share_in_memory < 1.0
-    both = streamed, a_risk("ts", lists(n_users=400)[0], y, groups)
-    results = [CuttingPlane(1e-2).solve(each) for each in both]
-    assert all(each.status == "converged" for each in results)
-    objectives = [wide_objective("ts", 3, 1e-2, X, y, groups, each.w) for each in results]
-    assert results[0].lower_bound <= min(objectives)
-
-
 def test_a_column_without_digits_is_refused_by_its_name():
     X, y, groups = lists(np.array([0.0, 3e7, 0.0]), dtype=np.float32)
     frame = pd.DataFrame(X, columns=["price", "seen_at", "stars"])
@@ -230,26 +151,10 @@ def test_where_digits_do_not_suffice_nothing_is_certified_and_the_column_is_name
     assert "column 1 of X" in result.notes[-1]
 
 
-@pytest.mark.parametrize(("times", "storage"), [(3, sparse.csr_matrix), (9, sparse.csr_array)])
-def test_entries_that_are_stored_several_times(times, storage):
-    """Row skipping squared every one of them: rows that count were left out."""
-    X, y, groups = lists(n_users=2, n_items=200, d=12)
-    csr = storage(X)
-    parts = [np.repeat(a, times) for a in (csr.data / times, csr.indices)]
-    given = storage((*parts, csr.indptr * times), shape=X.shape)
-    before = given.data.copy(), given.indices.copy(), given.indptr.copy()
-    data = RankingData.from_groups(given, y, groups)
-    assert data.X.nnz == X.size
-    for array, copy in zip((given.data, given.indices, given.indptr), before, strict=True):
-        np.testing.assert_array_equal(array, copy)
-    result = CuttingPlane(1e-2).solve(EmpiricalRisk(make_surrogate("ts", 2), data))
-    expected = float(wide_objective("ts", 2, 1e-2, X, y, groups, result.w))
-    assert result.objective == pytest.approx(expected, rel=1e-9)
-
-
 def test_entries_are_added_up_in_double_and_a_flag_older_than_the_arrays_is_not_believed():
     X = sparse.csr_matrix((np.float32([0.1, 0.2, 1.0]), [0, 0, 1], [0, 2, 3]), shape=(2, 2))
     data = RankingData(X, [1, 0], [0, 2])
+    assert data.X.nnz == 2  # a squared part is not a part of the square
     assert float(data.X[0, 0]) == float(np.float32(0.1)) + float(np.float32(0.2))
     X = sparse.csr_matrix(np.ones((2, 2)))
     assert X.has_canonical_format

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from helpers.sources import npy_source, parquet_source
-from structsvm_papk.data import RankingData, sources
+from structsvm_papk.data import sources
 from structsvm_papk.data.partitions import (
     UserRows,
-    array_partitions,
-    cut_users,
     file_partitions,
     open_source,
     scan_users,
@@ -87,34 +85,6 @@ def test_npy_files_that_changed_after_they_were_opened(tmp_path, name):
     np.save(path, dict(zip(("X", "y", "groups"), lists(), strict=True))[name].astype(np.float32))
     with pytest.raises(InputError, match=f"{name}.npy: the file is another one now"):
         partition.load()
-
-
-def test_features_of_parquet_are_written_row_after_row(tmp_path):
-    rng = np.random.default_rng(1)
-    X, y, groups = rng.normal(size=(60, 19)), np.arange(60) % 2, np.arange(60) // 6
-    source = parquet_source(tmp_path, X, y, groups, n_files=2, rows=11)
-    npy, file = source.open_features(tmp_path)
-    out = np.empty((25, 19))
-    npy.read_into(file, 30, out)
-    file.close()
-    np.testing.assert_array_equal(out, X[30:55])
-    assert not list(tmp_path.glob("tmp*"))
-
-
-def test_users_are_cut_by_rows():
-    indptr = np.concatenate([[0], np.cumsum(SIZES)])
-    assert cut_users(indptr, 15).tolist() == [0, 3, 4, 7]
-    assert cut_users(indptr, 1).tolist() == list(range(8))
-    assert cut_users(indptr, 59).tolist() == [0, 7]
-
-
-def test_arrays_are_cut_without_the_rows_of_others():
-    X, y, groups = lists()
-    partitions = array_partitions(RankingData.from_groups(X, y, groups), 3)
-    loaded = [partition.load() for partition in partitions]
-    assert sum(data.X.shape[0] for data in loaded) == groups.size
-    for data in loaded:
-        same_users(data, X, y, groups)
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,7 @@ from structsvm_papk.datasets.digits import digit_queries
 from structsvm_papk.errors import InputError
 
 
-def test_features_are_those_of_the_pair():
-    difference, y, groups = digit_queries("train", n_queries=5, n_shown=20, seed=3)
-    product, same_y, _ = digit_queries("train", 5, 20, features="product", seed=3)
-    assert difference.shape == product.shape == (100, 64)
-    assert np.array_equal(groups, np.repeat(np.arange(5), 20))
-    assert np.array_equal(y, same_y)
-    squares = 2 * product - difference  # a^2 + b^2 for grey values a and b in [0, 1]
-    assert squares.min() >= 0
-    assert squares.max() <= 2
-
-
-def test_labels_and_parts_are_those_of_the_data():
+def test_features_labels_and_parts_are_those_of_the_data():
     images, digits = load_digits(return_X_y=True)
     images = images / 16
     seen = {}
@@ -32,6 +21,9 @@ def test_labels_and_parts_are_those_of_the_data():
                 if None not in rows:
                     break
         assert np.array_equal(digits[rows] == digits[query], y)
+        product, same, groups = digit_queries(part, 1, size - 1, features="product", seed=1)
+        assert np.array_equal(product, images[query] * images[rows])
+        assert np.array_equal(same, y) and not groups.any()
         seen[part] = {query, *rows}
     assert not seen["train"] & seen["test"]
 

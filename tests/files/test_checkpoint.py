@@ -143,24 +143,25 @@ def test_a_folder_in_use_is_refused_until_the_run_has_ended(name, tmp_path):
     assert broken.traceback  # the frames of the broken run are still there, and hold nothing
 
 
-def test_where_the_system_has_no_locks_runs_go_on(tmp_path, monkeypatch):
+def test_where_the_system_has_no_locks_runs_go_on_and_parts_have_safe_names(tmp_path, monkeypatch):
     def unknown(*_):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(outputs.fcntl, "flock", unknown)
     solver, risk = SOLVERS["bundle"]
-    assert solver.solve(risk, checkpoint=Checkpoint(tmp_path)).converged
+    part = Checkpoint(tmp_path, 5.0).part("../avg: eta = 0.1")
+    assert part.folder == tmp_path / "avg_eta_0.1" and part.interval == 5.0
+    assert solver.solve(risk, checkpoint=part).converged
 
 
-def test_every_truncation_and_a_flipped_bit_are_noticed(tmp_path):
+def test_a_truncation_and_a_flipped_bit_are_noticed(tmp_path):
     solver, risk = SOLVERS["bundle"]
     solver.solve(risk, checkpoint=Checkpoint(tmp_path))
     (path,) = tmp_path.glob("*.checkpoint")
     content = bytearray(path.read_bytes())
-    for length in np.linspace(0, len(content) - 1, 50).astype(int):
-        path.write_bytes(content[:length])
-        with pytest.raises(InputError, match="damaged"):
-            solver.solve(risk, checkpoint=Checkpoint(tmp_path))
+    path.write_bytes(content[:99])
+    with pytest.raises(InputError, match="damaged"):
+        solver.solve(risk, checkpoint=Checkpoint(tmp_path))
     content[-20] ^= 1
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"checksum does not match. Delete the folder to start"):
@@ -257,14 +258,6 @@ def denied(path):
     raise OSError(13, "Permission denied")
 
 
-def test_intervals_that_do_not_fit_and_parts_with_safe_names(tmp_path):
-    for interval in (-1, "1", float("nan")):
-        with pytest.raises(InputError, match="interval"):
-            Checkpoint(tmp_path, interval)
-    part = Checkpoint(tmp_path, 5.0).part("../avg: eta = 0.1")
-    assert part.folder == tmp_path / "avg_eta_0.1" and part.interval == 5.0
-
-
 @pytest.mark.parametrize(
     ("name", "left"),
     [("bundle", 4), ("line_search", 2), ("line_search", 6), ("descent, best", 10), ("cccp", 90)],
@@ -302,33 +295,6 @@ def test_after_a_failure_of_the_oracle_the_run_goes_on(name, left, tmp_path, mon
 # --- warm starts ------------------------------------------------------------------------------
 
 
-ALL_CONVEX = ("avg", "pauc", "ts", "max")
-
-
-@pytest.mark.parametrize("name", ALL_CONVEX)
-@pytest.mark.parametrize("other", ALL_CONVEX)
-def test_cuts_of_another_problem_are_refused_at_zero_too(name, other):
-    """At zero Avg, pAUC and, where k is large, TS have the same subgradient and value.
-
-    The first k negatives stand for all that tie there: the last one does not count.
-    """
-    first, again = CuttingPlane(1e-3).solve(make_risk(name, k=7)), CuttingPlane(1e-3)
-    data = make_risk().data
-    X = data.X.copy()
-    X[data.rows[data.indptr[1] - 1]] += 5.0
-    moved = EmpiricalRisk(
-        make_surrogate(name, 7), RankingData(X[data.rows], data.labels, data.indptr)
-    )
-    risks = [make_risk(other, k=6), moved, *([] if other == name else [make_risk(other, k=7)])]
-    for risk in risks:
-        with pytest.raises(InputError, match="cuts are of another problem"):
-            again.solve(risk, np.zeros(5), warm_start=first)
-    with pytest.raises(InputError, match="blocks differ"):
-        CuttingPlane(1e-3, n_blocks=2).solve(make_risk(name, k=7), warm_start=first)
-    same = again.solve(make_risk(name, k=7), np.zeros(5), warm_start=first)
-    assert same.objective == pytest.approx(first.objective, rel=2e-6)
-
-
 @pytest.mark.recovery
 def test_as_many_blocks_of_other_users_are_refused(tmp_path):
     """Blocks have about the same number of rows: of short lists, where rows are skipped."""
@@ -360,6 +326,9 @@ def test_an_oracle_without_a_fingerprint_is_told_by_its_subgradient_at_zero():
         def __call__(self, w):
             return self.risk(w)
 
+    first = CuttingPlane(1e-2).solve(make_risk("avg", k=7))
+    with pytest.raises(InputError, match="cuts are of another problem"):  # the same one at zero
+        CuttingPlane(1e-2).solve(make_risk("pauc", k=7), warm_start=first)
     result = CuttingPlane(1e-2).solve(Plain(make_risk("avg")))
     again = CuttingPlane(1e-3).solve(Plain(make_risk("avg")), warm_start=result)
     assert again.status is Status.CONVERGED

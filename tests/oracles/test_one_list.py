@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
-from helpers.marks import slow
 from helpers.own import PowerPairs
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.oracles.convex_risk import OneListCuts
@@ -96,7 +95,7 @@ def test_the_blocks_add_up_to_the_risk():
     np.testing.assert_array_equal(*slopes)
 
 
-@pytest.mark.parametrize("name", ["avg", slow("max"), "ts", slow("pauc")])
+@pytest.mark.parametrize("name", ["avg", "ts"])
 def test_a_tolerance_below_rounding_is_given_up_soon(name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5200, 10))

@@ -32,38 +32,6 @@ def both(name, data, k=5, n_blocks=6, n_threads=1):
     return plain.with_blocks(n_blocks), skipping.with_blocks(n_blocks)
 
 
-def brute_force(data, surrogate, w):
-    """Positions of the rows that count, user by user, from all scores; ties by position."""
-    scores, k, found = data.scores(w), surrogate.k, []
-    for u in range(data.n_users):
-        first, middle, last = data.indptr[u], data.indptr[u] + data.n_pos[u], data.indptr[u + 1]
-        positives = np.arange(first, middle)
-        if surrogate.name == "max":
-            beta = min(data.n_pos[u], k)
-            positives = np.sort(first + np.argsort(scores[first:middle], kind="stable")[:beta])
-        top = np.sort(middle + np.argsort(-scores[middle:last], kind="stable")[:k])
-        found += [positives, top]
-    return np.concatenate(found)
-
-
-@pytest.mark.parametrize("kind", ["normal", "tied", "repeated"])
-@pytest.mark.parametrize(("name", "n_pos"), [("ts", 6), ("max", 100)])
-def test_lists_are_those_of_all_scores(name, n_pos, kind):
-    X, y, groups = lists(n_pos=n_pos, kind=kind)
-    data, surrogate = RankingData.from_groups(X, y, groups), make_surrogate(name, 5)
-    run = EmpiricalRisk(surrogate, data)._map
-    short = row_skipping.ShortLists(data, surrogate, run)
-    for w in walk(X.shape[1]):
-        scores = short.at(w)
-        if name == "max" and short.data.rows.size == short.data.n_users * (n_pos + 5):
-            expected = brute_force(data, make_surrogate("ts", 5), w)  # few positives: all are kept
-        else:
-            expected = brute_force(data, surrogate, w)
-        assert np.array_equal(short.positions, expected)
-        assert np.array_equal(short.data.rows, data.rows[expected])
-        assert np.array_equal(scores, data.scores(w)[expected])
-
-
 FORMATS = {
     "rows": lambda X: X,
     "columns": np.asfortranarray,

@@ -44,13 +44,6 @@ def test_listed_names_can_be_imported_and_are_described_and_few():
     assert len(values) <= 75
 
 
-def test_names_of_the_top_are_those_of_their_rooms():
-    for name in set(structsvm_papk.__all__) - {"__version__", "show_versions"}:
-        homes = [room for room in exporting().values() if name in room.__all__]
-        assert len(homes) == 1
-        assert getattr(homes[0], name) is getattr(structsvm_papk, name)
-
-
 def test_the_reference_describes_the_supported_names_and_what_they_return():
     pages = "".join(path.read_text() for path in (ROOT / "docs" / "reference").glob("*.md"))
     documented = re.findall(r"^::: (\S+)$", pages, re.MULTILINE)
