@@ -5,9 +5,10 @@ import pytest
 
 from helpers.marks import slow
 from helpers.problems import walk
-from helpers.sources import N_USERS, D, npy_source, parquet_source, tall_lists
+from helpers.sources import N_USERS, D, damage, npy_source, parquet_source, tall_lists
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data import file_rows
+from structsvm_papk.errors import OracleFailure
 from structsvm_papk.oracles import list_risk
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
@@ -142,3 +143,17 @@ def test_without_room_for_short_lists_or_with_large_offsets_everything_is_read(
     assert isinstance(risk.with_blocks(3), PartitionedRisk)
     own = EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups))
     assert risk(np.ones(D))[0] == pytest.approx(own(np.ones(D))[0], rel=1e-12)
+
+
+def test_a_file_that_changes_ends_the_fit_with_the_best_point(tmp_path):
+    risk = streamed(tmp_path, make_surrogate("ts", 5))
+
+    def callback(progress):
+        if progress.iteration == 3:
+            damage(tmp_path / "X.npy", "changed")
+
+    result = CuttingPlane(1e-3).solve(risk, callback=callback)
+    assert result.status == Status.FAILED and result.n_iter == 3
+    assert "cannot be read any more" in result.message
+    with pytest.raises(OracleFailure, match="has changed"):
+        risk.with_blocks(2).blocks(result.w)
