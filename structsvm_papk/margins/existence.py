@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice, check_number
-from structsvm_papk.margins.many_users import separator_for
 from structsvm_papk.margins.proofs import (
     CommonProof,
     HullProof,
@@ -19,6 +18,7 @@ from structsvm_papk.margins.proofs import (
     fractions,
 )
 from structsvm_papk.margins.scores import CONDITIONS
+from structsvm_papk.margins.separation import Separator
 from structsvm_papk.margins.subsets import NUMERICAL_ZERO, SubsetSearch
 
 
@@ -190,7 +190,7 @@ class _Question:
         return self._weak_result(found, bound)
 
     def _separated(self, n_lowest, chosen=None, deadline=None, largest_margin=None):
-        separator = separator_for(self.data, n_lowest, chosen, deadline or self.deadline)
+        separator = Separator(self.data, n_lowest, chosen, deadline or self.deadline)
         return separator.solve(self.largest_margin if largest_margin is None else largest_margin)
 
     def _strong_direction(self):

@@ -10,13 +10,13 @@ is concave. A w with ``f(w) > 0`` separates; otherwise weights lambda, mu >= 0 w
 
     (sum_u s_u) f(w) <= v.w.                                                       (*)
 
-Rows enter the programmes only when the current solution violates them.
+Users and their rows enter the programmes only when the current solution violates them.
 """
 
 import time
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from scipy import optimize, sparse
@@ -32,6 +32,8 @@ from structsvm_papk.margins.proofs import (
 
 MAX_ROUNDS = 500
 LARGEST_SYSTEM = 300  # equations solved in rational arithmetic: half a minute or so
+USERS, ROWS = 20, 8  # that enter in one round: users, positives and negatives of each
+LARGEST_SECOND_CHANCE = 3000  # rows in dense matrices
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,8 @@ class Separator:
         self._neg = [np.flatnonzero(~data.labels[a:b]) + a for a, b in pairwise(data.indptr)]
         self._user = data.user_of_position
         self.scale = _column_scale(data.X)
-        self._start()
-
-    def _start(self):
-        self._in_work = np.zeros(len(self.data.rows), dtype=bool)
-        self._grow(np.zeros(self.data.n_features))
+        self._in_work = np.zeros(len(data.rows), dtype=bool)
+        self._grow(np.zeros(data.n_features))
 
     def solve(self, largest_margin=True):
         """Decide; with `largest_margin`, go on to the largest margin over the l2 ball."""
@@ -101,25 +100,22 @@ class Separator:
         self._in_work[:] = True
         return self._model()
 
-    def _grow(self, w, batch=8):
-        """Add violated rows of each user to the working set; False when there are none."""
-        scores = self.data.scores(w)
-        before = self._in_work.sum()
+    def _grow(self, w):
+        """Add extreme rows of the users that w violates most; False when there are none."""
+        scores, level, margins = self.data.scores(w), np.inf, []
         for pos, neg, r in zip(self._pos, self._neg, self.n_lowest, strict=True):
-            n = min(len(pos), max(batch, int(r)))
-            self._add(pos, scores[pos], n, int(r))
-            self._add(neg, -scores[neg], min(len(neg), batch), 1)
+            margins.append(_margin(scores[pos], scores[neg], r))
+            known = pos[self._in_work[pos]], neg[self._in_work[neg]]
+            if len(known[0]):
+                level = min(level, _margin(scores[known[0]], scores[known[1]], r))
+        level -= 1e-10 * (1 + abs(level)) if np.isfinite(level) else 0.0
+        before = self._in_work.sum()
+        for u in np.argsort(margins)[:USERS]:
+            if margins[u] < level:
+                pos, neg = self._pos[u], self._neg[u]
+                self._in_work[pos[_lowest(scores[pos], max(ROWS, self.n_lowest[u]))]] = True
+                self._in_work[neg[_lowest(-scores[neg], ROWS)]] = True
         return self._in_work.sum() > before
-
-    def _add(self, positions, scores, n, needed):
-        """Add the n lowest; nothing when the `needed` lowest are in the working set already."""
-        lowest = positions[np.argpartition(scores, n - 1)[:n]] if n < len(positions) else positions
-        known = self._in_work[positions]
-        if known.sum() >= needed:
-            worst = np.partition(scores[known], needed - 1)[needed - 1]
-            if not (scores[~known] < worst - 1e-10 * (1 + abs(worst))).any():
-                return
-        self._in_work[lowest] = True
 
     def _quadratic(self, found):
         """``min |w|^2/2`` with margin 1 on the working set: the largest margin over the l2 ball."""
@@ -143,7 +139,7 @@ class Separator:
 
         model = self._model()
         x = cp.Variable(model.n_variables)
-        w = cp.multiply(self.scale, x[: self.data.n_features])
+        w = cp.multiply(self.scale / self.scale.max(), x[: self.data.n_features])
         low, high = (np.array(side, dtype=float) for side in zip(*model.bounds, strict=True))
         rows = model.matrix @ x <= 0
         fixed = [x[model.margin] == target]
@@ -232,7 +228,7 @@ class Separator:
         d, n_users = self.data.n_features, len(users)
 
         def column(position, sign, side):
-            values = dense_rows(self.data.X, self.data.rows[[position]])[0]
+            values = dense_rows(self.data.X, self.data.rows[[position]])[0] * self.scale
             entries = [sign * v for v in fractions(values)] + [Fraction(0)] * (2 * n_users + 1)
             entries[d + side * n_users + place[int(self._user[position])]] = Fraction(1)
             return entries
@@ -283,11 +279,12 @@ class Separator:
 
     def _interior_weights(self):
         """Weights far from their bounds: a second chance when a vertex is too degenerate."""
-        extra = np.random.default_rng(0)
-        for pos, neg in zip(self._pos, self._neg, strict=True):
-            size = 4 * self.data.n_features
-            self._in_work[extra.permutation(pos)[:size]] = True
-            self._in_work[extra.permutation(neg)[:size]] = True
+        extra, size = np.random.default_rng(0), 4 * self.data.n_features
+        for rows in chain(*zip(self._pos, self._neg, strict=True)):
+            if self._in_work[rows].any():
+                self._in_work[extra.permutation(rows)[:size]] = True
+        if self._in_work.sum() > LARGEST_SECOND_CHANCE:
+            return None, None
         model = self._model()
         return model, model.interior_weights()
 
@@ -295,18 +292,20 @@ class Separator:
 class _Model:
     """Sparse constraint matrix of the programmes on a working set.
 
-    Variables: w (d), m, t (users), z (users), h (working positives).
+    Variables: w (d), m, t (working users), z (working users), h (working positives).
     """
 
     def __init__(self, separator, positions):
-        data, self.n_lowest = separator.data, separator.n_lowest
+        data = separator.data
+        self._users, user = np.unique(data.user_of_position[positions], return_inverse=True)
+        self._all_users, self.n_lowest = data.n_users, separator.n_lowest[self._users]
         is_pos = data.labels[positions]
         self.pos, self.neg = positions[is_pos], positions[~is_pos]
-        self._user_pos, self._user_neg = (data.user_of_position[at] for at in (self.pos, self.neg))
+        self._user_pos, self._user_neg = user[is_pos], user[~is_pos]
         self.x_pos, self.x_neg = (
             dense_rows(data.X, data.rows[at]) * separator.scale for at in (self.pos, self.neg)
         )
-        n_users, n_pos, n_neg = data.n_users, len(self.pos), len(self.neg)
+        n_users, n_pos, n_neg = len(self._users), len(self.pos), len(self.neg)
         self.margin = n_features = data.n_features
         self.slack_start = n_features + 1 + 2 * n_users
         self.n_variables = self.slack_start + n_pos
@@ -338,8 +337,9 @@ class _Model:
     def split(self, duals):
         """Weights of the positives, of the negatives, and shares of the users, clipped at zero."""
         n_pos, n_users, _ = self._sizes
-        duals = np.maximum(duals, 0.0)
-        return duals[:n_pos], duals[n_pos + n_users :], duals[n_pos : n_pos + n_users]
+        duals, shares = np.maximum(duals, 0.0), np.zeros(self._all_users)
+        shares[self._users] = duals[n_pos : n_pos + n_users]
+        return duals[:n_pos], duals[n_pos + n_users :], shares
 
     def interior_weights(self):
         """Weights with v = 0 as far from their bounds as can be; None on failure."""
@@ -380,6 +380,16 @@ def linear_programme(cost, matrix, bounds, deadline):
 def seconds_to(deadline):
     """What is left of the time, as solvers take it."""
     return float(np.clip(deadline - time.monotonic(), 0.1, 1e6))
+
+
+def _lowest(values, n):
+    """Places of the n lowest values; all if there are no more."""
+    return np.argpartition(values, n - 1)[:n] if n < len(values) else np.arange(len(values))
+
+
+def _margin(pos, neg, r):
+    """Mean of the r lowest scores of positives less the highest of negatives."""
+    return pos[_lowest(pos, r)].mean() - neg.max()
 
 
 def normalised(margin, w):

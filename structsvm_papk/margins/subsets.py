@@ -17,7 +17,6 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk.margins.many_users import separator_for
 from structsvm_papk.margins.proofs import (
     CommonProof,
     HullProof,
@@ -94,7 +93,7 @@ class SubsetSearch:
         """Find proofs that parts of a choice cannot be lifted; drop one element and repeat."""
         found, chosen = [], choice.copy()
         while len(found) < most and time.monotonic() < self.deadline:
-            result = separator_for(self.data, self._ones, chosen, self.deadline).solve(False)
+            result = Separator(self.data, self._ones, chosen, self.deadline).solve(False)
             if result.answer != "no":
                 return found, result.answer if not found else "no"
             found.append(result.proof)
