@@ -275,3 +275,17 @@ def test_columns_far_apart_leave_an_exact_proof():
     X, y = np.array(rows) * (1e-5, 1e6), [1, 1, 1, 1, 0, 0, 0]
     found = margins.find_scorer(X, y, 3, "beta", largest_margin=False)
     assert found.answer == "no" and found.verify(X, y)
+
+
+def test_a_vertex_without_an_exact_proof_gets_a_second_chance():
+    rows = [
+        (-3, -1, -6, -4), (-4, -3, -4, -1), (-1, 2, -2, -1), (-3, 3, -2, -1), (-3, 3, 0, -1),
+        (2, 3, 1, -1), (-2, -1, 0, -2), (-2, -1, -2, 1), (-3, 1, 2, -1), (3, 0, 0, -3),
+        (1, 3, -2, 2), (0, 3, 1, 0), (0, -2, -1, -2), (-2, -3, -1, 0), (-2, 1, 0, -4),
+        (0, 3, 0, 0), (-2, 3, -4, 0), (-4, 2, -5, -1), (-1, -2, -2, -3), (-1, -3, 1, 0),
+        (-3, -2, 3, 1), (1, 1, -2, -2), (1, -2, -1, 3), (0, -1, -1, 2), (2, -2, -1, 0),
+    ]  # fmt: skip
+    X, groups = np.array(rows) * 1e-9, np.repeat([0, 1], [13, 12])
+    y = np.repeat([1, 0, 1, 0], [4, 9, 5, 7])
+    found = margins.find_scorer(X, y, 3, "strong", groups, largest_margin=False)
+    assert found.answer == "no" and found.verify(X, y, groups)
