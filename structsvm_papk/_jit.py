@@ -121,7 +121,9 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile at the first call, release the interpreter's lock, and keep the code on disk.
 
     Where neither the package's folder nor the user's cache can be written, nothing is kept and
-    every process compiles what it needs. `options`: those of `numba.njit`.
+    every process compiles what it needs. `options`: those of `numba.njit`. Kernels have no `**`:
+    numba compiles it once a process, with the options of the kernel that came first, and the bits
+    would depend on which that was.
     """
     if function is None:
         return partial(kernel, **options)

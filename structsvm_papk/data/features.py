@@ -386,7 +386,8 @@ def _row_squares(X, rows, indptr, inverse, squares):
         for p in range(first, last):
             row, origin = X[rows[p]], X[rows[first]]
             for f in range(mean.size):
-                squares[f] += (difference(row[f], origin[f]) * inverse[f] - mean[f]) ** 2
+                away = difference(row[f], origin[f]) * inverse[f] - mean[f]
+                squares[f] += away * away
 
 
 @kernel
@@ -410,12 +411,14 @@ def _csr_squares(data, indices, indptr, rows, bounds, inverse, squares):
                 if count[f] > 0:
                     zero = -origin[f] * inverse[f]
                     mean[f] = (mean[f] + (n - count[f]) * zero) / n
-                    squares[f] += (n - count[f]) * (zero - mean[f]) ** 2
+                    away = zero - mean[f]
+                    squares[f] += (n - count[f]) * (away * away)
                     count[f] = -1
         for row in users_rows:
             for e in range(indptr[row], indptr[row + 1]):
                 f = indices[e]
-                squares[f] += (difference(data[e], origin[f]) * inverse[f] - mean[f]) ** 2
+                away = difference(data[e], origin[f]) * inverse[f] - mean[f]
+                squares[f] += away * away
         for row in users_rows:
             for e in range(indptr[row], indptr[row + 1]):
                 mean[indices[e]], count[indices[e]] = 0.0, 0

@@ -22,7 +22,10 @@ _IDLE = 64  # active rows beyond 16 for each negative that counts, before idle o
 
 
 class _User:
-    """The cuts ``c_i . s + b_i`` of a user, over its active rows; positives come first."""
+    """The cuts ``c_i . s + b_i`` of a user, over its active rows; positives come first.
+
+    Attributes change together, no call between them: an interrupt finds all of a cut or nothing.
+    """
 
     def __init__(self, positions: Array, loss: Any) -> None:
         self.positions, self.loss, self.merged = positions, loss, 0
@@ -31,9 +34,9 @@ class _User:
 
     def take(self, kept: Array) -> None:
         """Keep these cuts only."""
-        self.coef, self.gram = self.coef[kept], self.gram[np.ix_(kept, kept)]
-        for name in ("intercepts", "errors", "theta"):
-            setattr(self, name, getattr(self, name)[kept])
+        gram = self.gram[np.ix_(kept, kept)]
+        self.coef, self.gram, self.theta = self.coef[kept], gram, self.theta[kept]
+        self.intercepts, self.errors = self.intercepts[kept], self.errors[kept]
 
     def merge(self) -> None:
         """Make the two cuts of least weight their weighted mean."""
@@ -45,7 +48,7 @@ class _User:
         self.errors = mix @ self.errors + 4.0 * EPS * sizes
         self.intercepts, self.coef = mix @ self.intercepts, mix @ self.coef
         self.gram = mix @ self.gram @ mix.T
-        self.theta[i] = total
+        self.theta[[i, j]] = total, 0.0
         self.merged += 1
         self.take(np.delete(np.arange(self.theta.size), j))
 
@@ -58,10 +61,12 @@ class _User:
 
     def add(self, coef: Array, intercept: float, error: float, products: Array) -> None:
         """Add a cut of weight 0; `products` are the active rows times ``X' coef``."""
-        self.coef, self.gram = np.vstack([self.coef, coef]), np.pad(self.gram, (0, 1))
-        self.gram[-1] = self.gram[:, -1] = self.coef @ products
-        for name, value in (("intercepts", intercept), ("errors", error), ("theta", 0.0)):
-            setattr(self, name, np.append(getattr(self, name), value))
+        coefs, gram = np.vstack([self.coef, coef]), np.pad(self.gram, (0, 1))
+        gram[-1] = gram[:, -1] = coefs @ products
+        intercepts, errors = np.append(self.intercepts, intercept), np.append(self.errors, error)
+        theta = np.append(self.theta, 0.0)
+        self.coef, self.gram, self.theta = coefs, gram, theta
+        self.intercepts, self.errors = intercepts, errors
 
 
 class CutBlocks(UserBlocks):

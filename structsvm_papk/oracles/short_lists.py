@@ -300,7 +300,8 @@ def _squares(X, rows, centre, inverse):
         row = X[rows[i]]
         total = 0.0
         for f in range(centre.size):
-            total += ((row[f] - centre[f]) * inverse[f]) ** 2
+            away = (row[f] - centre[f]) * inverse[f]
+            total += away * away
         out[i] = total
     return out
 

@@ -136,3 +136,23 @@ print(high(1), high(1.5))
 """
     assert run(mini, code) == ["2", "2.5"]
     assert run(mini, CALL.format(1))[0] == "2"
+
+
+def test_bits_do_not_depend_on_what_was_compiled_before(tmp_path):
+    before = "from structsvm_papk._jit import kernel\nkernel(lambda x: x**2)(1.5)\n"
+    code = (
+        "import numpy as np\n"
+        "from structsvm_papk.solvers.bundle.cut_model import block_sweeps\n"
+        "rng = np.random.default_rng(0)\n"
+        "slopes, heights, v = rng.normal(size=(80, 7)), rng.normal(size=80), np.zeros(7)\n"
+        "theta = np.tile([1.0, 0.0, 0.0, 0.0], 20)\n"
+        "block_sweeps(slopes, heights, np.arange(0, 80, 4), theta, v, 30, 0.0)\n"
+        "print(v.tobytes().hex())"
+    )
+    bits = set()
+    for name, first in (("alone", ""), ("after", before)):
+        env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / name)}
+        command = [sys.executable, "-c", first + code]
+        run = subprocess.run(command, env=env, capture_output=True, check=True, timeout=500)
+        bits.add(run.stdout)
+    assert len(bits) == 1

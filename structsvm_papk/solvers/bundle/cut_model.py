@@ -204,7 +204,8 @@ def _move(slopes, theta, low, high, fall, v):
     """Move dual weight from one cut of a block to another by an exact line search."""
     norm = 0.0
     for f in range(v.size):
-        norm += (slopes[high, f] - slopes[low, f]) ** 2
+        apart = slopes[high, f] - slopes[low, f]
+        norm += apart * apart
     step = theta[low]
     if norm * step > fall:
         step = fall / norm
