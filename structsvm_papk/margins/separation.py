@@ -118,13 +118,18 @@ class Separator:
         return self._in_work.sum() > before
 
     def _quadratic(self, found):
-        """``min |w|^2/2`` with margin 1 on the working set: the largest margin over the l2 ball."""
-        best = found
-        target = float(found.margin)
+        """``min |w|^2/2`` with margin 1 on the working set: the largest margin over the l2 ball.
+
+        In units of the heaviest column first, then of the best w: columns may be far apart.
+        """
+        best, target = self._rounds(found, float(found.margin), self.scale.min()), found.margin
+        return self._rounds(best, float(target), float(target) / normalised(best.margin, best.w))
+
+    def _rounds(self, best, target, unit):
         for _ in range(MAX_ROUNDS):
             if time.monotonic() > self.deadline:
                 return best
-            w, duals = self._quadratic_programme(target)
+            w, duals = self._quadratic_programme(target, unit)
             if w is None:
                 return best
             exact = self.exact_margin(w)
@@ -134,12 +139,12 @@ class Separator:
                 return best
         return best
 
-    def _quadratic_programme(self, target):
+    def _quadratic_programme(self, target, unit):
         import cvxpy as cp
 
         model = self._model()
         x = cp.Variable(model.n_variables)
-        w = cp.multiply(self.scale / self.scale.max(), x[: self.data.n_features])
+        w = cp.multiply(self.scale / unit, x[: self.data.n_features])
         low, high = (np.array(side, dtype=float) for side in zip(*model.bounds, strict=True))
         rows = model.matrix @ x <= 0
         fixed = [x[model.margin] == target]

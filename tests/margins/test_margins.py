@@ -275,6 +275,12 @@ def test_columns_far_apart_leave_an_exact_proof():
     X, y = np.array(rows) * (1e-5, 1e6), [1, 1, 1, 1, 0, 0, 0]
     found = margins.find_scorer(X, y, 3, "beta", largest_margin=False)
     assert found.answer == "no" and found.verify(X, y)
+    rows = [
+        (3, -1, 4, -5), (-2, -3, 5, -2), (1, -3, 2, 1), (2, 0, 1, 0),
+        (-2, -1, 1, -1), (-1, -3, -1, 3), (-3, -3, 3, -2), (3, 1, 1, -2),
+    ]  # fmt: skip
+    found = margins.find_scorer(np.array(rows) * (1e-3, 1e-5, 10, 0.1), np.arange(8) < 2, 3, "beta")
+    assert found.answer == "yes" and found.margin_bound <= found.margin * (1 + 1e-6)
 
 
 def test_a_vertex_without_an_exact_proof_gets_a_second_chance():
