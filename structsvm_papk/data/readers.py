@@ -100,4 +100,5 @@ def read_ranking_data(
     InputError
         As `read_table` and `Table.ranking_data`.
     """
+    check_type("one_list", one_list, bool, "True or False")
     return read_table(path, **how).ranking_data(relevance_threshold, one_list)

@@ -114,7 +114,7 @@ class PAPDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Display of scores; `ks` default 1..20, `options` those of `metrics.evaluate`."""
-        places = np.arange(1, 21) if ks is None else np.atleast_1d(ks)
+        places = np.arange(1, 21) if ks is None else np.atleast_1d(as_array(ks, "ks"))
         names = [f"pap@{k}" for k in places]
         table = metrics.evaluate(names, y_score, y_true, groups, **options)
         rows = [_estimate(table, m, level, n_resamples, seed) for m in names]

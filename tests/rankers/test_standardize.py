@@ -51,7 +51,6 @@ def assert_same_problem(own, by_hand, scale, rtol=1e-5):
         ("rows", {}),
         ("columns", {"surrogate": "ts", "user_weight": "positives", "n_threads": 2}),
         ("float32", {"surrogate": "max", "depth": 5}),
-        slow("float32", {"surrogate": "max", "depth": 5, "solver": "dual_ascent"}),
         ("sparse", {"solver": "dual_ascent"}),
         ("sparse", {"surrogate": "pauc", "solver_options": {"method": "one_slack"}}),
     ],
