@@ -1,4 +1,4 @@
-"""Sorting whose time is bounded by ``n log n`` whatever order the values come in.
+"""Sorting and selecting whose time is bounded by ``n log n`` whatever order the values come in.
 
 numba's quicksorts, in `sort`, `argsort` by default and `partition`, take time proportional to
 ``n^2`` where all but a few values stand in order already, such as a sorted list with new items
@@ -11,6 +11,9 @@ from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 
 SHORT = 32  # values for which plain insertion is the quickest; a power of two
+_CELLS = 64
+_ROUNDS = 8  # each of which narrows the range by the number of cells
+_HEAP_PAYS = 100  # values for each one that is wanted, from which few enter the heap
 
 
 @kernel
@@ -58,3 +61,91 @@ def sort(values: Array, spare: Array) -> None:
         width *= 2
     for i in range(n):
         values[i] = runs[i]
+
+
+@kernel
+def _kth_largest(values, n, k):
+    """The k-th largest of the first n values: the root of a min-heap of the k largest so far."""
+    heap = np.empty(k)
+    for i in range(k):
+        hole = i
+        while hole > 0 and heap[(hole - 1) >> 1] > values[i]:
+            heap[hole] = heap[(hole - 1) >> 1]
+            hole = (hole - 1) >> 1
+        heap[hole] = values[i]
+    for i in range(k, n):
+        value = values[i]
+        if value > heap[0]:
+            hole = 0
+            child = 1
+            while child < k:
+                if child + 1 < k and heap[child + 1] < heap[child]:
+                    child += 1
+                if heap[child] >= value:
+                    break
+                heap[hole] = heap[child]
+                hole = child
+                child = 2 * hole + 1
+            heap[hole] = value
+    return heap[0]
+
+
+@kernel
+def _border(values, k):
+    """The k-th largest value, by cells of the range: only the one that holds it is looked into.
+
+    Where k is small beside the list a heap is as quick; it also takes over where the values are so
+    uneven that cells hardly divide them, so that the time stays bounded by ``n log n``.
+    """
+    n = values.size
+    if n <= SHORT or k * _HEAP_PAYS < n:
+        return _kth_largest(values, n, k)
+    rest, counts = np.empty(n), np.empty(_CELLS, dtype=np.int64)
+    for i in range(n):
+        rest[i] = values[i]
+    for _ in range(_ROUNDS):
+        lowest, highest, total = rest[0], rest[0], 0.0
+        for i in range(n):
+            lowest, highest, total = min(lowest, rest[i]), max(highest, rest[i]), total + rest[i]
+        per_cell = (_CELLS - 1) / (highest - lowest) if highest > lowest else 0.0
+        if not (0.0 < per_cell < np.inf and abs(total) < np.inf):
+            break  # equal values, a range that over- or underflows, or what has no cell
+        for cell in range(_CELLS):
+            counts[cell] = 0
+        for i in range(n):
+            counts[int((rest[i] - lowest) * per_cell)] += 1
+        cell = _CELLS - 1
+        while counts[cell] < k:
+            k -= counts[cell]
+            cell -= 1
+        kept = 0
+        for i in range(n):
+            value = rest[i]
+            rest[kept] = value
+            kept += int((value - lowest) * per_cell) == cell
+        n = kept
+        if n <= SHORT or k * _HEAP_PAYS < n:
+            break
+    return _kth_largest(rest, n, k)
+
+
+@kernel
+def top_k(values, k):
+    """Return the indices of the k largest values, increasing; ties at the border by position."""
+    chosen = np.zeros(k, dtype=np.int64)
+    if k == values.size:
+        for i in range(k):
+            chosen[i] = i
+        return chosen
+    border, ties = _border(values, k), k
+    for i in range(values.size):
+        ties -= values[i] > border
+    n = 0
+    for i in range(values.size):
+        if n == k:
+            break
+        tie = (values[i] == border) & (ties > 0)
+        ties -= tie
+        chosen[n] = i
+        n += (values[i] > border) | tie
+    return chosen

@@ -38,7 +38,7 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def subpackage(module: str) -> str:
-    """``solvers`` of ``structsvm_papk.solvers.bundle.qp``; empty for the package itself."""
+    """``solvers`` of ``structsvm_papk.solvers.qp``; empty for the package itself."""
     return module.partition(".")[2].partition(".")[0]
 
 

@@ -15,13 +15,12 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._jit import kernel
-from structsvm_papk._sorting import increasing_order
+from structsvm_papk._sorting import increasing_order, top_k
 from structsvm_papk._types import Array
 from structsvm_papk.bounds.intervals import check_width
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.surrogates import Surrogate
-from structsvm_papk.surrogates._kernels import top_k
 
 _STEPS = 64  # of the sum of weights, on each of which the largest slope is bounded
 _ROWS = 1 << 14  # read at a time

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from structsvm_papk._jit import kernel
+from structsvm_papk._sorting import top_k
 from structsvm_papk._types import Array
-from structsvm_papk.surrogates._kernels import top_k
 
 _SUMS = {"reassoc", "contract", "nsz"}
 _EPS = np.finfo(np.float64).eps

@@ -22,8 +22,8 @@ from structsvm_papk.solvers.oracle import (
     Rounding,
 )
 from structsvm_papk.surrogates._kernels import tangent_intercepts
-from structsvm_papk.surrogates.base import MajorantSurrogate, check_scores
-from structsvm_papk.surrogates.list_terms import ListTerms, MeanThreshold
+from structsvm_papk.surrogates.base import ListTerms, MajorantSurrogate, check_scores
+from structsvm_papk.surrogates.losses import MeanThreshold
 
 _FEATURES, _USERS = 1000, 20  # from which on the ascent was faster, see docs/benchmarks.md
 _GRAM_BYTES = 1 << 29  # of Avg: where its matrices may need more, cuts take less
@@ -60,7 +60,7 @@ class ConvexRisk(ListRisk, DualOracle):
 class OneListCuts(BlockOracle):
     """Oracle of one user's risk with several cuts from one evaluation of the list.
 
-    Its loss is the sum of the c largest of many convex terms f_i (`surrogates.list_terms`) over r,
+    Its loss is the sum of the c largest of many convex terms f_i (`ListTerms`) over r,
     ``min_s c s + sum_i (f_i - s)_+``: for fixed s a sum over terms, any partition of which gives
     blocks, convex in (w, s). At the optimal s their cuts together are the usual single cut. The
     variable of the cuts is s/r, between 0 and R(w) at its optimum: the certified bound uses this.

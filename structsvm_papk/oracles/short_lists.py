@@ -17,11 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._jit import kernel
+from structsvm_papk._sorting import top_k
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
 from structsvm_papk.data.file_rows import FileRows
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.surrogates import Surrogate, _kernels
+from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.base import check_scores
 
 _CHUNK_ROWS = 1 << 16
@@ -288,7 +289,7 @@ def _highest(positions, scores, low, high, wanted):
 def _choose(scores, first, last, wanted, chosen):
     n = 0
     for u in range(first.size):
-        for position in _kernels.top_k(scores[first[u] : last[u]], wanted[u]):
+        for position in top_k(scores[first[u] : last[u]], wanted[u]):
             chosen[n] = first[u] + position
             n += 1
 

@@ -1,7 +1,7 @@
 """Solvers for ``min_w alpha/2 ||w||^2 + R(w)``: they know an oracle for R, nothing of ranking.
 
 A solver is a frozen set of settings with ``solve(oracle, ..) -> SolverResult``; the state of a run
-lives and dies with it. `oracle` says what may be asked of a risk. May import `solvers/bundle`.
+lives and dies with it. `oracle` says what may be asked of a risk.
 """
 
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp

@@ -10,14 +10,13 @@ pairs are clipped, is never branched on: within a small box it is decided.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.oracle import BoxedOracle
-from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, relative_gap
+from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult
 from structsvm_papk.solvers.solver import Run, Solver
 
 _BATCH = 256
@@ -86,12 +85,11 @@ class _Run(Run[SolverResult]):
     def __init__(self, config, oracle, w_init, warm_start):
         super().__init__(config, oracle)
         self.start = w_init, warm_start
-        self.w: Any = None
-        self.objective, self.dropped = np.inf, np.inf
-        self.bound, self.n_boxes = np.zeros(1), 0  # R >= 0 everywhere
-
-    def has_point(self):
-        return self.w is not None
+        d = oracle.n_features
+        sides = [("low", float, (d,)), ("high", float, (d,))]
+        # R >= 0 everywhere: the bound of the first box, whose sides the first search decides
+        self.boxes = np.zeros(1, [*sides, ("bound", float), ("split", int)])
+        self.dropped, self.n_boxes = np.inf, 0
 
     def begin(self):
         limit = self.config.time_limit
@@ -99,7 +97,8 @@ class _Run(Run[SolverResult]):
         local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4, max_ties=0)
         w_init, warm_start = self.start if self.saved is None else (None, self.saved)
         self._take(local.solve(self.oracle, w_init, warm_start=warm_start))
-        self._open_cube()
+        half = np.sqrt(2 * self.best / self.config.alpha) * _WIDER
+        self.boxes["low"], self.boxes["high"] = -half, half
 
     def loop(self):
         next_search = 1
@@ -109,63 +108,53 @@ class _Run(Run[SolverResult]):
                 return status
             centres, values = self._cut_the_lowest()
             self._search_from(centres[np.argmin(values)], values.min())
-            if len(self.history) == next_search and self.bound.size:
-                lowest = np.argmin(self.bound)
-                self._search_from((self.low[lowest] + self.high[lowest]) / 2, -np.inf)
+            if len(self.history) == next_search and self.boxes.size:
+                lowest = self.boxes[np.argmin(self.boxes["bound"])]
+                self._search_from((lowest["low"] + lowest["high"]) / 2, -np.inf)
                 next_search *= 2
-            self._drop()
+            keep = self.boxes["bound"] < self.best - self.config.tol * max(self.best, RISK_SCALE)
+            self.dropped = self.boxes["bound"][~keep].min(initial=self.dropped)
+            self.boxes = self.boxes[keep]
 
     def result(self, status, notes):
-        return self.outcome(self.w, self.objective, self._lower_bound(), status, notes=notes)
-
-    def _open_cube(self):
-        d = self.oracle.n_features
-        half = np.sqrt(2 * self.objective / self.config.alpha) * _WIDER
-        self.low, self.high = np.full((1, d), -half), np.full((1, d), half)
-        self.bound, self.split = np.zeros(1), np.zeros(1, dtype=np.int64)
+        self.lower_bound = self._lowest_bound()
+        return self.outcome(status, notes=notes)
 
     def _cut_the_lowest(self):
         """Replace the boxes with the lowest bounds by their halves; return the new centres."""
-        n = min(self.bound.size, max(_BATCH, self.bound.size // _SHARE))
-        order = np.argpartition(self.bound, n - 1)
-        cut, rest = order[:n], order[n:]
-        rows, f = np.arange(n), self.split[cut]
-        middle = (self.low[cut, f] + self.high[cut, f]) / 2
-        low, high = np.tile(self.low[cut], (2, 1)), np.tile(self.high[cut], (2, 1))
+        boxes = self.boxes
+        n = min(boxes.size, max(_BATCH, boxes.size // _SHARE))
+        order = np.argpartition(boxes["bound"], n - 1)
+        halves, rest = np.tile(boxes[order[:n]], 2), boxes[order[n:]]
+        rows, f = np.arange(n), halves["split"][:n]
+        low, high = halves["low"].copy(), halves["high"].copy()
+        middle = (low[rows, f] + high[rows, f]) / 2
         high[rows, f], low[n + rows, f] = middle, middle
         bound, centre, split = self.oracle.bounds(self.config.alpha, low, high)
-        bound = np.maximum(bound, np.tile(self.bound[cut], 2))
+        halves["low"], halves["high"], halves["split"] = low, high, split
+        halves["bound"] = np.maximum(bound, halves["bound"])
         self.n_boxes += 2 * n
-        self.low, self.high = np.vstack([self.low[rest], low]), np.vstack([self.high[rest], high])
-        self.bound = np.concatenate([self.bound[rest], bound])
-        self.split = np.concatenate([self.split[rest], split])
+        self.boxes = np.concatenate([rest, halves])
         return (low + high) / 2, centre
 
     def _search_from(self, w, value):
         """Descend from a point that is better than the best, or whose box may be."""
-        if value < self.objective:
+        if value < self.best:
             left = self.clock.left()
             local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False, max_ties=0)
             self._take(local.solve(self.oracle, w))
 
     def _take(self, result):
         self.passes += result.data_passes
-        if result.objective < self.objective:
-            self.w, self.objective = result.w, result.objective
+        if result.objective < self.best:
+            self.best_w, self.best = result.w, result.objective
 
-    def _drop(self):
-        keep = self.bound < self.objective - self.config.tol * max(self.objective, RISK_SCALE)
-        if not keep.all():
-            self.dropped = min(self.dropped, self.bound[~keep].min())
-            self.low, self.high = self.low[keep], self.high[keep]
-            self.bound, self.split = self.bound[keep], self.split[keep]
-
-    def _lower_bound(self):
-        return min(self.dropped, self.objective, self.bound.min(initial=np.inf))
+    def _lowest_bound(self):
+        return self.boxes["bound"].min(initial=self.dropped)
 
     def _record_and_judge(self):
-        config, lower = self.config, float(self._lower_bound())
-        boxes = {"n_open": self.bound.size, "n_boxes": self.n_boxes}
-        stop = self.record(self.objective, lower, kind=BoxProgress, **boxes)
-        gap = relative_gap(self.objective, lower) if self.bound.size else 0.0
-        return self.judge(gap, stop, self.bound.size > config.max_boxes)
+        self.lower_bound = self._lowest_bound()
+        counts = {"n_open": self.boxes.size, "n_boxes": self.n_boxes}
+        stop = self.record(kind=BoxProgress, **counts)
+        gap = self.gap() if self.boxes.size else 0.0
+        return self.judge(gap, stop, self.boxes.size > self.config.max_boxes)

@@ -11,14 +11,14 @@ at every point that is no worse than w_t on the majorant: the inner problem need
 exactly.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, as_floats, check_number, check_type
-from structsvm_papk.solvers.cutting_plane import CuttingPlane, one_blas_thread
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
@@ -136,16 +136,17 @@ class CCCP(Solver[CCCPResult]):
             raise InputError("CCCP needs a risk with majorants, a `MajorisedOracle`")
         starts = _starts(self, oracle, w_init, warm_start)
         blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
-        majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         given = w_init is not None or warm_start is not None
-        continued = self.continuation is None and not given and not _race(self, majorised)
-        identity = {  # the continuation that was asked for, not the one that is used
+        identity = {
             "n_blocks": blocks.n_blocks,
             "starts": [f"{x} {digest_of(starts[x].tobytes())}" if given else x for x in starts],
-            "continuation": self.continuation,
         }
-        config = replace(self, continuation=_STEPS) if continued else self
-        return _Run(config, oracle, majorised, starts, identity)
+        majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
+        smooth = isinstance(majorised, BlockOracle) and majorised.n_blocks >= _SMOOTH
+        race = self.quasi_newton > 0 and not self.continuation and smooth
+        usual = () if given or race else _STEPS
+        ladder = usual if self.continuation is None else self.continuation
+        return _Run(self, oracle, majorised, starts, identity, race, ladder)
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
@@ -171,47 +172,39 @@ def _starts(config, oracle, w_init, warm_start):
     return starts
 
 
-def _race(config, oracle):
-    """Whether starts are compared by quasi-Newton steps alone."""
-    smooth = isinstance(oracle, BlockOracle) and oracle.n_blocks >= _SMOOTH
-    return config.quasi_newton and not config.continuation and smooth
-
-
 class _Run(Run[CCCPResult]):
     """All starts of one solve: scout each, then polish the best.
 
     `risk` has no blocks: it costs less then, to L-BFGS. `majorised` is the same risk with the
-    blocks that its majorants have.
+    blocks that its majorants have. Where starts `race`, quasi-Newton steps alone compare them.
     """
 
-    def __init__(self, config, risk, majorised, starts, identity):
+    def __init__(self, config, risk, majorised, starts, identity, race, ladder):
         super().__init__(config, risk)
         self.risk, self.majorised = risk, majorised
         self.starts, self._identity = starts, identity
+        self.race, self.ladder = race, ladder
         self.descents: list[Descent] = []
         self.polishing = False
-        self.best = np.inf  # objective
+        self.lowest = np.inf  # objective
         self.stop: Status | None = None
         self.failure: tuple[str, ...] = ()
 
     def note(self, objective, lower_bound, n_cuts):
         """Note one majorant, and whether the search has to stop."""
-        self.best = min(self.best, objective)
-        stop = self.record(self.best, lower_bound, n_cuts)
-        self.stop = self.judge(np.inf, stop, spent=False)
+        self.lowest = min(self.lowest, objective)
+        self.best, self.lower_bound = self.lowest, lower_bound
+        self.stop = self.judge(np.inf, self.record(n_cuts), spent=False)
 
     def show(self, objective, lower_bound):
         """Show where quasi-Newton steps have come to; the caller may stop here."""
         place = len(self.history) + 1, self.clock.seconds(), self.passes
-        progress = Progress(*place, min(self.best, objective), lower_bound, 0)
+        progress = Progress(*place, min(self.lowest, objective), lower_bound, 0)
         if self.callback is not None and self.callback(progress):
             self.stop = Status.STOPPED
 
     def identity(self):
         return self._identity
-
-    def limits(self):
-        return one_blas_thread()
 
     def has_point(self):
         return bool(self.descents)
@@ -224,10 +217,10 @@ class _Run(Run[CCCPResult]):
         for (name, given), w, n_iter in zip(
             self.starts.items(), extra["points"], extra["n_iter"].tolist(), strict=False
         ):
-            descents.append(Descent.begin(self, name, finite_start(w, given.size, name)))
+            descents.append(Descent(self, name, finite_start(w, given.size, name)))
             descents[-1].n_iter = n_iter
             if n_iter:  # the continuation would lead away again
-                descents[-1].stage = len(descents[-1].ladder)
+                descents[-1].stage = len(self.ladder)
         self.polishing, self.descents = bool(extra["polishing"]), descents
 
     def loop(self):
@@ -235,7 +228,7 @@ class _Run(Run[CCCPResult]):
         for name, w in list(self.starts.items())[len(self.descents) :]:
             if self.descents and self.clock.late():
                 break
-            self.descents.append(Descent.begin(self, name, w))
+            self.descents.append(Descent(self, name, w))
         if len(self.starts) > 1 and not self.polishing:
             for descent in sorted(self.descents, key=lambda descent: descent.initial):
                 self._scout(descent)
@@ -252,7 +245,7 @@ class _Run(Run[CCCPResult]):
 
         Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
         """
-        if _race(self.config, self.majorised):
+        if self.race:
             others = (other.objective for other in self.descents if other is not descent)
             descent.slide(min(others, default=np.inf))
         else:
@@ -262,7 +255,8 @@ class _Run(Run[CCCPResult]):
         """Follow to the tolerance; where breaking a tie otherwise leads on, go on."""
         while True:
             status = best.follow(self.config.tol)
-            if status is not Status.CRITICAL or not best.may_tie:
+            exact = best.lower_bound > -np.inf  # its majorants are the risk itself
+            if status is not Status.CRITICAL or exact or not self.config.max_ties:
                 return status
             if self.stop is not None or not best.goes_down_from_tie():
                 still = best.criticality <= self.config.tol
@@ -287,10 +281,8 @@ class _Run(Run[CCCPResult]):
         best = self._best()
         if best.lower_bound > -np.inf and status is Status.CRITICAL:
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies
+        self.best_w, self.best, self.lower_bound = best.w, best.objective, best.lower_bound
         return self.outcome(
-            best.w,
-            best.objective,
-            best.lower_bound,
             status,
             CCCPResult,
             notes=(*notes, *self._notes(best, status)),

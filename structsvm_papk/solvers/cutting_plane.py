@@ -10,24 +10,20 @@ a feasible dual point of the resulting model bounds the optimum from below.
     until     best objective - bound <= tol              _Run
 """
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import ThreadpoolController
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number, check_type
-from structsvm_papk.solvers.bundle.cut_model import CutModel
+from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.oracle import DualOracle, LineOracle, Oracle
 from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
 from structsvm_papk.solvers.solver import (
     CheckpointStore,
-    Run,
     Solver,
     check_store,
     digest_of,
@@ -105,7 +101,8 @@ class CuttingPlane(Solver[SolverResult]):
     def _run(self, oracle, w_init, warm_start):
         if not oracle.convex:
             raise not_convex(str(oracle))
-        blocks = oracle.with_blocks(self._n_blocks(oracle))
+        usual = default_blocks(oracle) if self.method == "bundle" else 1
+        blocks = oracle.with_blocks(self.n_blocks or usual)
         if self.method == "line_search" and not isinstance(blocks, LineOracle):
             raise InputError("method 'line_search' needs an oracle with `scores` and `along`")
         sampled = self.method == "bundle" and blocks.sample is not None
@@ -125,11 +122,6 @@ class CuttingPlane(Solver[SolverResult]):
         if not oracle.suits_dual_ascent(self.alpha):
             return self
         return DualAscent(self.alpha, self.tol, self.max_iter, self.time_limit)
-
-    def _n_blocks(self, oracle: Oracle) -> int:
-        if self.n_blocks is not None:
-            return self.n_blocks
-        return default_blocks(oracle) if self.method == "bundle" else 1
 
 
 def alpha_path(
@@ -187,14 +179,13 @@ def alpha_path(
     return results
 
 
-class _Run(Run[SolverResult]):
-    """State of one solve: what the steps work on, and when it ends."""
+class _Run(BundleState):
+    """How a solve begins, and when it ends."""
 
     def __init__(self, config, oracle, given, step, start):
         super().__init__(config, oracle)
         self.given, self.step, self.start = given, step, start
         self.problem = oracle.n_blocks, oracle.layout, given
-        self.state: Any = None
         self.at_rounding = 0
 
     def identity(self):
@@ -203,34 +194,27 @@ class _Run(Run[SolverResult]):
             "layout": digest_of(str(self.oracle.layout).encode()),
         }
 
-    def limits(self):
-        return one_blas_thread()
-
-    def has_point(self):
-        return self.state is not None and self.state.best_w is not None
-
     def begin(self):
-        state = BundleState(self.config, self.oracle, self.clock, self.passes)
-        self.state, (w_init, warm) = state, self.start
+        w_init, warm = self.start
         self.visited -= self.oracle.rows_scored  # rows scored before this run do not count
         if self.saved is not None:  # of this problem, as the checkpoint has checked
             w_init, warm = None, replace(self.saved, problem=self.problem)
         if w_init is None:
-            w_init = self.step.start(state) if warm is None else warm.w
+            w_init = self.step.start(self) if warm is None else warm.w
         w = finite_start(w_init, self.oracle.n_features, "the start")
-        state.steeper = 1.0 if warm is None else warm.steeper
-        cuts = self._known(w, warm) or state.ask(w)
+        self.steeper = 1.0 if warm is None else warm.steeper
+        cuts = self._known(w, warm) or self.ask(w)
         if not w.any():
-            state.at_zero = float(cuts.value)
+            self.at_zero = float(cuts.value)
         qp_solver = self.config.qp_solver or self.step.qp_solver
-        state.model = CutModel(w.size, cuts.point.size, self.oracle.n_blocks, qp_solver)
-        state.add(cuts)
+        self.model = CutModel(w.size, cuts.point.size, self.oracle.n_blocks, qp_solver)
+        self.add(cuts)
         if warm is not None and warm.cuts is not None:
             self._take_cuts(warm.cuts, cuts)
-        state.accept(cuts, state.objective(w, cuts.value))
+        self.accept(cuts, self.objective(w, cuts.value))
         if self.saved is not None:
             self._bound_anew()
-        self.step.begin(state)
+        self.step.begin(self)
 
     def _known(self, w, warm):
         """The evaluation at the start, where the last solve of this very risk has made it."""
@@ -240,42 +224,39 @@ class _Run(Run[SolverResult]):
         return warm.evaluation if _is_at(warm.evaluation, w) else None
 
     def loop(self):
-        state, predicted = self.state, np.inf
+        predicted = np.inf
         status = None if self.saved is None else self._judge(stop=False)
         while status is None:
-            w, predicted = state.propose(predicted)
+            w, predicted = self.propose(predicted)
             # else the evaluations so far were long enough, or they suffice
             if not (self.clock.late() or self._is_certified()):
-                self.step.advance(state, w, predicted)
-            state.model.drop_idle(self.step.max_idle)
-            status = self._judge(self._record())
+                self.step.advance(self, w, predicted)
+            self.model.drop_idle(self.step.max_idle)
+            visits = self.visited + self.oracle.rows_scored
+            status = self._judge(self.record(self.model.size, rows_scored=visits))
             if status is None:
                 self.offer()
         return status
 
     def result(self, status, notes):
-        state = self.state
         if status is not Status.FAILED:
-            self.step.settle(state)
+            self.step.settle(self)
         if status is Status.CONVERGED and self._zero_is_optimal():
-            state.best_w, state.best = np.zeros_like(state.best_w), state.at_zero
+            self.best_w, self.best = np.zeros_like(self.best_w), self.at_zero
         if status in (Status.STALLED, Status.MAX_ITER):
             notes = (*notes, *self._digits())
         return self.outcome(
-            state.best_w,
-            state.best,
-            min(state.lower_bound, state.best),
             status,
-            evaluation=state.evaluation if _is_at(state.evaluation, state.best_w) else None,
-            cuts=state.model.active_cuts(),
-            notes=(*state.model.qp.notes, *self.oracle.notes, *notes),
+            evaluation=self.evaluation if _is_at(self.evaluation, self.best_w) else None,
+            cuts=self.model.cuts(active=True),
+            notes=(*self.model.qp.notes, *self.oracle.notes, *notes),
             problem=self.problem,
-            steeper=state.steeper,
+            steeper=self.steeper,
         )
 
     def saved_fields(self):
         """All cuts: those without dual weight at this moment may soon have some again."""
-        return {"cuts": self.state.model.cuts()}
+        return {"cuts": self.model.cuts()}
 
     def _refuse_other(self, problem):
         """Refuse cuts of another risk, or of other blocks, or of nobody knows which."""
@@ -301,7 +282,7 @@ class _Run(Run[SolverResult]):
         if own is not None or other is not None:
             return own == other
         one, two = (each(np.zeros(self.oracle.n_features))[1] for each in (self.given, risk))
-        self.state.passes += 1
+        self.passes += 1
         near = _SAME * np.abs(two).max(initial=0.0)
         return one.shape == two.shape and np.allclose(one, two, rtol=_SAME, atol=near)
 
@@ -312,59 +293,51 @@ class _Run(Run[SolverResult]):
         values = (new.slopes @ new.point + new.intercepts)[blocks]
         if (slopes @ new.point + intercepts > values + 1e-9 * np.maximum(1.0, values)).any():
             raise InputError("the warm start's cuts are of another problem: they exceed this risk")
-        self.state.model.add(slopes, intercepts, blocks)
+        self.model.add(slopes, intercepts, blocks)
 
     def _bound_anew(self):
         """The bound of saved cuts, before there is a proximal term."""
         before = -np.inf
-        self.state.propose(0.0)
-        while self.state.lower_bound > before + self.config.tol:
-            before = self.state.lower_bound
-            self.state.propose(0.0)
-
-    def _record(self):
-        state, visits = self.state, self.visited + self.oracle.rows_scored
-        self.passes, bound = state.passes, min(state.lower_bound, state.best)
-        return self.record(state.best, bound, state.model.size, rows_scored=visits)
+        self.propose(0.0)
+        while self.lower_bound > before + self.config.tol:
+            before = self.lower_bound
+            self.propose(0.0)
 
     def _judge(self, stop):
         self._is_certified()
-        status = self.judge(self.state.gap(), stop)
-        if status is Status.INCONSISTENT:
-            self.state.lower_bound = -np.inf
+        status = self.judge(self.gap(), stop)
         return Status.STALLED if status is None and self._is_stalled() else status
 
     def _is_certified(self):
         """The gap is within the tolerance, at an objective that is no sum of steps."""
-        if self.state.gap() <= self.config.tol:
-            self.step.settle(self.state)
-        return self.state.gap() <= self.config.tol
+        if self.gap() <= self.config.tol:
+            self.step.settle(self)
+        return self.gap() <= self.config.tol
 
     def _is_stalled(self):
         """No better point and no better bound for many iterations, nor at the dual's own point.
 
         Or only such as rounding may have made.
         """
-        state, idle = self.state, len(self.history) - self.last_progress
+        idle = len(self.history) - self.last_progress
         if idle and not idle % _TRY_DUAL:
-            self.step.visit(state, state.dual_point(), 0.0)
-        gap = relative_gap(state.best, state.lower_bound)
-        self.at_rounding += state.lost_to_rounding().sum() >= 0.5 * gap
+            self.step.visit(self, self.model.dual_point(self.config.alpha), 0.0)
+        gap = relative_gap(self.best, self.lower_bound)
+        self.at_rounding += self.lost_to_rounding().sum() >= 0.5 * gap
         if self.at_rounding >= _AT_ROUNDING:
             return True
-        return idle >= _STALL and state.best >= self.history[-1].objective
+        return idle >= _STALL and self.best >= self.history[-1].objective
 
     def _zero_is_optimal(self):
-        state = self.state
-        if state.at_zero is None:
-            if relative_gap(state.model.least_at_zero(), state.lower_bound) > self.tol:
+        if self.at_zero is None:
+            if relative_gap(self.model.least_at_zero(), self.lower_bound) > self.tol:
                 return False  # already the cuts say so
-            state.ask(np.zeros_like(state.best_w))
-        return self.no_better_than_zero(state.at_zero, state.best, state.lower_bound)
+            self.ask(np.zeros_like(self.best_w))
+        return self.no_better_than_zero(self.at_zero)
 
     def _digits(self):
         """Says so where rounding alone is more than the tolerance allows."""
-        parts = self.state.lost_to_rounding()
+        parts = self.lost_to_rounding()
         lost = parts.sum()
         if lost < 0.5 * self.config.tol:
             return ()
@@ -374,21 +347,6 @@ class _Run(Run[SolverResult]):
             f"amount to {lost:.2g} of the objective, most of it in one column: {name}. Rescale it, "
             "clip its outliers or subtract its offset, or ask for less.",
         )
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """A context with one BLAS thread: the matrices of a model are small.
-
-    More threads only wait for each other, and the last digits would depend on their number.
-    """
-    limits: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
-    return limits
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """The BLAS libraries of this process; to look for them takes longer than a small solve."""
-    return ThreadpoolController()
 
 
 def _is_at(evaluation, w):

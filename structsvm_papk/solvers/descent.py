@@ -30,7 +30,7 @@ class _EndOfSlide(Exception):
 
 @dataclass(frozen=True)
 class StartReport:
-    """One start of `CCCP`: where it ended, and at what price.
+    """One start of `CCCP`: where it ended.
 
     `initial` is the objective at the start, after scaling it; `criticality` is as in `CCCPResult`,
     inf for a start that lost the race; `n_iter` counts majorants and descents by quasi-Newton
@@ -42,8 +42,6 @@ class StartReport:
     objective: float
     criticality: float
     n_iter: int
-    data_passes: int
-    seconds: float
     polished: bool
     w: np.ndarray = field(repr=False)
 
@@ -53,28 +51,20 @@ class Descent:
 
     def __init__(self, search: Any, name: str, w: Array) -> None:
         self.search: Any = proxy(search)  # a cycle would keep the risk's data for a while
-        self.config = search.config
-        self.ladder = search.config.continuation or ()
+        self.config, self.ladder = search.config, search.ladder
         self.risk, self.oracle = search.risk, search.majorised
         self.name, self.alpha = name, search.config.alpha
-        self.w, self.objective, self.initial = w, np.inf, np.inf
         self.stage, self.n_steps = 0, 0  # place in the continuation, and majorants there
         self.reached = np.inf  # tolerance to which this stage was followed to its end
-        self.seconds, self.passes, self.n_iter = 0.0, 0, 0
+        self.n_iter = 0
         self.slid = False  # whether the point is where a slide ended
         self.n_tied = 0  # majorants tried here that break ties otherwise
         self.lower_bound, self.criticality = -np.inf, np.inf
         # the last majorant, and what its minimiser answered
         self.previous: Any = None
         self.inner: Any = None
-
-    @classmethod
-    def begin(cls, search: Any, name: str, w: Array) -> Descent:
-        """A start, scaled."""
-        descent = cls(search, name, w)
-        descent._best_scale()
-        descent.initial = descent.objective
-        return descent
+        self.w, self.objective = self._best_scale(w)
+        self.initial = self.objective
 
     def follow(self, tol: float) -> Status:
         """Descend until the criticality is at most `tol`, through the continuation first."""
@@ -92,9 +82,8 @@ class Descent:
 
     def report(self, polished: bool) -> StartReport:
         """How it ended."""
-        counts = self.n_iter, self.passes, self.seconds
         place = self.initial, self.objective, self.criticality
-        return StartReport(self.name, *place, *counts, polished, self.w)
+        return StartReport(self.name, *place, self.n_iter, polished, self.w)
 
     def _loop(self, tol):
         if self.reached <= tol:
@@ -104,14 +93,15 @@ class Descent:
             if self.search.stop is not None:
                 return self.search.stop
         while self.n_steps < self.config.max_iter:
-            status = self._timed(self._step, tol)
+            status = self._step(tol)
             if status in (Status.CRITICAL, Status.STALLED):
                 self.reached = tol
             if status is not None:
                 return status
             self.search.offer()
         if self.criticality == np.inf:  # the last step moved the point
-            self._timed(self._measure, tol)
+            majorant = as_oracle(self.oracle.majorant(self.w))
+            self._certify(majorant, self._minimise(majorant, tol))
         return Status.CRITICAL if self.criticality <= tol else Status.MAX_ITER
 
     def slide(self, rival: float = np.inf) -> None:
@@ -120,10 +110,8 @@ class Descent:
         A mean over many lists is nearly smooth, and a majorant then allows short steps only. A
         slide that is not about to come below `rival`, the objective of another start, is given up.
         """
-        if self.config.quasi_newton and not self.slid and not self.search.clock.late():
-            self._timed(self._slide, rival)
-
-    def _slide(self, rival):
+        if not self.config.quasi_newton or self.slid or self.search.clock.late():
+            return
         start, trail = self.w, [self.objective]
 
         def after_step(_):
@@ -145,7 +133,7 @@ class Descent:
             self.slid = True
             if self.w is not start:
                 self.n_iter += 1
-                self._note(0)
+                self._record()
 
     def _leads_nowhere(self, trail, rival):
         """Whether the last steps foretell less than the tolerance, or less than a rival has."""
@@ -169,25 +157,18 @@ class Descent:
             self._move(w.copy(), objective)
         return objective, self.alpha * w + slope
 
-    def _timed(self, step, *arguments):
-        """Take a step that counts towards this start's time and passes."""
-        began, passes = self.search.clock.seconds(), self.search.passes
-        try:
-            return step(*arguments)
-        finally:
-            self.seconds += self.search.clock.seconds() - began
-            self.passes += self.search.passes - passes
-
     def _step(self, tol):
         """One majorant; returns a status where the descent ends."""
-        majorant = self._majorant(self.w)
-        inner = self._minimise(majorant, tol, self._warm(majorant))
+        majorant = as_oracle(self.oracle.majorant(self.w))
+        inner = self._minimise(majorant, tol)
         self.n_iter, self.n_steps = self.n_iter + 1, self.n_steps + 1
         exact = self._certify(majorant, inner)
         objective = self._evaluate(inner.w)
         contradiction = self._contradiction(inner, objective)
         if contradiction is not None:
-            return self._give_up(contradiction)
+            self.criticality, self.search.stop = np.inf, Status.INCONSISTENT
+            self.search.failure = (f"A majorant contradicts the risk: {contradiction}.",)
+            return self.search.stop
         critical, before, origin = self.criticality <= tol, self.objective, self.w
         # the criticality is that of the w at hand: where it suffices, that w is the answer
         if objective < before and (exact or not critical):
@@ -202,28 +183,12 @@ class Descent:
             return self.search.stop
         return Status.STALLED if self.objective >= before else None
 
-    def _majorant(self, w):
-        return as_oracle(self.oracle.majorant(w))
-
-    def _measure(self, tol):
-        """The criticality of a point that no step started from."""
-        majorant = self._majorant(self.w)
-        self._certify(majorant, self._minimise(majorant, tol, self._warm(majorant)))
-
-    @property
-    def may_tie(self) -> bool:
-        """Whether there can be other majorants at w: not where they are the risk itself."""
-        return self.config.max_ties > 0 and not self.lower_bound > -np.inf
-
     def goes_down_from_tie(self) -> bool:
         """Try `max_ties` majorants that break ties at w otherwise; whether one led lower."""
-        return self._timed(self._leave_tie)
-
-    def _leave_tie(self):
         before, tol = self.objective, self.config.tol
         tied = self.oracle.tied_majorants(self.w, self.alpha, self.config.max_ties)
         for majorant in map(as_oracle, islice(tied, self.n_tied, None)):
-            inner = self._minimise(majorant, tol, self._warm(majorant))
+            inner = self._minimise(majorant, tol)
             self.n_iter += 1
             self.n_tied += 1
             gap = relative_gap(before, inner.lower_bound)
@@ -258,22 +223,20 @@ class Descent:
         self.w, self.objective, self.criticality = w, objective, criticality
         self.slid, self.n_tied = False, 0
 
-    def _record(self, inner):
-        """Note one majorant; an interruption within it is one of the search."""
-        self._note(0 if inner.cuts is None else inner.cuts[2].size)
-        if inner.status is Status.INTERRUPTED:
-            self.search.stop = Status.INTERRUPTED
-
-    def _note(self, n_cuts):
+    def _record(self, inner=None):
+        """Note one majorant, or a slide; an interruption within it is one of the search."""
+        n_cuts = 0 if inner is None or inner.cuts is None else inner.cuts[2].size
         self.search.note(self._shown(), self.lower_bound, n_cuts)
+        if inner is not None and inner.status is Status.INTERRUPTED:
+            self.search.stop = Status.INTERRUPTED
 
     def _shown(self):
         """The objective, unless it is one of a larger alpha."""
         return self.objective if self.alpha == self.config.alpha else np.inf
 
-    def _minimise(self, majorant, tol, warm):
+    def _minimise(self, majorant, tol):
         """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
-        start = self.objective
+        start, warm = self.objective, self._warm(majorant)
         n_blocks = majorant.n_blocks if isinstance(majorant, BlockOracle) else 1
         inner = self.config.inner(self.alpha, n_blocks, self.search.clock.left())
         inner = inner.suited_to(majorant)
@@ -313,12 +276,6 @@ class Descent:
             return f"at {inner.objective!r} it is below the objective {risk!r}"
         return None
 
-    def _give_up(self, contradiction):
-        self.criticality = np.inf
-        self.search.failure = (f"A majorant contradicts the risk: {contradiction}.",)
-        self.search.stop = Status.INCONSISTENT
-        return self.search.stop
-
     def _extrapolate(self, step):
         """Double the step while F decreases, and there is time."""
         while not self.search.clock.late():
@@ -328,30 +285,29 @@ class Descent:
                 return
             self.w, self.objective, step = w, objective, 2.0 * step
 
-    def _best_scale(self):
-        """Scale the start: by powers of two, so that scores are scaled without rounding."""
-        self.objective, best = self._evaluate(self.w), 1.0
-        if not self.config.rescale or not self.w.any():
-            return
-        line = self._ray()
+    def _best_scale(self, w):
+        """A start and its objective, scaled by powers of two, so that scores do not round."""
+        objective, best = self._evaluate(w), 1.0
+        if not self.config.rescale or not w.any():
+            return w, objective
+        line = self._ray(w)
         for factor, times in _FACTORS:
             for step in (factor, 1.0 / factor):
                 for _ in range(times):
                     if self.search.clock.late():
                         break
                     value = line(step * best)
-                    if not value < self.objective:
+                    if not value < objective:
                         break
-                    best, self.objective = step * best, value
-        self.w = best * self.w
+                    best, objective = step * best, value
+        return best * w, objective
 
-    def _ray(self):
+    def _ray(self, w):
         """``t -> F(t w)``; one product with the data serves for all t where scores are linear."""
-        w, risk = self.w, self.risk
-        if not isinstance(risk, LineOracle):
+        if not isinstance(self.risk, LineOracle):
             return lambda t: self._evaluate(t * w)
-        scores = risk.scores(w)
-        line = risk.along(np.zeros_like(scores), scores)
+        scores = self.risk.scores(w)
+        line = self.risk.along(np.zeros_like(scores), scores)
 
         def objective(t):
             self.search.passes += 1

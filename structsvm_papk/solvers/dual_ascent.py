@@ -12,7 +12,7 @@ import numpy as np
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.oracle import DualOracle, DualPoint
-from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status
 from structsvm_papk.solvers.solver import Run, Solver, finite_start, not_convex
 from structsvm_papk.solvers.steps import default_blocks
 
@@ -77,16 +77,12 @@ class DualAscent(Solver[SolverResult]):
 class _Run(Run[SolverResult]):
     """State of one solve."""
 
+    blocks: Any = None
+    moved = False  # since the last certificate
+
     def __init__(self, config, oracle, start):
         super().__init__(config, oracle)
         self.start = start
-        self.blocks: Any = None
-        self.best: Any = None  # DualPoint with the lowest objective
-        self.lower_bound = -np.inf
-        self.moved = False  # since the last certificate
-
-    def has_point(self):
-        return self.best is not None
 
     def begin(self):
         saved, self.passed = self.saved, self.passes  # of the run that this one goes on from
@@ -96,14 +92,14 @@ class _Run(Run[SolverResult]):
             raise InputError(_NO_DUALS.format(self.oracle))
         given = self.start if saved is None else saved.w
         if isinstance(given, np.ndarray):
-            self.best = self.blocks.point(given)
+            self._take(self.blocks.point(given))
         self._certify()
 
     def loop(self):
         status = self._judge(False if self.history else self._record())
         while status is None:
             gap = self._sweeps()
-            wanted = max(self.config.tol, _CERTIFY * self._gap()) * self._scale()
+            wanted = max(self.config.tol, _CERTIFY * self.gap()) * self._scale()
             last = len(self.history) + 1 >= self.config.max_iter
             if gap <= wanted or last or self.clock.late():
                 self._certify()
@@ -115,15 +111,16 @@ class _Run(Run[SolverResult]):
     def result(self, status, notes):
         if self.moved and status in (Status.INTERRUPTED, Status.STOPPED):
             self._certify()
-        w, objective = self.best.w, self.best.objective
-        if status is Status.CONVERGED and self._zero_is_optimal():
-            w, objective = np.zeros_like(w), self.at_zero
+        if status is Status.CONVERGED:
+            zero = np.zeros_like(self.best_w)
+            at_zero = float(self.oracle(zero)[0])
+            if self.no_better_than_zero(at_zero):
+                self.best_w, self.best = zero, at_zero
         n_blocks = self.oracle.n_blocks
         n_blocks = n_blocks if n_blocks > 1 else default_blocks(self.oracle)
         cuts, problem = self.blocks.cuts(n_blocks)
         more = {"cuts": cuts, "notes": notes, "problem": problem, "duals": self.blocks.duals}
-        bound = min(self.lower_bound, objective)
-        return self.outcome(w, objective, bound, status, **more)
+        return self.outcome(status, **more)
 
     def saved_fields(self):
         return {"extra": self.blocks.state(), "cuts": None}
@@ -143,32 +140,24 @@ class _Run(Run[SolverResult]):
         return gap
 
     def _certify(self):
-        point: DualPoint = self.blocks.certificate()
+        point = self.blocks.certificate()
         self.moved = False
         self.lower_bound = max(self.lower_bound, point.lower_bound)
-        if self.best is None or point.objective < self.best.objective:
-            self.best = point
+        if self.best_w is None or point.objective < self.best:
+            self._take(point)
+
+    def _take(self, point: DualPoint) -> None:
+        self.best_w, self.best, self.best_error = point.w, point.objective, point.error
 
     def _record(self):
-        best, bound = self.best.objective, min(self.lower_bound, self.best.objective)
         visits = self.visited + self.blocks.rows_scored
         self.passes = self.passed + self.blocks.passes
-        return self.record(best, bound, self.blocks.n_atoms, rows_scored=visits)
+        return self.record(self.blocks.n_atoms, rows_scored=visits)
 
     def _judge(self, stop):
-        status = self.judge(self._gap(), stop)
-        if status is Status.INCONSISTENT:
-            self.lower_bound = -np.inf
+        status = self.judge(self.gap(), stop)
         stalled = len(self.history) - self.last_progress >= _STALL and not self.moved
         return Status.STALLED if status is None and stalled else status
 
-    def _gap(self):
-        """The relative gap, with what rounding may have done to the objective."""
-        return relative_gap(self.best.objective + self.best.error, self.lower_bound)
-
     def _scale(self):
-        return max(self.best.objective, RISK_SCALE)
-
-    def _zero_is_optimal(self):
-        self.at_zero = float(self.oracle(np.zeros_like(self.best.w))[0])
-        return self.no_better_than_zero(self.at_zero, self.best.objective, self.lower_bound)
+        return max(self.best, RISK_SCALE)

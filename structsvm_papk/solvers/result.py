@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.oracle import Cuts
 
@@ -155,19 +154,6 @@ class SolverResult:
     def __getstate__(self) -> dict[str, Any]:
         """Without the oracle, which holds the data."""
         return vars(self) | {"problem": None}
-
-    def _repr_html_(self) -> str:
-        cells = {
-            "status": str(self.status),
-            "objective": f"{self.objective:.8g}",
-            "lower bound": f"{self.lower_bound:.8g}",
-            "gap": f"{self.gap:.1e}",
-            "alpha": f"{self.alpha:g}",
-            "iterations": str(self.n_iter),
-            "passes": str(self.data_passes),
-            "seconds": f"{self.seconds:.2f}",
-        }
-        return html_table(tuple(cells), [tuple(cells.values())], " ".join(self.notes))
 
     @property
     def gap(self) -> float:

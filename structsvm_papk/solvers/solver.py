@@ -14,12 +14,14 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import (
@@ -148,6 +150,9 @@ class Run(ABC, Generic[Result]):
         self.history: list[Progress] = []
         self.last_progress = 0  # iteration that improved on the point or on the bound
         self.passes = self.visited = 0  # evaluations of the oracle, and rows scored
+        self.best_w: Any = None  # the best point, once there is one
+        self.best, self.lower_bound = np.inf, -np.inf
+        self.best_error = 0.0  # how far rounding may have put `best` below the objective there
 
     def identity(self) -> dict[str, Any]:
         """What a result depends on beside the settings and the risk."""
@@ -182,21 +187,21 @@ class Run(ABC, Generic[Result]):
     def loop(self) -> Status:
         """Iterate to the end."""
 
-    @abstractmethod
     def has_point(self) -> bool:
         """Whether there is something to return, should the run be terminated now."""
+        return self.best_w is not None
 
     @abstractmethod
     def result(self, status: Status, notes: tuple[str, ...]) -> Result:
         """The outcome of a run that ends."""
 
-    def limits(self) -> AbstractContextManager[Any]:
-        """What holds while the run computes; by default nothing."""
-        return nullcontext()
-
     def saved_fields(self) -> dict[str, Any]:
         """Fields that a checkpoint saves otherwise than the result has them."""
         return {}
+
+    def gap(self) -> float:
+        """The relative gap, with what rounding may have done to the objective."""
+        return relative_gap(self.best + self.best_error, self.lower_bound)
 
     def judge(self, gap: float, stop: bool, spent: bool | None = None) -> Status | None:
         """The stopping rule: None to go on.
@@ -205,6 +210,7 @@ class Run(ABC, Generic[Result]):
         run has done as much as it may.
         """
         if gap < -_CONTRADICTION:
+            self.lower_bound = -np.inf
             return Status.INCONSISTENT
         if gap <= self.tol:
             return Status.CONVERGED
@@ -228,7 +234,7 @@ class Run(ABC, Generic[Result]):
         notes: tuple[str, ...] = ()
         outer = _RUNS.set((*_RUNS.get(), self))
         try:
-            with plain_interrupts(), self.limits():
+            with plain_interrupts(), one_blas_thread():
                 self.begin()
                 status = self.loop()
         except KeyboardInterrupt:
@@ -242,59 +248,41 @@ class Run(ABC, Generic[Result]):
         finally:
             _RUNS.reset(outer)
         late = status is Status.FAILED and self.clock.late()  # the oracle is not asked again
-        with self.limits():
+        with one_blas_thread():
             result = self.result(status, notes)
         if late:
             result = replace(result, status=Status.TIME_LIMIT)
         if result.status is Status.INCONSISTENT:
-            _warn(result.message)
+            if not _RUNS.get():  # else the run that asked for this one says so
+                from sklearn.exceptions import ConvergenceWarning
+
+                warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
         else:
             self.session.save(replace(result, **self.saved_fields()))
         return replace(result, notes=(*result.notes, *self.session.notes))
 
-    def record(
-        self,
-        objective: float,
-        lower_bound: float,
-        n_cuts: int = 0,
-        kind: type[Progress] = Progress,
-        **more: int,
-    ) -> bool:
+    def record(self, n_cuts: int = 0, kind: type[Progress] = Progress, **more: int) -> bool:
         """Note an iteration; whether the callback wants the run to stop."""
+        objective, lower_bound = float(self.best), float(min(self.lower_bound, self.best))
         last = self.history[-1] if self.history else None
         if last is None or objective < last.objective or lower_bound > last.lower_bound:
             self.last_progress = len(self.history)
         counts = len(self.history) + 1, self.clock.seconds(), self.passes
-        progress = kind(*counts, float(objective), float(lower_bound), n_cuts, **more)
+        progress = kind(*counts, objective, lower_bound, n_cuts, **more)
         self.history.append(progress)
         return self.callback is not None and bool(self.callback(progress))
 
-    def no_better_than_zero(self, at_zero: float, best: float, bound: float) -> bool:
+    def no_better_than_zero(self, at_zero: float) -> bool:
         """No w improves on zero by more than rounding, and the bound agrees within tol."""
-        near = relative_gap(at_zero, bound) <= self.tol
-        return near and best >= at_zero * (1.0 - _ROUNDING)
+        near = relative_gap(at_zero, self.lower_bound) <= self.tol
+        return near and self.best >= at_zero * (1.0 - _ROUNDING)
 
-    def outcome(
-        self,
-        w: Array,
-        objective: float,
-        lower_bound: float,
-        status: Status,
-        kind: type[SolverResult] = SolverResult,
-        **more: Any,
-    ) -> Any:
-        """A result with the history of this run; an optimum at zero is said to be degenerate."""
-        if status is Status.CONVERGED and not w.any():
+    def outcome(self, status: Status, kind: type[SolverResult] = SolverResult, **more: Any) -> Any:
+        """The best point with the history; an optimum at zero is said to be degenerate."""
+        if status is Status.CONVERGED and not self.best_w.any():
             status = Status.DEGENERATE
-        history, alpha = tuple(self.history), self.config.alpha
-        return kind(w, float(objective), float(lower_bound), status, history, alpha, **more)
-
-
-def _warn(message):
-    if not _RUNS.get():  # else the run that asked for this one says so
-        from sklearn.exceptions import ConvergenceWarning
-
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        point = self.best_w, float(self.best), float(min(self.lower_bound, self.best))
+        return kind(*point, status, tuple(self.history), self.config.alpha, **more)
 
 
 def seconds_left() -> float:
@@ -302,6 +290,21 @@ def seconds_left() -> float:
     clocks = (run.clock for run in _RUNS.get())
     limited = (each.limit - each.seconds() for each in clocks if each.limit is not None)
     return min(limited, default=math.inf)
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """A context with one BLAS thread: the matrices of a model are small.
+
+    More threads only wait for each other, and the last digits would depend on their number.
+    """
+    limits: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return limits
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process; to look for them takes longer than a small solve."""
+    return ThreadpoolController()
 
 
 def not_convex(what: str) -> InputError:

@@ -15,10 +15,10 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.bundle.cut_model import ROUNDING, WIDE, CutModel
+from structsvm_papk.solvers.cut_model import ROUNDING, WIDE, CutModel
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Oracle
-from structsvm_papk.solvers.result import RISK_SCALE, Status, relative_gap
-from structsvm_papk.solvers.solver import Clock
+from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.solver import Run
 
 _EPS = np.finfo(float).eps
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
@@ -35,32 +35,22 @@ _CLOSER = 0.02  # of the gap: how exactly a tilted sample is solved
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 
 
-class BundleState:
+class BundleState(Run[SolverResult]):
     """The model with its bound, and the best point so far.
 
     The model's variables are z = (w, s), or z = w; see `Cuts`.
     """
 
     model: CutModel
-    best_w: Any = None
     centre: Any = None  # z of the best point
     evaluation: Any = None  # the one that was accepted last
     at_zero: Any = None  # F(0) = R(0), where it was evaluated
-
-    def __init__(self, config: Any, oracle: BlockOracle, clock: Clock, passes: int) -> None:
-        self.config, self.oracle, self.clock, self.passes = config, oracle, clock, passes
-        self.best, self.lower_bound = np.inf, -np.inf
-        self.best_error = 0.0  # how far rounding may have put `best` below the objective there
-        self.steeper = 1.0  # than the risk says that it is in the scores; of all cuts
-        self.prox = 0.0  # curvature of the proximal term around the best point
+    steeper = 1.0  # than the risk says that it is in the scores; of all cuts
+    prox = 0.0  # curvature of the proximal term around the best point
 
     def objective(self, w: Array, risk: float) -> float:
         """``alpha/2 ||w||^2 + risk``."""
         return self.config.alpha / 2 * (w @ w) + risk
-
-    def gap(self) -> float:
-        """The relative gap, with what rounding may have done to the objective."""
-        return relative_gap(self.best + self.best_error, self.lower_bound)
 
     def ask(self, w: Array, scores: Array | None = None) -> Cuts:
         """One evaluation of the oracle; of a `LineOracle` the scores may be known."""
@@ -119,14 +109,10 @@ class BundleState:
         self.lower_bound = max(self.lower_bound, bound)
         return z[:d], self.best - self.objective(z[:d], value)
 
-    def dual_point(self) -> Array:
-        """The w that belongs to the bound."""
-        return self.model.dual_point(self.config.alpha)
-
     def lost_to_rounding(self) -> Array:
         """What rounding in each feature may amount to, as a share of the objective."""
         scores, slopes = self._rounding()
-        sizes = np.maximum(np.abs(self.best_w), np.abs(self.dual_point()))
+        sizes = np.maximum(np.abs(self.best_w), np.abs(self.model.dual_point(self.config.alpha)))
         return (scores + slopes) * sizes / max(self.best, RISK_SCALE)
 
     def _rounding(self):

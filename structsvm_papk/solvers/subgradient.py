@@ -18,7 +18,7 @@ _SEEDS_OF_STARTS = 1 << 20
 
 @dataclass(frozen=True)
 class SubgradientDescent(Solver[SolverResult]):
-    """``w <- project(w - eta/sqrt(t+1) (alpha w + g_t))`` on ``alpha/2 ||w||^2 + R(w)``.
+    """``w <- w - eta/sqrt(t+1) (alpha w + g_t)`` on ``alpha/2 ||w||^2 + R(w)``.
 
     Works with every risk, convex or not. There is no certificate: the lower bound is -inf, and the
     status at the end 'finished'. From a checkpoint the steps that are left go on from its point; an
@@ -32,8 +32,6 @@ class SubgradientDescent(Solver[SolverResult]):
         Step size at t = 0.
     max_iter : int
         Number of steps; each asks the oracle once.
-    radius : float, optional
-        Project every iterate on the ball ``||w|| <= radius``.
     keep : {'best', 'last', 'average'}
         Which point is returned: the lowest objective seen, the last iterate, or the average of
         the second half of the iterates (evaluated once at the end).
@@ -53,7 +51,6 @@ class SubgradientDescent(Solver[SolverResult]):
     _alpha_range: ClassVar[dict[str, Any]] = {"least": 0.0}
     eta: float = 0.1
     max_iter: int = 200
-    radius: float | None = None
     keep: str = "best"
     start_scale: float = 0.0
     seed: int = 0
@@ -62,7 +59,6 @@ class SubgradientDescent(Solver[SolverResult]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("eta", self.eta, above=0)
-        check_number("radius", self.radius, above=0, optional=True)
         check_choice("keep", self.keep, KEEP)
         check_number("start_scale", self.start_scale, least=0.0)
 
@@ -80,12 +76,7 @@ class SubgradientDescent(Solver[SolverResult]):
             start = self.start_scale * normal_start(oracle.n_features, self.seed)
         else:
             start = finite_start(w_init, oracle.n_features, "w_init")
-        return _Run(self, oracle, self._project(start), w_init is not None)
-
-    def _project(self, w):
-        if self.radius is None:
-            return w
-        return w * min(1.0, self.radius / max(float(np.linalg.norm(w)), 1e-300))
+        return _Run(self, oracle, start, w_init is not None)
 
 
 def normal_start(n_features: int, seed: int) -> Array:
@@ -103,8 +94,6 @@ class _Run(Run[SolverResult]):
     def __init__(self, config, oracle, w, given):
         super().__init__(config, oracle)
         self.w, self.given = w, given
-        self.best_w: Any = None
-        self.best = np.inf
         self.total, self.n_total = np.zeros_like(w), 0
         self.n_steps = 0
 
@@ -113,9 +102,6 @@ class _Run(Run[SolverResult]):
         average = self.config.keep == "average"
         own = {"average_from": self.config.max_iter // 2} if average else {}
         return own | ({"start": digest_of(self.w.tobytes())} if self.given else {})
-
-    def has_point(self):
-        return self.best_w is not None
 
     def begin(self):
         if self.saved is not None:
@@ -133,7 +119,7 @@ class _Run(Run[SolverResult]):
         if self.n_total:
             w = self.total / self.n_total
             self.best_w, self.best = w, self._evaluate(w)[0]
-            self._record()
+            self.record()
         return Status.FINISHED
 
     def _step(self):
@@ -144,13 +130,13 @@ class _Run(Run[SolverResult]):
         total, n_total = self.total, self.n_total
         if config.keep == "average" and t >= config.max_iter // 2:
             total, n_total = total + self.w, n_total + 1
-        w = config._project(self.w - config.eta / np.sqrt(t + 1) * gradient)
+        w = self.w - config.eta / np.sqrt(t + 1) * gradient
         # at once, so that a step that is interrupted is taken again as a whole
         self.w, self.total, self.n_total, self.n_steps = w, total, n_total, t + 1
-        return self._record()
+        return self.record()
 
     def result(self, status, notes):
-        return self.outcome(self.best_w, self.best, -np.inf, status, notes=notes)
+        return self.outcome(status, notes=notes)
 
     def _evaluate(self, w):
         value, subgradient = self.oracle(w)
@@ -161,6 +147,3 @@ class _Run(Run[SolverResult]):
             )
         alpha = self.config.alpha
         return alpha / 2 * (w @ w) + value, alpha * w + subgradient
-
-    def _record(self):
-        return self.record(self.best, -np.inf)

@@ -13,102 +13,11 @@ import math
 import numpy as np
 
 from structsvm_papk._jit import kernel
-from structsvm_papk._sorting import SHORT, increasing_order
+from structsvm_papk._sorting import SHORT, increasing_order, top_k
 
 TOP, BOTTOM, ALL, REST, POOLED, CLIPPED = range(6)  # which positives a segment takes, by score
 EVERY = np.empty(0, dtype=np.bool_)  # no choice among the positives
 _FEW = 128  # thresholds that are compared with every negative rather than searched
-_CELLS = 64
-_ROUNDS = 8  # each of which narrows the range by the number of cells
-_HEAP_PAYS = 100  # values for each one that is wanted, from which few enter the heap
-
-
-@kernel
-def _kth_largest(values, n, k):
-    """The k-th largest of the first n values: the root of a min-heap of the k largest so far."""
-    heap = np.empty(k)
-    for i in range(k):
-        hole = i
-        while hole > 0 and heap[(hole - 1) >> 1] > values[i]:
-            heap[hole] = heap[(hole - 1) >> 1]
-            hole = (hole - 1) >> 1
-        heap[hole] = values[i]
-    for i in range(k, n):
-        value = values[i]
-        if value > heap[0]:
-            hole = 0
-            child = 1
-            while child < k:
-                if child + 1 < k and heap[child + 1] < heap[child]:
-                    child += 1
-                if heap[child] >= value:
-                    break
-                heap[hole] = heap[child]
-                hole = child
-                child = 2 * hole + 1
-            heap[hole] = value
-    return heap[0]
-
-
-@kernel
-def _border(values, k):
-    """The k-th largest value, by cells of the range: only the one that holds it is looked into.
-
-    Where k is small beside the list a heap is as quick; it also takes over where the values are so
-    uneven that cells hardly divide them, so that the time stays bounded by ``n log n``.
-    """
-    n = values.size
-    if n <= SHORT or k * _HEAP_PAYS < n:
-        return _kth_largest(values, n, k)
-    rest, counts = np.empty(n), np.empty(_CELLS, dtype=np.int64)
-    for i in range(n):
-        rest[i] = values[i]
-    for _ in range(_ROUNDS):
-        lowest, highest, total = rest[0], rest[0], 0.0
-        for i in range(n):
-            lowest, highest, total = min(lowest, rest[i]), max(highest, rest[i]), total + rest[i]
-        per_cell = (_CELLS - 1) / (highest - lowest) if highest > lowest else 0.0
-        if not (0.0 < per_cell < np.inf and abs(total) < np.inf):
-            break  # equal values, a range that over- or underflows, or what has no cell
-        for cell in range(_CELLS):
-            counts[cell] = 0
-        for i in range(n):
-            counts[int((rest[i] - lowest) * per_cell)] += 1
-        cell = _CELLS - 1
-        while counts[cell] < k:
-            k -= counts[cell]
-            cell -= 1
-        kept = 0
-        for i in range(n):
-            value = rest[i]
-            rest[kept] = value
-            kept += int((value - lowest) * per_cell) == cell
-        n = kept
-        if n <= SHORT or k * _HEAP_PAYS < n:
-            break
-    return _kth_largest(rest, n, k)
-
-
-@kernel
-def top_k(values, k):
-    """Return the indices of the k largest values, increasing; ties at the border by position."""
-    chosen = np.zeros(k, dtype=np.int64)
-    if k == values.size:
-        for i in range(k):
-            chosen[i] = i
-        return chosen
-    border, ties = _border(values, k), k
-    for i in range(values.size):
-        ties -= values[i] > border
-    n = 0
-    for i in range(values.size):
-        if n == k:
-            break
-        tie = (values[i] == border) & (ties > 0)
-        ties -= tie
-        chosen[n] = i
-        n += (values[i] > border) | tie
-    return chosen
 
 
 @kernel
@@ -159,15 +68,6 @@ def first_at_most(q, thresholds, starts, per_cell):
 
 
 @kernel
-def tail_sums(values):
-    """Return the sums of ``values[i:]`` for i = 0 .. size."""
-    tail = np.zeros(values.size + 1)
-    for i in range(values.size - 1, -1, -1):
-        tail[i] = tail[i + 1] + values[i]
-    return tail
-
-
-@kernel
 def _count_pairs(thresholds, negatives, row_counts, column_counts):
     """Count the pairs with ``thresholds[i] <= negatives[j]`` one by one, without branches."""
     for j in range(negatives.size):
@@ -189,8 +89,9 @@ def hinge_sweep(thresholds, negatives, row_counts, column_counts):
     the number of pairs of row i and column j with ``thresholds[i] <= negatives[j]``.
     """
     m = thresholds.size
-    total = 0.0
-    tail = tail_sums(thresholds)
+    total, tail = 0.0, np.zeros(m + 1)  # sums of the thresholds from i on
+    for i in range(m - 1, -1, -1):
+        tail[i] = tail[i + 1] + thresholds[i]
     if m <= _FEW:
         _count_pairs(thresholds, negatives, row_counts, column_counts)
         for j in range(negatives.size):
@@ -425,3 +326,123 @@ def tangent_intercepts(scores, coef, bounds, values):
         intercepts[u] = values[u] - product
         sizes[u], steep[u] = abs(values[u]) + size + slope, slope
     return intercepts, sizes, steep
+
+
+# --- convex majorants of Ramp and ClippedRamp ---------------------------------------------------
+# What they froze at a point is stored with one entry for every row, each user's positives first.
+
+
+@kernel
+def freeze(scores, indptr, n_pos, k, order, rank, n_free):
+    """Write what is frozen at these scores, see `structsvm_papk.surrogates.losses.frozen_at`.
+
+    The pairs of a negative that are not clipped are the first ones in `order`.
+    """
+    for u in range(n_pos.size):
+        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        best = increasing_order(-scores[start:middle])
+        for r in range(best.size):  # an assignment of slices compiles for seconds
+            order[start + r] = best[r]
+            rank[start + best[r]] = min(r, k)
+        for j in range(middle, stop):
+            rank[j] = k
+            low, high = 0, min(best.size, k)
+            while low < high:  # the first of the best positives that scores less
+                half = (low + high) >> 1
+                if scores[start + best[half]] >= scores[j]:
+                    low = half + 1
+                else:
+                    high = half
+            n_free[j] = low
+
+
+@kernel
+def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, values, coef):
+    """Values and subgradients of `structsvm_papk.surrogates.losses.FrozenPairs`.
+
+    ``1/(beta m) max_J sum_{j in J} [beta - f_j + sum_{i<=f_j} (1 - p_i + q_j)_+]`` over m-subsets J
+    of the negatives, with p_1, p_2, .. the positives in the frozen order and ``f_j = n_free[j]``.
+    """
+    for u in range(first, last):
+        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        beta = min(n_pos[u], k)
+        best = order[start : start + beta]
+        m = counted_negatives(depth, k, stop - middle)
+        scale = 1.0 / (beta * m)
+        thresholds = taken_less(scores, start, best, 1.0)
+        counts, losses = hinges_of_prefix(thresholds, scores[middle:stop], n_free[middle:stop])
+        for j in range(losses.size):
+            losses[j] += beta - n_free[middle + j]
+        worst = top_k(losses, m)
+        negatives = taken_less(scores, middle, worst, 0.0)
+        prefix = np.empty(m, dtype=np.int64)
+        total = 0.0
+        coef[start:stop] = 0.0
+        for j in range(m):
+            prefix[j] = n_free[middle + worst[j]]
+            total += losses[worst[j]]
+            coef[middle + worst[j]] = scale * counts[worst[j]]
+        values[u] = scale * total
+        add_counts(coef, start, best, active_of_prefix(thresholds, negatives, prefix), -scale)
+
+
+@kernel
+def hinges_of_prefix(thresholds, values, prefix):
+    """``sum_{i < prefix[j]} (values[j] - thresholds[i])_+`` and the number of its positive terms.
+
+    Thresholds enter a Fenwick tree in increasing order, values are asked in increasing order: the
+    time is ``n log n``. Few thresholds are simply looked at.
+    """
+    counts, hinges = np.zeros(values.size, dtype=np.int64), np.zeros(values.size)
+    if thresholds.size <= SHORT:
+        for j in range(values.size):
+            for i in range(prefix[j]):
+                if thresholds[i] < values[j]:
+                    counts[j] += 1
+                    hinges[j] += values[j] - thresholds[i]
+        return counts, hinges
+    tree_counts = np.zeros(thresholds.size + 1, dtype=np.int64)
+    tree_sums = np.zeros(thresholds.size + 1)
+    entering = increasing_order(thresholds)
+    n = 0
+    for j in increasing_order(values):
+        while n < entering.size and thresholds[entering[n]] < values[j]:
+            at = entering[n] + 1
+            while at < tree_counts.size:
+                tree_counts[at] += 1
+                tree_sums[at] += thresholds[entering[n]]
+                at += at & -at
+            n += 1
+        at, total = prefix[j], 0.0
+        while at > 0:
+            counts[j] += tree_counts[at]
+            total += tree_sums[at]
+            at -= at & -at
+        hinges[j] = counts[j] * values[j] - total
+    return counts, hinges
+
+
+@kernel
+def active_of_prefix(thresholds, values, prefix):
+    """For each threshold i the number of ``values[j] > thresholds[i]`` with ``prefix[j] > i``."""
+    counts = np.zeros(thresholds.size, dtype=np.int64)
+    if thresholds.size <= SHORT:
+        for j in range(values.size):
+            for i in range(prefix[j]):
+                counts[i] += thresholds[i] < values[j]
+        return counts
+    tree = np.zeros(thresholds.size + 1, dtype=np.int64)
+    entering = increasing_order(-values)
+    n = 0
+    for i in increasing_order(-thresholds):
+        while n < entering.size and values[entering[n]] > thresholds[i]:
+            at = prefix[entering[n]]
+            while at > 0:
+                tree[at] += 1
+                at -= at & -at
+            n += 1
+        at = i + 1
+        while at < tree.size:
+            counts[i] += tree[at]
+            at += at & -at
+    return counts

@@ -13,14 +13,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, whole_number
 from structsvm_papk.surrogates import _kernels
-from structsvm_papk.surrogates.list_terms import ListTerms
 
 _EXAMPLE = np.array([0.7, -0.1, 0.4, -0.6, 0.5, -0.2, 0.1]), np.array([0, 3, 7]), np.array([2, 1])
 _ALL = np.inf  # depth of lists of which every negative counts
@@ -269,14 +268,14 @@ class Segments(PairMean):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MajorantSurrogate(Surrogate):
+class MajorantSurrogate(PairMean):
     """A convex surrogate that holds what was frozen at a point, for these lists only.
 
     `held` has a row for each kind of what is frozen, by position.
     """
 
     held: Array
-    shift_invariant = True
+    above_slope_at_zero = False
     __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
 
     def settings(self) -> tuple[Any, ...]:  # noqa: D102
@@ -285,26 +284,56 @@ class MajorantSurrogate(Surrogate):
     def restricted(self, positions: Array, m: int) -> Surrogate:  # noqa: D102
         return replace(self, depth=max(m, self.k), held=self.held.take(positions, axis=1))
 
-    def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
-        return np.full(np.shape(n_pos), 2.0)
-
 
 def _checked_depth(given: Any, k: int) -> int | float | None:
     """A depth as an int, a float below 1, or None."""
     if given is None:
         return None
-    depth: Any = given
-    if isinstance(given, bool) or not isinstance(given, Real):
-        raise InputError(
-            f"depth must be a whole number, a share between 0 and 1, or None, got {depth!r}"
-        )
-    if depth == _ALL or (not isinstance(depth, Integral) and 0 < depth < 1):
-        return float(depth)
-    if depth != depth or not 0 < depth < 2**63 or depth != int(depth):
-        raise InputError(
-            f"depth must be a whole number of at least k={k}, a share between 0 and 1, or None, "
-            f"got {depth!r}"
-        )
-    if depth < k:
-        raise InputError(f"depth must be at least k={k}: got {depth!r}; None means depth k")
-    return int(depth)
+    if isinstance(given, Real) and not isinstance(given, bool):
+        depth: Any = given
+        if depth == _ALL or (not isinstance(depth, Integral) and 0 < depth < 1):
+            return float(depth)
+        if k <= depth < 2**63 and depth == int(depth):
+            return int(depth)
+    raise InputError(
+        f"depth must be a whole number of at least k={k}, a share between 0 and 1, or None for "
+        f"depth k, got {given!r}"
+    )
+
+
+class TermBlocks(NamedTuple):
+    """Blocks of terms at some scores, at the best s, which is `lowest`.
+
+    The subgradient of block b in the scores is ``own`` at the positions of its terms, and
+    ``shared[b]`` at the positions ``partners``. ``counted[b]`` of its terms are among the c
+    largest.
+    """
+
+    values: Array
+    own: Array
+    shared: Array
+    partners: Array
+    counted: Array
+    lowest: float
+
+
+@dataclass(frozen=True)
+class ListTerms(ABC):
+    """A single list's loss as a mean of its largest terms, cut into blocks.
+
+    With ``f_1, f_2, ..`` convex terms of the scores, one for each positive or one for each
+    negative, ``c`` the number of terms that count and ``r`` a number,
+
+        loss = 1/(c r) (sum of the c largest f_i) = min_s s + 1/c sum_i (f_i/r - s)_+
+
+    so that any partition of the terms gives blocks, each convex in (scores, s); the proofs are in
+    ``docs/math/one-list.md``. `depth` is m, the negatives that count.
+    """
+
+    n_terms: int
+    depth: int
+    over_negatives: ClassVar[bool]
+
+    @abstractmethod
+    def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:
+        """The blocks of the terms at the list positions between each two of the bounds."""

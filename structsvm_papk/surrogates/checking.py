@@ -131,8 +131,8 @@ def _evaluation(lists, scores):
     lists.same(claim, scores, values, lists.at(scores[order])[0])
     alone, half = lists.at(scores, first=_N_LISTS // 2)[0], np.arange(_N_LISTS) >= _N_LISTS // 2
     claim = "evaluate(first, last) writes users first <= u < last, whoever else there is"
-    lists.same(claim, scores, values, np.where(half == np.isnan(alone), np.nan, values))
-    lists.same(claim, scores, values, np.where(half, alone, values))
+    before = np.where(np.isnan(alone), values, np.nan)  # of users that nothing is written of
+    lists.same(claim, scores, values, np.where(half, alone, before))
 
 
 def _slopes(lists, scores):

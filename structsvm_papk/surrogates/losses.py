@@ -11,21 +11,24 @@ Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006 
 Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009 (frozen choices).
 """
 
+from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from structsvm_papk._sorting import top_k
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import _kernels
-from structsvm_papk.surrogates import _majorant_kernels as kernels
-from structsvm_papk.surrogates.base import MajorantSurrogate, PairMean, Segments, Surrogate
-from structsvm_papk.surrogates.list_terms import (
+from structsvm_papk.surrogates.base import (
     ListTerms,
-    MeanThreshold,
-    NegativeTerms,
-    PositiveTerms,
+    MajorantSurrogate,
+    PairMean,
+    Segments,
+    Surrogate,
+    TermBlocks,
 )
 
 
@@ -105,7 +108,7 @@ def frozen_at(surrogate: Surrogate, scores: Array, indptr: Array, n_pos: Array) 
     not clipped.
     """
     held = np.zeros((3, scores.size), dtype=np.int64)
-    kernels.freeze(scores, indptr, n_pos, surrogate.k, *held)
+    _kernels.freeze(scores, indptr, n_pos, surrogate.k, *held)
     return held
 
 
@@ -134,7 +137,7 @@ class FrozenPairs(MajorantSurrogate):
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
         order, _, n_free = self.held
-        kernels.frozen_pairs(self.k, self.counted, order, n_free, *lists)
+        _kernels.frozen_pairs(self.k, self.counted, order, n_free, *lists)
 
 
 class TSAlg2(Segments):
@@ -220,3 +223,80 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
             hint = f", or give an object: {name.__name__}(k=..)"
         raise InputError(f"unknown surrogate {name!r}: choose from {', '.join(SURROGATES)}{hint}")
     return SURROGATES[name](k, depth=depth)
+
+
+# --- terms of a single list, for `list_terms` ---------------------------------------------------
+
+
+def _parts(counted, bounds):
+    """The counted positions, which increase, between each two of the bounds."""
+    edges = np.searchsorted(counted, bounds)
+    return [counted[start:stop] for start, stop in pairwise(edges)]
+
+
+@dataclass(frozen=True)
+class PositiveTerms(ListTerms):
+    """The `n_counted` largest, c, over the positives of ``sum_{j<=m} (1 - p_i + q_(j))_+``; r=m."""
+
+    n_counted: int
+    over_negatives = False
+
+    def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
+        partners = n_pos + top_k(scores[n_pos:], self.depth)
+        negatives, parts = scores[partners], _parts(top_k(-scores[:n_pos], self.n_counted), bounds)
+        values, own = np.empty(len(parts)), np.zeros(scores.size, dtype=np.int64)
+        shared = np.empty((len(parts), self.depth), dtype=np.int64)
+        for b, part in enumerate(parts):
+            part = part[np.argsort(-scores[part], kind="stable")]
+            rows = np.empty(part.size, dtype=np.int64)
+            values[b] = _kernels.hinge_sweep(scores[part] - 1.0, negatives, rows, shared[b])
+            own[part] = rows
+        ceiling = scores[np.concatenate(parts)].max()
+        lowest = np.maximum(1.0 - ceiling + negatives, 0.0).sum() / self.depth
+        scale = 1.0 / (self.n_counted * self.depth)
+        counted = np.array([part.size for part in parts])
+        return TermBlocks(scale * values, -scale * own, scale * shared, partners, counted, lowest)
+
+
+@dataclass(frozen=True)
+class NegativeTerms(ListTerms):
+    """The m = c largest over the negatives of ``sum_i (q_j - t_i)_+``; r is `n_rows`.
+
+    The thresholds t are ``p_i - 1``, or `pooled` as in `TS`, with ``beta = n_rows``.
+    """
+
+    n_rows: int
+    pooled: bool = False
+    over_negatives = True
+
+    def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
+        thresholds, onto_positives = self._thresholds(scores[:n_pos])
+        parts = _parts(n_pos + top_k(scores[n_pos:], self.depth), bounds)
+        values, own = np.empty(len(parts)), np.zeros(scores.size, dtype=np.int64)
+        rows = np.empty((len(parts), thresholds.size), dtype=np.int64)
+        for b, part in enumerate(parts):
+            columns = np.empty(part.size, dtype=np.int64)
+            values[b] = _kernels.hinge_sweep(thresholds, scores[part], rows[b], columns)
+            own[part] = columns
+        floor = scores[np.concatenate(parts)].min()
+        lowest = np.maximum(floor - thresholds, 0.0).sum() / self.n_rows
+        scale, counted = 1.0 / (self.n_rows * self.depth), np.array([part.size for part in parts])
+        shared, partners = -scale * onto_positives(rows), np.arange(n_pos)
+        return TermBlocks(scale * values, scale * own, shared, partners, counted, lowest)
+
+    def _thresholds(self, positives):
+        """Thresholds, and how to hand their counts on to the positives behind them."""
+        order = np.argsort(-positives, kind="stable")
+        thresholds = positives[order] - 1.0
+        if self.pooled:
+            _kernels.pool_thresholds(thresholds, positives, 0, order, self.n_rows)
+        return thresholds, lambda rows: rows[:, np.argsort(order)]
+
+
+@dataclass(frozen=True)
+class MeanThreshold(NegativeTerms):
+    """The m = c largest over the negatives of ``(1 - mean(p) + q_j)_+``; r = 1."""
+
+    def _thresholds(self, positives):
+        share = np.full((1, positives.size), 1.0 / positives.size)
+        return np.array([positives.mean() - 1.0]), lambda rows: rows @ share

@@ -142,7 +142,7 @@ def test_bits_do_not_depend_on_what_was_compiled_before(tmp_path):
     before = "from structsvm_papk._jit import kernel\nkernel(lambda x: x**2)(1.5)\n"
     code = (
         "import numpy as np\n"
-        "from structsvm_papk.solvers.bundle.cut_model import block_sweeps\n"
+        "from structsvm_papk.solvers.cut_model import block_sweeps\n"
         "rng = np.random.default_rng(0)\n"
         "slopes, heights, v = rng.normal(size=(80, 7)), rng.normal(size=80), np.zeros(7)\n"
         "theta = np.tile([1.0, 0.0, 0.0, 0.0], 20)\n"

@@ -165,14 +165,9 @@ def test_over_many_lists_starts_race_and_one_is_polished(name, seed, monkeypatch
     monkeypatch.setattr(Descent, "_leads_nowhere", lambda *_: False)
     whole = solver.solve(risk)
     assert raced.objective <= 1.001 * whole.objective
-    pairs = [
-        (one, other)
-        for one, other in zip(raced.starts, whole.starts, strict=True)
-        if not (one.polished or other.polished)
-    ]
-    assert all(one.objective >= other.objective for one, other in pairs)
-    fewer = sum(other.data_passes - one.data_passes for one, other in pairs)
-    assert fewer >= (name == "clipped_ramp")
+    for one, other in zip(raced.starts, whole.starts, strict=True):
+        assert one.polished or other.polished or one.objective >= other.objective
+    assert raced.data_passes < whole.data_passes or name == "ramp"
 
 
 @pytest.mark.parametrize("option", [{"quasi_newton": 0}, {"n_blocks": 4}, {"continuation": (9.0,)}])

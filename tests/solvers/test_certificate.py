@@ -6,7 +6,7 @@ import numpy as np
 
 from helpers.pieces import Pieces
 from structsvm_papk import CuttingPlane
-from structsvm_papk.solvers.bundle.cut_model import CutModel
+from structsvm_papk.solvers.cut_model import CutModel
 
 ULP = 2.0**-52
 SLOPES_THAT_CANCEL = (

@@ -17,7 +17,7 @@ from helpers.marks import slow
 from helpers.problems import objective, one_list
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.bundle.qp import RestrictedQP
+from structsvm_papk.solvers.qp import RestrictedQP
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX, SURROGATES
 
@@ -254,18 +254,3 @@ def test_a_qp_solver_that_answers_nonsense_costs_progress_only(problem, method, 
         patch.setattr(RestrictedQP, "solve", nonsense)
         result = CuttingPlane(0.01, max_iter=20, method=method).solve(risk_of(problem))
     assert_same_optimum(result, solved(problem, 0.01))
-
-
-def test_users_of_sizes_over_five_orders_of_magnitude():
-    sizes = np.array([3, 30, 300, 3_000, 30_000, 300_000])
-    rng = np.random.default_rng(0)
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    X = rng.normal(size=(indptr[-1], 2))
-    y = np.arange(indptr[-1]) - np.repeat(indptr[:-1], sizes) < np.repeat(sizes // 3, sizes)
-    X[y] += 2.0
-    for name in CONVEX:
-        problem = RankingData(X, y, indptr), 2, name
-        result = solved(problem, 1e-2, tol=1e-6)
-        assert result.converged
-        slow = solved(problem, 1e-2, tol=1e-4, method="one_slack")
-        assert_same_optimum(result, slow)

@@ -18,8 +18,7 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import CONVEX
-from structsvm_papk.surrogates._kernels import top_k
+from structsvm_papk.surrogates import SURROGATES
 
 pytestmark = pytest.mark.portable
 
@@ -51,14 +50,22 @@ ORDERS = {
 ONE = np.ones(1)
 
 
-def asked(name, ask):
+def evaluated(name):
     """A risk of one list whose feature is its score; every third row is relevant."""
 
     def work(scores):
         y, k = np.arange(scores.size) % 3 == 0, scores.size // 4
         data = RankingData.from_groups(scores[:, None] / scores.size, y)
         risk = EmpiricalRisk(make_surrogate(name, k), data)
-        return lambda: ask(risk)
+
+        def call():
+            risk(ONE)
+            if risk.convex:
+                risk.with_blocks(8).cuts(ONE)
+            if risk.surrogate.majorised:
+                risk.majorant(ONE)(2 * ONE)
+
+        return call
 
     return work
 
@@ -76,19 +83,8 @@ def graded_ndcg(scores):
     return lambda: metrics.evaluate(["ndcg"], scores, labels, n_threads=1)
 
 
-WORK = {
-    **{
-        name: asked(name, lambda risk: (risk(ONE), risk.with_blocks(8).cuts(ONE)))
-        for name in CONVEX
-    },
-    **{name: asked(name, lambda risk: risk(ONE)) for name in ("ts_alg2", "ramp", "clipped_ramp")},
-    **{
-        f"majorant of {name}": asked(name, lambda risk: risk.majorant(ONE)(2 * ONE))
-        for name in ("ramp", "clipped_ramp")
-    },
-    "metrics": all_metrics,
-    "graded ndcg": graded_ndcg,
-}
+WORK = {name: evaluated(name) for name in SURROGATES}
+WORK |= {"metrics": all_metrics, "graded ndcg": graded_ndcg}
 
 
 def seconds(call):
@@ -135,10 +131,10 @@ def test_top_k_are_the_first_of_the_largest_in_order_of_position():
         n = values.size
         for k in (1, 2, 5, 33, n // 2, n - 20, n - 1, n):
             expected = np.sort(np.argsort(-values, kind="stable")[:k])
-            np.testing.assert_array_equal(top_k(values, k), expected)
+            np.testing.assert_array_equal(_sorting.top_k(values, k), expected)
         values[rng.random(n) < 0.3] = np.nan  # which no caller gives: it stays within its arrays
         for k in range(1, n + 1, 1 + n // 90):
-            chosen = top_k(values, k)
+            chosen = _sorting.top_k(values, k)
             assert ((chosen >= 0) & (chosen < n)).all()
 
 

@@ -14,19 +14,16 @@ from structsvm_papk.surrogates import (
     checking,
     make_surrogate,
 )
-from structsvm_papk.surrogates.list_terms import PositiveTerms
-from structsvm_papk.surrogates.losses import PAUC, Avg, ClippedRamp, Ramp
+from structsvm_papk.surrogates.losses import PAUC, Avg, ClippedRamp, PositiveTerms, Ramp
 
 
-@pytest.mark.parametrize("name", SURROGATES)
-def test_the_package_is_as_declared(name):
+@pytest.mark.parametrize(
+    "surrogate",
+    [*(make_surrogate(name, 2) for name in SURROGATES), PowerPairs(5, 1.5), PowerPairs(5, 3.0)],
+)
+def test_the_package_and_a_class_of_ones_own_are_as_declared(surrogate):
     for seed in range(10):
-        checking._try(make_surrogate(name, 2), seed)
-
-
-@pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0, 3.0])
-def test_a_class_of_ones_own_is_as_declared(exponent):
-    check_surrogate(PowerPairs(5, exponent=exponent))
+        checking._try(surrogate, seed)
 
 
 def evaluating(change, cls=PowerPairs):

@@ -10,7 +10,7 @@ from time import process_time as clock
 
 import numpy as np
 
-from structsvm_papk.solvers.bundle.cut_model import CutModel
+from structsvm_papk.solvers.cut_model import CutModel
 
 
 @contextmanager

@@ -16,6 +16,7 @@ cvxpy knows factorise systems of size features + blocks. Whatever they answer is
 rescaled to a feasible dual point: a certificate never rests on a solver's word.
 """
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +24,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.bundle.cvxpy_problems import PaddedProblem, installed_solvers
 
 BLOCKS = "BLOCKS"
 _FALLBACKS = (BLOCKS, "PIQP", "CLARABEL")
+_SOLVERS = ("PIQP", "CLARABEL", "OSQP", "PROXQP", "DAQP", "QPALM", "SCS", "GUROBI", "MOSEK")
 _MIN_TOLERANCE = 1e-11
 _MAX_STEPS = 50
 _TO_BOUNDARY = 0.995
@@ -43,9 +44,13 @@ class RestrictedQP:
 
     def __init__(self, solver: str = BLOCKS) -> None:
         name = str(solver).upper()
-        if name != BLOCKS and name not in installed_solvers():
-            known = ", ".join([BLOCKS, *installed_solvers()]).lower()
-            raise InputError(f"QP solver {solver!r} is not available here; choose from {known}")
+        if name != BLOCKS:
+            import cvxpy as cp  # a second and 70 MB: only where one of its solvers is asked
+
+            installed = [BLOCKS, *(s for s in _SOLVERS if s in cp.installed_solvers())]
+            if name not in installed:
+                known = ", ".join(installed).lower()
+                raise InputError(f"QP solver {solver!r} is not available here; choose from {known}")
         self._solvers = [name, *(s for s in _FALLBACKS if s != name)]
         self._ask_again = True
         self._problems: list[PaddedProblem] = []  # compiled
@@ -94,14 +99,24 @@ class RestrictedQP:
         if solver == BLOCKS:
             theta = interior_point(slopes, intercepts, starts, tol)
         else:
-            sizes = *slopes.shape, int(blocks.max()) + 1
-            problem = PaddedProblem.with_room(self._problems, *sizes)
-            problem.fill(slopes, intercepts, blocks)
-            theta = problem.dual(solver, tol)
+            problem = self._with_room(blocks.size, slopes.shape[1], starts.size)
+            theta = problem.dual(solver, tol, slopes, intercepts, blocks)
         if theta is None or not np.isfinite(theta).all():
             return None, np.inf
         theta = onto_simplices(theta, starts)
         return theta, duality_gap(theta, slopes, intercepts, starts)
+
+    def _with_room(self, n_cuts, n_features, n_blocks):
+        """The smallest compiled problem with room, but not twice too large, or one more."""
+        need = np.array([n_cuts, n_features, n_blocks])
+        most = np.append(2 * np.maximum(need[:2], 8), np.inf)
+        room = [p for p in self._problems if (need <= p.shape).all() and (p.shape <= most).all()]
+        if not room:
+            # in the span of the cuts there are as many coordinates as cuts: both will grow
+            n_columns = _capacity(n_features) if n_features >= n_cuts else n_features
+            room = [PaddedProblem(_capacity(n_cuts), n_columns, _capacity(n_blocks))]
+            self._problems += room
+        return min(room, key=lambda p: p.shape)
 
     def _replace(self, solver, n_cuts):
         if len(self._solvers) > 1:
@@ -110,6 +125,74 @@ class RestrictedQP:
                 f"QP solver {solver.lower()} failed on {n_cuts} cuts; "
                 f"{self._solvers[0].lower()} took over."
             )
+
+
+# --- the solvers that cvxpy knows ----------------------------------------------------------------
+
+
+class PaddedProblem:
+    """The primal form at fixed capacities for cvxpy, compiled once and filled with parameters.
+
+    Unused cuts read ``0 <= 1``; unused blocks read ``-xi <= 0``; unused coordinates of v are in the
+    objective only.
+    """
+
+    def __init__(self, n_cuts, n_features, n_blocks):
+        import cvxpy as cp
+
+        self.v, self.xi = cp.Variable(n_features), cp.Variable(n_blocks)
+        self.slopes = cp.Parameter((n_cuts + n_blocks, n_features))
+        self.member = cp.Parameter((n_cuts + n_blocks, n_blocks))
+        self.limits = cp.Parameter(n_cuts + n_blocks)
+        self.cuts = self.slopes @ self.v - self.member @ self.xi <= self.limits
+        objective = cp.sum_squares(self.v) / 2 + cp.sum(self.xi)
+        self.problem = cp.Problem(cp.Minimize(objective), [self.cuts])
+        self.shape = n_cuts, n_features, n_blocks
+
+    def dual(self, solver, tol, slopes, intercepts, blocks):
+        """Return the multipliers of the cuts, or None where the solver failed."""
+        from cvxpy import SolverError
+
+        n_cuts, n_features, n_blocks = self.shape
+        used = blocks.size
+        padded = np.zeros((n_cuts + n_blocks, n_features))
+        padded[:used, : slopes.shape[1]] = slopes
+        member = np.zeros((n_cuts + n_blocks, n_blocks))
+        member[np.arange(used), blocks] = 1.0
+        unused = np.arange(blocks.max() + 1, n_blocks)
+        member[n_cuts + unused, unused] = 1.0
+        limits = np.ones(n_cuts + n_blocks)
+        limits[:used] = -intercepts
+        limits[n_cuts + unused] = 0.0
+        self.slopes.value, self.member.value = padded, member
+        self.limits.value = limits
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an inaccurate solution is as good as its dual point
+            try:
+                self.problem.solve(solver=solver, **_options(solver, tol))
+            except (SolverError, ArithmeticError, ValueError):
+                return None
+        theta = self.cuts.dual_value
+        return None if theta is None else theta[:used]
+
+
+def _options(solver, tol):
+    if solver == "PIQP":
+        names = ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel")
+        return {"backend": "dense", **dict.fromkeys(names, tol)}
+    if solver == "CLARABEL":
+        return {"tol_gap_abs": tol, "tol_gap_rel": tol, "tol_feas": tol}
+    if solver in ("OSQP", "SCS"):
+        return {"eps_abs": max(tol, 1e-9), "eps_rel": max(tol, 1e-9), "max_iter": 100_000}
+    return {}
+
+
+def _capacity(n):
+    """Room for n, in steps that grow by half: few recompilations, little padding."""
+    size = 8
+    while size < n:
+        size += size // 2
+    return size
 
 
 # --- the interior-point method --------------------------------------------------------------------

@@ -5,7 +5,7 @@ from scipy.linalg import lapack
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
-from structsvm_papk.solvers.bundle.qp import RestrictedQP, duality_gap, onto_simplices
+from structsvm_papk.solvers.qp import RestrictedQP, duality_gap, onto_simplices
 
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
@@ -45,15 +45,9 @@ class CutModel:
         """Number of cuts."""
         return self.order.size
 
-    def cuts(self) -> tuple[Array, Array, Array]:
-        """``(slopes, intercepts, blocks)`` of all cuts."""
-        return self._cuts_in(self.order)
-
-    def active_cuts(self) -> tuple[Array, Array, Array]:
-        """Those of the cuts with dual weight: they make the bound."""
-        return self._cuts_in(self.order[self._theta[self.order] > 0.0])
-
-    def _cuts_in(self, slots):
+    def cuts(self, active: bool = False) -> tuple[Array, Array, Array]:
+        """``(slopes, intercepts, blocks)`` of all cuts, or of those with dual weight: the bound."""
+        slots = self.order[self._theta[self.order] > 0.0] if active else self.order
         return self._slopes[slots], self._intercepts[slots], self._block[slots]
 
     def add(self, slopes: Array, intercepts: Array, blocks: Array) -> None:
