@@ -1,9 +1,13 @@
 """What all tests share: two processes, a cluster, what a system that is not POSIX leaves out."""
 
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[1]
+sys.path += [str(ROOT), str(ROOT / "benchmarks" / "solvers_benchopt")]  # no part of the package
 collect_ignore = ["stress"] if sys.platform == "win32" else []  # limits that Windows has not
 
 
@@ -41,19 +45,9 @@ def client(cluster):
         yield client
 
 
-class Clock:
-    """A clock that stands until a test moves it."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def perf_counter(self):
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch):
-    """The clock by which solvers know that their time is over."""
-    clock = Clock()
+    """The clock by which solvers know that their time is over; it stands until a test moves it."""
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
     monkeypatch.setattr("structsvm_papk.solvers.solver.time", clock)
     return clock

@@ -12,9 +12,9 @@ from structsvm_papk.cli import program
 _APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
 
 
-def invoke(*arguments):
+def invoke(*arguments, app=program.app):
     """The result of ``structsvm-papk ARGUMENTS``: output, exit code, exception."""
-    return CliRunner(**_APART).invoke(program.app, [str(each) for each in arguments])
+    return CliRunner(**_APART).invoke(app, [str(each) for each in arguments])
 
 
 def run(*arguments):

@@ -10,11 +10,12 @@ piecewise linear R: `minimise` has it without rounding and without a tolerance.
 
 import math
 from fractions import Fraction
-from functools import total_ordering
+from functools import cached_property
 
 import numpy as np
 
 Wide = np.longdouble
+_TINY = Fraction(1, 2**300)
 
 
 class ExactRisk:
@@ -55,23 +56,39 @@ class ExactRisk:
         W = np.asarray(W).astype(Wide)
         total = np.zeros(W.shape[1], dtype=Wide)
         for (P, Q), m, weight in zip(self.lists, self.counted, self.weight, strict=True):
-            total += weight * _surrogate(name, _scores(P, W), _scores(Q, W), m, self.k)
+            total += weight * _surrogate(name, P @ W, Q @ W, m, self.k)
         return total / self.weight.sum()
 
     def cut(self, name, w):
-        """Slope and intercept of a linear piece of R that is exact at w, in fractions."""
-        total, weights = Affine(Fraction(0), 0 * w), fractions(self.weight)
-        for pair, m, weight in zip(self.stored, self.counted, weights, strict=True):
-            p, q = (_exact_scores(fractions(rows), w) for rows in pair)
-            total = total + _surrogate(name, p, q, m, self.k)[0] * weight
-        value, *slope = total.parts / weights.sum()
-        return np.array(slope), value - slope @ w
+        """Slope and intercept of a linear piece of R that is exact at w, in fractions.
+
+        It is read off a tiny simplex beside w, at random, as R has no kink there.
+        """
+        beside = w + _TINY * fractions(np.random.default_rng(0).random(w.size))
+        value = self._exact(name, beside)
+        around = beside + _TINY**2 * np.eye(w.size, dtype=int)
+        slope = np.array([self._exact(name, point) - value for point in around]) / _TINY**2
+        height = value - slope @ beside
+        assert slope @ w + height == self._exact(name, w)
+        return slope, height
+
+    @cached_property
+    def _rational(self):
+        return [[fractions(rows) for rows in pair] for pair in self.stored]
+
+    def _exact(self, name, w):
+        """R(w) as a fraction."""
+        total, weights = Fraction(0), fractions(self.weight)
+        for pair, m, weight in zip(self._rational, self.counted, weights, strict=True):
+            p, q = ((rows @ w)[:, None] for rows in pair)
+            total += weight * Fraction(_surrogate(name, p, q, m, self.k)[0])
+        return total / weights.sum()
 
     def sizes(self, W):
         """``max over rows of sum_f |x_f w_f|`` at each column: what rounding is relative to."""
         W = np.abs(np.asarray(W)).astype(Wide)
         blocks = [np.abs(np.vstack(pair)) for pair in self.lists]
-        return np.max([_scores(block, W).max(axis=0) for block in blocks], axis=0).astype(float)
+        return np.max([(block @ W).max(axis=0) for block in blocks], axis=0).astype(float)
 
     def differences(self):
         """Mean difference of positives and negatives of each user, shape (n_users, n_features)."""
@@ -85,57 +102,6 @@ class ExactRisk:
         return X, np.concatenate(positive), user
 
 
-def _scores(rows, W):
-    """``rows @ W``; a loop over features, as there is no matrix product in this precision."""
-    out = np.zeros((rows.shape[0], W.shape[1]), dtype=Wide)
-    for f in range(rows.shape[1]):
-        out += rows[:, f, None] * W[f]
-    return out
-
-
-@total_ordering
-class Affine:
-    """A number with its slope in w, in fractions; ordered by its value at w alone.
-
-    Of several with the same value any may lead: each choice is a linear piece of the surrogate.
-    """
-
-    def __init__(self, value, slope):
-        self.parts = np.array([value, *slope])
-
-    def __add__(self, other):
-        if not isinstance(other, Affine):
-            other = Affine(Fraction(other), 0 * self.parts[1:])  # 0, 1, or a mean of zeros
-        return _affine(self.parts + other.parts)
-
-    def __mul__(self, number):
-        return _affine(self.parts * number)
-
-    def __truediv__(self, number):
-        return _affine(self.parts / Fraction(number))
-
-    def __neg__(self):
-        return self * -1
-
-    def __sub__(self, other):
-        return self + -other
-
-    def __rsub__(self, other):
-        return -self + other
-
-    def __lt__(self, other):
-        return self.parts[0] < (other.parts[0] if isinstance(other, Affine) else other)
-
-    def __eq__(self, other):
-        return self.parts[0] == (other.parts[0] if isinstance(other, Affine) else other)
-
-    __radd__, __hash__ = __add__, None
-
-
-def _affine(parts):
-    return Affine(parts[0], parts[1:])
-
-
 def fractions(numbers):
     """An array of floating-point numbers as fractions."""
     return np.vectorize(lambda x: Fraction(*x.as_integer_ratio()), otypes=[object])(numbers)
@@ -146,43 +112,23 @@ def wide(fraction):
     return Wide(float(fraction)) + Wide(float(fraction - Fraction(float(fraction))))
 
 
-def _exact_scores(rows, w):
-    out = np.empty((len(rows), 1), dtype=object)
-    out[:, 0] = [Affine(row @ w, row) for row in rows]
-    return out
-
-
 def _surrogate(name, p, q, m, k):
     """Of all scores of positives and negatives, one column a point; m negatives count."""
     return SURROGATES[name](-np.sort(-p, axis=0), -np.sort(-q, axis=0)[:m], k)
-
-
-def _hinges(p, q):
-    return np.maximum(1 - p[:, None] + q[None, :], 0)
-
-
-def _mean_of_pairs(hinges):
-    return hinges.mean(axis=(0, 1))
 
 
 def avg(p, q, k):
     return np.maximum(1 - p.mean(axis=0) + q, 0).mean(axis=0)
 
 
-def pauc(p, q, k):
-    return _mean_of_pairs(_hinges(p, q))
+def _pairs(some, most=math.inf):
+    """Mean hinge, of at most so much, of the pairs with some of the positives."""
 
+    def risk(p, q, k):
+        hinges = np.maximum(1 - p[some(min(len(p), k))][:, None] + q, 0)
+        return np.minimum(hinges, most).mean(axis=(0, 1))
 
-def largest(p, q, k):
-    return _mean_of_pairs(_hinges(p[-min(len(p), k) :], q))
-
-
-def ramp(p, q, k):
-    return _mean_of_pairs(_hinges(p[: min(len(p), k)], q))
-
-
-def clipped_ramp(p, q, k):
-    return _mean_of_pairs(np.minimum(_hinges(p[: min(len(p), k)], q), 1))
+    return risk
 
 
 def ts(p, q, k):
@@ -210,11 +156,11 @@ def _non_increasing(t):
 
 SURROGATES = {
     "avg": avg,
-    "max": largest,
+    "max": _pairs(lambda beta: slice(-beta, None)),
     "ts": ts,
-    "pauc": pauc,
-    "ramp": ramp,
-    "clipped_ramp": clipped_ramp,
+    "pauc": _pairs(lambda beta: slice(None)),
+    "ramp": _pairs(slice),
+    "clipped_ramp": _pairs(slice, 1),
 }
 
 

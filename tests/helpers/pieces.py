@@ -36,10 +36,9 @@ class Pieces(BlockOracle):
         slope = slopes.sum(axis=1)
         return slope, values.sum() - slope @ w
 
-    def objective(self, alpha, w):
-        """F(w) as a fraction."""
-        w = fractions(w)
-        return fractions(np.array(alpha)).item() / 2 * (w @ w) + self._active(w)[0].sum()
+    def value(self, w):
+        """R(w) as a fraction."""
+        return self._active(fractions(w))[0].sum()
 
     def optimum(self, alpha):
         """The least F as a fraction."""

@@ -1,20 +1,21 @@
 """Small ranking problems that several test modules share."""
 
-import cvxpy as cp
 import numpy as np
 
+from benchmarks.solvers_benchopt.benchmark_utils.full_problem import full_problem as written_in_full
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions
+from structsvm_papk.datasets import two_gaussians
 from structsvm_papk.datasets.synthetic import stacked
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 
 
-def ranking_data(n_users=12, n_items=14, n_features=4, seed=0, noise=0.5):
+def ranking_data(n_users=12, n_items=14, n_features=4):
     """Lists whose relevance is the upper third of a noisy linear score."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     X = rng.normal(size=(n_users * n_items, n_features))
-    score = X @ rng.normal(size=n_features) + noise * rng.normal(size=X.shape[0])
+    score = X @ rng.normal(size=n_features) + 0.5 * rng.normal(size=X.shape[0])
     y = score.reshape(n_users, n_items)
     y = y > np.quantile(y, 0.7, axis=1, keepdims=True)
     return RankingData(X, y.ravel(), np.arange(0, X.shape[0] + 1, n_items))
@@ -50,20 +51,21 @@ def risk(name, k=3, **options):
     return EmpiricalRisk(make_surrogate(name, k), ranking_data(**options))
 
 
-def one_user_risk(name, k=10, n_pos=25, n_neg=160, seed=0):
+def one_user_risk(name, k=10, n_neg=160):
     """A single long list, positives shifted along one feature."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_pos + n_neg, 5))
-    X[:n_pos, 0] += 2.5
-    data = RankingData(X, np.arange(n_pos + n_neg) < n_pos, [0, n_pos + n_neg])
-    return EmpiricalRisk(make_surrogate(name, k), data)
+    lists = two_gaussians(25, n_neg, 5, 2.5, np.eye(5)[0])
+    return EmpiricalRisk(make_surrogate(name, k), RankingData.from_groups(lists.X, lists.y))
 
 
 def one_list(name, k, p, q, depth=None):
     """Value and subgradient of a surrogate at the scores of one list."""
+    return at_one_list(make_surrogate(name, k, depth), p, q)
+
+
+def at_one_list(surrogate, p, q):
     scores = np.concatenate([p, q]).astype(float)
-    indptr, n_pos = np.array([0, scores.size]), np.array([len(p)])
-    values, coef = make_surrogate(name, k, depth).value_and_subgradient(scores, indptr, n_pos)
+    lists = np.array([0, scores.size]), np.array([len(p)])
+    values, coef = surrogate.value_and_subgradient(scores, *lists)
     return values[0], coef
 
 
@@ -73,94 +75,31 @@ def objective(oracle, alpha, w):
 
 
 def full_problem(oracle, alpha):
-    """``alpha/2 ||w||^2 + R(w)`` of a convex surrogate written in full in cvxpy; its optimum."""
-    problem = written_in_full(oracle, alpha)
+    """The optimum of the whole problem, every pair of it, by an interior-point method."""
+    problem = written_in_full(oracle, alpha)[0]
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return problem.value
 
 
-def written_in_full(oracle, alpha):
-    """The whole problem, every pair of it, for any solver that cvxpy knows."""
-    w = cp.Variable(oracle.n_features)
-    users = [user_in_full(oracle, u, w) for u in range(oracle.data.n_users)]
-    weight = oracle.data.user_weight
-    weight = np.ones(len(users)) if weight is None else weight
-    mean = sum(share * user for share, user in zip(weight / weight.sum(), users, strict=True))
-    return cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + mean))
-
-
-def user_in_full(oracle, u, w):
-    """The surrogate of one user's list at the cvxpy variable w."""
-    data, surrogate = oracle.data, oracle.surrogate
-    rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]]
-    rows = rows.toarray() if hasattr(rows, "toarray") else rows
-    P, Q = rows[: data.n_pos[u]], rows[data.n_pos[u] :]
-    m = surrogate.depth_of_list(len(Q))
-    return _FULL[surrogate.name](P, Q, min(surrogate.k, len(P)), m, w)
-
-
-def _avg(P, Q, beta, m, w):
-    margin = 1 - cp.sum(P @ w) / P.shape[0] + Q @ w
-    return cp.sum_largest(cp.pos(margin), m) / m
-
-
-def _pair_sums(P, Q, m, w):
-    """For every positive, the sum of its hinges with the top-m negatives."""
-    return [cp.sum_largest(cp.pos(1 - P[i] @ w + Q @ w), m) for i in range(P.shape[0])]
-
-
-def _pauc(P, Q, beta, m, w):
-    return sum(_pair_sums(P, Q, m, w)) / (P.shape[0] * m)
-
-
-def _max(P, Q, beta, m, w):
-    return cp.sum_largest(cp.hstack(_pair_sums(P, Q, m, w)), beta) / (beta * m)
-
-
-def _ts(P, Q, beta, m, w):
-    """Equation (14) with the loss of an ordering as a maximum over tau.
-
-    The sum of the beta smallest row sums r is the maximum over whole tau of
-    ``beta tau - sum_i (tau - r_i)_+``, so the rows separate for each tau; row i with sum r has the
-    r best negatives above it.
-    """
-    n_pos = P.shape[0]
-    best = [cp.sum_largest(Q @ w, r) if r else 0.0 for r in range(m + 1)]
-    values = []
-    for tau in range(m + 1):
-        rows = [
-            cp.maximum(*[best[r] - r * (P[i] @ w) - max(tau - r, 0) for r in range(m + 1)])
-            for i in range(n_pos)
-        ]
-        values.append(beta * tau + sum(rows))
-    return cp.maximum(*values) / (beta * m)
-
-
-_FULL = {"avg": _avg, "max": _max, "ts": _ts, "pauc": _pauc}
-
-
 class InProcess:
-    """Partitions in this process; the `hook` is called with the number of each look at them."""
+    """Partitions in this process."""
 
     notes = ()
 
-    def __init__(self, data, n, surrogate, policy):
-        *needed, _ = users_needed(surrogate, policy)
+    def __init__(self, surrogate, data, n):
+        *needed, _ = users_needed(surrogate, "exclude")
         loaded = [summarise(each.load(), *needed) for each in array_partitions(data, n)]
         self.summaries = [summary for _, summary in loaded]
         self.data = [data for data, _ in loaded if data is not None]
-        self.n_looks, self.hook = 0, lambda n_looks: None
 
     def run(self, task, shares):
-        self.n_looks += 1
-        self.hook(self.n_looks)
         for data, share in zip(self.data, shares, strict=True):
             yield task(data, share, 1, None)
 
 
-def partitioned(surrogate, data, n, policy="exclude"):
+def partitioned(surrogate, data, n):
     """The risk of data cut into at most n partitions."""
-    return PartitionedRisk(surrogate, InProcess(data, n, surrogate, policy))
+    return PartitionedRisk(surrogate, InProcess(surrogate, data, n))
 
 
 def walk(d, steps=40, seed=1):

@@ -34,12 +34,6 @@ def _of_a_list(formula):
     return value
 
 
-avg, maximum, pauc, ramp, clipped_ramp = (
-    _of_a_list(exact_risk.SURROGATES[name])
-    for name in ("avg", "max", "pauc", "ramp", "clipped_ramp")
-)
-
-
 def ts_alg2(p, q, k, m=None):
     p, q, beta = _sorted(p, q, k, m)
     top = sum(hinge(1 - a + b) for a in p[:beta] for b in q)
@@ -63,15 +57,11 @@ def ts(p, q, k, m=None):
     return best / (beta * m)
 
 
-SURROGATES = {
-    "avg": avg,
-    "max": maximum,
-    "ts": ts,
-    "ts_alg2": ts_alg2,
-    "pauc": pauc,
-    "ramp": ramp,
-    "clipped_ramp": clipped_ramp,
-}
+SURROGATES = {name: _of_a_list(formula) for name, formula in exact_risk.SURROGATES.items()}
+SURROGATES |= {"ts": ts, "ts_alg2": ts_alg2}
+avg, maximum, pauc, ramp, clipped_ramp = (
+    SURROGATES[name] for name in ("avg", "max", "pauc", "ramp", "clipped_ramp")
+)
 
 
 def majorant(p, q, pt, qt, k, clipped):

@@ -1,11 +1,11 @@
-"""Naive definitions for margins, population risk and bounds, written from the formulas."""
+"""Naive definitions for margins and bounds, written from the formulas."""
 
 from fractions import Fraction
 from itertools import combinations
-from math import comb, e, exp, lgamma, log, sqrt
+from math import comb, e, log, sqrt
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
 
 def margins_by_subsets(p, q, k):
@@ -41,31 +41,12 @@ def exists_by_subsets(X_pos, X_neg, k):
     n, beta = len(X_pos), min(len(X_pos), k)
     sets = list(combinations(range(n), beta))
     means = [X_pos[list(s)].mean(axis=0) for s in sets]
-    weak = any(separable(X_pos[list(s)], X_neg) for s in sets)
-    moderate = any(separable(X_pos, X_neg, s) for s in sets)
     return {
-        "weak": weak,
+        "weak": any(separable(X_pos[list(s)], X_neg) for s in sets),
         "beta": separable(np.array(means), X_neg),
-        "moderate": moderate,
+        "moderate": any(separable(X_pos, X_neg, s) for s in sets),
         "strong": separable(X_pos, X_neg),
     }
-
-
-def population_risk_on_grid(upper_pos, upper_neg, a, b, n=2000):
-    """R_{a,b} by the midpoint rule over both quantile functions."""
-    u = (np.arange(n) + 0.5) / n
-    q_pos = np.array([upper_pos(a * v) for v in u])
-    q_neg = np.array([upper_neg(b * v) for v in u])
-    return (q_pos[:, None] <= q_neg).mean()
-
-
-def upper_quantile(values, weights, u):
-    """inf{t: Pr(s > t) <= u} of a discrete law."""
-    order = np.argsort(values)
-    for t in np.asarray(values)[order]:
-        if np.asarray(weights)[np.asarray(values) > t].sum() <= u + 1e-12:
-            return t
-    raise AssertionError
 
 
 def cover_count(n, p):
@@ -91,21 +72,11 @@ def relative_deviation(n, b, delta, growth, sizes):
 
 
 def binomial_cdf(j, n, p):
-    if j < 0:
-        return 0.0
-    return sum(
-        exp(lgamma(n + 1) - lgamma(i + 1) - lgamma(n - i + 1) + i * log(p) + (n - i) * log(1 - p))
-        for i in range(min(j, n) + 1)
-    )
+    return sum(comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(min(j, n) + 1))
 
 
 def kl(p, q):
-    total = 0.0
-    if p > 0:
-        total += p * log(p / q)
-    if p < 1:
-        total += (1 - p) * log((1 - p) / (1 - q))
-    return total
+    return special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q)
 
 
 def kl_up(p, level):
@@ -129,14 +100,12 @@ def shift(p, q, k, rho):
     level = log(1 / (rho / 2 - r_pos - r_neg))
 
     def above(n, share, r):
-        if share == 1:
-            return n
-        return next(j for j in range(n + 1) if binomial_cdf(j, n, share) >= 1 - r)
+        reached = (j for j in range(n + 1) if binomial_cdf(j, n, share) >= 1 - r)
+        return n if share == 1 else next(reached)
 
     def below(n, share, r):
-        if share == 1:
-            return n
-        return max((j for j in range(n + 1) if binomial_cdf(j, n, share) <= r), default=-1)
+        rare = (j for j in range(n + 1) if binomial_cdf(j, n, share) <= r)
+        return n if share == 1 else max(rare, default=-1)
 
     upper, lower = 1.0, 0.0
     i, j = above(n_pos, a, r_pos), below(n_neg, b, r_neg)

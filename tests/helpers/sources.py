@@ -64,11 +64,9 @@ def write_csv(path, X, y, groups, label="label", group="group"):
 
 
 def damage(path, how):
-    data = path.read_bytes()
-    if how == "truncated":
-        with open(path, "r+b") as file:
-            file.truncate(len(data) - 800)
-    else:
-        with open(path, "r+b") as file:
-            file.seek(len(data) - 800)
+    with open(path, "r+b") as file:
+        file.seek(-800, 2)
+        if how == "truncated":
+            file.truncate()
+        else:
             file.write(b"\0" * 100)

@@ -1,6 +1,7 @@
 """The methods that the paper compares with, against naive definitions and other libraries."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import cvxpy as cp
 import numpy as np
@@ -20,19 +21,30 @@ from benchmarks.paper.baselines import (
 from benchmarks.paper.baselines.common import mean_pap_at_k
 from benchmarks.paper.baselines.select import selected
 from benchmarks.paper.baselines.sgd_at_k_avg import part_of_lists
-from helpers.reference_baselines import prec_avg_by_subsets, prec_avg_few_positives, precision_risk
+from helpers.problems import at_one_list, uneven
+from helpers.reference_metrics import metric
 from structsvm_papk import EmpiricalRisk, RankingData, SubgradientDescent
 from structsvm_papk.datasets import engagement_lists, linear_lists
 
 pytestmark = pytest.mark.study
 
 
-def one_list(p, q, k, **options):
-    """Value and coefficients of one list."""
-    scores = np.array([*p, *q], dtype=float)
-    surrogate, bounds = PrecAtKAvg(k, **options), np.array([0, scores.size])
-    value, coef = surrogate.value_and_subgradient(scores, bounds, np.array([len(p)]))
-    return value[0], coef
+def prec_avg(p, q, k):
+    """Kar et al. (2015), by enumeration of every set of k items put on top.
+
+    1/k max over tops of [ false positives + their scores - (beta - h)/(n_pos - h) * sum of the
+    positives left out ], h the number of positives on top, beta = min(n_pos, k). With fewer
+    positives than k some are left out.
+    """
+    items, beta = [*((s, 1) for s in p), *((s, 0) for s in q)], min(len(p), k)
+    values = [0.0] if len(p) >= k else []  # k positives on top
+    for top in combinations(range(len(items)), k):
+        h = sum(items[i][1] for i in top)
+        if h < beta:
+            missed = sum(s for i, (s, positive) in enumerate(items) if positive and i not in top)
+            wrong = sum(1 + items[i][0] for i in top if not items[i][1])
+            values.append(wrong - (beta - h) / (len(p) - h) * missed)
+    return max(values) / k
 
 
 def toy(positives, negatives):
@@ -53,14 +65,14 @@ def test_prec_avg_against_enumeration():
         n_pos, n_neg = rng.integers(1, 5), rng.integers(2, 5)
         k = int(rng.integers(1, n_neg + 1))
         p, q = np.round(2 * rng.standard_normal(n_pos), 1), np.round(rng.standard_normal(n_neg), 1)
-        naive = prec_avg_by_subsets if n_pos >= k else prec_avg_few_positives
-        value, coef = one_list(p, q, k)
-        assert value == pytest.approx(naive(p.tolist(), q.tolist(), k), abs=1e-12)
+        value, coef = at_one_list(PrecAtKAvg(k), p, q)
+        assert value == pytest.approx(prec_avg(p, q, k), abs=1e-12)
         other = rng.standard_normal(n_pos + n_neg)
-        there = one_list(other[:n_pos], other[n_pos:], k)[0]
+        there = at_one_list(PrecAtKAvg(k), other[:n_pos], other[n_pos:])[0]
         assert there >= value + coef @ (other - [*p, *q]) - 1e-12  # the subgradient inequality
-        assert n_pos < k or value >= precision_risk(p, q, k) - 1e-12
-        balanced = [one_list(p + c, q + c, k, balanced=True)[0] for c in (0, 3)]
+        rows = [*((s, True, 1) for s in p), *((s, False, 0) for s in q)]
+        assert n_pos < k or value >= 1 - metric(f"precision@{k}", rows, {"ties": "loss"}) - 1e-12
+        balanced = [at_one_list(PrecAtKAvg(k, balanced=True), p + c, q + c)[0] for c in (0, 3)]
         assert balanced[0] == pytest.approx(balanced[1])  # a constant changes nothing
 
 
@@ -118,26 +130,16 @@ def test_logistic_agrees_with_scikit_learn():
 
 def test_pairwise_logistic_is_at_its_optimum():
     """With every pair drawn often it is the regression on all differences, without an intercept."""
-    rng = np.random.default_rng(3)
-    groups = np.repeat(np.arange(6), [5, 7, 9, 6, 12, 8])
-    X = rng.normal(size=(groups.size, 3))
-    y = X[:, 0] + rng.normal(size=groups.size) > 0.5
-    first = np.flatnonzero(np.diff(groups, prepend=-1))
-    y[first], y[first + 1] = True, False
-    pairs = [
-        (X[i] - X[j], 1 / (~y[groups == groups[i]]).sum())
-        for i in np.flatnonzero(y)
-        for j in np.flatnonzero(~y & (groups == groups[i]))
-    ]
-    differences, weights = (np.array(part) for part in zip(*pairs, strict=True))
-    w = cp.Variable(3)
-    loss = weights / y.sum() @ cp.logistic(-differences @ w) + 0.05 * cp.sum_squares(w)
+    data, losses, w = uneven(3), [], cp.Variable(4)
+    for rows, n_pos in zip(np.split(data.X[data.rows], data.indptr[1:-1]), data.n_pos, strict=True):
+        for positive in rows[:n_pos]:
+            losses.append(cp.sum(cp.logistic((rows[n_pos:] - positive) @ w)) / (len(rows) - n_pos))
+    loss = sum(losses) / len(losses) + 0.05 * cp.sum_squares(w)
     cp.Problem(cp.Minimize(loss)).solve(solver="CLARABEL")
-    data = RankingData.from_groups(X, y, groups)
     result = PairwiseLogistic(alpha=0.1, n_negatives=3000, max_iter=500).solve(data)
     assert result.w == pytest.approx(w.value, abs=0.02)
     positives, _, weight = PairwiseLogistic(equal_users=True)._pairs(data)
-    assert np.bincount(data.user_of_position[positives], weight) == pytest.approx(1 / 6)
+    assert np.bincount(data.user_of_position[positives], weight) == pytest.approx(1 / 15)
 
 
 @pytest.mark.parametrize("baseline", [SGDAtKAvg(0.01, 0.5), GreedyPAPK(), SelectPAPK(), Logistic()])

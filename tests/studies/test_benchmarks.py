@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from benchmark_utils.full_problem import full_problem
 from benchmark_utils.peers import is_auc_hinge, pair_differences
 from benchmark_utils.tasks import TASKS, trivial
 
 from helpers.problems import degenerate_lists
-from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.datasets import linear_lists, two_gaussians
+from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.datasets import two_gaussians
 
 pytestmark = pytest.mark.portable
 
@@ -22,15 +21,6 @@ def test_tasks_with_a_useless_optimum_are_rejected_with_a_proof():
     assert "trivial" in trivial(risk_of(degenerate_lists(n_users=5), "ts", 3), 1e-2)
     assert trivial(TASKS["S"].risk("ts"), 1e-2) is None
     assert "trivial" in trivial(TASKS["S"].risk("ts"), 1e4)  # so regularised that w is nearly 0
-
-
-@pytest.mark.parametrize("surrogate", ["avg", "max", "ts", "pauc"])
-def test_the_problem_written_in_full_has_the_certified_optimum(surrogate):
-    risk = risk_of(linear_lists(3, 9, 4, relevant_share=0.4, seed=1), surrogate, 2)
-    problem, _ = full_problem(risk, 1e-2)
-    problem.solve("CLARABEL")
-    certified = CuttingPlane(1e-2, tol=1e-9).solve(risk)
-    assert problem.value == pytest.approx(certified.objective, abs=1e-6)
 
 
 def test_weighted_pairs_have_the_risk_of_the_auc_hinge():
