@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -70,40 +69,18 @@ def mutated(rng, content, others):
     return content
 
 
-# ---- kinds of files: each writes one into a folder; its name says how it is read
-
-
-def svmlight(rng, folder):
-    """With users and without."""
-    path, texts = folder / "rows.txt", (_SVMLIGHT, _BARE)
-    path.write_bytes(mutated(rng, texts[rng.integers(0, 2)], texts))
-    return path
-
-
-def csv(rng, folder):
-    """With a header."""
-    path = folder / "rows.csv"
-    path.write_bytes(mutated(rng, _CSV, (_CSV, _CSV.replace(b"label", b"a", 1))))
-    return path
-
-
-def parquet_file(rng, folder):
-    """Compressed in one of three ways."""
-    path = folder / "rows.parquet"
-    path.write_bytes(mutated(rng, _sound_parquet()[rng.integers(0, 3)], _sound_parquet()))
-    return path
-
-
-@cache
-def _sound_parquet():
+def _parquet(codec):
     columns = {"label": [1, 0, 1, 0], "group": ["u", "u", "v", "v"], "a": [0.5, 1, 2, 3]}
-    made = [io.BytesIO() for _ in range(3)]
-    for out, codec in zip(made, ("none", "snappy", "zstd"), strict=True):
-        parquet.write_table(pa.table(columns), out, compression=codec)
-    return [out.getvalue() for out in made]
+    out = io.BytesIO()
+    parquet.write_table(pa.table(columns), out, compression=codec)
+    return out.getvalue()
 
 
-KINDS = {"svmlight": svmlight, "csv": csv, "parquet": parquet_file}
+KINDS = {  # the name of a file, which says how it is read, and sound ones to begin with
+    "svmlight": ("rows.txt", (_SVMLIGHT, _BARE)),
+    "csv": ("rows.csv", (_CSV, _CSV.replace(b"label", b"a", 1))),
+    "parquet": ("rows.parquet", [_parquet(codec) for codec in ("none", "snappy", "zstd")]),
+}
 
 
 def read(rng, path):
@@ -123,11 +100,12 @@ def read(rng, path):
 
 def work(kind, seed, folder, n_files):
     """A batch in this process; what was counted. The first failure ends it."""
-    rng, counts = np.random.default_rng(seed), Counter()
+    rng, counts, (name, sound) = np.random.default_rng(seed), Counter(), KINDS[kind]
+    path = folder / name
     here = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (here + _MEMORY, here + _MEMORY))
     for _ in range(n_files):
-        path = KINDS[kind](rng, folder)
+        path.write_bytes(mutated(rng, sound[rng.integers(len(sound))], sound))
         signal.alarm(_SECONDS)
         try:
             read(rng, path)

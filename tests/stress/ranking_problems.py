@@ -10,7 +10,7 @@ from scipy import sparse
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.solvers.result import RISK_SCALE
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path += map(str, Path(__file__).resolve().parents[1:3])
 from helpers.exact_risk import ExactRisk, minimise, wide
 from helpers.pieces import Pieces
 
@@ -35,8 +35,8 @@ _EPS = np.finfo(float).eps
 class Problem:
     """One training problem, and what is exactly true of it.
 
-    `dense` holds the values of X; `benign` says whether offsets and scales leave double precision
-    enough digits for any method; `words` says what it is, in a line.
+    `benign` says whether offsets and scales leave double precision enough digits for any method;
+    `words` says what it is, in a line.
     """
 
     X: object
@@ -47,7 +47,6 @@ class Problem:
     weight: np.ndarray
     surrogate: str
     alpha: float
-    dense: np.ndarray
     exact: ExactRisk = field(repr=False)
     benign: bool
     words: str
@@ -56,22 +55,14 @@ class Problem:
     def convex(self):
         return self.surrogate in CONVEX
 
-    def data(self):
-        """As `RankingData`."""
-        return RankingData.from_groups(self.X, self.y, self.user, self.weight)
-
-    def loss(self):
-        return make_surrogate(self.surrogate, self.k, depth=self.depth)
-
-    def risk(self, **options):
+    def risk(self, rows=None, **options):
         """As `EmpiricalRisk`."""
-        return EmpiricalRisk(self.loss(), self.data(), **options)
+        data = RankingData.from_groups(*(rows or (self.X, self.y, self.user, self.weight)))
+        return EmpiricalRisk(make_surrogate(self.surrogate, self.k, self.depth), data, **options)
 
     def twin(self):
         """The same problem without offsets, dense, float64: it has the same objective."""
-        X, y, user = self.exact.centred()
-        weight = self.weight[self.exact.users]
-        return EmpiricalRisk(self.loss(), RankingData.from_groups(X, y, user, weight))
+        return self.risk((*self.exact.centred(), self.weight[self.exact.users]))
 
     def risks(self, W):
         """R at the columns of W, in extended precision."""
@@ -106,7 +97,7 @@ class OwnOracle:
         return self.oracle
 
     def risks(self, W):
-        return np.array([wide(self.oracle.objective(0.0, w)) for w in W.T])
+        return np.array([wide(self.oracle.value(w)) for w in W.T])
 
     def rounding(self, w, alpha, value):
         size = np.abs(self.oracle.blocks(w)[0]).sum() + alpha / 2 * (w @ w)
@@ -168,7 +159,7 @@ def draw(rng, shape=None):
     order = rng.permutation(user.size) if rng.random() < 0.3 else np.arange(user.size)
     X, y, user = X[order], y[order], user[order]
     return Problem(
-        _stored(rng, X, storage), y, user, k, depth, weight, surrogate, alpha, X,
+        _stored(rng, X, storage), y, user, k, depth, weight, surrogate, alpha,
         ExactRisk(X, y, user, k, depth, weight),
         not outliers and offset <= limit and scale[0] >= 1e-4 and scale[1] <= 1e4, words,
     )  # fmt: skip

@@ -24,10 +24,11 @@ import sys
 import tempfile
 import time
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 from ranking_problems import draw, draw_oracle
-from referee import TOL, Answer, answer, judge
+from referee import TOL, Answer, judge
 from searching import main
 
 from helpers.exact_risk import Wide
@@ -37,6 +38,7 @@ from structsvm_papk import (
     CuttingPlane,
     DualAscent,
     GlobalRamp,
+    SolverResult,
     SubgradientDescent,
     alpha_path,
 )
@@ -100,16 +102,6 @@ def _solver(problem, method="bundle", alpha=None, tol=TOL, **more):
     return CuttingPlane(alpha or problem.alpha, tol, method=method, **(_LIMITS | more))
 
 
-def _any_solver(problem, method="bundle", tol=TOL):
-    if problem.convex:
-        return _solver(problem, method, tol=tol)
-    return CCCP(problem.alpha, **_DESCENT)
-
-
-def _a_method(rng):
-    return str(rng.choice(["bundle", "line_search", "one_slack"]))
-
-
 def _a_solver(problem, rng):
     """One of those that keep checkpoints, and its name."""
     alpha, name = problem.alpha, str(rng.choice(["bundle", "other", "ascent", "subgradient"]))
@@ -127,7 +119,8 @@ def _a_solver(problem, rng):
 def twin(problem, rng, report):
     """The problem without offsets, to a tighter tolerance."""
     tol = 1e-9 if problem.convex else TOL
-    return [answer("twin", _any_solver(problem, tol=tol).solve(problem.twin()), tol)]
+    solver = _solver(problem, tol=tol) if problem.convex else CCCP(problem.alpha, **_DESCENT)
+    return [Answer("twin", solver.solve(problem.twin()), tol)]
 
 
 def bundle(problem, rng, report):
@@ -136,19 +129,19 @@ def bundle(problem, rng, report):
         options["qp_solver"] = str(rng.choice(["PIQP", "CLARABEL"]))
     threads, skip = int(rng.integers(1, 3)), bool(rng.random() < 0.8)
     risk = problem.risk(n_threads=threads, skip_rows=skip)
-    return [answer("bundle", _solver(problem, **options).solve(risk))]
+    return [Answer("bundle", _solver(problem, **options).solve(risk))]
 
 
 def from_afar(problem, rng, report):
     """A start far away: the cuts there have few digits."""
     w = rng.normal(size=problem.X.shape[1]) * 10.0 ** rng.uniform(-3, 8)
-    return [answer("from_afar", _solver(problem).solve(problem.risk(), w_init=w))]
+    return [Answer("from_afar", _solver(problem).solve(problem.risk(), w_init=w))]
 
 
 def other_method(problem, rng, report):
     """One cut for all users together."""
     method = str(rng.choice(["line_search", "one_slack"]))
-    return [answer(method, _solver(problem, method).solve(problem.risk()))]
+    return [Answer(method, _solver(problem, method).solve(problem.risk()))]
 
 
 def own_oracle(problem, rng, report):
@@ -157,25 +150,25 @@ def own_oracle(problem, rng, report):
         solver = _solver(problem, method, max_iter=25, qp_solver="blocks")
         start = rng.normal(size=problem.oracle.n_features) * 10.0 ** rng.uniform(-6, 6)
         result = solver.solve(problem.oracle, start if rng.random() < 0.3 else None)
-        yield answer(f"own oracle, {method}", result)
+        yield Answer(f"own oracle, {method}", result)
 
 
 def warm_start(problem, rng, report):
     """From the result at another alpha, by any method; the first result is judged as well."""
-    risk, method = problem.risk(), _a_method(rng)
+    risk, method = problem.risk(), str(rng.choice(["bundle", "line_search", "one_slack"]))
     other = problem.alpha * 10.0 ** rng.uniform(-2, 2)
     blocks = {"n_blocks": 1} if method != "bundle" else {}
     first = _solver(problem, "bundle", other, 1e-3, **blocks).solve(risk)
     w_init = np.zeros(risk.n_features) if rng.random() < 0.3 else None
     last = _solver(problem, method, **blocks).solve(risk, w_init, warm_start=first)
-    return [answer("warm_start: first", first, 1e-3), answer(f"warm_start: {method}", last)]
+    return [Answer("warm_start: first", first, 1e-3), Answer(f"warm_start: {method}", last)]
 
 
 def path(problem, rng, report):
     """A path of alphas; every one of them is judged."""
     alphas = problem.alpha * 10.0 ** rng.uniform(-1.5, 1.5, 2)
     results = alpha_path(problem.risk(), alphas, _solver(problem))
-    return [answer("alpha_path", each) for each in results if each is not None]
+    return [Answer("alpha_path", each) for each in results if each is not None]
 
 
 def ascent(problem, rng, report):
@@ -185,10 +178,10 @@ def ascent(problem, rng, report):
     first = DualAscent(alpha, TOL, **settings).solve(risk)
     solver, start = DualAscent(problem.alpha, TOL, **settings), rng.normal(size=risk.n_features)
     return [
-        answer("ascent", first),
-        answer("ascent: warm", solver.solve(risk, warm_start=first)),
-        answer("ascent: from afar", solver.solve(risk, start * 10.0 ** rng.uniform(-3, 6))),
-        answer("ascent: to the bundle", _solver(problem).solve(risk, warm_start=first)),
+        Answer("ascent", first),
+        Answer("ascent: warm", solver.solve(risk, warm_start=first)),
+        Answer("ascent: from afar", solver.solve(risk, start * 10.0 ** rng.uniform(-3, 6))),
+        Answer("ascent: to the bundle", _solver(problem).solve(risk, warm_start=first)),
     ]
 
 
@@ -202,38 +195,35 @@ def interrupted(problem, rng, report):
     began = time.perf_counter()
     whole = solver.solve(risk)
     longest = 1.2 * (time.perf_counter() - began)
-    yield answer(f"undisturbed: {name}", whole, tol)
+    yield Answer(f"undisturbed: {name}", whole, tol)
     with tempfile.TemporaryDirectory() as folder:
         place = Checkpoint(folder, float(rng.choice([0.0, 1e6])), tell=lambda sentence: None)
         for _ in range(_BREAKS):
             try:
-                with Timer(max(rng.uniform(0, longest), 5e-4)):
+                with ctrl_c_after(max(rng.uniform(0, longest), 5e-4)):
                     result = solver.solve(risk, checkpoint=place)
             except KeyboardInterrupt:
                 report.counts["interrupts before a result"] += 1
                 continue
-            yield answer(f"interrupted: {name}", result, tol)
+            yield Answer(f"interrupted: {name}", result, tol)
             if result.status != "interrupted":
                 return
         last = solver.solve(risk, checkpoint=place)
-    yield answer(f"interrupted, to its end: {name}", last, tol)
+    yield Answer(f"interrupted, to its end: {name}", last, tol)
     if problem.benign and whole.converged and not last.converged:
         report.add("does not end as undisturbed", name, f"{whole.status}, {last.status}")
 
 
-class Timer:
-    """Ctrl-C after so many seconds of the clock."""
-
-    def __init__(self, seconds):
-        self.seconds = seconds
-
-    def __enter__(self):
-        self.before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, self.seconds)
-
-    def __exit__(self, *error):
+@contextmanager
+def ctrl_c_after(seconds):
+    """By the clock."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, self.before)
+        signal.signal(signal.SIGALRM, before)
 
 
 def written(problem, rng, report):
@@ -241,7 +231,7 @@ def written(problem, rng, report):
     optimum = problem.optimum(problem.alpha) if problem.benign else None
     if optimum is not None:
         name = str(rng.choice(list(_QP_SOLVERS)))
-        full = written_in_full(problem.risk(), problem.alpha)
+        full = written_in_full(problem.risk(), problem.alpha)[0]
         warnings.simplefilter("ignore")  # of the QP solver
         full.solve(solver=name, **_QP_SOLVERS[name])
         if full.status == "optimal":  # other answers are no opinion
@@ -260,7 +250,8 @@ def zero_test(problem, rng, report):
     if str(test.verdict) == "degenerate":
         W = _ways_down(problem)
         best = int(np.argmin(_objectives(problem, W, alpha)))
-        return [Answer("zero_test", alpha, TOL, W[:, best], np.nan, -np.inf, "zero is optimal")]
+        zero = SolverResult(W[:, best], np.nan, -np.inf, "zero is optimal", alpha=alpha)
+        return [Answer("zero_test", zero)]
     if str(test.verdict) == "informative":
         w = test.direction[:, None]
         steps = 2.0 ** np.arange(-30, 4) / max(exact.sizes(w)[0], 1e-300)
@@ -289,7 +280,7 @@ def cccp(problem, rng, report):
     names = ["zero", "avg", "logistic", "centred_logistic"]
     starts = tuple(str(name) for name in rng.choice(names, 2, replace=False))
     solver = CCCP(problem.alpha, max_iter=int(rng.integers(1, 5)), starts=starts)
-    return [answer("cccp", solver.solve(problem.risk()))]
+    return [Answer("cccp", solver.solve(problem.risk()))]
 
 
 def given_start(problem, rng, report):
@@ -301,7 +292,7 @@ def given_start(problem, rng, report):
     start = float(_objectives(problem, w[:, None], problem.alpha)[0])
     if result.objective > start + 1e-9 * max(1.0, start):
         report.add("a descent rose", "given_start", f"{start:.9g} to {result.objective:.9g}")
-    return [answer("given_start", result)]
+    return [Answer("given_start", result)]
 
 
 def globally(problem, rng, report):
@@ -309,7 +300,7 @@ def globally(problem, rng, report):
     if problem.X.shape[1] > 2 or problem.y.size > 150:
         return []
     solver = GlobalRamp(problem.alpha, 1e-3, time_limit=20.0, max_boxes=1000)
-    return [answer("globally", solver.solve(problem.risk()), 1e-3)]
+    return [Answer("globally", solver.solve(problem.risk()), 1e-3)]
 
 
 _BOTH = (interrupted, zero_test)

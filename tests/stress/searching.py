@@ -5,21 +5,15 @@ import statistics
 import time
 import traceback
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import track
 
 
-@dataclass(frozen=True)
-class Violation:
-    """Something that is wrong.
+class Violation(NamedTuple):
+    """Something that is wrong: what, in which method or call, figures, and what was asked."""
 
-    `kind` is what, `where` in which method or call, `detail` holds figures, `problem` what was
-    asked; ``--seed SEED --problems 1`` shows it again.
-    """
-
-    seed: int
     kind: str
     where: str
     detail: str
@@ -31,10 +25,10 @@ class Report:
 
     def __init__(self):
         self.counts, self.violations, self.figures = Counter(), [], defaultdict(list)
-        self.seed, self.problem = 0, ""
+        self.problem = ""
 
     def add(self, kind, where, detail=""):
-        self.violations.append(Violation(self.seed, kind, where, detail, self.problem))
+        self.violations.append(Violation(kind, where, detail, self.problem))
 
     def crash(self, where, error):
         """An exception that no caller can be expected to meet."""
@@ -49,7 +43,7 @@ def search(check, seeds, seconds=None, **options):
     for seed in seeds:
         if time.monotonic() > end:
             break
-        report.seed, report.problem = seed, ""
+        report.problem = ""
         report.counts["problems"] += 1
         already = len(report.violations)
         try:

@@ -18,6 +18,7 @@ import searching
 
 from helpers import reference
 from helpers.exact_risk import ExactRisk
+from structsvm_papk import CuttingPlane
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.stress]
 
@@ -29,13 +30,7 @@ def test_no_certificate_is_false(seed):
     assert report.counts["bounds"] > 10
 
 
-@pytest.mark.parametrize(
-    ("way", "seeds"),
-    [
-        ("interrupted", (2, 15, 21)),
-        ("written", (2, 22, 26)),
-    ],
-)
+@pytest.mark.parametrize(("way", "seeds"), [("interrupted", (2, 15, 21)), ("written", (2, 22, 26))])
 def test_no_certificate_is_false_in_one_way(way, seeds):
     report = searching.search(search_certificates.check, seeds, only=way)
     assert report.violations == []
@@ -68,8 +63,8 @@ def test_exact_cuts_touch_the_definition_and_lie_below_it(name):
 @pytest.mark.parametrize(
     ("kind", "wrong"),
     [
-        ("false bound", {"bound": 1e-6}),
-        ("false by rounding", {"bound": 1e-11}),
+        ("false bound", {"lower_bound": 1e-6}),
+        ("false by rounding", {"lower_bound": 1e-11}),
         ("objective is not that of the point", {"objective": 1e-6}),
         ("converged, but is not optimal", {"w": 1.0}),
     ],
@@ -78,24 +73,22 @@ def test_exact_cuts_touch_the_definition_and_lie_below_it(name):
 def test_the_referee_sees_what_is_wrong(shape, kind, wrong):
     problem = ranking_problems.draw(np.random.default_rng(3), shape)
     report, optimum = searching.Report(), problem.optimum(problem.alpha)
-    result = search_certificates.CuttingPlane(problem.alpha, 1e-9).solve(problem.risk())
-    right = referee.answer("bundle", result)
-    referee.judge(problem, [right], report)
+    right = CuttingPlane(problem.alpha, 1e-9).solve(problem.risk())
+    referee.judge(problem, [referee.Answer("bundle", right)], report)
     assert report.violations == []
     ((name, amount),) = wrong.items()
     base = right.w if name == "w" else float(optimum or right.objective)
     bad = replace(right, status="converged", **{name: base + amount})
-    referee.judge(problem, [right, bad], report)
+    referee.judge(problem, [referee.Answer("bundle", each) for each in (right, bad)], report)
     assert kind in {violation.kind for violation in report.violations}
 
 
 def test_a_bound_above_the_fraction_is_seen():
     problem, report = ranking_problems.draw_oracle(np.random.default_rng(0)), searching.Report()
-    result = search_certificates.CuttingPlane(problem.alpha, max_iter=5).solve(problem.oracle)
+    right = CuttingPlane(problem.alpha, max_iter=5).solve(problem.oracle)
     above = float(np.nextafter(float(problem.optimum(problem.alpha)), np.inf))
-    right = referee.answer("bundle", result)
-    for each in (right, replace(right, bound=above)):
-        referee.judge(problem, [each], report)
+    for each in (right, replace(right, lower_bound=above)):
+        referee.judge(problem, [referee.Answer("bundle", each)], report)
     assert len(report.violations) == 1 and report.violations[0].kind.startswith("false")
 
 
