@@ -15,25 +15,19 @@ from pathlib import Path
 import pytest
 from matplotlib import pyplot
 
-from structsvm_papk import cli
+from structsvm_papk import __version__, cli
 from structsvm_papk.surrogates import CONVEX
 
 pytestmark = pytest.mark.docs
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    "README.md",
-    "docs/index.md",
-    "docs/tutorial.md",
-    "docs/scale.md",
-    *sorted((ROOT / "docs" / "howto").glob("*.md")),
-    *(
-        page
-        for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
-        if "```" in page.read_text()
-    ),
-]
 BLOCK = re.compile(r"^```(python|bash|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PAGES = ["README.md", "docs/index.md", "docs/tutorial.md", "docs/scale.md"]
+PAGES += [
+    page
+    for page in sorted((ROOT / "docs").glob("*/*.md"))
+    if page.parent.name in ("howto", "reference") and "```" in page.read_text()
+]
 DEMO_ROW = re.compile(
     r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \| below 1e-6 \| ([\d.]+) \|$", re.MULTILINE
 )
@@ -85,7 +79,7 @@ def test_readme_commands_are_those_of_ci():
         assert command in ci
 
 
-def test_the_install_page_has_every_extra_and_every_dependency():
+def test_the_install_page_and_the_conda_recipe_say_what_the_package_needs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     page = (ROOT / "docs" / "install.md").read_text()
     extras = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
@@ -94,6 +88,15 @@ def test_the_install_page_has_every_extra_and_every_dependency():
     rows = page.partition("| dependency |")[2]
     listed = re.findall(r"^\| ([a-z, -]+) \|", rows, re.MULTILINE)
     assert sorted(", ".join(listed).split(", ")) == sorted(names)
+    recipe = ROOT / "packaging" / "conda" / "recipe.yaml"
+    if not recipe.exists():
+        pytest.skip("the recipe is not here")
+    recipe, cited = recipe.read_text(), (ROOT / "CITATION.cff").read_text()
+    run = recipe.partition("  run:\n")[2].partition("\ntests:")[0]
+    needs = re.findall(r"^    - ([\w-]+) (>=[\d.]+)$", run, re.MULTILINE)
+    assert sorted(map("".join, needs)) == sorted(project["dependencies"])
+    assert f'  version: "{__version__}"' in recipe.splitlines()
+    assert f"version: {__version__}" in cited.splitlines()
 
 
 def test_the_demo_gives_the_table_of_the_readme(tmp_path, monkeypatch):

@@ -46,12 +46,9 @@ def test_faults_are_seen(tmp_path):
     assert "upper.a:2" not in faults
 
 
-def test_imports_run_downwards_only_and_in_no_circle_and_the_layers_are_printed():
-    script = ROOT / "tools" / "layers.py"
-    done = subprocess.run(
-        [sys.executable, str(script), str(ROOT)], capture_output=True, text=True, check=False
-    )
-    assert "estimators" in done.stdout and done.returncode == 0, done.stdout
+def test_imports_run_downwards_only_and_in_no_circle_and_the_layers_are_printed(capsys):
+    status, shown = layers.main(ROOT), capsys.readouterr().out
+    assert "estimators" in shown and status == 0, shown
 
 
 def test_a_solve_and_a_fit_run_through_few_files():

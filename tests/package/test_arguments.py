@@ -11,6 +11,7 @@ import pytest
 import structsvm_papk as sp
 from helpers.marks import slow
 from helpers.policy import listed, supported
+from helpers.sources import npy_source
 from structsvm_papk import (
     bounds,
     data,
@@ -89,11 +90,9 @@ def cases(folder):
 
 def calls(folder):
     """Callables, and the arguments that they need or that make them quick."""
-    for name, values in (("X", X), ("y", Y.astype(float)), ("groups", USERS)):
-        np.save(folder / f"{name}.npy", values)
+    source = npy_source(folder, X, Y.astype(float), USERS)
     (folder / "f.csv").write_text("user_id,label,x\n1,0,1\n1,1,2\n")
     FITTED.save(folder / "model")
-    source = data.open_source(folder)
     runs = rankers.compare(LISTS, ["ts"], 2, 1.0, etas=())
     limits = {"alpha": 1.0, "tol": 1e-2, "max_iter": 5}
     fit = {"k": 2, "max_iter": 20, "n_threads": 1, "relevance_threshold": None, "verbose": 0}

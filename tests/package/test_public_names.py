@@ -5,6 +5,7 @@ import inspect
 import re
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,27 @@ def test_the_reference_describes_the_supported_names_and_what_they_return():
     returned = [getattr(value, "__annotations__", {}).get("return", "") for value in functions]
     for path in set(documented) - known:  # what supported functions return
         assert any(path.rpartition(".")[2] in str(each) for each in returned), path
+
+
+def functions_of(value):
+    """A function, or the public methods and properties of a class of this package."""
+    owners = [o for o in getattr(value, "__mro__", ()) if o.__module__.startswith(PACKAGE)]
+    for name, each in [("__call__", value), *(item for o in owners for item in vars(o).items())]:
+        each = getattr(each, "__func__", getattr(each, "fget", each))  # class methods, properties
+        if inspect.isfunction(each) and (name in ("__init__", "__call__") or name[0] != "_"):
+            yield each
+
+
+def test_supported_names_are_annotated():
+    """With what `mypy` holds against the code; no result is of any kind."""
+    functions = [f for p in listed() for v in supported(p).values() for f in functions_of(v)]
+    assert len(functions) > 150
+    for function in functions:
+        given = inspect.signature(function)
+        assert given.return_annotation not in (given.empty, Any, "Any"), function
+        for name, parameter in given.parameters.items():
+            own = name in ("self", "cls")
+            assert own or parameter.annotation is not parameter.empty, (function, name)
 
 
 def imported_names(page):
