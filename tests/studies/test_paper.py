@@ -2,24 +2,22 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import sparse
-from typer.testing import CliRunner
 
 from benchmarks.paper import figure1, movielens, table1, table2, table3
 from benchmarks.paper.__main__ import app
 from benchmarks.paper.baselines import PrecAtKAvg
 from benchmarks.paper.descents import descend
+from helpers.commands import invoke
 from structsvm_papk import EmpiricalRisk, SubgradientDescent, make_surrogate
 from structsvm_papk.errors import InputError
 
 pytestmark = pytest.mark.study
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+run = partial(invoke, app=app)
 
 
 def run_json(*arguments):

@@ -2,26 +2,25 @@
 
 import json
 import zipfile
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.model_selection import GroupKFold
-from typer.testing import CliRunner
 
 from benchmarks.studies.__main__ import app
 from benchmarks.studies.rerank import data as rerank_data
 from benchmarks.studies.rerank import first_stage, lists, methods, study
 from benchmarks.studies.rerank.data import write_synthetic
+from helpers.commands import invoke
 from helpers.reference_metrics import metric
 from structsvm_papk import PAPKRankerCV, SolverResult, Status
 from structsvm_papk.datasets import interaction_pairs
 from structsvm_papk.errors import InputError
 
 pytestmark = [pytest.mark.study, pytest.mark.portable]
-
-FAST = ["logistic regression", "logistic regression on pairs", "PAPKRanker"]
+run = partial(invoke, "rerank", app=app)
 
 
 def folder_of(path, train, test, header=False):
@@ -224,7 +223,7 @@ def test_a_recommender_without_scores_for_a_user_is_refused(data, built):
 def test_the_better_of_two_settings_is_taken_on_the_folds_of_all_methods(built):
     """A baseline that is right with one setting and wrong with the other; ours sees its folds."""
     made, seen, held_out = built[2].standardised(), [], []
-    made = made.subset(study._drawn(made, PLAN, 0))
+    made = made.subset(study._drawn(made, study.Plan(train_users=50), 0))
 
     class Folds(GroupKFold):
         def split(self, X, y=None, groups=None):
@@ -260,53 +259,33 @@ def test_intervals_cover_new_users_and_new_draws():
 
 
 SMALL = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",)}
-PLAN = study.Plan(k=5, candidates=25, train_users=50, draws=2)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_synthetic(tmp_path_factory.mktemp("f") / "x", 70, 40, seed=2)
-
-
-def quick(monkeypatch):
-    """Ours with a small grid: the search itself is tested elsewhere."""
-    ours = methods.Ranker(
+def test_command(tmp_path, monkeypatch):
+    small = methods.Ranker(  # the search itself is tested elsewhere
         lambda k, folds, seed: PAPKRankerCV(k=k, cv=folds, scoring=f"ndcg@{k}", **SMALL)
     )
-    monkeypatch.setitem(methods.METHODS, methods.OURS, ours)
-
-
-def test_a_run_is_resumed_without_any_work(folder, tmp_path, monkeypatch):
-    quick(monkeypatch)
-    first = study.run(folder, tmp_path / "run", PLAN, FAST[:2])
-    monkeypatch.setattr(study, "build", None)
-    monkeypatch.setattr(methods, "outcome", None)
-    again = study.run(folder, tmp_path / "run", PLAN, FAST[:2])
-    assert json.loads(json.dumps(again)) == json.loads(json.dumps(first))
-    rows = {row["name"]: row for row in first["rows"]}
+    monkeypatch.setitem(methods.METHODS, methods.OURS, small)
+    folder, kept = write_synthetic(tmp_path / "x", 70, 40, seed=2), ["--results", tmp_path / "run"]
+    how = [folder, "--k", 5, "--candidates", 25, "--train-users", 50, "--draws", 2, *kept]
+    names = "logistic regression", "logistic regression on pairs"
+    how += ["--method", names[0], "--method", names[1]]
+    first = json.loads(run(*how, "--json").stdout)["rows"]
+    rows = {row["name"]: row for row in first}
+    assert {*names, study.OURS, "user kNN"} <= {*rows}
     ours, row = rows[study.OURS], rows["popularity"]
     assert ours["lower"] is None and ours["spread"] > 0 and row["spread"] is None
     assert row["lower"] < row["ours_ahead"] < row["upper"]
     assert row["ours_ahead"] == pytest.approx(ours["ndcg"] - row["ndcg"])
     assert len(ours["certificates"]) == 2 and ours["certificates"][0]["lower_bound"] is not None
     assert ours["ndcg"] > row["ndcg"]
-    with pytest.raises(InputError, match="another run: candidates"):
-        study.run(folder, tmp_path / "run", replace(PLAN, candidates=9), FAST[:2])
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, ["rerank", *map(str, arguments)])
-
-
-def test_command(folder, tmp_path, monkeypatch):
-    quick(monkeypatch)
-    how = [folder, "--k", 5, "--candidates", 25, "--train-users", 50]
-    how += ["--draws", 2, "--method", FAST[1], "--results", tmp_path / "run"]
+    monkeypatch.setattr(study, "build", None)  # it is resumed without any work
+    monkeypatch.setattr(methods, "outcome", None)
+    assert json.loads(run(*how, "--json").stdout)["rows"] == first
     shown = run(*how).stdout
     assert "EASE 300" in shown and "NDCG@5" in shown and "ahead by" in shown
-    answer = json.loads(run(*how, "--json").stdout)
-    assert {row["name"] for row in answer["rows"]} >= {FAST[1], study.OURS, "user kNN"}
     for wrong, text in (
+        ([folder, "--k", 5, "--candidates", 9], "another run: candidates"),
         ([tmp_path / "no"], "neither a folder nor a zip"),
         ([tmp_path], "holds no train.tsv and no test.tsv"),
         ([folder, "--k", 0], "k must be at least 1"),
@@ -314,4 +293,4 @@ def test_command(folder, tmp_path, monkeypatch):
         ([folder, "--method", "oracle"], "unknown method 'oracle'"),
         ([folder, "--draws", 1], "draws must be at least 2"),
     ):
-        assert text in str(run(*wrong, "--results", tmp_path / "other").exception)
+        assert text in str(run(*wrong, *kept).exception)

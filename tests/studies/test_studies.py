@@ -2,23 +2,21 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
 from benchmarks.cells import Cells, claim
 from benchmarks.paper import table2
 from benchmarks.studies import coverage, degenerate, distinguishability
 from benchmarks.studies.__main__ import app
+from helpers.commands import invoke
 from structsvm_papk.errors import InputError
 
 pytestmark = pytest.mark.study
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+run = partial(invoke, app=app)
 
 
 # ----------------------------------------------------------------- degenerate optima
