@@ -192,9 +192,9 @@ def _zero_together(batch: Batch) -> Array:
     return np.where((first == 0) != (second == 0), 1.0, 0.0).max(axis=1)
 
 
-def _claims() -> Iterator[Claim]:
-    of = partial(Claim, source=_SOURCE)
-    yield of(
+_claim = partial(Claim, source=_SOURCE)
+CLAIMS = (
+    _claim(
         id="depth-bound",
         title="Depth: the bound",
         claim="A surrogate that counts m >= k negatives bounds the risk by m/k times its value, "
@@ -204,8 +204,8 @@ def _claims() -> Iterator[Claim]:
         control=Statement(below("risk", f"clipped_ramp{FULL}"), EVERY),
         control_words="without the factor m/k",
         quantities=("risk", "clipped_ramp", f"clipped_ramp{FULL}"),
-    )
-    yield of(
+    ),
+    _claim(
         id="depth-monotone",
         title="Depth: degeneracy is monotone",
         claim="Where w = 0 minimises at some depth, it does at every smaller one: there is one "
@@ -216,8 +216,8 @@ def _claims() -> Iterator[Claim]:
         control=_on_data(partial(_monotone, True)),
         control_words="beta = min(n_pos, m)",
         quantities=("ramp", "ts"),
-    )
-    yield of(
+    ),
+    _claim(
         id="depth-order",
         title="Depth: the order of critical depths",
         claim="ClippedRamp comes free of zero no later than Ramp, Ramp no later than Avg and pAUC, "
@@ -227,8 +227,8 @@ def _claims() -> Iterator[Claim]:
         control=_on_data(partial(_no_later, [("max", "avg")])),
         control_words="Max no later than Avg",
         quantities=("clipped_ramp", "ramp", "avg", "pauc", "max"),
-    )
-    yield of(
+    ),
+    _claim(
         id="depth-ts-avg",
         title="Depth: TS and Avg on one user",
         claim="On one user TS and Avg come free of zero at the same depth.",
@@ -238,8 +238,8 @@ def _claims() -> Iterator[Claim]:
         control=_on_data(partial(_no_later, _TOGETHER)),
         control_words="several users, whom TS weighs by n_pos/beta",
         quantities=("ts", "avg"),
-    )
-    yield of(
+    ),
+    _claim(
         id="depth-tukey",
         title="Depth: when ClippedRamp is degenerate",
         claim="w = 0 minimises ClippedRamp if and only if every positive of every user has closed "
@@ -250,8 +250,8 @@ def _claims() -> Iterator[Claim]:
         control=_on_data(partial(_tukey, False)),
         control_words="open half-spaces, q_j.w > x.w",
         quantities=("clipped_ramp",),
-    )
-    yield of(
+    ),
+    _claim(
         id="depth-limit",
         title="Depth: what ClippedRamp tends to",
         claim="Scaled up, ClippedRamp at depth m is the share of wrong pairs of the beta best "
@@ -264,8 +264,8 @@ def _claims() -> Iterator[Claim]:
         ),
         control_words="the risk of the k best negatives instead",
         quantities=("risk", f"risk{FULL}", f"clipped_ramp{FULL}"),
-    )
-    yield of(
+    ),
+    _claim(
         id="depth-two-scorers",
         title="Depth: the order of two scorers",
         claim="Two scorers stand in the same order by the risk over m negatives and over k.",
@@ -275,7 +275,5 @@ def _claims() -> Iterator[Claim]:
         control=Statement(_zero_together, _WIDE_PAIRS),
         control_words="only that zero risk is common to both",
         quantities=("risk", f"risk{FULL}"),
-    )
-
-
-CLAIMS = tuple(_claims())
+    ),
+)

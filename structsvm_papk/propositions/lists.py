@@ -8,7 +8,6 @@ which instances it is claimed.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
@@ -17,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.datasets.margin_conditions import largest_negative
+from structsvm_papk.datasets.margin_conditions import CONDITIONS, largest_negative
 from structsvm_papk.surrogates import make_surrogate
 
 TOL = 1e-9
@@ -61,10 +60,6 @@ class Batch:
         """Return the chosen instances."""
         return Batch(self.p[rows], self.q[rows], self.shape)
 
-    def with_scores(self, p: Array, q: Array) -> Batch:
-        """Return other scores of the same shape."""
-        return Batch(p, q, self.shape)
-
     @property
     def scale(self) -> Array:
         """Largest absolute score of each instance, plus one: the size of rounding errors."""
@@ -98,14 +93,11 @@ class Batch:
 
     def margins(self) -> dict[str, Array]:
         """Largest delta of each margin condition, as in `structsvm_papk.margins.check_scores`."""
-        p, beta = self.best, self.shape.beta
-        weak = p[..., beta - 1] - self.top
-        return {
-            "weak": weak,
-            "beta": p[..., self.shape.n_pos - beta :].mean(axis=-1) - self.top,
-            "moderate": np.where(p[..., -1] >= self.top, weak, -np.inf),
-            "strong": p[..., -1] - self.top,
+        delta = {
+            condition: largest_negative(self.p, self.shape.beta, condition, 0.0) - self.top
+            for condition in CONDITIONS
         }
+        return delta | {"moderate": np.where(delta["strong"] >= 0, delta["weak"], -np.inf)}
 
     def least_auc_risks(self) -> Array:
         """Smallest AUC risk of beta positives, for every k negatives on the last axis."""
@@ -136,9 +128,8 @@ class Batch:
 
     def midpoint(self) -> Batch:
         """Each instance's mean list."""
-        return self.with_scores(
-            self.p.mean(axis=1, keepdims=True), self.q.mean(axis=1, keepdims=True)
-        )
+        p, q = (side.mean(axis=1, keepdims=True) for side in (self.p, self.q))
+        return Batch(p, q, self.shape)
 
     def value(self, name: str) -> Array:
         """Values (n, m) of the risk, of a surrogate, or of the largest delta of a condition."""
@@ -147,6 +138,10 @@ class Batch:
         depth = self.shape.n_neg if name.endswith(FULL) else None
         name = name.removesuffix(FULL)
         return self.risk(depth) if name == "risk" else self.surrogate(name, depth)
+
+    def of_first(self, *names: str) -> Array:
+        """Values of the first list by name, shape (n_names, n)."""
+        return np.array([self.value(name)[:, 0] for name in names])
 
     def described(self, quantities: Sequence[str]) -> dict[str, Any]:
         """The first instance with named values, one per list."""
@@ -201,15 +196,15 @@ def below(*names: str) -> Measure:
     """Violation of ``names[0] <= names[1] <= ..``."""
 
     def violation(batch: Batch) -> Array:
-        values = [batch.value(name)[:, 0] for name in names]
-        return np.max([a - b for a, b in itertools.pairwise(values)], axis=0)
+        values = batch.of_first(*names)
+        return (values[:-1] - values[1:]).max(axis=0)
 
     return violation
 
 
 def vanish(*names: str) -> Measure:
     """Violation of: all these values are zero."""
-    return lambda batch: np.max([np.abs(batch.value(name)[:, 0]) for name in names], axis=0)
+    return lambda batch: np.abs(batch.of_first(*names)).max(axis=0)
 
 
 def both(*violations: Measure) -> Measure:
@@ -219,21 +214,12 @@ def both(*violations: Measure) -> Measure:
 
 def equal(*names: str) -> Measure:
     """Violation of: all these values agree."""
-
-    def violation(batch: Batch) -> Array:
-        values = np.array([batch.value(name)[:, 0] for name in names])
-        return values.max(axis=0) - values.min(axis=0)
-
-    return violation
+    return lambda batch: np.ptp(batch.of_first(*names), axis=0)
 
 
 def convex(name: str) -> Measure:
     """Violation of midpoint convexity along the two lists of an instance."""
-
-    def violation(batch: Batch) -> Array:
-        return batch.midpoint().value(name)[:, 0] - batch.value(name).mean(axis=1)
-
-    return violation
+    return lambda batch: batch.midpoint().of_first(name)[0] - batch.value(name).mean(axis=1)
 
 
 def realises(condition: str, delta: float = DELTA) -> Measure:
@@ -247,7 +233,7 @@ def move_into(condition: str, delta: float = DELTA) -> Move:
     def prepare(batch: Batch) -> Batch:
         limit = largest_negative(batch.p, batch.shape.beta, condition, delta)[..., None]
         moved = batch.q + (limit - batch.top[..., None])
-        return batch.with_scores(batch.p, np.minimum(moved, limit))  # rounding must not lift it
+        return Batch(batch.p, np.minimum(moved, limit), batch.shape)  # rounding must not lift it
 
     return prepare
 
@@ -283,7 +269,7 @@ def without_hinge_margin(name: str) -> Measure:
     """Violation of risk <= surrogate whose hinge has margin 0 instead of 1."""
 
     def violation(batch: Batch) -> Array:
-        lowered = batch.with_scores(batch.p + 1.0, batch.q)
+        lowered = Batch(batch.p + 1.0, batch.q, batch.shape)
         return batch.risk()[:, 0] - lowered.value(name)[:, 0]
 
     return violation
@@ -298,12 +284,11 @@ def clipped_limit(factor: float, at: str = "", risk_at: str | None = None) -> Me
 
     def violation(batch: Batch) -> Array:
         smallest = _smallest_gaps(batch)
-        c = factor / np.where(np.isfinite(smallest), smallest, 1.0)
-        scaled = batch.with_scores(batch.p * c[:, None, None], batch.q * c[:, None, None])
-        risk, never_below = batch.value(names[0])[:, 0], below(*names)
-        distance = np.abs(scaled.value(names[1])[:, 0] - risk)
+        c = (factor / np.where(np.isfinite(smallest), smallest, 1.0))[:, None, None]
+        scaled = Batch(batch.p * c, batch.q * c, batch.shape)
+        distance = np.abs(scaled.of_first(names[1]) - batch.of_first(names[0]))[0]
         # rounding of the scaled scores enters relative to their size, not to 1
-        return np.maximum(distance - 1e-13 * scaled.scale, never_below(batch))
+        return np.maximum(distance - 1e-13 * scaled.scale, below(*names)(batch))
 
     return violation
 
@@ -323,7 +308,7 @@ def tie_some(batch: Batch) -> Batch:
     shift = batch.p[:, 0].max(axis=1) - batch.q[:, 0, 0]
     q = batch.q + shift[:, None, None]
     q[:, 0, 0] = batch.p[:, 0].max(axis=1)
-    return batch.with_scores(batch.p, q)
+    return Batch(batch.p, q, batch.shape)
 
 
 def half(prepare: Move) -> Move:
@@ -333,6 +318,6 @@ def half(prepare: Move) -> Move:
         moved = prepare(batch)
         p, q = batch.p.copy(), batch.q.copy()
         p[::2], q[::2] = moved.p[::2], moved.q[::2]
-        return batch.with_scores(p, q)
+        return Batch(p, q, batch.shape)
 
     return mixed

@@ -186,8 +186,11 @@ def _good(rng: np.random.Generator) -> Scorer:
     return Scorer(rng.uniform(0.02, 0.1), rng.uniform(0.5, 0.9), float(rng.choice([1.0, 2.0])))
 
 
-def _claims() -> Iterator[Claim]:
-    yield Claim(
+_FIXED = _on_long_lists(_moves)
+_EITHER = _on_long_lists(_moves, _or_certain)
+_WORDS = "With discounts whose sum is finite, or at a fixed cut-off, NDCG has no limit"
+CLAIMS = (
+    Claim(
         id="ndcg-log",
         title="NDCG's limit under the usual discount",
         claim="With the discount 1 / log(1 + r) NDCG of a growing list tends to 1 for every "
@@ -197,8 +200,8 @@ def _claims() -> Iterator[Claim]:
         statement=_on_long_lists(partial(_tends_to_one, "log")),
         control=_on_long_lists(partial(_tends_to_one, "r^-0.5")),
         control_words="the discount r^-1/2",
-    )
-    yield Claim(
+    ),
+    Claim(
         id="ndcg-power",
         title="NDCG's limit under r^-b",
         claim="With the discount r^-b, 0 < b < 1, the limit depends on the scorer.",
@@ -207,8 +210,8 @@ def _claims() -> Iterator[Claim]:
         statement=_on_long_lists(_power_limit),
         control=_on_long_lists(_upside_down),
         control_words="the limit of the scorer upside down",
-    )
-    yield Claim(
+    ),
+    Claim(
         id="ndcg-share",
         title="NDCG's limit at a share of the list",
         claim="At k = c n places the limit depends on the scorer, for the usual discount too.",
@@ -217,8 +220,8 @@ def _claims() -> Iterator[Claim]:
         statement=_on_long_lists(partial(_share_limit, True)),
         control=_on_long_lists(partial(_share_limit, False)),
         control_words="the limit without a cut-off",
-    )
-    yield Claim(
+    ),
+    Claim(
         id="ndcg-top",
         title="NDCG's limit at slowly growing cut-offs",
         claim="At places that grow without bound, but more slowly than the list, the relevance at "
@@ -229,33 +232,30 @@ def _claims() -> Iterator[Claim]:
         statement=_on_long_lists(partial(_top_limit, True)),
         control=_on_long_lists(partial(_top_limit, False)),
         control_words="k = 5 whatever n",
-    )
-    fixed = _on_long_lists(_moves)
-    either = _on_long_lists(_moves, _or_certain)
-    words = "With discounts whose sum is finite, or at a fixed cut-off, NDCG has no limit"
-    yield Claim(
+    ),
+    Claim(
         id="ndcg-no-limit",
         title="NDCG without a limit",
-        claim=f"{words}.",
+        claim=f"{_WORDS}.",
         formula="sum D(r) < inf => NDCG does not converge",
         source=f"{_SOURCE}, Theorem 6 as printed",
-        statement=either,
-        control=fixed,
+        statement=_EITHER,
+        control=_FIXED,
         control_words="relevance at the top not certain",
-    )
-    yield Claim(
+    ),
+    Claim(
         id="ndcg-no-limit-corrected",
         title="NDCG without a limit, corrected",
-        claim=f"{words}, unless the relevance of the items at the very top is certain.",
+        claim=f"{_WORDS}, unless the relevance of the items at the very top is certain.",
         formula="sum D(r) < inf, 0 < Pr[Y=1|s=1] < 1 => NDCG does not converge",
         source="corrected here",
         hypothesis="Pr[Y=1|s=1] is neither 0 nor 1",
-        statement=fixed,
-        control=either,
+        statement=_FIXED,
+        control=_EITHER,
         control_words="relevance at the top may be certain",
-    )
-    for name, discount, theorem in (("log", "log", 2), ("power", "r^-0.5", 4)):
-        yield Claim(
+    ),
+    *(
+        Claim(
             id=f"ndcg-ahead-{name}",
             title=f"The better scorer stays ahead under {discount}",
             claim=f"With the discount {discount} the better of two scorers is ahead for all lists "
@@ -266,6 +266,6 @@ def _claims() -> Iterator[Claim]:
             control=_on_long_lists(partial(_ahead, "exp"), _good),
             control_words="the discount 2^-r",
         )
-
-
-CLAIMS = tuple(_claims())
+        for name, discount, theorem in (("log", "log", 2), ("power", "r^-0.5", 4))
+    ),
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.surrogates import make_surrogate
 
 SLACK = 1e-3  # alpha/2 |w_m|^2 as a share of the smallest positive mean risk
+_scorer = partial(find_scorer, time_limit=5, largest_margin=False)
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,10 @@ def _optimum(surrogate: str, condition: str) -> Drawn:
         rng = np.random.default_rng(seed)
         for _ in range(effort.n_data[1]):
             X, y, k = _small_data(rng)
-            scorer = find_scorer(X, y, k, condition, time_limit=5, largest_margin=False)
-            stronger = CONDITIONS[1:] if condition == "weak" and scorer.answer == "yes" else ()
-            if scorer.w is not None and all(
-                find_scorer(X, y, k, c, time_limit=5, largest_margin=False).answer == "no"
-                for c in stronger
-            ):
+            scorer = _scorer(X, y, k, condition)
+            stronger = CONDITIONS[1:] if condition == "weak" and scorer.w is not None else ()
+            alone = all(_scorer(X, y, k, c).answer == "no" for c in stronger)
+            if scorer.w is not None and alone:
                 data = RankingData.from_groups(X, y)
                 yield from _solved(data, scorer.w / scorer.margin, surrogate, k)
 
@@ -70,41 +70,34 @@ def _optimum(surrogate: str, condition: str) -> Drawn:
     return Drawn(lambda solved: solved.risk, draw, words, size=lambda solved: solved.size)
 
 
-def _claim(surrogate: str, condition: str, of_avg: bool = False, **rest: Any) -> Claim:
-    name, enough = ("Avg", "n_pos >= 2 beta - 1") if of_avg else (surrogate, "")
+def _claim(surrogate: str, condition: str, proposition: str = "") -> Claim:
+    name, enough = surrogate, ""
+    control = _optimum(surrogate, "weak")
+    control_words = "data that realise the weak margin only (no w realises more)"
+    source = f"follows from {proposition} ({surrogate} is an upper bound of the risk)"
+    if surrogate == "avg":
+        name, enough = "Avg", "n_pos >= 2 beta - 1"
+        control, control_words = _optimum("max", "strong"), "Max under the strong margin"
+        source = "suggested by Proposition 3; Avg(w) = 0 only needs mean(p) >= max q + 1"
     return Claim(
         id=f"optimum-{surrogate}-{condition}",
         title=f"Optimum of {surrogate} under the {condition} margin",
-        claim=f"Where some w realises the {condition} margin{f' (and {enough})' * of_avg}, the "
+        claim=f"Where some w realises the {condition} margin{enough and f' (and {enough})'}, the "
         f"certified optimum of {name} for small alpha has zero risk.",
         formula=f"argmin alpha/2 |w|^2 + {name}(w), alpha -> 0, has risk = 0",
-        hypothesis=f"data realise the {condition} margin (certified)" + f", {enough}" * of_avg,
+        hypothesis=f"data realise the {condition} margin (certified){enough and f', {enough}'}",
+        source=source,
         statement=_optimum(surrogate, condition),
-        **rest,
+        control=control,
+        control_words=control_words,
     )
 
 
-def _upper_bound(surrogate: str, condition: str, proposition: str) -> Claim:
-    return _claim(
-        surrogate, condition, control=_optimum(surrogate, "weak"),
-        control_words="data that realise the weak margin only (no w realises more)",
-        source=f"follows from {proposition} ({surrogate} is an upper bound of the risk)",
-    )  # fmt: skip
-
-
-def _of_avg(condition: str) -> Claim:
-    return _claim(
-        "avg", condition, of_avg=True, control=_optimum("max", "strong"),
-        control_words="Max under the strong margin",
-        source="suggested by Proposition 3; Avg(w) = 0 only needs mean(p) >= max q + 1",
-    )  # fmt: skip
-
-
 CLAIMS = (
-    _upper_bound("max", "strong", "Proposition 6"),
-    _upper_bound("ts", "moderate", "Proposition 4"),
-    _of_avg("beta"),
-    _of_avg("strong"),
+    _claim("max", "strong", "Proposition 6"),
+    _claim("ts", "moderate", "Proposition 4"),
+    _claim("avg", "beta"),
+    _claim("avg", "strong"),
 )
 
 
@@ -164,9 +157,8 @@ def regimes(
     rows = []
     for shift in np.arange(n_steps) / 2:
         X = np.vstack([pos, neg + shift * w_star])
-        data, risk, found = RankingData.from_groups(X, y), {}, {}
-        for c in CONDITIONS:
-            found[c] = find_scorer(X, y, k, c, time_limit=10, largest_margin=False).answer
+        data, risk = RankingData.from_groups(X, y), {}
+        found = {c: _scorer(X, y, k, c, time_limit=10).answer for c in CONDITIONS}
         for surrogate in ("max", "ts", "avg"):
             oracle = EmpiricalRisk(make_surrogate(surrogate, k), data)
             w = CuttingPlane(alpha=alpha, tol=1e-6, max_iter=500).solve(oracle).w

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.files.pages import filled
 from structsvm_papk.propositions import claims, depth, ndcg, optimising, targets
-from structsvm_papk.propositions.search import Effort, Words
+from structsvm_papk.propositions.search import Effort, Found, Words
 
 _GROUPS = claims.CLAIMS, depth.CLAIMS, ndcg.CLAIMS, optimising.CLAIMS, targets.CLAIMS
 CLAIMS = {claim.id: claim for group in _GROUPS for claim in group}
@@ -36,7 +36,7 @@ EFFORTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check(Words):
+class Check(Found, Words):
     """A claim, what was tried, and the verdict.
 
     Attributes
@@ -58,11 +58,6 @@ class Check(Words):
     seconds : float
     """
 
-    verdict: str
-    instances: int
-    drawn: str
-    worst: float
-    counterexample: dict[str, Any] | None
     control: str
     control_verdict: str
     control_counterexample: dict[str, Any] | None
@@ -75,7 +70,7 @@ class Check(Words):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain Python values."""
-        return asdict(self) | {"control_works": self.control_works}
+        return asdict(self) | {"verdict": self.verdict, "control_works": self.control_works}
 
 
 def verify(
@@ -155,7 +150,6 @@ def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
     return Check(
         **{field.name: getattr(claim, field.name) for field in fields(Words)},
         **vars(found),
-        verdict=found.verdict,
         control=claim.control_words,
         control_verdict=control.verdict,
         control_counterexample=control.counterexample,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
+from math import comb, prod
 from typing import Any
 
 import numpy as np
@@ -147,13 +148,13 @@ class Search:
 
     def try_shape(self, shape: Shape) -> None:
         """Random lists, lists on a lattice, and climbing from the random ones."""
-        drawn = self._random(shape, self.effort.n_random)
+        drawn = self._draw(shape, self.effort.n_random)
         grid = GRIDS[self.rng.integers(len(GRIDS))]
         lattice = _on_grid(shape, grid, self.effort.n_random, self.rng)
         self._record(self.statement.keep(lattice), "lattice")
         self._climb(drawn)
 
-    def _random(self, shape: Shape, n: int) -> Batch:
+    def _draw(self, shape: Shape, n: int) -> Batch:
         drawn = self.statement.keep(self.statement.prepare(_random(shape, n, self.rng)))
         self._record(drawn, "random")
         return drawn
@@ -184,9 +185,8 @@ class Search:
             rows = np.flatnonzero(self.statement.holds(moved))
             values[rows] = self._record(moved.take(rows), "climbing")
             better = (values > height)[:, None, None]
-            here = here.with_scores(
-                np.where(better, moved.p, here.p), np.where(better, moved.q, here.q)
-            )
+            sides = (moved.p, here.p), (moved.q, here.q)
+            here = Batch(*(np.where(better, new, old) for new, old in sides), here.shape)
             height = np.maximum(height, values)
 
     def minimised(self, example: Batch) -> Batch:
@@ -220,14 +220,15 @@ class Search:
     def _hunt(self, shape: Shape) -> Batch | None:
         """Random draws and climbing in one shape; a rounded counterexample, or None."""
         search = Search(self.statement, self.rng, self.effort)
-        search._climb(search._random(shape, 4 * self.effort.n_random))
+        search._climb(search._draw(shape, 4 * self.effort.n_random))
         return None if search.example is None else self._rounded(search.example)
 
     def _rounded(self, example: Batch) -> Batch:
         """Round the scores as coarsely as the violation survives."""
         claim = self.statement
         for digits in range(6):
-            rounded = example.with_scores(np.round(example.p, digits), np.round(example.q, digits))
+            p, q = np.round(example.p, digits), np.round(example.q, digits)
+            rounded = Batch(p, q, example.shape)
             if claim.holds(rounded)[0] and claim.violation(rounded)[0] > 1e-6:
                 return rounded
         return example
@@ -260,7 +261,7 @@ def _perturb(batch: Batch, rng: np.random.Generator) -> Batch:
     for scores in (batch.p, batch.q):
         chosen = rng.random(scores.shape) < 0.5
         parts.append(scores + step * chosen * rng.standard_normal(scores.shape))
-    return batch.with_scores(*parts)
+    return Batch(*parts, batch.shape)
 
 
 def _simplest(batch: Batch, violation: Array) -> int:
@@ -274,22 +275,15 @@ def _simplest(batch: Batch, violation: Array) -> int:
 
 def _lattice(shape: Shape, grid: Array, rng: np.random.Generator) -> Batch:
     """All lists on a grid (sorted, for single lists), or a sample when there are too many."""
-    if shape.n_lists == 1:
-        p = _multisets(grid, shape.n_pos)
-        q = _multisets(grid, shape.n_neg)
-        if p is None or q is None or len(p) * len(q) > MOST_LATTICE:
-            return _on_grid(shape, grid, MOST_LATTICE // 3, rng)
-        at, to = np.divmod(np.arange(len(p) * len(q)), len(q))
-        return Batch(p[at][:, None, :], q[to][:, None, :], shape)
-    n_items = shape.n_lists * (shape.n_pos + shape.n_neg)
-    if len(grid) ** n_items > MOST_LATTICE:
+    sides, n_items = (shape.n_pos, shape.n_neg), shape.n_pos + shape.n_neg
+    single, n = shape.n_lists == 1, len(grid) ** (shape.n_lists * n_items)
+    if single:
+        n = prod(comb(len(grid) + size - 1, size) for size in sides)
+    if n > MOST_LATTICE:
         return _on_grid(shape, grid, MOST_LATTICE // 3, rng)
-    every = np.array(list(product(grid, repeat=n_items)))
-    every = every.reshape(len(every), shape.n_lists, -1)
-    return Batch(every[..., : shape.n_pos], every[..., shape.n_pos :], shape)
-
-
-def _multisets(grid: Array, n: int) -> Array | None:
-    if np.prod(len(grid) + np.arange(n)) / np.prod(1.0 + np.arange(n)) > MOST_LATTICE:
-        return None
-    return np.array(list(combinations_with_replacement(grid[::-1], n)))
+    every: Iterable[Any] = product(grid, repeat=shape.n_lists * n_items)
+    if single:
+        each = (combinations_with_replacement(grid[::-1], size) for size in sides)
+        every = (p + q for p, q in product(*each))
+    lists = np.array(list(every)).reshape(n, shape.n_lists, n_items)
+    return Batch(lists[..., : shape.n_pos], lists[..., shape.n_pos :], shape)

@@ -54,26 +54,23 @@ class Law:
     @classmethod
     def drawn(cls, rng: np.random.Generator, dependent: bool = False) -> Law:
         """Four items; independent labels given that their sum is in some set, or any law."""
-        n = 4
-        labels = np.array(list(product((False, True), repeat=n)))
-        counts, eta = labels.sum(axis=1), rng.choice(_LEVELS, n)
-        allowed = np.flatnonzero(rng.random(n - 1) < 0.6) + 1
-        keep = np.isin(counts, allowed if allowed.size else [1, 2])
-        labels = labels[keep]
-        chances = np.prod(np.where(labels, eta, 1 - eta), axis=1)
+        eta = rng.choice(_LEVELS, 4)
+        allowed = np.flatnonzero(rng.random(3) < 0.6) + 1
+        law = cls.of(eta, 1, allowed if allowed.size else [1, 2])
+        chances = law.chances
         if dependent:
-            chances = rng.random(len(labels)) ** 4
-        chances /= chances.sum()
+            chances = rng.random(chances.size) ** 4
+            chances /= chances.sum()
+            eta = chances @ law.labels
         k = int(rng.integers(1, 3))
-        target = chances @ labels if dependent else eta
-        return cls(labels, chances, target, k, int(rng.integers(k, n)))
+        return cls(law.labels, chances, eta, k, int(rng.integers(k, 4)))
 
     @classmethod
-    def of(cls, eta: ArrayLike, k: int) -> Law:
-        """Independent labels of these probabilities, given that both kinds occur."""
+    def of(cls, eta: ArrayLike, k: int, sums: ArrayLike | None = None) -> Law:
+        """Independent labels of these probabilities, given their sum: all that have both kinds."""
         eta = np.asarray(eta)
         labels = np.array(list(product((False, True), repeat=eta.size)))
-        labels = labels[labels.any(axis=1) & ~labels.all(axis=1)]
+        labels = labels[np.isin(labels.sum(axis=1), range(1, eta.size) if sums is None else sums)]
         chances = np.prod(np.where(labels, eta, 1 - eta), axis=1)
         return cls(labels, chances / chances.sum(), eta, k, k)
 
@@ -220,13 +217,13 @@ def _unclear(rng: np.random.Generator) -> Law:
     return Law.of(np.sort(rng.choice([0.4, 0.45, 0.5, 0.55, 0.6], 3, replace=False))[::-1], 1)
 
 
-def _claims() -> Iterator[Claim]:
-    of = partial(Claim, source=_SOURCE)
-    independent: Any = {
-        "hypothesis": "labels independent, given their number",
-        "control_words": "dependent labels",
-    }
-    yield of(
+_INDEPENDENT: Any = {
+    "hypothesis": "labels independent, given their number",
+    "control_words": "dependent labels",
+}
+_claim = partial(Claim, source=_SOURCE)
+CLAIMS = (
+    _claim(
         id="target-principle",
         title="Sorting by probability",
         claim="Sorting by the probability of relevance minimises the expectation of risk_{k,m} for "
@@ -234,18 +231,18 @@ def _claims() -> Iterator[Claim]:
         formula="eta_1 >= eta_2 >= .. => this order is optimal",
         statement=_on_laws(_excess_of_sorting),
         control=_on_laws(_excess_of_sorting, _dependent),
-        **independent,
-    )
-    yield of(
+        **_INDEPENDENT,
+    ),
+    _claim(
         id="target-depth",
         title="Depth does not change the target",
         claim="Every order that is optimal for risk_{k,m}, m >= k, is optimal for risk_k.",
         formula="argmin E risk_{k,m} is in argmin E risk_k",
         statement=_on_laws(_deeper_optimum),
         control=_on_laws(_deeper_optimum, _dependent),
-        **independent,
-    )
-    yield of(
+        **_INDEPENDENT,
+    ),
+    _claim(
         id="target-logistic",
         title="What logistic loss on pairs aims at",
         claim="With weights that depend on the list's size only, logistic loss on pairs has the "
@@ -253,10 +250,10 @@ def _claims() -> Iterator[Claim]:
         formula="s_i - s_j = logit eta_i - logit eta_j",
         statement=_on_laws(_logistic, lambda rng: Law.of(rng.choice(_LEVELS, 4), 1)),
         control=_on_laws(_logistic, _dependent),
-        **independent,
-    )
-    for name in _HINGES:
-        yield of(
+        **_INDEPENDENT,
+    ),
+    *(
+        _claim(
             id=f"target-{name}",
             title=f"What {name} aims at",
             claim=f"Scores that minimise the expectation of {name} minimise that of the risk.",
@@ -265,7 +262,9 @@ def _claims() -> Iterator[Claim]:
             control=_on_laws(partial(_uncalibrated, name), lambda _: Law.of((0.9, 0.6, 0.1), 1), 1),
             control_words="probabilities .9, .6, .1",
         )
-    yield of(
+        for name in _HINGES
+    ),
+    _claim(
         id="target-precision-recall",
         title="pAp@k between precision and recall",
         claim="With P = h/k and r = h/beta for h relevant items shown, the gain lies between P r "
@@ -274,8 +273,8 @@ def _claims() -> Iterator[Claim]:
         statement=_on_laws(partial(_sandwich, np.multiply)),
         control=_on_laws(partial(_sandwich, np.minimum)),
         control_words="min(P, r) as the lower bound",
-    )
-    yield of(
+    ),
+    _claim(
         id="target-sampled",
         title="What sampled negatives estimate",
         claim="Over all samples of n' of n negatives the mean of risk_k is a soft risk at k n/n'.",
@@ -283,7 +282,5 @@ def _claims() -> Iterator[Claim]:
         statement=_on_laws(partial(_on_samples, True)),
         control=_on_laws(partial(_on_samples, False)),
         control_words="risk_k of the full list",
-    )
-
-
-CLAIMS = tuple(_claims())
+    ),
+)
