@@ -187,7 +187,17 @@ class _Question:
             w, bound = search.largest_margin("weak", self._after(0.7))
             found, bound = self._better(None, w), max(0.0, bound)
         found = search.weak_conflicts(self.deadline) if found is None else found
-        return self._weak_result(found, bound)
+        if isinstance(found, SubsetProof):
+            return self._result("no", None, 0.0, found)
+        if isinstance(found, np.ndarray) and found.dtype == bool:  # positives that can be lifted
+            ones = np.ones(self.data.n_users, dtype=int)
+            found = self._separated(ones, found, largest_margin=False).w
+        if found is not None:
+            return self._result("yes", found, bound)
+        if bound <= NUMERICAL_ZERO:
+            note = f"numerical, by the integer solver: no w with |w_j| <= 1 exceeds {bound:.1e}"
+            return self._result("no", None, bound, note=note)
+        return self._result("undecided", None, bound, note="time limit reached")
 
     def _separated(self, n_lowest, chosen=None, deadline=None, largest_margin=None):
         separator = Separator(self.data, n_lowest, chosen, deadline or self.deadline)
@@ -197,20 +207,6 @@ class _Question:
         """A w with the strong margin, which realises every condition; None: not found soon."""
         ones = np.ones(self.data.n_users, dtype=int)
         return self._separated(ones, None, self._after(0.5), False).w
-
-    def _weak_result(self, found, bound):
-        """From a direction, a proof, a choice of positives that can be lifted, or nothing."""
-        if isinstance(found, SubsetProof):
-            return self._result("no", None, 0.0, found)
-        if isinstance(found, np.ndarray) and found.dtype == bool:
-            ones = np.ones(self.data.n_users, dtype=int)
-            found = self._separated(ones, found, largest_margin=False).w
-        if found is not None:
-            return self._result("yes", found, bound)
-        if bound <= NUMERICAL_ZERO:
-            note = f"numerical, by the integer solver: no w with |w_j| <= 1 exceeds {bound:.1e}"
-            return self._result("no", None, bound, note=note)
-        return self._result("undecided", None, bound, note="time limit reached")
 
     def _better(self, w, candidate):
         """The one of two directions with the larger exact normalised margin; None if neither."""

@@ -26,12 +26,6 @@ def fractions(values):
     return [v if isinstance(v, Fraction) else Fraction(float(v)) for v in values]
 
 
-def exact_scores(X, w):
-    """``w.x`` for each row of a small dense matrix, as Fractions; w holds floats or Fractions."""
-    weights = [(j, v) for j, v in enumerate(fractions(w)) if v]
-    return [sum((Fraction(float(x[j])) * v for j, v in weights), Fraction(0)) for x in X]
-
-
 def fill_to_share(weights, share, r):
     """Exact weights in [0, share/r] that add to `share`, near the floats; None when impossible."""
     cap = share / r
@@ -77,7 +71,9 @@ class ExactLists:
         return scores + errors, scores - errors
 
     def _exact(self, positions):
-        return exact_scores(dense_rows(self._data.X, self._data.rows[positions]), self._w)
+        weights = [(j, v) for j, v in enumerate(fractions(self._w)) if v]
+        rows = dense_rows(self._data.X, self._data.rows[positions])
+        return [sum((Fraction(float(x[j])) * v for j, v in weights), Fraction(0)) for x in rows]
 
 
 def exact_margins(data, w, k, condition):
@@ -189,23 +185,20 @@ class HullProof:
 
     def is_valid(self, data, chosen=None):
         """Whether the weights satisfy their constraints on this data, checked exactly."""
-        user, positive = _owners(data, chosen)
-        shares = [Fraction(0)] * data.n_users
-        balance = [Fraction(0)] * data.n_users
-        for row, weight in self.neg_weights.items():
-            if weight < 0 or positive.get(row, True):
-                return False
-            balance[user[row]] -= weight
-        for row, weight in self.pos_weights.items():
-            if weight < 0 or not positive.get(row, False):
-                return False
-            balance[user[row]] += weight
-            shares[user[row]] += weight
+        known = ~data.labels | (True if chosen is None else chosen)  # other positives are left out
+        positive = dict(zip(data.rows[known].tolist(), data.labels[known].tolist(), strict=True))
+        user, sums = of_rows(data, None)[2], []
+        for side, weights in ((True, self.pos_weights), (False, self.neg_weights)):
+            sums.append([Fraction(0)] * data.n_users)
+            for row, weight in weights.items():
+                if weight < 0 or positive.get(row) is not side:
+                    return False
+                sums[-1][user[row]] += weight
         capped = all(
-            weight * self.n_lowest[user[row]] <= shares[user[row]]
+            weight * self.n_lowest[user[row]] <= sums[0][user[row]]
             for row, weight in self.pos_weights.items()
         )
-        return capped and not any(balance) and sum(shares) == 1
+        return capped and sums[0] == sums[1] and sum(sums[0]) == 1
 
     def bound(self, data):
         """Upper bound on f over the unit ball; 0.0 only when v is zero."""
@@ -217,15 +210,6 @@ def _root(value):
     """Square root of a Fraction that may be far below the range of floats."""
     shift = max(0, (value.denominator.bit_length() - value.numerator.bit_length()) // 2)
     return float(value * 4**shift) ** 0.5 * 0.5**shift
-
-
-def _owners(data, chosen):
-    """User of each row, and whether it is an (allowed) positive; other positives are left out."""
-    _, _, user = of_rows(data, None)
-    usable = data.labels if chosen is None else data.labels & chosen
-    known = usable | ~data.labels
-    rows = data.rows[known].tolist()
-    return user, dict(zip(rows, data.labels[known].tolist(), strict=True))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Which margin conditions given scores realise, and with which largest margin."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -82,8 +81,13 @@ def check_scores(scores: ArrayLike, labels: ArrayLike, k: int, delta: float = 1.
 
 def _report(scores: Array, relevant: Array, k: int, delta: float) -> MarginReport:
     check_number("delta", delta)
-    p, top = _sides(scores, relevant, k)
-    beta = min(len(p), k)
+    p, q = np.sort(scores[relevant])[::-1], scores[~relevant]
+    if len(p) == 0:
+        raise InputError("no positives: no margin condition is defined")
+    check_number("k", k, least=1)
+    if k > len(q):
+        raise InputError(f"k = {k} with {len(q)} negatives: need 1 <= k <= n_neg")
+    top, beta = q.max(), min(len(p), k)
     bottom = p[len(p) - beta :]
     ordered = p[-1] >= top
     holds = {
@@ -134,20 +138,13 @@ def check_users(
             users[name] = _report(scores[rows], relevant[rows], k, delta)
         except InputError as problem:
             raise InputError(f"user {name!r}: {problem}") from None
-    return users, _joint(users.values())
-
-
-def _joint(reports: Iterable[MarginReport]) -> MarginReport:
-    """Of several users: all must hold, and the smallest margin counts."""
-    every = [vars(report) for report in reports]
-    return MarginReport(**{name: min(one[name] for one in every) for name in every[0]})
+    every = [vars(report) for report in users.values()]
+    return users, MarginReport(**{name: min(one[name] for one in every) for name in every[0]})
 
 
 def _at_least(values: Array, top: float, delta: float) -> bool:
     """``mean(values) >= top + delta``, exact: fsum rounds once, so its sign is right."""
     n = len(values)
-    if np.isneginf(top):
-        return True
     return math.fsum([*values, *[-top] * n, *[-float(delta)] * n]) >= 0
 
 
@@ -158,14 +155,3 @@ def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     if infinite.any():
         raise InputError(f"scores are infinite in {validation.rows_of(infinite)}")
     return scores, validation.check_labels(labels, scores.size)
-
-
-def _sides(scores: Array, relevant: Array, k: int) -> tuple[Array, float]:
-    """Return the positives in decreasing order, and the largest negative."""
-    p, q = scores[relevant], scores[~relevant]
-    if len(p) == 0:
-        raise InputError("no positives: no margin condition is defined")
-    check_number("k", k, least=1)
-    if k > len(q):
-        raise InputError(f"k = {k} with {len(q)} negatives: need 1 <= k <= n_neg")
-    return np.sort(p)[::-1], q.max()

@@ -89,10 +89,6 @@ class Separator:
         return x[: self.data.n_features] * self.scale, x[model.margin], (model, duals)
 
     def _model(self):
-        """Constraints ``z - h_i <= w.p_i``, ``t + m + sum h/r <= z``, ``w.q_j <= t`` per user.
-
-        Then ``z - sum h/r`` is the mean of the r smallest scores at best.
-        """
         return _Model(self, np.flatnonzero(self._in_work))
 
     def whole_model(self):
@@ -145,14 +141,11 @@ class Separator:
         model = self._model()
         x = cp.Variable(model.n_variables)
         w = cp.multiply(self.scale / unit, x[: self.data.n_features])
-        low, high = (np.array(side, dtype=float) for side in zip(*model.bounds, strict=True))
-        rows = model.matrix @ x <= 0
-        fixed = [x[model.margin] == target]
-        slack = np.flatnonzero(low[model.slack_start :] == 0) + model.slack_start
-        closed = slack[high[slack] == 0]
-        open_ = slack[high[slack] != 0]
-        extra = ([x[open_] >= 0] if len(open_) else []) + ([x[closed] == 0] if len(closed) else [])
-        problem = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2), [rows, *fixed, *extra])
+        rows, slack = model.matrix @ x <= 0, np.arange(model.slack_start, model.n_variables)
+        rules, closed = [rows, x[model.margin] == target], model.bounds[slack, 1] == 0
+        rules += [] if closed.all() else [x[slack[~closed]] >= 0]
+        rules += [x[slack[closed]] == 0] if closed.any() else []
+        problem = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2), rules)
         if not self.solved(problem):
             return None, None
         return x.value[: self.data.n_features] * self.scale, (model, rows.dual_value)
@@ -189,70 +182,50 @@ class Separator:
         """
         if duals is None:
             return None
-        weights_pos, weights_neg, shares = model.split(duals)
+        *sides, shares = model.split(duals)
         counted = shares > 1e-9 * shares.max(initial=0.0)
         users = np.flatnonzero(counted)
-        if not len(users):
+        if not len(users) or self.data.n_features + 2 * len(users) > LARGEST_SYSTEM:
             return None
-        if self.data.n_features + 2 * len(users) > LARGEST_SYSTEM:
-            return None
-        cap = shares / self.n_lowest
-        live_pos, live_neg = (
-            np.flatnonzero((weights > 1e-10 * shares.max()) & counted[self._user[rows]]).tolist()
-            for weights, rows in ((weights_pos, model.pos), (weights_neg, model.neg))
-        )
-        at_cap = {
-            i
-            for i in live_pos
-            if self.n_lowest[self._user[model.pos[i]]] > 1
-            and weights_pos[i] > cap[self._user[model.pos[i]]] * (1 - 1e-7)
-        }
-        free = [i for i in live_pos if i not in at_cap]
-        columns, values = self._proof_columns(model, free, at_cap, live_neg, users)
-        values = np.array(values + [cap[u] for u in users])
-        values[: len(free)] = weights_pos[free]
-        values[len(free) : len(free) + len(live_neg)] = weights_neg[live_neg]
-        total = shares[users].sum()
+        rows, weights = np.concatenate([model.pos, model.neg]), np.concatenate(sides)
+        live = (weights > 1e-10 * shares.max()) & counted[self._user[rows]]
+        rows, weights = rows[live], weights[live]
+        is_pos, r, cap = self.data.labels[rows], self.n_lowest, shares / self.n_lowest
+        user, place = self._user[rows], np.searchsorted(users, self._user[rows])
+        at_cap = is_pos & (r[user] > 1) & (weights > cap[user] * (1 - 1e-7))
+        columns = self._proof_columns(rows, at_cap, place, r[users])
         target = [Fraction(0)] * (len(columns[0]) - 1) + [Fraction(1)]
-        x = solve_near(columns, target, values / total)
+        near = np.concatenate([weights[~at_cap], cap[users]]) / shares[users].sum()
+        x = solve_near(columns, target, near)
         if x is None:
             return None
-        caps = dict(zip(users.tolist(), x[len(free) + len(live_neg) :], strict=True))
-        pos = {int(self.data.rows[model.pos[i]]): v for i, v in zip(free, x, strict=False)}
-        pos |= {int(self.data.rows[model.pos[i]]): caps[self._user[model.pos[i]]] for i in at_cap}
-        neg_values = x[len(free) : len(free) + len(live_neg)]
-        neg = {
-            int(self.data.rows[model.neg[j]]): v for j, v in zip(live_neg, neg_values, strict=True)
-        }
+        exact, n_free = np.empty(len(rows), dtype=object), len(x) - len(users)
+        exact[~at_cap] = x[:n_free]
+        exact[at_cap] = [x[n_free + p] for p in place[at_cap]]
+        pos, neg = (
+            dict(zip(self.data.rows[rows[side]].tolist(), exact[side], strict=True))
+            for side in (is_pos, ~is_pos)
+        )
         proof = HullProof(pos, neg, tuple(int(r) for r in self.n_lowest))
         return proof if proof.is_valid(self.data, self.chosen) else None
 
-    def _proof_columns(self, model, free, at_cap, live_neg, users):
-        """Columns of the equations: v = 0; per user both sums equal s_u; all s_u add to 1."""
-        place = {int(u): n for n, u in enumerate(users)}
-        d, n_users = self.data.n_features, len(users)
+    def _proof_columns(self, rows, at_cap, place, r):
+        """Columns of the equations: v = 0; per user both sums equal s_u; all s_u add to 1.
 
-        def column(position, sign, side):
-            values = dense_rows(self.data.X, self.data.rows[[position]])[0] * self.scale
-            entries = [sign * v for v in fractions(values)] + [Fraction(0)] * (2 * n_users + 1)
-            entries[d + side * n_users + place[int(self._user[position])]] = Fraction(1)
-            return entries
-
-        columns = [column(model.pos[i], 1, 0) for i in free]
-        columns += [column(model.neg[j], -1, 1) for j in live_neg]
-        share_columns = []
-        for u in users:
-            r = Fraction(int(self.n_lowest[u]))
-            entries = [Fraction(0)] * (d + 2 * n_users + 1)
-            entries[d + place[int(u)]] = entries[d + n_users + place[int(u)]] = -r
-            entries[-1] = r
-            share_columns.append(entries)
-        for i in at_cap:
-            capped = column(model.pos[i], 1, 0)
-            target = share_columns[place[int(self._user[model.pos[i]])]]
-            for n, v in enumerate(capped):
-                target[n] += v
-        return columns + share_columns, [0.0] * (len(free) + len(live_neg))
+        Of the rows below their cap, then of the caps of the users; `place`: the user of each row.
+        """
+        is_pos, d, n_users = self.data.labels[rows], self.data.n_features, len(r)
+        of_rows, of_caps = (np.zeros((n, d + 2 * n_users + 1)) for n in (len(rows), n_users))
+        values = dense_rows(self.data.X, self.data.rows[rows]) * self.scale
+        of_rows[:, :d] = np.where(is_pos, 1.0, -1.0)[:, None] * values
+        of_rows[np.arange(len(rows)), d + place + n_users * ~is_pos] = 1.0
+        each = np.arange(n_users)
+        of_caps[each, d + each] = of_caps[each, d + n_users + each] = -r
+        of_caps[:, -1] = r
+        columns, caps = ([fractions(row) for row in part] for part in (of_rows, of_caps))
+        for i in np.flatnonzero(at_cap):
+            caps[place[i]] = [a + b for a, b in zip(caps[place[i]], columns[i], strict=True)]
+        return [columns[i] for i in np.flatnonzero(~at_cap)] + caps
 
     def _rounded_proof(self, duals):
         """Make float weights satisfy their constraints exactly; v is then small, not zero."""
@@ -295,9 +268,10 @@ class Separator:
 
 
 class _Model:
-    """Sparse constraint matrix of the programmes on a working set.
+    """Sparse matrix of ``z - h_i <= w.p_i``, ``t + m + sum h/r <= z``, ``w.q_j <= t`` per user.
 
-    Variables: w (d), m, t (working users), z (working users), h (working positives).
+    Then ``z - sum h/r`` is the mean of the r smallest scores at best. Variables: w (d), m, t and z
+    (working users), h (working positives).
     """
 
     def __init__(self, separator, positions):
@@ -306,11 +280,10 @@ class _Model:
         self._all_users, self.n_lowest = data.n_users, separator.n_lowest[self._users]
         is_pos = data.labels[positions]
         self.pos, self.neg = positions[is_pos], positions[~is_pos]
-        self._user_pos, self._user_neg = user[is_pos], user[~is_pos]
         self.x_pos, self.x_neg = (
             dense_rows(data.X, data.rows[at]) * separator.scale for at in (self.pos, self.neg)
         )
-        n_users, n_pos, n_neg = len(self._users), len(self.pos), len(self.neg)
+        n_users, n_pos = len(self._users), len(self.pos)
         self.margin = n_features = data.n_features
         self.slack_start = n_features + 1 + 2 * n_users
         self.n_variables = self.slack_start + n_pos
@@ -319,7 +292,7 @@ class _Model:
             entries = np.ones(user.size), (np.arange(user.size), user)
             return sparse.csr_array(entries, (user.size, n_users))
 
-        self.pick_pos, self.pick_neg = of_users(self._user_pos), of_users(self._user_neg)
+        self.pick_pos, self.pick_neg = of_users(user[is_pos]), of_users(user[~is_pos])
         spread = sparse.csr_array((1.0 / self.n_lowest)[:, None] * self.pick_pos.T)
         eye, slack = sparse.eye_array(n_users), -sparse.eye_array(n_pos)
         self.matrix = sparse.block_array(
@@ -330,48 +303,35 @@ class _Model:
             ],
             format="csr",
         )
-        self._sizes = (n_pos, n_users, n_neg)
-        single = self.n_lowest[self._user_pos] == 1
-        self.bounds = (
-            [(-1.0, 1.0)] * n_features
-            + [(0.0, np.inf)]
-            + [(-np.inf, np.inf)] * (2 * n_users)
-            + [(0.0, 0.0 if s else np.inf) for s in single]
-        )
+        self._sizes = n_pos, n_users
+        ones, free = np.ones(n_features), np.full(2 * n_users, np.inf)
+        most = np.where(self.n_lowest[user[is_pos]] == 1, 0.0, np.inf)
+        low, high = [-ones, [0.0], -free, np.zeros(n_pos)], [ones, [np.inf], free, most]
+        self.bounds = np.stack([np.concatenate(low), np.concatenate(high)], axis=1)
 
     def split(self, duals):
         """Weights of the positives, of the negatives, and shares of the users, clipped at zero."""
-        n_pos, n_users, _ = self._sizes
+        n_pos, n_users = self._sizes
         duals, shares = np.maximum(duals, 0.0), np.zeros(self._all_users)
         shares[self._users] = duals[n_pos : n_pos + n_users]
         return duals[:n_pos], duals[n_pos + n_users :], shares
 
     def interior_weights(self):
         """Weights with v = 0 as far from their bounds as can be; None on failure."""
-        n_pos, n_users, n_neg = self._sizes
-        d, n, zeros = self.margin, n_pos + n_neg + n_users, np.zeros
-        pick_pos, pick_neg, eye = self.pick_pos.toarray(), self.pick_neg.toarray(), np.eye(n_users)
-        equal = np.block([
-            [self.x_pos.T, -self.x_neg.T, zeros((d, n_users + 1))],
-            [pick_pos.T, zeros((n_users, n_neg)), -eye, zeros((n_users, 1))],
-            [zeros((n_users, n_pos)), pick_neg.T, -eye, zeros((n_users, 1))],
-            [zeros((1, n_pos + n_neg)), np.ones((1, n_users)), zeros((1, 1))],
-        ])  # fmt: skip
-        several = (self.n_lowest[self._user_pos] > 1).astype(float)[:, None]
-        cap = np.hstack([np.eye(n_pos, n_pos + n_neg), -pick_pos / self.n_lowest, several])
-        floor = np.hstack([-np.eye(n_pos + n_neg, n), np.ones((n_pos + n_neg, 1))])
+        matrix, (n_pos, n_users) = self.matrix.toarray(), self._sizes
+        equal, caps = matrix[:, : self.slack_start].T, -matrix[:, self.slack_start :].T
+        floors = -np.delete(np.eye(len(matrix)), np.s_[n_pos : n_pos + n_users], axis=0)
+        several = caps.sum(axis=1, keepdims=True) > 0
+        most = np.block([[caps, several], [floors, np.ones((len(floors), 1))]])
         x = optimize.linprog(
-            -np.eye(n + 1)[-1],
-            A_ub=np.vstack([cap, floor]),
-            b_ub=np.zeros(2 * n_pos + n_neg),
-            A_eq=equal,
-            b_eq=np.eye(len(equal))[-1],
-            bounds=[(0, None)] * (n + 1),
+            -np.eye(len(matrix) + 1)[-1],
+            A_ub=most,
+            b_ub=np.zeros(len(most)),
+            A_eq=np.pad(equal, ((0, 0), (0, 1))),
+            b_eq=np.eye(len(equal))[self.margin],
             method="highs-ipm",
         ).x
-        if x is None:
-            return None
-        return np.concatenate([x[:n_pos], x[n_pos + n_neg : n], x[n_pos : n_pos + n_neg]])
+        return None if x is None else x[:-1]
 
 
 def linear_programme(cost, matrix, bounds, deadline):
