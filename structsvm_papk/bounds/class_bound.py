@@ -1,9 +1,8 @@
 """Uniform bounds: all scorers of a class at once (training data)."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy  # its parts load when they are first used: half of the import time
@@ -13,7 +12,6 @@ from structsvm_papk._types import Array
 from structsvm_papk.bounds.intervals import Interval, check_rho, checked_sizes
 from structsvm_papk.errors import InputError, check_choice, whole_number
 
-Growth: TypeAlias = Callable[[Array], Array]
 FORMS = ("auto", "c2", "k3")
 CONSTANTS = {"c2": 2.0, "k3": 3.0}
 MOST_COVER = 5_000  # features up to which Cover's sum is added up; Sauer's bound beyond
@@ -60,17 +58,9 @@ class UniformBound:
 
     def interval(self, risk: float) -> Interval:
         """Interval for the population risk of a scorer with this empirical risk."""
-        low, high = max(0.0, risk - self.half_width), min(1.0, risk + self.half_width)
-        high = high if self.two_sided or not self.vacuous else 1.0
-        return Interval(
-            risk,
-            low if self.two_sided else 0.0,
-            high,
-            1 - self.rho,
-            f"uniform-{self.form}",
-            self.guaranteed,
-            note=self.note,
-        )
+        low = max(0.0, risk - self.half_width) if self.two_sided else 0.0
+        ends, method = (low, min(1.0, risk + self.half_width)), f"uniform-{self.form}"
+        return Interval(risk, *ends, 1 - self.rho, method, self.guaranteed, note=self.note)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain Python values."""
@@ -97,7 +87,7 @@ def uniform(
         c2    C ( sqrt(A(n_pos)/n_pos)/a + sqrt(A(n_neg)/n_neg)/b ),   C = 2
         k3    C ( sqrt(A(n_pos)/beta) + sqrt(A(n_neg)/k) ),            C = 3
         auto  side(n_pos, a) + side(n_neg, b), delta = rho/4 (one-sided rho/2)
-              side(n, g) = min( absolute_deviation(n)/g, relative_deviation(n, g)/g )
+              side(n, g) = min( absolute deviation(n)/g, relative deviation(n, g)/g )
 
     Parameters
     ----------
@@ -142,6 +132,7 @@ def uniform(
     check_rho(rho)
     check_choice("form", form, FORMS)
     check_choice("growth", growth, ("auto", "sauer", "cover"))
+    check_choice("gamma", gamma, ("empirical", "paper"))
     dim = _dimension(n_features, vc_dim)
     if growth == "cover" and n_features is None:
         raise InputError("growth='cover' counts linear dichotomies: give n_features")
@@ -186,37 +177,10 @@ def shares(n_pos: int, n_neg: int, k: int, gamma: str = "empirical") -> tuple[fl
     "empirical": ``a = min(n_pos, k)/n_pos, b = k/n_neg``. "paper":
     ``a = 1 if n_pos/(n_pos + n_neg) <= b else b``.
     """
-    check_choice("gamma", gamma, ("empirical", "paper"))
-    n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
     b = k / n_neg
     if gamma == "empirical":
         return min(n_pos, k) / n_pos, b
     return (1.0 if n_pos / (n_pos + n_neg) <= b else b), b
-
-
-def absolute_deviation(n: int, delta: float, log_growth: Growth) -> float:
-    """Uniform one-sided deviation of empirical probabilities over a class of sets.
-
-    ``min over m of 1/m + sqrt( (n + m)(m + 1)/(2 n m^2) (ln S(n + m) + ln(2/delta)) )``; the ghost
-    sample's size m is free. Every m is valid, so a search on a grid is.
-
-    `log_growth`: ``n -> ln S(n)`` for an array of sizes.
-    """
-    m = _ghost_sizes(n)
-    log_term = log_growth(n + m) + np.log(2 / delta)
-    return float(np.min(1 / m + np.sqrt((n + m) * (m + 1) / (2 * n * m**2) * log_term)))
-
-
-def relative_deviation(n: int, share: float, delta: float, log_growth: Growth) -> float:
-    """Deviation at sets of probability `share`: smaller than the absolute one for small shares.
-
-    ``min over m of 1/m + share (n + m)/m sqrt( 2 (ln S(n + m) + ln(2/delta)) / (share n) )``.
-    It bounds ``min(share, P(A)) - min(share, P^(A))`` and its negative, each except with
-    probability delta. Parameters as in `absolute_deviation`.
-    """
-    m = _ghost_sizes(n)
-    log_term = log_growth(n + m) + np.log(2 / delta)
-    return float(np.min(1 / m + share * (n + m) / m * np.sqrt(2 * log_term / (share * n))))
 
 
 def log_sauer(n: ArrayLike, dim: int) -> Array:
@@ -280,18 +244,25 @@ def _normal_risk(a: float, b: float) -> float:
 def _one_side(
     n: int, share: float, delta: float, dim: int, n_features: int | None, growth: str
 ) -> float:
-    def log_growth(size: Array) -> Array:
-        if growth == "sauer" or n_features is None or n_features > MOST_COVER:
-            return log_sauer(size, dim)
-        cover = log_cover(size, n_features)
-        return cover if growth == "cover" else np.minimum(cover, log_sauer(size, dim))
+    """The smaller of two uniform deviations of n draws from a share of their law, over the share.
 
-    absolute = absolute_deviation(n, delta, log_growth)
-    return min(absolute, relative_deviation(n, share, delta, log_growth)) / share
+    For S the growth function and a ghost sample of any size m, a grid of which is tried::
 
+        absolute  1/m + sqrt( (n + m)(m + 1)/(2 n m^2) (ln S(n + m) + ln(2/delta)) )
+        relative  1/m + share (n + m)/m sqrt( 2 (ln S(n + m) + ln(2/delta)) / (share n) )
 
-def _ghost_sizes(n: int) -> Array:
-    return np.unique(np.geomspace(1, 1e3 * max(n, 10), 300).astype(np.int64)).astype(float)
+    Each is one-sided, for empirical probabilities over a class of sets; the second bounds
+    ``min(share, P(A)) - min(share, P^(A))`` and its negative, each except with probability delta.
+    """
+    m = np.unique(np.geomspace(1, 1e3 * max(n, 10), 300).astype(np.int64)).astype(float)
+    log_growth = log_sauer(n + m, dim)
+    if growth != "sauer" and n_features is not None and n_features <= MOST_COVER:
+        cover = log_cover(n + m, n_features)
+        log_growth = cover if growth == "cover" else np.minimum(cover, log_growth)
+    log_term = log_growth + np.log(2 / delta)
+    absolute = np.min(1 / m + np.sqrt((n + m) * (m + 1) / (2 * n * m**2) * log_term))
+    relative = np.min(1 / m + share * (n + m) / m * np.sqrt(2 * log_term / (share * n)))
+    return float(min(absolute, relative)) / share
 
 
 def _uniform_note(gamma: str, form: str, constant: float | None) -> str:

@@ -110,11 +110,7 @@ def held_out(
     risk = _top_risk(p, q, beta, k)
     ends = {"shift": _shift, "dkw": _dkw, "asymptotic": _asymptotic}[method](p, q, k, rho)
     note = "asymptotic: coverage is approximate, poor for small k" if method[0] == "a" else ""
-    return Interval(risk, *_within_01(ends), 1 - rho, method, not note, 1, note)
-
-
-def _within_01(ends: tuple[float, float]) -> tuple[float, float]:
-    return float(np.clip(ends[0], 0, 1)), float(np.clip(ends[1], 0, 1))
+    return Interval(risk, *np.clip(ends, 0, 1).tolist(), 1 - rho, method, not note, 1, note)
 
 
 def _shift(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
@@ -221,8 +217,13 @@ def many_users(
     """
     check_rho(rho)
     check_choice("method", method, MANY_USERS)
-    values = _checked_values(values)
-    risk = float(values.mean())
+    values = as_floats("values", as_array(values, "values")).ravel()
+    if len(values) == 0:
+        raise InputError("no users: an interval needs at least one value")
+    bad = np.flatnonzero(~((values >= 0) & (values <= 1)))
+    if len(bad):
+        raise InputError(f"user {bad[0]} has the value {values[bad[0]]}: a risk lies in [0, 1]")
+    risk, note = float(values.mean()), ""
     if method == "kl":
         level = np.log(2 / rho) / values.size
         ends = kl_inverse_down(risk, level), kl_inverse_up(risk, level)
@@ -233,13 +234,13 @@ def many_users(
         ends = test.proportion_ci(1 - rho, method="exact")
     elif method == "bootstrap":
         ends = weighted_mean_ends(values, np.ones(values.size), 1 - rho, n_resamples, seed)
+        note = ", ".join(filter(None, ["asymptotic: coverage is approximate", rests_on(values)]))
     else:
         variance = values.var(ddof=1) if values.size > 1 else 0.0
         half = mean_half_width(values.size, variance, rho, method)
         ends = risk - half, risk + half
-    note = "asymptotic: coverage is approximate" if method == "bootstrap" else ""
-    note += f", {rests_on(values)}" if method == "bootstrap" and rests_on(values) else ""
-    return Interval(risk, *_within_01(ends), 1 - rho, method, not note, values.size, note)
+    ends = np.clip(ends, 0, 1).tolist()
+    return Interval(risk, *ends, 1 - rho, method, not note, values.size, note)
 
 
 def mean_half_width(n: int, variance: float, rho: float, method: str) -> float:
@@ -250,16 +251,6 @@ def mean_half_width(n: int, variance: float, rho: float, method: str) -> float:
         return 1.0
     log_term = np.log(4 / rho)
     return float(np.sqrt(2 * variance * log_term / n) + 7 * log_term / (3 * (n - 1)))
-
-
-def _checked_values(values: ArrayLike) -> Array:
-    values = as_floats("values", as_array(values, "values")).ravel()
-    if len(values) == 0:
-        raise InputError("no users: an interval needs at least one value")
-    bad = np.flatnonzero(~((values >= 0) & (values <= 1)))
-    if len(bad):
-        raise InputError(f"user {bad[0]} has the value {values[bad[0]]}: a risk lies in [0, 1]")
-    return values
 
 
 def kl_bernoulli(p: float, q: float) -> float:

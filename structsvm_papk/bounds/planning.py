@@ -180,30 +180,18 @@ class SampledTarget:
     """What the mean of risk_k over samples of the negatives is on the full list.
 
     It is ``(1/beta) sum_{i <= beta} sum_j weights[j-1] 1[p_(i) <= q_(j)]``: a soft risk at
-    `effective_k` negatives, `off` away from the risk there at most, which occurs.
+    `effective_k` negatives, k n_neg / n_sampled rounded, and `off` away from the risk there at
+    most, which occurs: the total variation between the weights and 1/K each on the K first.
+    `off_from_k` is the same for the risk at k itself, for which it is often taken.
     """
 
     k: int
     n_neg: int
     n_sampled: int
+    effective_k: int
+    off: float
+    off_from_k: float
     weights: Array
-
-    @property
-    def effective_k(self) -> int:
-        """The cut-off ``k n_neg / n_sampled`` on the full list, rounded."""
-        return max(1, round(self.k * self.n_neg / self.n_sampled))
-
-    @property
-    def off(self) -> float:
-        """Total variation between the weights and 1/K each on the K = `effective_k` first."""
-        hard = (np.arange(self.n_neg) < self.effective_k) / self.effective_k
-        return float(np.abs(self.weights - hard).sum() / 2)
-
-    @property
-    def off_from_k(self) -> float:
-        """The same for the risk at k itself, for which it is often taken."""
-        hard = (np.arange(self.n_neg) < self.k) / self.k
-        return float(np.abs(self.weights - hard).sum() / 2)
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values; places by the share of weight that is above them."""
@@ -236,4 +224,7 @@ def sampled_target(n_neg: int, n_sampled: int, k: int) -> SampledTarget:
         raise InputError(f"n_sampled = {n_sampled}, but there are {n_neg} negatives")
     better = np.arange(n_neg)
     few = scipy.stats.hypergeom.cdf(k - 1, n_neg - 1, better, n_sampled - 1)
-    return SampledTarget(k, n_neg, n_sampled, n_sampled / (k * n_neg) * few)
+    weights = n_sampled / (k * n_neg) * few
+    full = max(1, round(k * n_neg / n_sampled))
+    off = (float(np.abs(weights - (better < top) / top).sum() / 2) for top in (full, k))
+    return SampledTarget(k, n_neg, n_sampled, full, *off, weights)

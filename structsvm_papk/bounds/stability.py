@@ -172,14 +172,7 @@ def _check(risk: Any, result: SolverResult) -> None:
 
 
 def _geometry(
-    data: Any,
-    n_blocks: int,
-    n_threads: int,
-    memory: Any,
-    *,
-    surrogate: Surrogate,
-    w: Array,
-    scale: Array,
+    data: Any, *_: Any, surrogate: Surrogate, w: Array, scale: Array
 ) -> tuple[Array, ...]:
     """Of each row its score and distance from the user's mean row, of each user the slope."""
     found = [
