@@ -17,9 +17,8 @@ from structsvm_papk.cli._shared.options import OUTPUT, Panel
 from structsvm_papk.cli._shared.scores import Columns, Rows, Scorer, load
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.metrics.conventions import PRESETS, resolve
+from structsvm_papk.metrics.conventions import PRESETS, parse, resolve
 from structsvm_papk.metrics.discounts import resolve as resolve_discount
-from structsvm_papk.metrics.parsing import parse
 from structsvm_papk.metrics.ranked_lists import build
 from structsvm_papk.metrics.table import MetricTable
 from structsvm_papk.plots.page import Evaluation, mean_text, page, report

@@ -13,9 +13,8 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions, discounts
 from structsvm_papk.metrics import ranked_lists as lists
-from structsvm_papk.metrics.conventions import Conventions
+from structsvm_papk.metrics.conventions import Conventions, Metric
 from structsvm_papk.metrics.discounts import Discount
-from structsvm_papk.metrics.parsing import Metric
 from structsvm_papk.metrics.ranked_lists import RankedLists
 
 _CHUNK_ROWS = 1 << 16  # their ranks stay in the processor's cache

@@ -31,53 +31,35 @@ class NoLimitWarning(UserWarning):
     certain (T6)."""
 
 
-@dataclass(frozen=True)
-class Power:
-    """D(r) = r^-b, b at least 0; b = 1 is Zipf's discount."""
-
-    b: float
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.b) and self.b >= 0):
-            raise InputError(
-                f"the exponent b of the discount r^-b must be at least 0, not {self.b}"
-            )
-
-    def __call__(self, ranks: ArrayLike) -> Array:
-        """Values at the ranks."""
-        return np.asarray(ranks, dtype=float) ** -self.b
+_EXPONENTS = {"log": 0.0, "zipf": 1.0, "exp": math.inf}
 
 
-def logarithmic(ranks: ArrayLike) -> Array:
-    """D(r) = 1 / log2(1 + r), the usual discount."""
-    return 1.0 / np.log2(1.0 + np.asarray(ranks, dtype=float))
+def exponent(discount: Discount) -> float:
+    """b of a discount r^-b, 0 for `log`, infinite for `exp`; NaN of arrays and functions.
 
-
-def exponential(ranks: ArrayLike) -> Array:
-    """D(r) = 2^-r; its sum is finite, so NDCG has no limit in general (T6 of Wang et al. 2013)."""
-    return np.exp2(-np.asarray(ranks, dtype=float))
-
-
-_NAMED: dict[str, Callable[[Array], Array]] = {
-    "log": logarithmic,
-    "zipf": Power(1.0),
-    "exp": exponential,
-}
+    The sum of the discounts is finite where b > 1.
+    """
+    if not isinstance(discount, str):
+        return math.nan
+    match = re.fullmatch(r"r\^-(\d*\.?\d+)", discount.replace(" ", ""))
+    if match:
+        return float(match[1])
+    if discount not in _EXPONENTS:
+        raise InputError(
+            f"discount={discount!r} does not exist; choose {', '.join(_EXPONENTS)}, r^-0.5 (any "
+            "exponent), an array of values for ranks 1, 2, .., or a function of the ranks"
+        )
+    return _EXPONENTS[discount]
 
 
 def resolve(discount: Discount) -> Callable[[Array], ArrayLike] | ArrayLike:
-    """Discount function or array of a name (`log`, `zipf`, `exp`, `r^-0.5`), callable or array."""
+    """Discount function of a name, 1 / log2(1 + r), 2^-r or r^-b; arrays and functions as given."""
     if not isinstance(discount, str):
         return discount
-    if discount in _NAMED:
-        return _NAMED[discount]
-    match = re.fullmatch(r"r\^-(\d*\.?\d+)", discount.replace(" ", ""))
-    if not match:
-        raise InputError(
-            f"discount={discount!r} does not exist; choose {', '.join(_NAMED)}, r^-0.5 (any "
-            "exponent), an array of values for ranks 1, 2, .., or a function of the ranks"
-        )
-    return Power(float(match[1]))
+    b = exponent(discount)
+    if discount == "log":
+        return lambda ranks: 1.0 / np.log2(1.0 + ranks)
+    return (lambda ranks: np.exp2(-ranks)) if discount == "exp" else lambda ranks: ranks**-b
 
 
 def values(discount: Discount, n: int) -> Array:
@@ -106,17 +88,6 @@ def values(discount: Discount, n: int) -> Array:
     if discounts.size and discounts[0] == 0:
         raise InputError("the discount is 0 at rank 1; NDCG is then not defined")
     return discounts
-
-
-def exponent(discount: Discount) -> float:
-    """b of a discount r^-b, 0 for `log`, infinite for `exp`; NaN of others.
-
-    The sum of the discounts is finite where b > 1.
-    """
-    weight = resolve(discount)
-    if isinstance(weight, Power):
-        return weight.b
-    return 0.0 if weight is logarithmic else np.inf if weight is exponential else np.nan
 
 
 Probability: TypeAlias = Callable[[Array], ArrayLike]

@@ -62,9 +62,7 @@ def evaluate_frame(
     labels = column(frame, label)
     groups = None if user is None else _ids(frame, user)
     if item is not None:
-        users, whose = _by_user(frame, user, labels.size)
-        items, which = codes_of(item, frame)
-        _refuse_pairs_twice(users, items, whose, which)
+        _refuse_pairs_twice(*_by_user(frame, user, labels.size), *codes_of(item, frame))
     if rank is None:
         scores = column(frame, score)
     else:
@@ -121,7 +119,7 @@ def evaluate_recommendations(
     n_shown = column(recommendations, rank).size
     shown, liked = slice(n_shown), slice(n_shown, None)
     for part in (shown, liked):
-        _refuse_pairs_twice(users, items, whose[part], which[part])
+        _refuse_pairs_twice(users, whose[part], items, which[part])
     lengths = np.bincount(whose[shown], minlength=users.size)
     if unmatched == "raise":
         _refuse_unmatched(users, lengths, np.bincount(whose[liked], minlength=users.size))
@@ -196,7 +194,7 @@ def _checked_ranks(frame: Any, name: str, users: Array, whose: Array) -> Array:
     return ranks.astype(np.float64)
 
 
-def _refuse_pairs_twice(users: Array, items: Array, whose: Array, which: Array) -> None:
+def _refuse_pairs_twice(users: Array, whose: Array, items: Array, which: Array) -> None:
     import pandas as pd
 
     pairs = pd.Series(whose * items.size + which)

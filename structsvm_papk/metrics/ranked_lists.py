@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -44,22 +44,26 @@ class RankedLists:
         """Number of lists."""
         return self.indptr.size - 1
 
-    def as_given(self) -> tuple[Array, Array]:
-        """User, counted from 0, and relevance of each row in the order that was given."""
-        if self.codes is None:
-            return np.repeat(np.arange(self.n_users), np.diff(self.indptr)), self.relevant
-        relevant = np.empty_like(self.relevant)
-        relevant[np.argsort(self.codes, kind="stable")] = self.relevant
-        return self.codes, relevant
+    @property
+    def user_of_row(self) -> Array:
+        """User of each row, counted from 0."""
+        return np.repeat(np.arange(self.n_users), np.diff(self.indptr))
 
     def pooled(self) -> RankedLists:
         """All rows as one list."""
         if self.lengths.size:
             raise InputError("a pooled mean needs complete lists; list_length was given")
-        whole = np.array([0, self.scores.size], dtype=np.int64)
-        return RankedLists(
-            np.zeros(1, dtype=int), whole, self.scores, self.relevant, self.gains, self.lengths
-        )
+        return replace(self, users=np.zeros(1, dtype=int), indptr=np.array([0, self.scores.size]))
+
+    def only(self, mask: Array) -> RankedLists:
+        """The rows of a mask, as lists of the users that have some of them."""
+        if self.lengths.size:
+            raise InputError("an item column cannot split truncated lists; leave list_length out")
+        sizes = np.bincount(self.user_of_row[mask], minlength=self.n_users)
+        users, indptr = self.users[sizes > 0], np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+        relevant, gains = self.relevant[mask], None if self.gains is None else self.gains[mask]
+        gains = None if np.array_equal(gains, relevant) else gains
+        return RankedLists(users, indptr, self.scores[mask], relevant, gains, self.lengths)
 
 
 def build(
@@ -188,50 +192,21 @@ def run_over_users(
             done.result()
 
 
-def split(
-    column: str,
-    values: ArrayLike,
-    codes: Array,
-    relevant: Array,
-    whole: Any,
-    restricted: Callable[[Array], Any],
-) -> Iterator[tuple[Any, ...]]:
-    """The fields of each `Segment` of one column, of which `whole` is the table.
-
-    `restricted` gives the MetricTable of a mask of rows.
-    """
-    values = _as_rows(column, as_array(values, column), codes, whole.users.size)
-    names, inverse = levels(values, column)
-    of_user = np.zeros(whole.users.size, dtype=inverse.dtype)
-    of_user[codes] = inverse
-    kind = "user" if (of_user[codes] == inverse).all() else "item"
-    for level, name in enumerate(names):
-        mask = inverse == level
-        if kind == "user" and not whole.is_pooled:
-            chosen = np.zeros(whole.users.size, dtype=bool)
-            chosen[codes[mask]] = True
-            table = whole.take(chosen)
-        else:
-            table = restricted(mask)
-        yield column, name, kind, int(mask.sum()), int(relevant[mask].sum()), table
-
-
-def _as_rows(column: str, values: Array, codes: Array, n_users: int) -> Array:
-    if values.shape == codes.shape:
-        return values
-    if values.shape == (n_users,):
-        return values[codes]
-    raise InputError(
-        f"segment column {column!r} has shape {values.shape}; give one value per row "
-        f"({codes.size}) or per user ({n_users})"
-    )
-
-
-def levels(values: Array, column: str = "segments") -> tuple[list[Any], Array]:
-    """Distinct values in order, `missing` last where some are, and the index of each row's value.
+def levels(column: str, values: ArrayLike, rows: RankedLists) -> tuple[list[Any], Array]:
+    """Distinct values in order, `missing` last where some are, and each row's, by their index.
 
     As for ids, 1 and "1" are not the same; a column that holds both is refused.
     """
+    values, order = as_array(values, column), slice(None)
+    if values.shape == rows.scores.shape:
+        order = slice(None) if rows.codes is None else np.argsort(rows.codes, kind="stable")
+    elif values.shape == (rows.n_users,):
+        values = values[rows.user_of_row]
+    else:
+        raise InputError(
+            f"segment column {column!r} has shape {values.shape}; give one value per row "
+            f"({rows.scores.size}) or per user ({rows.n_users})"
+        )
     gone = missing(values)
     present = values[~gone]
     known, codes = encode(check_ids(present, present.size, f"segment column {column!r}"))
@@ -244,4 +219,4 @@ def levels(values: Array, column: str = "segments") -> tuple[list[Any], Array]:
             f"segment column {column!r} has {len(names)} different values, more than "
             f"{_MAX_SEGMENTS}; group them first"
         )
-    return names, inverse
+    return names, inverse[order]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -12,15 +13,12 @@ from numpy.typing import ArrayLike
 from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.data.rows import required
-from structsvm_papk.data.validation import as_array
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions
-from structsvm_papk.metrics import parsing as names
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics._values import Values
-from structsvm_papk.metrics.conventions import Conventions
+from structsvm_papk.metrics.conventions import Conventions, Metric
 from structsvm_papk.metrics.discounts import Discount
-from structsvm_papk.metrics.parsing import Metric
 from structsvm_papk.metrics.ranked_lists import Gains, RankedLists
 
 if TYPE_CHECKING:
@@ -278,7 +276,7 @@ def evaluate(
         NaN scores, labels that are not binary, missing users, unknown names, k < 1, wrong shapes,
         and where a rule is `raise`.
     """
-    parsed = [names.parse(name) for name in names.as_names(metrics)]
+    parsed = [conventions.parse(name) for name in conventions.as_names(metrics)]
     if not isinstance(gain, bool):
         raise InputError(f"gain={gain!r} must be True or False")
     rules = conventions.resolve(
@@ -298,24 +296,30 @@ def evaluate(
         raise InputError(
             f"segments={segments!r} must be a dict from names to columns, one value per row or user"
         )
-    arrays = as_array(scores, "scores"), as_array(labels, "labels")
-    codes, relevant = rows.as_given()
-
-    def restricted(mask: Array) -> MetricTable:
-        if rows.lengths.size:
-            raise InputError("an item column cannot split truncated lists; leave list_length out")
-        part = lists.build(
-            arrays[0][mask], arrays[1][mask], rows.users[codes[mask]], gains=gains,
-            relevance_threshold=relevance_threshold, need_binary=False,
-        )  # fmt: skip
-        return evaluate_lists(parsed, part, rules, **how)
-
-    parts = [
-        Segment(*fields)
+    parts = (
+        _split(column, values, table, rows, lambda part: evaluate_lists(parsed, part, rules, **how))
         for column, values in segments.items()
-        for fields in lists.split(column, values, codes, relevant, table, restricted)
-    ]
-    return replace(table, segments=tuple(parts))
+    )
+    return replace(table, segments=tuple(chain.from_iterable(parts)))
+
+
+def _split(
+    column: str, values: ArrayLike, whole: MetricTable, rows: RankedLists,
+    of_lists: Callable[[RankedLists], MetricTable],
+) -> Iterator[Segment]:  # fmt: skip
+    """The segments of one column, of which `whole` is the table of all rows."""
+    names, level = lists.levels(column, values, rows)
+    of_row, of_user = rows.user_of_row, np.zeros(rows.n_users, dtype=level.dtype)
+    of_user[of_row] = level
+    kind = "user" if (of_user[of_row] == level).all() else "item"
+    for code, name in enumerate(names):
+        mask = level == code
+        if kind == "user" and not whole.is_pooled:
+            table = whole.take(np.bincount(of_row[mask], minlength=rows.n_users) > 0)
+        else:
+            table = of_lists(rows.only(mask))
+        n_rows, n_pos = int(mask.sum()), int(rows.relevant[mask].sum())
+        yield Segment(column, name, kind, n_rows, n_pos, table)
 
 
 def per_user(
