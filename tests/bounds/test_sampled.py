@@ -5,13 +5,9 @@ import numpy as np
 import pytest
 
 from helpers.commands import invoke
+from helpers.reference_theory import top_risk
 from structsvm_papk.bounds.planning import sampled_target
 from structsvm_papk.errors import InputError
-
-
-def wrong_pairs(p, q, k):
-    p, q = np.sort(p)[::-1][:k], np.sort(q)[::-1][:k]
-    return (p[:, None] <= q).mean()
 
 
 @pytest.mark.parametrize(("n_neg", "n_sampled", "k"), [(6, 3, 2), (7, 2, 1), (8, 5, 3), (5, 5, 2)])
@@ -22,7 +18,7 @@ def test_the_mean_over_all_samples(n_neg, n_sampled, k):
     for _ in range(20):
         p, q = rng.integers(0, 6, 4), np.sort(rng.integers(0, 6, n_neg))[::-1]
         samples = [
-            wrong_pairs(p, q[list(chosen)], k) for chosen in combinations(range(n_neg), n_sampled)
+            top_risk(p, q[list(chosen)], k, k) for chosen in combinations(range(n_neg), n_sampled)
         ]
         top = np.sort(p)[::-1][:k]
         soft = (top[:, None] <= q).mean(axis=0) @ found.weights

@@ -6,6 +6,7 @@ from scipy import sparse
 
 from helpers import sources
 from helpers.commands import invoke
+from helpers.reference_theory import top_risk
 from structsvm_papk import (
     CuttingPlane,
     EmpiricalRisk,
@@ -36,8 +37,7 @@ def weights_of(risk):
 
 
 def pap_risk(scores, n_pos, k=K):
-    p, q = np.sort(scores[:n_pos])[::-1][:k], np.sort(scores[n_pos:])[::-1][:k]
-    return (p[:, None] <= q).mean()
+    return top_risk(scores[:n_pos], scores[n_pos:], k, k)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def kl_up(p, level):
 
 def top_risk(p, q, n_pos, n_neg):
     p, q = sorted(p, reverse=True)[:n_pos], sorted(q, reverse=True)[:n_neg]
-    return sum(a <= b for a in p for b in q) / (n_pos * n_neg)
+    return np.mean([a <= b for a in p for b in q])
 
 
 def shift(p, q, k, rho):

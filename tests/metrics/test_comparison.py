@@ -182,31 +182,8 @@ def test_what_cannot_be_compared_or_has_no_interval():
             call({}, "auc")
 
 
-@pytest.mark.parametrize("n_users", [1, 9, 10])
-def test_few_users_have_no_bootstrap_interval(n_users):
-    better, worse, labels, groups = two_scorers(n_users=n_users)
-    one, two = (metrics.evaluate(["auc"], s, labels, groups) for s in (better, worse))
-    found = metrics.compare(one, two, n_resamples=199)[0]
-    assert 0 < found.p_value <= 1
-    calls = (
-        lambda: metrics.interval(one, "auc"),
-        lambda: bounds.many_users(1 - one["auc"], method="bootstrap"),
-    )
-    if n_users >= 10:
-        assert found.lower < found.difference < found.upper
-        assert significance.no_interval(one, "auc") is None
-        for call in calls:
-            assert call().lower < call().upper
-        return
-    assert np.isnan([found.lower, found.upper]).all()
-    assert "at least 10 users" in significance.no_interval(one, "auc")
-    for call in calls:
-        with pytest.raises(InputError, match=f"at least 10 users, here there are {n_users}"):
-            call()
-
-
-@pytest.mark.parametrize("n_counted", [9, 10])
-def test_users_of_weight_zero_are_not_resampled(n_counted):
+@pytest.mark.parametrize("n_counted", [1, 9, 10])
+def test_few_users_are_not_resampled_and_those_of_weight_zero_do_not_count(n_counted):
     """Only some users have negatives: a resample of all users may hold none of these."""
     rng = np.random.default_rng(0)
     groups, labels = np.repeat(np.arange(14), 5), np.ones(70, dtype=int)
@@ -215,7 +192,7 @@ def test_users_of_weight_zero_are_not_resampled(n_counted):
         metrics.evaluate("ap", rng.normal(size=70), labels, groups, mean="pairs") for _ in range(2)
     )
     (compared,) = metrics.compare(one, two, n_resamples=199)
-    assert compared.n_users == 14
+    assert compared.n_users == 14 and 0 < compared.p_value <= 1
     counted = np.arange(14) < n_counted
     means = [table["ap"][counted].mean() for table in (one, two)]
     assert [compared.first, compared.second] == pytest.approx(means)
@@ -224,10 +201,16 @@ def test_users_of_weight_zero_are_not_resampled(n_counted):
         assert compared.lower < compared.difference < compared.upper
         found = metrics.interval(one.take(counted), "ap")
         assert metrics.interval(one, "ap").lower == found.lower < found.upper
+        assert significance.no_interval(one, "ap") is None
         return
     assert np.isnan([compared.lower, compared.upper]).all()
-    with pytest.raises(InputError, match=f"at least 10 users, here there are {n_counted}"):
-        metrics.interval(one, "ap")
+    assert "at least 10 users" in significance.no_interval(one, "ap")
+    for call in (
+        lambda: metrics.interval(one, "ap"),
+        lambda: bounds.many_users(one["ap"][counted], method="bootstrap"),
+    ):
+        with pytest.raises(InputError, match=f"at least 10 users, here there are {n_counted}"):
+            call()
 
 
 def test_segments_by_user_and_by_item_column():

@@ -152,7 +152,7 @@ def test_summaries_and_frames_of_a_table():
 
 LIST_METRICS = (
     "pap@1", "pap@3", "pauc@2", "precision@1", "precision@4", "recall@2", "recall@9", "ap",
-    "ndcg@2", "ndcg", "rr", "auc@3", "auc@9",
+    "ndcg@2", "ndcg", "rr", "auc@3", "auc@9", "hit@1", "hit@3",
 )  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def random_users(rng):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_rules_on_truncated_lists_agree_with_their_definitions(seed):
+def test_random_rules_on_whole_and_truncated_lists_agree_with_their_definitions(seed):
     rng = np.random.default_rng(seed)
     checked = 0
     while checked < 25:
@@ -191,19 +191,22 @@ def test_random_rules_on_truncated_lists_agree_with_their_definitions(seed):
             "few_negatives": rng.choice(["exclude", "normalise", "as_wins"]),
             "no_positives": rng.choice(["exclude", "zero", "one"]),
         }
-        mean = rng.choice(["user", "positives", "pairs"])
-        rows = LIST_METRICS, scores, labels, groups
+        mean, whole = rng.choice(["user", "positives", "pairs"]), rng.random() < 0.4
+        names, lengths = (["auc", *LIST_METRICS], None) if whole else (LIST_METRICS, lengths)
+        rows = names, scores, labels, groups
         how = rules | {"list_length": lengths, "mean": mean, "relevance_threshold": 1}
         lists = [(scores[groups == u], labels[groups == u]) for u in np.unique(groups)]
-        if rules["ties"] in ("half", "threshold") and any(
-            cuts_a_tie(s, y, n) for (s, y), n in zip(lists, lengths, strict=True)
+        if (
+            not whole
+            and rules["ties"] in ("half", "threshold")
+            and any(cuts_a_tie(s, y, n) for (s, y), n in zip(lists, lengths, strict=True))
         ):
             with pytest.raises(InputError, match="cuts through equal scores"):
                 metrics.evaluate(*rows, **how)
             continue
         checked += 1
         table = metrics.evaluate(*rows, **how)
-        for name in LIST_METRICS:
+        for name in names:
             values = per_user(name, scores, labels, groups, lengths, **rules)
             np.testing.assert_allclose(table[name], values, rtol=0, atol=2e-15)
             values = [None if np.isnan(value) else value for value in values]

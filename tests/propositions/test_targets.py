@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from helpers.reference import avg, maximum, pauc, ts
+from helpers.reference_theory import top_risk
 from structsvm_papk.propositions.targets import Law, _weak_orders
 
 NAIVE = {"avg": avg, "max": maximum, "pauc": pauc, "ts": ts}
@@ -14,11 +15,6 @@ def expected(law, loss, scores):
     return total
 
 
-def wrong_pairs(p, q, k, m):
-    p, q = sorted(p, reverse=True)[:k], sorted(q, reverse=True)[:m]
-    return np.mean([[a <= b for b in q] for a in p])
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_expectations_against_sums_over_labels(seed):
     law = Law.drawn(np.random.default_rng(seed), dependent=bool(seed % 2))
@@ -26,7 +22,7 @@ def test_expectations_against_sums_over_labels(seed):
     orders = _weak_orders(4)[::7]
     deep, surrogates = law.risk(orders, law.m), {n: law.surrogate(n, orders / 3.0) for n in NAIVE}
     for i, ranks in enumerate(orders):
-        risk = expected(law, lambda p, q: wrong_pairs(p, q, law.k, law.m), ranks)
+        risk = expected(law, lambda p, q: top_risk(p, q, law.k, law.m), ranks)
         assert deep[i] == pytest.approx(risk, abs=1e-12)
         for name, naive in NAIVE.items():
             if (~law.labels).sum(axis=1).min() >= law.k:
