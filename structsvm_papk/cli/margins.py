@@ -13,8 +13,7 @@ from structsvm_papk.cli._shared.options import PROBLEM
 from structsvm_papk.cli._shared.scores import Scorer
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.existence import find_in_data
-from structsvm_papk.margins.scores import CONDITIONS
+from structsvm_papk.margins.conditions import CONDITIONS, find_in_data
 
 
 def margins(

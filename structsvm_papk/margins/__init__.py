@@ -5,8 +5,7 @@ returns a certificate that `Existence.verify` re-checks in rational arithmetic. 
 and below.
 """
 
-from structsvm_papk.margins.existence import find_scorer
-from structsvm_papk.margins.scores import check_scores, check_users
+from structsvm_papk.margins.conditions import check_scores, check_users, find_scorer
 
 __all__ = [
     "check_scores",

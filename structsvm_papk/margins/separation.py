@@ -63,9 +63,8 @@ class Separator:
     def solve(self, largest_margin=True):
         """Decide; with `largest_margin`, go on to the largest margin over the l2 ball."""
         for _ in range(MAX_ROUNDS):
-            if time.monotonic() > self.deadline:
-                return Separation("undecided", None, Fraction(0), None)
-            w, margin, duals = self._linear_programme()
+            in_time = time.monotonic() <= self.deadline
+            w, margin, duals = self._linear_programme() if in_time else (None, None, None)
             if w is None:
                 return Separation("undecided", None, Fraction(0), None)
             if margin <= 1e-9:
@@ -146,19 +145,13 @@ class Separator:
         rules += [] if closed.all() else [x[slack[~closed]] >= 0]
         rules += [x[slack[closed]] == 0] if closed.any() else []
         problem = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2), rules)
-        if not self.solved(problem):
-            return None, None
-        return x.value[: self.data.n_features] * self.scale, (model, rows.dual_value)
-
-    def solved(self, problem):
-        """Run the quadratic solver until the deadline; whether it has a solution."""
-        import cvxpy as cp
-
         try:
             problem.solve(solver=cp.CLARABEL, time_limit=seconds_to(self.deadline))
         except cp.SolverError:
-            return False
-        return problem.status in ("optimal", "optimal_inaccurate")
+            return None, None
+        if problem.status not in ("optimal", "optimal_inaccurate"):
+            return None, None
+        return x.value[: self.data.n_features] * self.scale, (model, rows.dual_value)
 
     def exact_margin(self, w):
         """``f(w)``, exactly."""

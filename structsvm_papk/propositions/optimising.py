@@ -20,7 +20,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.datasets.margin_conditions import margin_lists
 from structsvm_papk.margins import find_scorer
-from structsvm_papk.margins.scores import CONDITIONS
+from structsvm_papk.margins.conditions import CONDITIONS
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions.search import Claim, Drawn, Effort
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -146,8 +146,8 @@ def regimes(
     One user whose scores along ``w*`` are spread out; in step i all negatives move by ``i/2`` along
     ``w*``, so that first strong, then moderate and beta, then weak are lost.
 
-    Returns ``shift``; ``conditions``, condition to "yes", "no" or "undecided" for any linear w;
-    ``risk``, surrogate to the risk at its certified optimum.
+    Returns ``shift``; ``conditions``, the answer for any linear w by condition; ``risk``, that at
+    the certified optimum by surrogate.
     """
     rng = np.random.default_rng(seed)
     w_star = np.array([1.0, 0.0, 0.0])

@@ -4,7 +4,7 @@ import pytest
 from helpers.reference_theory import margins_by_subsets
 from structsvm_papk import datasets, margins, metrics
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.scores import CONDITIONS
+from structsvm_papk.margins.conditions import CONDITIONS
 
 IMPLIED = {
     "weak": {"weak"},

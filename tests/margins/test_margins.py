@@ -13,8 +13,8 @@ from helpers.sources import write_csv
 from structsvm_papk import datasets, margins
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
+from structsvm_papk.margins.conditions import CONDITIONS
 from structsvm_papk.margins.proofs import exact_margins, no_choice_avoids, solve_near
-from structsvm_papk.margins.scores import CONDITIONS
 
 
 def test_given_scores_against_subset_enumeration_on_200_lists():
