@@ -172,11 +172,7 @@ def uniform(
 
 
 def shares(n_pos: int, n_neg: int, k: int, gamma: str = "empirical") -> tuple[float, float]:
-    """Shares (a, b) of the positives and negatives that count.
-
-    "empirical": ``a = min(n_pos, k)/n_pos, b = k/n_neg``. "paper":
-    ``a = 1 if n_pos/(n_pos + n_neg) <= b else b``.
-    """
+    """Shares (a, b) of the positives and negatives that count, see `uniform`."""
     b = k / n_neg
     if gamma == "empirical":
         return min(n_pos, k) / n_pos, b

@@ -207,11 +207,9 @@ class SampledTarget:
 def sampled_target(n_neg: int, n_sampled: int, k: int) -> SampledTarget:
     """The `SampledTarget` of risk_k on `n_sampled` of `n_neg` negatives and all positives.
 
-    Proofs: `docs/math/sampled.md`.
-
     The samples are uniform, without replacement. The j-th best negative has the weight
     ``n_sampled / (k n_neg) P(H < k)``, H the number of the j - 1 better ones among the n_sampled -
-    1 others that are drawn (hypergeometric).
+    1 others that are drawn (hypergeometric). Proofs: `docs/math/sampled.md`.
 
     Raises
     ------

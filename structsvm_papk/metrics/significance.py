@@ -151,10 +151,7 @@ def interval(
 
 
 def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> str | None:
-    """Why `interval` would refuse a method for a metric of the table; None where it would not.
-
-    For callers that show many intervals and leave out those that do not exist.
-    """
+    """Why `interval` would refuse a method for a metric of the table; None where it would not."""
     check_choice("method", method, METHODS)
     if table.is_pooled:
         return "a pooled mean has no user values; choose another mean"

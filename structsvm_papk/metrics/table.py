@@ -16,10 +16,9 @@ from structsvm_papk.data.rows import required
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions
 from structsvm_papk.metrics import ranked_lists as lists
-from structsvm_papk.metrics._values import Values
 from structsvm_papk.metrics.conventions import Conventions, Metric
 from structsvm_papk.metrics.discounts import Discount
-from structsvm_papk.metrics.ranked_lists import Gains, RankedLists
+from structsvm_papk.metrics.ranked_lists import Gains, RankedLists, Values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -325,13 +324,9 @@ def _split(
 def per_user(
     name: str, scores: ArrayLike, labels: ArrayLike, groups: ArrayLike | None = None, **options: Any
 ) -> Array:
-    """One metric per user, in the order of the sorted unique groups; NaN where left out.
+    """One metric per user, shape (n_users,), by the arguments of `evaluate`.
 
-    Takes the arguments of `evaluate`.
-
-    Returns
-    -------
-    ndarray, shape (n_users,)
+    In the order of the sorted unique groups; NaN where a user is left out.
     """
     return evaluate([name], scores, labels, groups, **options).values[:, 0]
 

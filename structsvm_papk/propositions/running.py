@@ -198,10 +198,7 @@ def _set_up(pipe: Connection) -> None:
 def render(
     checks: Sequence[Check], seed: int, effort: str, regimes: Sequence[dict[str, Any]] = ()
 ) -> str:
-    """The checks as one self-contained HTML page: no scripts, no outside resources.
-
-    With a table of `optimising.regimes` where there are some.
-    """
+    """The checks, and `optimising.regimes` where given, as one self-contained HTML page."""
     values = {
         "title": "pAp@k: which claims hold", "checks": checks, "seed": seed, "effort": effort,
         "regimes": regimes,
@@ -217,9 +214,9 @@ def _points(rows: Sequence[Sequence[float]], digits: str = "%g") -> str:
 
 
 def _ranked_items(one: dict[str, list[float]], k: int) -> list[dict[str, Any]]:
-    """Items from the highest score down; ties put the negative first, since they are errors.
+    """Items from the highest score down, negatives first among ties, which are errors.
 
-    Items keep the number they have in their list: the lists of a pair have the same items.
+    They keep the number they have in their list: the lists of a pair have the same items.
     """
     items: list[dict[str, Any]] = [
         {"score": score, "side": side, "number": number}
