@@ -1,4 +1,5 @@
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from helpers import reference_metrics
 from helpers.reference_metrics import per_user
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import discounts
 
 GOLDEN = json.loads((Path(__file__).parent / "rectools_cases.json").read_text())["cases"]
 
@@ -34,10 +36,8 @@ def test_recorded_rectools_case(case, name):
         np.testing.assert_allclose(
             table.mean(metric), np.nan if mean is None else mean, rtol=0, atol=1e-12
         )
-    if case[f"{name}_raise"]:
-        with pytest.raises(InputError, match="too short to decide"):
-            metrics.per_user(metric, *rows_of(case), insufficient_handling="raise", **options)
-    else:
+    short = pytest.raises(InputError, match="too short to decide")
+    with short if case[f"{name}_raise"] else nullcontext():
         metrics.per_user(metric, *rows_of(case), insufficient_handling="raise", **options)
 
 
@@ -154,6 +154,7 @@ LIST_METRICS = (
     "pap@1", "pap@3", "pauc@2", "precision@1", "precision@4", "recall@2", "recall@9", "ap",
     "ndcg@2", "ndcg", "rr", "auc@3", "auc@9", "hit@1", "hit@3",
 )  # fmt: skip
+DISCOUNTS = ["log", "zipf", "r^-0.5", "exp"]
 
 
 def cuts_a_tie(scores, gains, length):
@@ -180,6 +181,7 @@ def random_users(rng):
     return scores, labels, groups, rng.integers(0, 8, sizes.size)
 
 
+@pytest.mark.filterwarnings("ignore::structsvm_papk.metrics.discounts.NoLimitWarning")
 @pytest.mark.parametrize("seed", range(4))
 def test_random_rules_on_whole_and_truncated_lists_agree_with_their_definitions(seed):
     rng = np.random.default_rng(seed)
@@ -191,13 +193,16 @@ def test_random_rules_on_whole_and_truncated_lists_agree_with_their_definitions(
             "few_negatives": rng.choice(["exclude", "normalise", "as_wins"]),
             "no_positives": rng.choice(["exclude", "zero", "one"]),
         }
-        mean, whole = rng.choice(["user", "positives", "pairs"]), rng.random() < 0.4
-        names, lengths = (["auc", *LIST_METRICS], None) if whole else (LIST_METRICS, lengths)
+        mean, discount = rng.choice(["user", "positives", "pairs"]), rng.choice(DISCOUNTS).item()
+        names = LIST_METRICS
+        if rng.random() < 0.4:  # whole lists
+            names, lengths = ("auc", *names), None
         rows = names, scores, labels, groups
         how = rules | {"list_length": lengths, "mean": mean, "relevance_threshold": 1}
+        how, rules["discount"] = how | {"discount": discount}, discounts.resolve(discount)
         lists = [(scores[groups == u], labels[groups == u]) for u in np.unique(groups)]
         if (
-            not whole
+            lengths is not None
             and rules["ties"] in ("half", "threshold")
             and any(cuts_a_tie(s, y, n) for (s, y), n in zip(lists, lengths, strict=True))
         ):
