@@ -110,7 +110,8 @@ def held_out(
     risk = _top_risk(p, q, beta, k)
     ends = {"shift": _shift, "dkw": _dkw, "asymptotic": _asymptotic}[method](p, q, k, rho)
     note = "asymptotic: coverage is approximate, poor for small k" if method[0] == "a" else ""
-    return Interval(risk, *np.clip(ends, 0, 1).tolist(), 1 - rho, method, not note, 1, note)
+    lower, upper = np.clip(ends, 0, 1).tolist()
+    return Interval(risk, lower, upper, 1 - rho, method, not note, 1, note)
 
 
 def _shift(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
@@ -239,8 +240,8 @@ def many_users(
         variance = values.var(ddof=1) if values.size > 1 else 0.0
         half = mean_half_width(values.size, variance, rho, method)
         ends = risk - half, risk + half
-    ends = np.clip(ends, 0, 1).tolist()
-    return Interval(risk, *ends, 1 - rho, method, not note, values.size, note)
+    lower, upper = np.clip(ends, 0, 1).tolist()
+    return Interval(risk, lower, upper, 1 - rho, method, not note, values.size, note)
 
 
 def mean_half_width(n: int, variance: float, rho: float, method: str) -> float:

@@ -224,5 +224,5 @@ def sampled_target(n_neg: int, n_sampled: int, k: int) -> SampledTarget:
     few = scipy.stats.hypergeom.cdf(k - 1, n_neg - 1, better, n_sampled - 1)
     weights = n_sampled / (k * n_neg) * few
     full = max(1, round(k * n_neg / n_sampled))
-    off = (float(np.abs(weights - (better < top) / top).sum() / 2) for top in (full, k))
-    return SampledTarget(k, n_neg, n_sampled, full, *off, weights)
+    off, off_k = (float(np.abs(weights - (better < top) / top).sum() / 2) for top in (full, k))
+    return SampledTarget(k, n_neg, n_sampled, full, off, off_k, weights)

@@ -70,8 +70,9 @@ class RankedLists:
             raise InputError("an item column cannot split truncated lists; leave list_length out")
         sizes = np.bincount(self.user_of_row[mask], minlength=self.n_users)
         users, indptr = self.users[sizes > 0], np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
-        relevant, gains = self.relevant[mask], None if self.gains is None else self.gains[mask]
-        gains = None if np.array_equal(gains, relevant) else gains
+        relevant, gains = self.relevant[mask], self.gains
+        if gains is not None:
+            gains = None if np.array_equal(gains[mask], relevant) else gains[mask]
         return RankedLists(users, indptr, self.scores[mask], relevant, gains, self.lengths)
 
 
@@ -206,9 +207,9 @@ def levels(column: str, values: ArrayLike, rows: RankedLists) -> tuple[list[Any]
 
     As for ids, 1 and "1" are not the same; a column that holds both is refused.
     """
-    values, order = as_array(values, column), slice(None)
+    values, order = as_array(values, column), np.arange(rows.scores.size)
     if values.shape == rows.scores.shape:
-        order = slice(None) if rows.codes is None else np.argsort(rows.codes, kind="stable")
+        order = order if rows.codes is None else np.argsort(rows.codes, kind="stable")
     elif values.shape == (rows.n_users,):
         values = values[rows.user_of_row]
     else:

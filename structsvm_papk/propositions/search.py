@@ -185,8 +185,8 @@ class Search:
             rows = np.flatnonzero(self.statement.holds(moved))
             values[rows] = self._record(moved.take(rows), "climbing")
             better = (values > height)[:, None, None]
-            sides = (moved.p, here.p), (moved.q, here.q)
-            here = Batch(*(np.where(better, new, old) for new, old in sides), here.shape)
+            p, q = np.where(better, moved.p, here.p), np.where(better, moved.q, here.q)
+            here = Batch(p, q, here.shape)
             height = np.maximum(height, values)
 
     def minimised(self, example: Batch) -> Batch:
@@ -255,13 +255,13 @@ def _on_grid(shape: Shape, grid: Array, n: int, rng: np.random.Generator) -> Bat
 
 def _perturb(batch: Batch, rng: np.random.Generator) -> Batch:
     """Move a random part of the scores by steps of random size."""
-    n = len(batch)
-    step = 10 ** rng.uniform(-2, 0.7, (n, 1, 1))
-    parts = []
-    for scores in (batch.p, batch.q):
+    step = 10 ** rng.uniform(-2, 0.7, (len(batch), 1, 1))
+
+    def moved(scores: Array) -> Array:
         chosen = rng.random(scores.shape) < 0.5
-        parts.append(scores + step * chosen * rng.standard_normal(scores.shape))
-    return Batch(*parts, batch.shape)
+        return scores + step * chosen * rng.standard_normal(scores.shape)
+
+    return Batch(moved(batch.p), moved(batch.q), batch.shape)
 
 
 def _simplest(batch: Batch, violation: Array) -> int:
