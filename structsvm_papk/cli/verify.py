@@ -9,10 +9,10 @@ from typing import Any
 import typer
 
 from structsvm_papk import propositions
+from structsvm_papk._html import check_templates
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.files.pages import check_templates
 from structsvm_papk.propositions.optimising import regimes
 from structsvm_papk.propositions.running import ALL_IDS, expanded, render
 

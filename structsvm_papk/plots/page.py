@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk import metrics
+from structsvm_papk._html import filled
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.pages import filled
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.conventions import PRESETS, parse
 from structsvm_papk.metrics.ranked_lists import RankedLists

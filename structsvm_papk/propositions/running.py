@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from structsvm_papk._html import filled
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
-from structsvm_papk.files.pages import filled
 from structsvm_papk.propositions import claims, depth, ndcg, optimising, targets
 from structsvm_papk.propositions.search import Effort, Found, Words
 

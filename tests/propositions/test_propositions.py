@@ -172,7 +172,7 @@ def test_verify_prints_json_and_tables():
 
 def test_verify_refuses_before_the_search(tmp_path, monkeypatch):
     monkeypatch.setattr("structsvm_papk.propositions.verify", lambda *args: pytest.fail("searched"))
-    monkeypatch.setattr("structsvm_papk.files.pages.find_spec", lambda name: None)
+    monkeypatch.setattr("structsvm_papk._html.find_spec", lambda name: None)
     for wrong, words in (
         (("--check", "prop7"), "unknown check 'prop7'"),
         (("--check", "nd"), "unknown check 'nd'"),
