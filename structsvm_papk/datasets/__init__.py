@@ -4,15 +4,15 @@ Most return plain arrays `X`, `y`, `groups`; each the same ones for the same see
 `errors` and `_types` only.
 """
 
-from structsvm_papk.datasets.digits import digit_queries
-from structsvm_papk.datasets.margin_conditions import margin_lists
-from structsvm_papk.datasets.synthetic import (
+from structsvm_papk.datasets.generators import (
+    digit_queries,
     engagement_lists,
     interaction_pairs,
     linear_lists,
     recommender_lists,
     two_gaussians,
 )
+from structsvm_papk.datasets.margin_conditions import margin_lists
 
 __all__ = [
     "digit_queries",

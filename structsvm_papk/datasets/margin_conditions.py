@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.datasets.synthetic import Lists, check_sizes, generator, stacked
+from structsvm_papk.datasets.generators import Lists, check_sizes, generator
 from structsvm_papk.errors import InputError, check_choice, check_number
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
@@ -25,7 +25,6 @@ def largest_negative(pos_scores: Array, beta: int, condition: str, delta: float)
         "moderate": np.minimum(p[..., -1], p[..., beta - 1] - delta),
         "strong": p[..., -1] - delta,
     }
-    check_choice("condition", condition, limits)
     return limits[condition]
 
 
@@ -79,8 +78,9 @@ def margin_lists(
         _margin_user(condition, n_pos, n_neg, k, delta, exclude, w_true, rng)
         for _ in range(n_users)
     ]
-    pos, neg = (np.stack(side) for side in zip(*users, strict=True))
-    return stacked(pos, neg, w_true)
+    X = np.concatenate([side for user in users for side in user])
+    y = np.tile(np.repeat([1, 0], [n_pos, n_neg]), n_users)
+    return Lists(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), w_true)
 
 
 def _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, d):

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from helpers.reference_theory import margins_by_subsets
 from structsvm_papk import datasets, margins, metrics
@@ -113,6 +114,9 @@ def test_laws_of_one_user():
         (datasets.engagement_lists, {"share_spread": 0.9}),
         *((datasets.recommender_lists, {n: 3}) for n in ("n_candidates", "n_items")),
         (datasets.interaction_pairs, {"n_items": 5}),
+        *((datasets.digit_queries, {name: "else"}) for name in ("part", "features")),
+        (datasets.digit_queries, {"n_queries": 901}),
+        (datasets.digit_queries, {"part": "test", "n_shown": 897}),
     ],
 )
 def test_bad_requests(make, wrong):
@@ -142,3 +146,23 @@ def test_interactions_are_different_pairs_of_everybody():
     assert np.unique(test[:, 0]).size == np.unique(train[:, 0]).size == 40
     np.testing.assert_array_equal(train, datasets.interaction_pairs(40, 30, seed=5)[0])
     assert not np.array_equal(train, datasets.interaction_pairs(40, 30, seed=6)[0])
+
+
+def test_lists_of_digits_have_the_features_labels_and_images_of_their_part():
+    images, digits = load_digits(return_X_y=True)
+    images, seen = images / 16, []
+    for part, size in (("train", 900), ("test", 897)):
+        X, y, _ = datasets.digit_queries(part, n_queries=1, n_shown=size - 1, seed=1)
+        shown = [row.tobytes() for row in X]  # every image of the part but the query
+        for query in range(digits.size):
+            differences = -((images[query] - images) ** 2)
+            places = {row.tobytes(): i for i, row in enumerate(differences)}
+            if places.keys() >= set(shown):
+                break
+        rows = [places[row] for row in shown]
+        assert query not in rows and np.array_equal(digits[rows] == digits[query], y)
+        product, same, groups = datasets.digit_queries(part, 1, size - 1, "product", seed=1)
+        assert np.array_equal(product, images[query] * images[rows])
+        assert np.array_equal(same, y) and not groups.any()
+        seen.append({query, *rows})
+    assert not seen[0] & seen[1]

@@ -6,7 +6,7 @@ from benchmarks.solvers_benchopt.benchmark_utils.full_problem import full_proble
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions
 from structsvm_papk.datasets import two_gaussians
-from structsvm_papk.datasets.synthetic import stacked
+from structsvm_papk.datasets.generators import Lists
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 
@@ -44,7 +44,9 @@ def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, se
     neg = rng.standard_normal((n_users, n_neg, n_features))
     pos = noise * rng.standard_normal((n_users, n_pos, n_features))
     pos += (neg.mean(axis=1) - pos.mean(axis=1))[:, None, :]
-    return stacked(pos, neg, np.zeros(n_features))
+    X = np.concatenate([pos, neg], axis=1).reshape(-1, n_features)
+    y = np.tile(np.repeat([1, 0], [n_pos, n_neg]), n_users)
+    return Lists(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), np.zeros(n_features))
 
 
 def risk(name, k=3, **options):
