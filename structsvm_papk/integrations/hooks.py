@@ -113,7 +113,7 @@ class CatBoostMetric:
         self.name = name
         self.options = options
         ids = [as_array(given, "groups") for given in as_names("groups", groups)]
-        self.bounds = [_adjacent(check_ids(given, given.size)) for given in ids]
+        self.users = [encode(check_ids(given, given.size))[1] for given in ids]
         self.labels = None
         if labels is not None:
             self.labels = [as_floats("labels", y) for y in as_names("labels", labels)]
@@ -126,10 +126,9 @@ class CatBoostMetric:
         self, approxes: Sequence[ArrayLike], target: ArrayLike, weight: ArrayLike | None
     ) -> tuple[float, float]:
         """(value, 1) of one pool."""
-        sizes = np.diff(self._bounds_of(np.asarray(target)))
-        return _mean(
-            self.name, np.asarray(approxes[0]), np.asarray(target), sizes, self.options
-        ), 1.0
+        scores, y = np.asarray(approxes[0]), np.asarray(target)
+        table = evaluate([self.name], scores, y, self._users_of(y), **self.options)
+        return table.mean(self.name), 1.0
 
     def get_final_error(self, error: float, weight: float) -> float:
         """The value."""
@@ -138,21 +137,12 @@ class CatBoostMetric:
     # CatBoost looks for this on each method
     evaluate.no_jit = is_max_optimal.no_jit = get_final_error.no_jit = True  # type: ignore[attr-defined]
 
-    def _bounds_of(self, target):
-        found = [i for i, bounds in enumerate(self.bounds) if bounds[-1] == target.size]
-        if len(found) > 1 and self.labels is not None:
-            found = [i for i in found if np.array_equal(self.labels[i], target)][:1]
-        if not found:
+    def _users_of(self, target):
+        pools = [i for i, users in enumerate(self.users) if users.size == target.size]
+        if len(pools) > 1 and self.labels is not None:
+            pools = [i for i in pools if np.array_equal(self.labels[i], target)][:1]
+        if not pools:
             raise InputError(f"no groups were given for a pool of {target.size} rows")
-        if len(found) > 1:
+        if len(pools) > 1:
             raise InputError(f"two pools have {target.size} rows; give labels to tell them apart")
-        return self.bounds[found[0]]
-
-
-def _adjacent(groups):
-    """Row bounds of groups that stand together."""
-    users, codes = encode(groups)
-    starts = np.flatnonzero(codes[1:] != codes[:-1]) + 1
-    if starts.size + 1 != users.size:
-        raise InputError("the rows of a user must be adjacent; sort the pool by group_id")
-    return np.concatenate([[0], starts, [groups.size]])
+        return self.users[pools[0]]

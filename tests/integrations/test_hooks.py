@@ -107,6 +107,6 @@ def test_catboost_pools_are_told_apart():
         hooks.CatBoostMetric("auc", groups).evaluate([scores], labels[0], None)
     with pytest.raises(InputError, match="no groups were given for a pool of 2 rows"):
         metric.evaluate([scores[:2]], labels[0][:2], None)
-    with pytest.raises(InputError, match="adjacent"):
-        hooks.CatBoostMetric("auc", [[0, 1, 0]])
+    apart = hooks.CatBoostMetric("auc", [[0, 1, 1, 0]])  # rows of a user need not stand together
+    assert apart.evaluate([scores], np.array([1, 0, 1, 0]), None) == (0.5, 1.0)
     assert not hooks.CatBoostMetric("auc", groups, gain=False).is_max_optimal()

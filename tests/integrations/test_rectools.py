@@ -9,8 +9,8 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
-from structsvm_papk.datasets.synthetic import interaction_pairs
+from structsvm_papk import PAPKRanker, PAPKRankerCV
+from structsvm_papk.datasets.generators import interaction_pairs
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations.rectools import PAPKReranker
 
@@ -18,19 +18,12 @@ pytest.importorskip("rectools")
 from implicit.nearest_neighbours import CosineRecommender
 from rectools import Columns
 from rectools.dataset import Dataset
-from rectools.model_selection import RandomSplitter, TimeRangeSplitter, cross_validate
-from rectools.models import (
-    EASEModel,
-    ImplicitItemKNNWrapperModel,
-    PopularModel,
-    PureSVDModel,
-)
+from rectools.model_selection import RandomSplitter
+from rectools.models import EASEModel, ImplicitItemKNNWrapperModel, PopularModel, PureSVDModel
 from rectools.models.ranking import (
-    CandidateFeatureCollector,
     CandidateGenerator,
     CandidateRankingModel,
     PerUserNegativeSampler,
-    Reranker,
 )
 
 pytestmark = [
@@ -42,15 +35,6 @@ K = 5
 FAST = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",), "cv": 2}
 
 
-def frame_of(pairs):
-    frame = pd.DataFrame(pairs, columns=Columns.UserItem)
-    frame[Columns.Weight] = 1.0
-    frame[Columns.Datetime] = pd.Timestamp("2026-01-01") + pd.to_timedelta(
-        np.random.default_rng(0).permutation(len(frame)) % 40, unit="D"
-    )
-    return frame
-
-
 @pytest.fixture(scope="module")
 def interactions():
     return interaction_pairs(150, 80, seed=3)
@@ -58,27 +42,24 @@ def interactions():
 
 @pytest.fixture(scope="module")
 def dataset(interactions):
-    return Dataset.construct(frame_of(interactions[0]))
+    frame = pd.DataFrame(interactions[0], columns=Columns.UserItem)
+    days = np.random.default_rng(0).permutation(len(frame)) % 40
+    frame[Columns.Datetime] = pd.Timestamp("2026-01-01") + pd.to_timedelta(days, unit="D")
+    return Dataset.construct(frame.assign(**{Columns.Weight: 1.0}))
 
 
-def generators(n=30, **more):
+def two_stage(ranker, n=30, keep_scores=True):
     recommenders = (
         EASEModel(100.0),
         ImplicitItemKNNWrapperModel(CosineRecommender(K=20)),
         PureSVDModel(8),
         PopularModel(),
     )
-    keep = {"keep_ranks": False, "keep_scores": True, **more}
-    return [CandidateGenerator(model, n, **keep) for model in recommenders]
-
-
-def two_stage(ranker, n=30, collector=None, sampler=None, **more):
     return CandidateRankingModel(
-        generators(n, **more),
+        [CandidateGenerator(model, n, False, keep_scores) for model in recommenders],
         RandomSplitter(0.3, random_state=0),
-        PAPKReranker(ranker) if not isinstance(ranker, Reranker) else ranker,
-        sampler or PerUserNegativeSampler(n_negatives=25, random_state=0),
-        collector,
+        PAPKReranker(ranker),
+        PerUserNegativeSampler(n_negatives=25, random_state=0),
     )
 
 
@@ -113,27 +94,15 @@ def test_end_to_end_beats_popularity(ranker, dataset, interactions):
 
 def test_users_are_the_groups_and_the_scores_those_of_the_ranker(dataset):
     model = two_stage(PAPKRanker(k=K, depth=0.9, policy="cap", tol=1e-9))
-    rows = model.get_train_with_targets_for_reranker(dataset)
-    reranker = model.reranker
+    rows, reranker = model.get_train_with_targets_for_reranker(dataset), model.reranker
+    how = reranker.prepare_fit_kwargs(rows)
+    np.testing.assert_array_equal(how["groups"], rows[Columns.User])
+    np.testing.assert_array_equal(how["y"], rows[Columns.Target])
     reranker.fit(rows)
-    columns = [name for name in rows if name.endswith("_score")]
-    expected = np.empty((len(rows), len(columns)))
-    for user in rows[Columns.User].unique():
-        mine = (rows[Columns.User] == user).to_numpy()
-        for j, name in enumerate(columns):
-            values = rows.loc[mine, name].to_numpy(float)
-            lowest = 0.0 if np.isnan(values).all() else np.nanmin(values)
-            values = np.where(np.isnan(values), lowest, values)
-            constant = np.ptp(values) == 0
-            expected[mine, j] = 0 if constant else (values - values.mean()) / values.std()
-    groups = rows[Columns.User].to_numpy()
-    y = rows[Columns.Target].to_numpy()
-    plain = PAPKRanker(k=K, depth=0.9, policy="cap", tol=1e-9).fit(expected, y, groups=groups)
-    np.testing.assert_allclose(reranker.ranker_.coef_, plain.coef_, rtol=1e-4, atol=1e-6)
+    plain = PAPKRanker(k=K, depth=0.9, policy="cap", tol=1e-9).fit(**how)
+    np.testing.assert_array_equal(reranker.ranker_.coef_, plain.coef_)
     scores = reranker.predict_scores(rows.drop(columns=Columns.Target))
-    np.testing.assert_allclose(scores, expected @ reranker.ranker_.coef_, atol=1e-9)
-    gain = metrics.evaluate(f"pap@{K}", scores, y, groups).mean(f"pap@{K}")
-    assert gain == pytest.approx(plain.score(expected, y, groups=groups), abs=1e-3)
+    np.testing.assert_allclose(scores, how["X"] @ plain.coef_, atol=1e-9)
 
 
 def test_a_ranker_that_scales_users_itself_gets_them(dataset):
@@ -147,41 +116,22 @@ def test_a_ranker_that_scales_users_itself_gets_them(dataset):
     np.testing.assert_allclose(*scores, atol=1e-3)
 
 
-def test_cross_validation_by_its_splitters(interactions):
-    from rectools.metrics import NDCG
-
-    dataset = Dataset.construct(frame_of(interactions[0]))
-    answer = cross_validate(
-        dataset,
-        TimeRangeSplitter("6D", n_splits=2),
-        {"NDCG": NDCG(K)},
-        {"two stages": two_stage(PAPKRanker(k=K, depth=0.9, policy="cap")), "p": PopularModel()},
-        k=K,
-        filter_viewed=True,
-    )
-    values = pd.DataFrame(answer["metrics"]).groupby("model")["NDCG"].mean()
-    assert values["two stages"] > values["p"]
-
-
-def test_ranks_are_features_too(dataset):
-    model = two_stage(
-        PAPKRanker(k=K, depth=0.9, policy="cap"), keep_ranks=True, keep_scores=False
-    ).fit(dataset)
-    assert [name for name in model.reranker.ranker_.feature_names_in_ if "rank" in name]
-    coef = dict(
-        zip(model.reranker.ranker_.feature_names_in_, model.reranker.ranker_.coef_, strict=True)
-    )
-    assert coef["EASEModel_1_rank"] < 0
-
-
-def test_a_model_without_scores_for_a_user_gives_level_columns(dataset):
-    rows = two_stage(PAPKRanker(k=K)).get_train_with_targets_for_reranker(dataset)
-    user = rows[Columns.User].iloc[0]
-    rows.loc[rows[Columns.User] == user, "EASEModel_1_score"] = np.nan
-    reranker = PAPKReranker(PAPKRanker(k=K, depth=0.9, policy="cap"))
+def test_items_that_a_model_did_not_put_forward_are_last_for_it():
+    rows = pd.DataFrame({
+        Columns.User: [1, 1, 1, 2, 2], Columns.Item: range(5), Columns.Target: [1, 0, 0, 1, 0],
+        "a_1_score": [0.5, None, 0.2, None, None], "a_1_rank": [1, None, 2, None, None],
+    })  # fmt: skip
+    reranker = PAPKReranker(PAPKRanker(k=1, policy="cap"), standardise=False)
     X = reranker.prepare_fit_kwargs(rows)["X"]
-    assert (X.loc[(rows[Columns.User] == user).to_numpy(), "EASEModel_1_score"] == 0).all()
-    assert np.isfinite(X.to_numpy()).all()
+    assert X["a_1_score"].tolist() == [0.5, 0.2, 0.2, 0, 0]
+    assert X["a_1_rank"].tolist() == [1, 3, 2, 0, 0]
+    reranker.standardise = True
+    X = reranker.prepare_fit_kwargs(rows)["X"].to_numpy()
+    half, one = 0.5**0.5, 1.5**0.5
+    np.testing.assert_allclose(X[:3], [[2 * half, -one], [-half, one], [-half, 0]], atol=1e-12)
+    assert not X[3:].any()
+    with pytest.raises(InputError, match="'price' is missing for an item of user 2"):
+        reranker.prepare_fit_kwargs(rows.assign(price=[1, 2, 3, 4, None]))
 
 
 def test_fewer_candidates_than_k(dataset):
@@ -195,20 +145,11 @@ def test_fewer_candidates_than_k(dataset):
         two_stage(PAPKRankerCV(k=40, **FAST), n=10).fit(dataset)
 
 
-class Gap(CandidateFeatureCollector):
-    def _get_item_features(self, items, dataset, fold_info):
-        return pd.DataFrame({Columns.Item: items[:-1], "price": 1.0})
-
-
 def test_wrong_input(dataset):
-    with pytest.raises(InputError, match="not LogisticRegression"):
-        from sklearn.linear_model import LogisticRegression
-
-        PAPKReranker(LogisticRegression())
+    with pytest.raises(InputError, match="not StandardScaler"):
+        PAPKReranker(StandardScaler())
     with pytest.raises(InputError, match="no feature: set keep_scores"):
         two_stage(PAPKRanker(k=K), keep_scores=False).fit(dataset)
-    with pytest.raises(InputError, match="'price' is missing for an item of user"):
-        two_stage(PAPKRanker(k=K), collector=Gap()).fit(dataset)
 
 
 def test_the_blocks_of_the_page_run(dataset, interactions, capsys):
