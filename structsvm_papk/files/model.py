@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from dataclasses import dataclass
-from types import NoneType
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,15 @@ from numpy.typing import ArrayLike
 from structsvm_papk._html import html_table
 from structsvm_papk._types import PathLike
 from structsvm_papk._version import __version__
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_choice, whole_number
+from structsvm_papk.errors import (
+    DegenerateOptimumWarning,
+    InputError,
+    as_names,
+    check_choice,
+    check_number,
+    check_type,
+    whole_number,
+)
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.tensors import TensorFile
 
@@ -28,11 +35,20 @@ if TYPE_CHECKING:
 _SHOWN = 12  # weights in a notebook
 _PLAIN = TensorFile("model", version=1)
 _FILE = TensorFile("model", version=2, older=(1,))  # 2: X is scaled before it is multiplied
-_OLDER = {  # what files of older versions do not say
-    "feature_names": None, "depth": None, "user_weight": "equal", "standardized": False,
-    "user_scaling": None,
-}  # fmt: skip
 _DTYPES = ("float64", "float32")
+_CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
+_TYPES = {
+    **dict.fromkeys(("surrogate", "solver", "user_weight", "package_version", "status"), str),
+    **dict.fromkeys(("standardized", "converged"), bool),
+    **dict.fromkeys(("k", "n_iter"), int),
+}
+_NUMBERS: dict[str, dict[str, Any]] = {
+    "k": {"least": 1, "below": 2**63}, "alpha": {"least": 0.0},
+    "depth": {"above": 0, "optional": True}, "relevance_threshold": {"optional": True},
+    "first_index": {"least": 0, "below": 2**63, "optional": True},
+    "objective": {}, "lower_bound": {"optional": True}, "gap": {"optional": True},
+    "n_iter": {"least": 0},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -227,54 +243,28 @@ def load_model(path: PathLike) -> Model:
     if not np.isfinite(coef).all():
         raise _FILE.damaged(path, "a coefficient is not finite")
     try:
-        entries = _checked(_ENTRIES, _OLDER | description)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        return Model(coef.astype(np.float64), **_checked(description, coef.size))
+    except (KeyError, TypeError, ValueError) as error:
         raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
-    if (names := entries["feature_names"]) is not None:
-        entries["feature_names"] = tuple(names)
-        if len(names) != coef.size:
-            raise _FILE.damaged(path, f"{len(names)} feature names, {coef.size} coefficients")
-    return Model(coef.astype(np.float64), **entries)
 
 
-def _checked(checks, entries):
-    """Entries of a file, each of a type and in a range; others are not looked at."""
-    for name, (types, fits) in checks.items():
-        value = entries[name]
-        wrong_type = not isinstance(value, types) or (isinstance(value, bool) and types is not bool)
-        if wrong_type or not fits(value):
-            raise TypeError(f"{name}: {str(value)[:40]!r}")
-    return {name: entries[name] for name in checks}
-
-
-def _or_none(types, fits):
-    return (types, NoneType), lambda value: value is None or fits(value)
-
-
-def _distinct(names):
-    return set(map(type, names)) <= {str} and len(set(names)) == len(names)
-
-
-def _any(_):
-    return True
-
-
-_NUMBER = (int, float), math.isfinite
-_CERTIFICATE = {
-    "objective": _NUMBER, "lower_bound": _or_none(*_NUMBER), "gap": _or_none(*_NUMBER),
-    "status": (str, _any), "converged": (bool, _any), "n_iter": (int, lambda n: n >= 0),
-}  # fmt: skip
-_ENTRIES = {
-    "k": (int, lambda k: 0 < k < 2**63), "surrogate": (str, _any), "solver": (str, _any),
-    "alpha": ((int, float), lambda alpha: 0 <= float(alpha) < math.inf),
-    "certificate": (dict, lambda entries: _checked(_CERTIFICATE, entries)),
-    "feature_names": _or_none(list, _distinct),
-    "first_index": _or_none(int, lambda index: 0 <= index < 2**63),
-    "relevance_threshold": _or_none(*_NUMBER),
-    "depth": _or_none((int, float), lambda depth: 0 < float(depth) < math.inf),
-    "user_weight": (str, _any), "standardized": (bool, _any), "package_version": (str, _any),
-    "user_scaling": _or_none(str, lambda scaling: scaling in ("standardise", "rank")),
-}  # fmt: skip
+def _checked(description, n_features):
+    """The fields of a `Model` that a file has, each of a type and in a range."""
+    known = (field.name for field in fields(Model) if field.name != "coef")
+    entries = {name: description[name] for name in known if name in description}
+    entries["certificate"] = {name: description["certificate"][name] for name in _CERTIFICATE}
+    values = entries | entries["certificate"]
+    for name in values.keys() & _TYPES.keys():
+        check_type(name, values[name], _TYPES[name], f"of type {_TYPES[name].__name__}")
+    for name, bounds in _NUMBERS.items():
+        check_number(name, values.get(name), **bounds)
+    if (names := values.get("feature_names")) is not None:
+        entries["feature_names"] = as_names("feature_names", names, str)
+        if not isinstance(names, list) or {len(names), len(set(names))} != {n_features}:
+            raise ValueError(f"feature_names must be a list of {n_features} different names")
+    if values.get("user_scaling") is not None:
+        check_choice("user_scaling", values["user_scaling"], ("standardise", "rank"))
+    return entries
 
 
 _OPSET, _IR = 13, 8  # of 2021: read by everything since
