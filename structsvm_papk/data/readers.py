@@ -1,15 +1,28 @@
-"""Ranking data from files of any supported format."""
+"""Ranking data from files of any supported format, and the reader of svmlight.
 
+Users of svmlight rows stand in ``qid:`` or in a ``.query`` file beside them. scikit-learn's
+compiled parser reads the rows; only a file that it refuses is read again, line by line, to say
+where and why.
+"""
+
+import gzip
 from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
 from structsvm_papk._types import PathLike
-from structsvm_papk.data import svmlight, tables
+from structsvm_papk.data import tables
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.tables import Table
+from structsvm_papk.data.tables import Table, listed
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 
 FORMATS = ("svmlight", *tables.FORMATS)
+_LARGEST_INDEX = 2**31 - 2
 
 
 def read_table(
@@ -24,64 +37,35 @@ def read_table(
     like: Any = None,
     first_index: int | None = None,
 ) -> Table:
-    """Read a file of any supported format.
+    """Read a file as a `Table`, with `InputError` for all that cannot be read; see
+    `read_ranking_data`.
 
-    Parameters
-    ----------
-    path : path-like
-        A name ending in ``.gz`` is decompressed.
-    format : {'svmlight', 'csv', 'tsv', 'parquet'}, optional
-        By default recognised by the name; anything unknown is taken as svmlight.
-    label : str
-        Column of the label (CSV, TSV, Parquet).
-    group : str, optional
-        Column of the user (CSV, TSV, Parquet); by default the first of `tables.USER_COLUMNS`
-        that the file has, in any case and with any underscores.
-    ignore : sequence of str
-        Columns that are not features (CSV, TSV, Parquet).
-    query : path-like, optional
-        Rows of each user, one count per line (svmlight); by default ``FILE.query`` where it exists.
-    require_labels : bool
-        Whether a CSV, TSV or Parquet file without the label column is an error.
-    like : Table or Model, optional
-        Take the features as this object has them: named columns by its `feature_names`, svmlight
-        indices from its `first_index` on, `n_features` of them. Where it has no names, or the
-        indices of the file could be meant otherwise, `Table.remarks` says what was assumed. By
-        default every column is a feature but the label, those ignored, and those named as users,
-        items or other ids usually are (`tables.USER_COLUMNS`, `tables.ITEM_COLUMNS`, names that
-        end in ``_id`` or ``Id``).
-    first_index : {0, 1}, optional
-        From where the file counts features (svmlight); by default as `like` does, else from 0 if
-        the file uses index 0, else from 1.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    InputError
-        Anything that cannot be read, with file, line, and reason.
+    `require_labels`: whether a table without the label column is an error. `like`, a `Table` or a
+    `Model`: take the features as it has them, named columns by its `feature_names`, svmlight
+    indices from its `first_index` on, `n_features` of them; where it has no names, or the indices
+    could be meant otherwise, `Table.remarks` says what was assumed.
     """
     path = as_path(path)
     format = (tables.format_of(path) or "svmlight") if format is None else format
     check_choice("format", format, FORMATS)
-    if format == "svmlight" and (group is not None or ignore):
-        raise InputError(
-            f"{path}: svmlight has no named columns, so none can be the user or ignored"
-        )
-    if query is not None and format != "svmlight":
-        raise InputError(f"{path}: a query file goes with svmlight only; use the group column")
-    if first_index is not None and (format != "svmlight" or first_index not in (0, 1)):
-        raise InputError(f"{path}: first_index={first_index} must be 0 or 1, for svmlight only")
     if format == "svmlight":
+        if group is not None or ignore:
+            raise InputError(
+                f"{path}: svmlight has no named columns, so none can be the user or ignored"
+            )
+        if first_index not in (None, 0, 1):
+            raise InputError(f"{path}: first_index={first_index} must be 0 or 1")
         with tables.reading(path):
-            return svmlight.read_svmlight(path, query, like, first_index).checked()
+            return _read_svmlight(path, query, like, first_index)
+    if query is not None or first_index is not None:
+        raise InputError(
+            f"{path}: query and first_index are for svmlight only; users stand in a column here"
+        )
     check_type("label", label, str, "the name of a column")
     check_type("group", group, str, "the name of a column", optional=True)
     ignore = as_names("ignore", ignore, str)
     roles = {"label": label, "group": group, "ignore": ignore, "require_labels": require_labels}
-    return tables.read_features(path, format, like, **roles).checked()
+    return tables.read_features(path, format, like, **roles)
 
 
 def read_ranking_data(
@@ -91,14 +75,231 @@ def read_ranking_data(
     one_list: bool = False,
     **how: Any,
 ) -> RankingData:
-    """Read a file as `RankingData`; `how` as for `read_table`.
+    """Read a file as `RankingData`.
 
-    Labels from `relevance_threshold` on are relevant; without it they are 0/1, -1/1 or booleans.
+    Parameters
+    ----------
+    path : path-like
+        A name ending in ``.gz`` is decompressed.
+    relevance_threshold : float, optional
+        Labels of at least this are relevant; without it they are 0/1, -1/1 or booleans.
+    one_list : bool
+        Whether all rows are ranked against each other.
+    format : {'svmlight', 'csv', 'tsv', 'parquet'}, optional
+        By default recognised by the name; anything unknown is taken as svmlight.
+    label : str
+        Column of the label (CSV, TSV, Parquet).
+    group : str, optional
+        Column of the user (CSV, TSV, Parquet); by default the first of group, user_id, user, qid
+        and query_id that the file has, in any case and with any underscores.
+    ignore : sequence of str
+        Columns that are not features (CSV, TSV, Parquet), beside the label and those named as
+        users, items (item_id, item) or other ids (names that end in ``_id`` or ``Id``) are.
+    query : path-like, optional
+        Rows of each user, one count per line (svmlight); by default ``FILE.query`` where it exists.
+    first_index : {0, 1}, optional
+        From where the file counts features (svmlight); by default 0 if it uses index 0, else 1.
 
     Raises
     ------
     InputError
-        As `read_table` and `Table.ranking_data`.
+        Anything that cannot be read, with file, line, and reason; no users; labels of one class, or
+        that are not binary.
     """
     check_type("one_list", one_list, bool, "True or False")
     return read_table(path, **how).ranking_data(relevance_threshold, one_list)
+
+
+# --- svmlight -------------------------------------------------------------------------------------
+
+
+def _read_svmlight(path, query, like, first_index):
+    from sklearn.datasets import load_svmlight_file  # half a second, and not of every program
+
+    try:
+        with _open(path) as file:
+            lines = _Lines(file)
+            X, labels, qid = load_svmlight_file(lines, zero_based=True, query_id=True)
+    except (ValueError, OverflowError) as error:
+        raise InputError(_first_bad_line(path) or f"{path}: {error}") from None
+    if labels.size == 0:
+        raise InputError(f"{path}: the file has no data rows")
+    X, base, remarks = _counted_columns(path, X, like, first_index)
+    counts = sidecar(path) if query is None else Path(query)
+    groups = _groups(path, qid, labels.size, counts)
+    user = "qid" if qid.size else "none" if counts is None else repr(counts.name)
+    used = (
+        f"{path}: {X.shape[1]} features (indices {base} to {base + X.shape[1] - 1}, counted from "
+        f"{base}), label the first number, user {user}"
+    )
+    place = partial(_line_of, path)
+    return Table(str(path), X, labels, groups, place, used, remarks, first_index=base)
+
+
+class _Lines:
+    """The lines of a file, without those in which Python reads `1_0` as 10."""
+
+    def __init__(self, file):
+        self.file, self.read = file, file.read
+
+    def __iter__(self):
+        for line in self.file:
+            if b"_" in line and b"_" in line.split(b"#", 1)[0]:
+                raise ValueError("an underscore")
+            yield line
+
+
+def _counted_columns(path, X, like, first_index):
+    """X with the first feature in column 0, its index in the file, and what had to be assumed."""
+    smallest, largest = (int(X.indices.min()), int(X.indices.max())) if X.nnz else (1, 0)
+    if largest > _LARGEST_INDEX:
+        raise InputError(_first_bad_line(path))
+    base = first_index if first_index is not None else getattr(like, "first_index", None)
+    if base is None:
+        base = 0 if smallest == 0 else 1
+    if smallest < base:
+        raise InputError(
+            f"{path}: feature index 0, but the features are counted from 1 (--first-index 0 where "
+            "this file counts them from 0)"
+        )
+    shown = largest + 1 - base
+    n_features = shown if like is None else like.n_features
+    if shown > n_features:
+        raise InputError(
+            f"{path}: {shown} features (largest index {largest}), but {n_features} are expected"
+        )
+    if n_features == 0:
+        raise InputError(f"{path}: no row has a feature")
+    X.indices -= base
+    X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+    sure = like is None or first_index is not None or not X.nnz
+    return X, base, () if sure else _assumed_indices(path, like, base, smallest, largest)
+
+
+def _assumed_indices(path, like, base, smallest, largest):
+    """What to say where the indices of a file could be matched with a model's otherwise."""
+    say = f"they are taken as counted from {base} (--first-index says otherwise)"
+    if like.feature_names is not None:
+        return (
+            f"{path}: the model names its features, this file numbers them: they are taken in the "
+            f"order {listed(like.feature_names)}; {say}",
+        )
+    if like.first_index is None:
+        return (f"{path}: the model does not say from where features are counted: {say}",)
+    if smallest >= 1 and largest < like.n_features:
+        return (
+            f"{path}: feature indices run from {smallest} to {largest}, where {like.n_features} "
+            f"features may be counted from 0 or from 1: {say}",
+        )
+    return ()
+
+
+def sidecar(path: Path) -> Path | None:
+    """The file beside an svmlight file that counts the rows of each user; None without one."""
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    candidates = [Path(f"{path}.query"), Path(f"{plain}.query"), Path(f"{plain}.query.gz")]
+    return next((candidate for candidate in candidates if candidate.exists()), None)
+
+
+def _groups(path, qid, n_rows, counted):
+    if qid.size not in (0, n_rows):
+        rows = _data_lines(path)
+        line = next(n for n, parts in rows if not b"".join(parts[1:2]).startswith(b"qid:"))
+        raise InputError(f"{path}, line {line}: no qid, though other rows have one")
+    if counted is None:
+        return qid if qid.size else None
+    counts = _read_counts(counted)
+    if sum(counts) != n_rows:  # of Python's integers: a sum in int64 could wrap around
+        raise InputError(
+            f"{counted}: its {len(counts)} counts add up to {sum(counts)}, "
+            f"but {path} has {n_rows} rows"
+        )
+    groups = np.repeat(np.arange(len(counts)), counts)
+    if qid.size and not _same_partition(groups, qid):
+        raise InputError(
+            f"{path} names its users by qid, and {counted} divides the rows differently; "
+            "remove the one that is wrong"
+        )
+    return qid if qid.size else groups
+
+
+def _same_partition(first, second):
+    pairs = np.unique(np.column_stack([first, second]), axis=0).shape[0]
+    return pairs == np.unique(first).size == np.unique(second).size
+
+
+def _read_counts(path):
+    counts = []
+    with _open(path) as file:
+        for number, line in enumerate(file, start=1):
+            text = line.strip()
+            if not text:
+                continue
+            if not text.isdigit() or len(text) > 18:
+                raise InputError(
+                    f"{path}, line {number}: expected a number of rows, got {_shown(text)}"
+                )
+            counts.append(int(text))
+    return counts
+
+
+def _data_lines(path):
+    """Numbered lines of an svmlight file that hold data, without their comments, split."""
+    with _open(path) as file:
+        for number, line in enumerate(file, start=1):
+            parts = line.split(b"#", 1)[0].split()
+            if parts:
+                yield number, parts
+
+
+def _first_bad_line(path):
+    wrong = ((number, _what_is_wrong(parts)) for number, parts in _data_lines(path))
+    return next((f"{path}, line {number}: {reason}" for number, reason in wrong if reason), None)
+
+
+def _what_is_wrong(parts):
+    """Why these parts are no svmlight row, or None."""
+    if not _is(float, parts[0]):
+        table = "; for a table with named columns give its format (csv or tsv)"
+        separated = any(separator in parts[0] for separator in b",;")
+        return f"the label {_shown(parts[0])} is not a number{table if separated else ''}"
+    features = parts[1:]
+    if features and features[0].startswith(b"qid:"):
+        if not _is(np.int64, features[0][4:]):
+            return f"the query {_shown(features[0])} is not a whole number"
+        features = features[1:]
+    previous = -1
+    for feature in features:
+        index, colon, value = feature.partition(b":")
+        if not colon or not _is(np.int64, index) or not _is(float, value):
+            return f"expected 'index:value', got {_shown(feature)}"
+        if int(index) < 0:
+            return f"negative feature index {int(index)}"
+        if int(index) <= previous:
+            return f"feature index {int(index)} after {previous}: indices must rise"
+        if int(index) > _LARGEST_INDEX:
+            return f"feature index {int(index)} is above the limit {_LARGEST_INDEX}"
+        previous = int(index)
+    return None
+
+
+def _is(kind, text):
+    """Whether a text is a number of some kind, without the underscores that Python allows."""
+    try:
+        kind(text)
+    except (ValueError, OverflowError):
+        return False
+    return b"_" not in text
+
+
+def _shown(text):
+    return repr(text[:40].decode(errors="replace"))
+
+
+def _line_of(path, row):
+    """The line of a row, for a message."""
+    return f"{path}, line {next(islice(_data_lines(path), row, None), '?')[0]}"
+
+
+def _open(path):
+    return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")

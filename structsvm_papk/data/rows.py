@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.data.validation import EXACT, as_array, check_ids, encode, is_number
 from structsvm_papk.errors import InputError, as_floats
@@ -108,25 +107,19 @@ def _canonical_csr(X):
         csr.check_format(full_check=True)
     except ValueError as error:
         raise InputError(f"X is not a valid CSR matrix: {error}") from None
-    if _rows_increase(csr.indices, csr.indptr):
+    if _anew(csr).has_canonical_format:
         return csr
-    csr = type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=True)
+    csr = _anew(csr, copy=True)
     csr.sort_indices()
-    if _rows_increase(csr.indices, csr.indptr):
-        return csr
-    csr = csr.astype(np.float64)
-    csr.sum_duplicates()
+    if not _anew(csr).has_canonical_format:
+        csr = csr.astype(np.float64)
+        csr.sum_duplicates()
     return csr
 
 
-@kernel
-def _rows_increase(indices, indptr):
-    """Whether the indices of every row increase; SciPy's own flag may be older than the arrays."""
-    for row in range(indptr.size - 1):
-        for e in range(indptr[row] + 1, indptr[row + 1]):
-            if indices[e] <= indices[e - 1]:
-                return False
-    return True
+def _anew(csr, copy=False):
+    """The same matrix, whose flags are not older than its arrays."""
+    return type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=copy)
 
 
 def refuse_non_finite(X: Any) -> None:

@@ -20,6 +20,7 @@ from structsvm_papk.data.tables import (
     index_columns,
     numbers,
     open_parquet,
+    reading,
     values_of,
 )
 from structsvm_papk.errors import InputError
@@ -43,14 +44,13 @@ class NpyFile:
     @classmethod
     def open(cls, path: PathLike) -> NpyFile:
         """Read the header, and check that the file is as long as it says."""
-        try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-        except (ValueError, EOFError) as error:
-            raise InputError(
-                f"{path} is not a complete .npy file of numbers ({error}); it may be truncated"
-            ) from None
+        with reading(path):
+            try:
+                array = np.load(path, mmap_mode="r", allow_pickle=False)
+            except (ValueError, EOFError) as error:
+                raise InputError(
+                    f"{path} is not a complete .npy file of numbers ({error}); it may be truncated"
+                ) from None
         if not isinstance(array, np.memmap):
             raise InputError(f"{path} is not an .npy file; give one file for each array")
         if not array.flags.c_contiguous:
@@ -69,16 +69,11 @@ class NpyFile:
     def read(self, start: int, stop: int) -> Array:
         """The rows ``start <= i < stop`` as an array."""
         out = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
-        try:
-            with open(self.path, "rb", buffering=0) as file:
-                # compared, not parsed: CPython's parser can fail where two threads use it at once
-                if file.read(len(self.header)) != self.header:
-                    raise InputError(
-                        f"{self.path}: the file is another one now (other type or shape)"
-                    )
-                self.read_into(file, start, out)
-        except OSError as error:
-            raise InputError(f"cannot read {self.path}: {error.strerror or error}") from None
+        with reading(self.path), open(self.path, "rb", buffering=0) as file:
+            # compared, not parsed: CPython's parser can fail where two threads use it at once
+            if file.read(len(self.header)) != self.header:
+                raise InputError(f"{self.path}: the file is another one now (other type or shape)")
+            self.read_into(file, start, out)
         return out
 
     def read_into(self, file: Any, start: int, out: Array) -> None:
@@ -140,11 +135,21 @@ class NpyFiles(Source):
     @classmethod
     def open(cls, folder: Path) -> NpyFiles:
         """Open the files `X.npy`, `y.npy` and `groups.npy` of a directory."""
-        files = tuple(NpyFile.open(folder / f"{name}.npy") for name in ("X", "y", "groups"))
-        _check_npy(*files)
-        path, (n_rows, n_features) = files[0].path, files[0].shape
-        used = f"{n_features} features ({path}), label {files[1].path}, user {files[2].path}"
-        return cls(path, n_rows, n_features, files[0].dtype, used, None, *files)
+        X, y, groups = (NpyFile.open(folder / f"{name}.npy") for name in ("X", "y", "groups"))
+        if len(X.shape) != 2 or not X.shape[0] or not X.shape[1]:
+            raise InputError(f"{X.path}: shape {X.shape}, expected (rows, features)")
+        if X.dtype not in (np.float64, np.float32):
+            raise InputError(
+                f"{X.path} holds {X.dtype}; features must be float64 or float32 in the byte order "
+                "of this machine"
+            )
+        for file in (y, groups):
+            if file.shape != X.shape[:1]:
+                raise InputError(
+                    f"{file.path} has shape {file.shape}, but {X.path} has {X.shape[0]} rows"
+                )
+        used = f"{X.shape[1]} features ({X.path}), label {y.path}, user {groups.path}"
+        return cls(X.path, *X.shape, X.dtype, used, None, X, y, groups)
 
     def lists(self) -> Iterator[tuple[int, Array, Array]]:  # noqa: D102
         for start in range(0, self.n_rows, _SCAN_ROWS):
@@ -156,21 +161,6 @@ class NpyFiles(Source):
 
     def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:  # noqa: D102
         return self.X, open(self.X.path, "rb", buffering=0)
-
-
-def _check_npy(X, y, groups):
-    if len(X.shape) != 2 or not X.shape[0] or not X.shape[1]:
-        raise InputError(f"{X.path}: shape {X.shape}, expected (rows, features)")
-    if X.dtype not in (np.float64, np.float32):
-        raise InputError(
-            f"{X.path} holds {X.dtype}; features must be float64 or float32 in the byte order of "
-            "this machine"
-        )
-    for file in (y, groups):
-        if file.shape != X.shape[:1]:
-            raise InputError(
-                f"{file.path} has shape {file.shape}, but {X.path} has {X.shape[0]} rows"
-            )
 
 
 @dataclass(frozen=True)
@@ -216,7 +206,7 @@ class ParquetFiles(Source):
             raise InputError(f"{path}: no data rows")
         return cls(
             str(paths[0]), sum(counts), len(columns.features),
-            np.dtype(np.float32 if narrow else np.float64), columns.used(), columns.features,
+            np.dtype(np.float32 if narrow else np.float64), columns.used, columns.features,
             tuple(map(str, paths)), tuple(counts), columns.label or label, columns.group,
         )  # fmt: skip
 
@@ -227,15 +217,12 @@ class ParquetFiles(Source):
     def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
         """X, labels and groups of a range of rows; the other row groups are not read."""
         X = np.empty((stop - start, self.n_features), dtype=self.dtype)
-        labels, groups = [], []
-        columns = [*self.feature_names, self.label, self.group]
+        columns, lists = [*self.feature_names, self.label, self.group], []
         for first, frame in self._frames(columns, start, stop):
-            X[first - start : first - start + frame.num_rows] = self._features(
-                first, frame, self.feature_names
-            )
-            some_labels, some_groups = self._labels_and_groups(first, frame)
-            labels.append(some_labels)
-            groups.append(some_groups)
+            place = first - start
+            X[place : place + frame.num_rows] = self._features(first, frame, self.feature_names)
+            lists.append(self._labels_and_groups(first, frame))
+        labels, groups = zip(*lists, strict=True)
         return X, np.concatenate(labels), np.concatenate(groups)
 
     def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
@@ -270,11 +257,12 @@ class ParquetFiles(Source):
         width, step = self.dtype.itemsize, max(1, _PIECE_BYTES // self.row_bytes)
         with open_parquet(path, _BUFFER_BYTES) as file:
             for g in range(file.num_row_groups):
-                n_rows = file.metadata.row_group(g).num_rows
+                n_rows, before = file.metadata.row_group(g).num_rows, out.tell() // self.row_bytes
                 for c in range(0, self.n_features, _COLUMNS):
                     names = list(self.feature_names[c : c + _COLUMNS])
                     for first, frame in _frames_of(self.name, file, [g], names):
-                        for j, column in enumerate(self._features(first, frame, names).T):
+                        features = self._features(before + first, frame, names)
+                        for j, column in enumerate(features.T):
                             stripe.seek(((c + j) * n_rows + first) * width)
                             stripe.write(np.ascontiguousarray(column))
                 for first in range(0, n_rows, step):
@@ -298,20 +286,14 @@ class ParquetFiles(Source):
             offset += expected
 
     def _features(self, first, frame, names):
-        columns = {name: self._placed(first, numbers, frame, name) for name in names}
-        place = f"{self.name}, row {{}} of the data (counted from 0)"
-        X = feature_matrix(columns, lambda row: place.format(first + row))
+        columns = {name: numbers(self.name, frame, name, first) for name in names}
+        where = "of the data (counted from 0)"
+        X = feature_matrix(columns, lambda row: f"{self.name}, row {first + row} {where}")
         return X.astype(self.dtype, copy=False)
 
     def _labels_and_groups(self, first, frame):
-        labels = self._placed(first, numbers, frame, self.label).astype(float)
-        return labels, self._placed(first, values_of, frame, self.group)
-
-    def _placed(self, first, convert, frame, name):
-        try:
-            return convert(self.name, frame, name)
-        except InputError as error:
-            raise InputError(f"{error}; rows are counted from row {first} of the data") from None
+        labels = numbers(self.name, frame, self.label, first).astype(float)
+        return labels, values_of(self.name, frame, self.group, first)
 
 
 def _range_of(path, file, columns, lo, hi):

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import rows, validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.text import line_of, read_text, short_texts, text_names
+from structsvm_papk.data.text import line_of, read_text, text_names, texts_of
 from structsvm_papk.errors import InputError
 
 USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id")
@@ -62,6 +62,22 @@ class Table:
     feature_names: tuple[str, ...] | None = None
     first_index: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse numbers that are not finite."""
+        labels = np.empty(0) if self.labels is None else self.labels
+        bad = np.flatnonzero(~np.isfinite(labels))
+        if bad.size:
+            raise InputError(f"{self.place(bad[0])}: the label is {labels[bad[0]]}")
+        feature = rows.first_non_finite(self.X)
+        if feature is not None:
+            row, column, value = feature
+            name = f"feature {column + (self.first_index or 0)}"
+            if self.feature_names is not None:
+                name = f"column {self.feature_names[column]!r}"
+            raise InputError(
+                f"{self.place(row)}: {name} is {value}; remove or impute such values first"
+            )
+
     @property
     def n_features(self) -> int:
         """Number of columns of X."""
@@ -85,46 +101,17 @@ class Table:
         groups = None if one_list else self.groups
         return RankingData.from_groups(self.X, relevant, groups, feature_names=self.feature_names)
 
-    def checked(self) -> "Table":
-        """The table itself, whose numbers have to be finite."""
-        labels = np.empty(0) if self.labels is None else self.labels
-        bad = np.flatnonzero(~np.isfinite(labels))
-        if bad.size:
-            raise InputError(f"{self.place(bad[0])}: the label is {labels[bad[0]]}")
-        feature = rows.first_non_finite(self.X)
-        if feature is not None:
-            row, column, value = feature
-            name = f"feature {column + (self.first_index or 0)}"
-            if self.feature_names is not None:
-                name = f"column {self.feature_names[column]!r}"
-            raise InputError(
-                f"{self.place(row)}: {name} is {value}; remove or impute such values first"
-            )
-        return self
 
+class Columns(NamedTuple):
+    """Which columns of a file are the features, the label and the user; None: there is none.
 
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a file are the features, the label and the user; None: there is none."""
+    `used` is one line that says so.
+    """
 
-    source: str
-    names: list[str]
     features: tuple[str, ...]
     label: str | None
     group: str | None
-
-    def used(self) -> str:
-        """One line that says which columns are what."""
-        item = usual_column(ITEM_COLUMNS, self.names)
-        item = None if item in self.features else item
-        roles = {"label": self.label, "user": self.group, "item": item}
-        taken = {*self.features, *roles.values()}
-        left = [name for name in self.names if name not in taken]
-        said = ", ".join(f"{r} {'none' if n is None else repr(n)}" for r, n in roles.items())
-        return (
-            f"{self.source}: {len(self.features)} features ({listed(self.features)}), {said}, "
-            f"ignored {listed(left) if left else 'none'}"
-        )
+    used: str
 
 
 def format_of(path: Path) -> str | None:
@@ -200,8 +187,18 @@ def choose_columns(
             f"{path}: no column {group!r} for the user; it has {listed(names)}; "
             "name it with --group"
         )
-    features = _feature_columns(path, places, {label, group, *index, *ignore}, like)
-    return Columns(str(path), names, tuple(features), label if label in places else None, group)
+    features = tuple(_feature_columns(path, places, {label, group, *index, *ignore}, like))
+    item = usual_column(ITEM_COLUMNS, names)
+    roles = {"label": label if label in places else None, "user": group}
+    roles["item"] = None if item in features else item
+    taken = {*features, *roles.values()}
+    left = [name for name in names if name not in taken]
+    said = ", ".join(f"{r} {'none' if n is None else repr(n)}" for r, n in roles.items())
+    used = (
+        f"{path}: {len(features)} features ({listed(features)}), {said}, "
+        f"ignored {listed(left) if left else 'none'}"
+    )
+    return Columns(features, roles["label"], group, used)
 
 
 def _places(path, names):
@@ -277,7 +274,9 @@ def read_features(path: Path, format: str, like: Any = None, **roles: Any) -> Ta
     kinds |= {} if group is None else {group: Kind.ID}
     values = read_columns(path, format, kinds)
     features = {name: values[name] for name in columns.features}
-    place = partial(place_of, path, format=format)
+    place: Callable[[int], str] = partial(line_of, path, format)
+    if format == "parquet":
+        place = lambda row: f"{path}, row {row} (counted from 0)"  # noqa: E731
     X = feature_matrix(features, place)
     labels = None if label is None else values[label].astype(float)
     users = None if group is None else values[group]
@@ -287,7 +286,7 @@ def read_features(path: Path, format: str, like: Any = None, **roles: Any) -> Ta
             f"{path}: the model does not name its {len(features)} features, so the columns are "
             f"taken in this order: {listed(columns.features)}",
         )
-    return Table(str(path), X, labels, users, place, columns.used(), remarks, columns.features)
+    return Table(str(path), X, labels, users, place, columns.used, remarks, columns.features)
 
 
 def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) -> Array:
@@ -323,18 +322,11 @@ def _text_columns(path, format, kinds):
     columns = read_text(path, format, numeric, kinds.keys() - numeric)
     for name, kind in kinds.items():
         if kind is Kind.ID and "" in columns[name]:
-            place = place_of(path, int(np.argmax(columns[name] == "")), format)
+            place = line_of(path, format, int(np.argmax(columns[name] == "")))
             raise InputError(
                 f"{place}: column {name!r} is empty: every row needs its user and its item"
             )
     return columns
-
-
-def place_of(path: PathLike, row: int, format: str) -> str:
-    """Where a row stands, for a message: its line, or its number where there are no lines."""
-    if format == "parquet":
-        return f"{path}, row {row} (counted from 0)"
-    return line_of(Path(path), format, row)
 
 
 def _parquet_columns(path, format, kinds):
@@ -356,13 +348,12 @@ def _parquet_texts(path, frame, name):
 
 def _parquet_ids(path, frame, name):
     """Ids of the column's own type; text, and types that numpy does not have, as text."""
+    import pandas as pd
+
     values = values_of(path, frame, name)
     if values.dtype.kind != "O":
         return values
-    texts = (value if isinstance(value, str) else str(value) for value in values)
-    codes: dict[str, int] = {}
-    rows = np.fromiter((codes.setdefault(t, len(codes)) for t in texts), np.int64, values.size)
-    return short_texts(path, list(codes))[rows]
+    return texts_of(path, pd.Series(values, dtype=object).map(str))
 
 
 # --- Parquet, read without Arrow's threads, which can abort a process as it ends ------------------
@@ -397,13 +388,16 @@ def index_columns(schema: Any) -> list[str]:
     return [name for name in index if isinstance(name, str)]
 
 
-def numbers(path: PathLike, frame: Any, name: str) -> Array:
+def numbers(path: PathLike, frame: Any, name: str, first: int = 0) -> Array:
     """A column of an Arrow table as numbers or truth values of its type, or float64."""
-    return validation.as_numbers(values_of(path, frame, name), f"{path}: column {name!r}")
+    return validation.as_numbers(values_of(path, frame, name, first), f"{path}: column {name!r}")
 
 
-def values_of(path: PathLike, frame: Any, name: str) -> Array:
-    """A column of an Arrow table as an array; nested and missing values are refused."""
+def values_of(path: PathLike, frame: Any, name: str, first: int = 0) -> Array:
+    """A column of an Arrow table as an array; nested and missing values are refused.
+
+    Rows are counted from `first` on, for messages.
+    """
     column = frame.column(name)
     if column.type.num_fields and not str(column.type).startswith("dictionary"):
         raise InputError(
@@ -411,8 +405,10 @@ def values_of(path: PathLike, frame: Any, name: str) -> Array:
             "nor users"
         )
     if column.null_count:
-        row = np.flatnonzero(column.is_null().to_numpy())[0]
-        raise InputError(f"{path}: column {name!r} is missing at row {row} (counted from 0)")
+        row = first + np.flatnonzero(column.is_null().to_numpy())[0]
+        raise InputError(
+            f"{path}: column {name!r} is missing at row {row} of the data (counted from 0)"
+        )
     values = column.to_numpy()
     if values.dtype.kind == "O" and isinstance(values[0], bytes):  # text of older writers
         try:

@@ -3,8 +3,9 @@
 import csv
 import gzip
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def read_text(
                 frame.columns = names
                 pieces.append(
                     {name: _numbers(path, format, frame, name) for name in numeric}
-                    | {name: _texts(path, frame[name]) for name in texts}
+                    | {name: texts_of(path, frame[name]) for name in texts}
                 )
         except pd.errors.ParserError as error:
             if source.interrupt is not None:
@@ -77,20 +78,18 @@ def _numbers(path, format, frame, name):
     )
 
 
-def _texts(path, column):
+def texts_of(path: PathLike, column: Any) -> Array:
+    """A series of texts as an array; those are refused at which numpy would need too much memory,
+    or cut.
+    """
     codes, texts = column.factorize()
-    return short_texts(path, list(texts))[codes]
-
-
-def short_texts(path: PathLike, texts: Sequence[str]) -> Array:
-    """An array of texts; those are refused at which numpy would run out of memory, or cut."""
     for text in texts:
         if len(text) > _LONGEST_ID or "\0" in text:
             raise InputError(
                 f"{path}: the user or item {text[:40]!r}.. is longer than {_LONGEST_ID} "
                 "characters or holds a null character; name them by short texts or numbers"
             )
-    return np.array(texts)
+    return np.array(list(texts))[codes]
 
 
 class _NoNulls:
@@ -172,7 +171,7 @@ def _uneven_row(path, format, names):
 def line_of(path: Path, format: str, row: int) -> str:
     """The line of a row, for a message."""
     try:
-        line = next((line for n, (line, _) in enumerate(_lines(path, format)) if n == row), "?")
+        line, _ = next(islice(_lines(path, format), row, None), ("?", None))
     except InputError:  # the csv module limits the length of a field, pandas does not
         return f"{path}, row {row} (counted from 0)"
     return f"{path}, line {line}"

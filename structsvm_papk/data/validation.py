@@ -79,18 +79,9 @@ def rows_of(mask: Array, groups: Any = None) -> str:
 
 def missing(values: Array) -> Array:
     """Mask of the values that are NaN, NaT, None or pandas' NA."""
-    if values.dtype.kind in "biuUS":
-        return np.zeros(values.shape, dtype=bool)
-    if values.dtype.kind == "O":
-        return np.fromiter(map(_is_missing, values.ravel()), bool, values.size)
-    return values != values
+    import pandas as pd
 
-
-def _is_missing(value):
-    # comparing pandas' NA, or the masked constant, with itself gives no boolean
-    if value is None or value is np.ma.masked or type(value).__name__ == "NAType":
-        return True
-    return bool(value != value)
+    return np.zeros(values.shape, dtype=bool) if values.dtype.kind in "biuUS" else pd.isna(values)
 
 
 # --- numbers ----------------------------------------------------------------------------------
@@ -101,7 +92,7 @@ def as_numbers(values: Array, name: str) -> Array:
     if values.dtype.kind in "biuf":
         return values
     if values.dtype.kind == "O":
-        gone = missing(values).reshape(values.shape)
+        gone = missing(values)
         values = np.where(gone, np.nan, values) if gone.any() else values
         other = next((t for t in set(map(type, values.flat)) if not is_number(t)), None)
         shown = "text" if other in (str, bytes) else other and other.__name__
@@ -147,19 +138,9 @@ def _may_round(values):
 # --- labels -----------------------------------------------------------------------------------
 
 
-def check_labels(
-    labels: Any,
-    n_rows: int,
-    threshold: float | None = None,
-    *,
-    groups: Any = None,
-    name: str = "labels",
-) -> Array:
-    """Relevance of each row, as booleans: ``label >= threshold``; without one they must be binary.
-
-    `groups` are the users of the rows, for messages.
-    """
-    return relevance(check_grades(labels, n_rows, groups=groups, name=name), threshold, name)
+def check_labels(labels: Any, n_rows: int, name: str = "labels") -> Array:
+    """Relevance of each row, as booleans; the labels must be binary."""
+    return relevance(check_grades(labels, n_rows, name=name), name=name)
 
 
 def check_grades(labels: Any, n_rows: int, *, groups: Any = None, name: str = "labels") -> Array:

@@ -111,7 +111,7 @@ def _record_of(arguments: list[str]) -> dict[str, Any]:
 
 def _inputs(settings: dict[str, Any]) -> list[Path]:
     """Every file or folder that is read; a file of counts beside it counts."""
-    from structsvm_papk.data.svmlight import sidecar
+    from structsvm_papk.data.readers import sidecar
 
     paths = [value for value in settings.values() if isinstance(value, Path)]
     beside = [counts for path in paths if (counts := sidecar(path)) is not None]
