@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -127,15 +127,13 @@ def rounding_of(risk: ListRisk) -> Array:
     return _SUM_ROUNDING * 2 * heaviest * data.divided(data.spread().largest)
 
 
-@dataclass(frozen=True)
-class NearestPoint:
-    """A convex combination `x` of support points, and bounds of the distance of 0 from K.
+class NearestPoint(NamedTuple):
+    """Bounds of the distance of 0 from K.
 
     `direction` is a unit vector w with ``max_{v in K} v . w = -lower_bound < 0``, or None; `scale`
     the largest norm of a support point.
     """
 
-    x: Array
     distance: float
     lower_bound: float
     direction: Array | None
@@ -152,71 +150,37 @@ def min_norm_point(
 ) -> NearestPoint:
     """The point of smallest norm in K = conv(V), which is known by ``lmo(w) in argmax_V v . w``.
 
-    Wolfe's algorithm (Mathematical Programming 11, 1976). At x with support point ``v = lmo(-x)``,
-    ``v . x / ||x|| <= dist(0, K) <= ||x||``: -x separates 0 from K as soon as ``v . x > 0``. It
-    goes on to a distance or a difference of bounds of ``tol * scale``; with `any_direction` to the
-    first that separates. The entries of support points are in error by up to `noise`; by default
-    2000 are asked for, and 20 more for each feature.
+    After Wolfe (Mathematical Programming 11, 1976): x is the point of smallest norm in the hull of
+    the support points that are kept. With ``v = lmo(-x)``, ``v . x / ||x|| <= dist(0, K) <= ||x||``
+    and -x separates 0 from K as soon as ``v . x > 0``. It goes on to a difference of bounds of
+    ``tol * scale``; with `any_direction` to the first that separates. The entries of support points
+    are in error by up to `noise`; by default 2000 are asked for, and 20 more for each feature.
     """
-    max_iter = max_iter or 2000 + 20 * n_features
-    first = lmo(np.zeros(n_features))
-    state = _Corral(first)
-    lower, direction = 0.0, None
-    scale = np.linalg.norm(first)
-    for _ in range(max_iter - 1):
-        norm = np.linalg.norm(state.x)
-        if norm <= tol * scale or norm - lower <= tol * scale:
+    points = lmo(np.zeros(n_features))[None]
+    x, lower, direction = points[0], 0.0, None
+    scale = np.linalg.norm(x)
+    for _ in range((max_iter or 2000 + 20 * n_features) - 1):
+        norm = np.linalg.norm(x)
+        if norm - lower <= tol * scale:
             break
-        vertex = lmo(-state.x)
+        vertex = lmo(-x)
         scale = max(scale, np.linalg.norm(vertex))
-        height = vertex @ state.x / norm
-        unsure = _ROUNDING * scale + np.sum(noise * np.abs(state.x)) / norm
+        height = vertex @ x / norm
+        unsure = _ROUNDING * scale + np.sum(noise * np.abs(x)) / norm
         if height > max(lower, unsure):
-            lower, direction = height, -state.x / norm
+            lower, direction = height, -x / norm
             if any_direction:
                 break
-        if norm - height <= tol * scale or not state.add(vertex):
+        if norm - height <= tol * scale:
             break
-    distance = float(np.linalg.norm(state.x))
-    return NearestPoint(state.x, distance, float(lower), direction, float(scale))
-
-
-class _Corral:
-    """Affinely independent support points, and the point of smallest norm in their hull."""
-
-    def __init__(self, point: Array) -> None:
-        self.points, self.weights = point[None, :].copy(), np.ones(1)
-        self.x = point.copy()
-
-    def add(self, point: Array) -> bool:
-        """Take in a support point; return whether the norm went down."""
-        before = self.x @ self.x
-        self.points = np.vstack([self.points, point])
-        self.weights = np.append(self.weights, 0.0)
-        for _ in range(self.weights.size + 1):
-            target = self._affine_minimiser()
-            if target.min() > _ROUNDING:
-                self.weights = target
-                break
-            falling = target <= _ROUNDING
-            drop = np.maximum(self.weights - target, 1e-300)
-            step = min(1.0, (self.weights / drop)[falling].min())
-            self.weights = np.maximum(self.weights + step * (target - self.weights), 0.0)
-            keep = self.weights > _ROUNDING
-            keep[np.argmax(self.weights)] = True
-            self.points, self.weights = self.points[keep], self.weights[keep]
-        self.weights /= self.weights.sum()
-        self.x = self.weights @ self.points
-        return bool(self.x @ self.x < before)
-
-    def _affine_minimiser(self) -> Array:
-        """Weights that sum to 1 of the smallest point in the affine hull."""
-        base = self.points[0]
-        edges = self.points[1:] - base
-        if not edges.size:
-            return np.ones(1)
-        rest = np.linalg.lstsq(edges.T, -base, rcond=1e-13)[0]
-        return np.concatenate([[1.0 - rest.sum()], rest])
+        points = np.vstack([points, vertex])
+        weights = _smallest(points / scale, np.zeros(len(points)))
+        points, weights = points[weights > 0.0], weights[weights > 0.0]
+        nearer = weights @ points
+        if nearer @ nearer >= x @ x:
+            break
+        x = nearer
+    return NearestPoint(float(np.linalg.norm(x)), float(lower), direction, float(scale))
 
 
 class Coordinates:
@@ -305,7 +269,8 @@ def bundle_test(
         return w / np.linalg.norm(w), None, oracle.first
     assert result.cuts is not None
     slopes_of_cuts, _, block = result.cuts
-    return None, oracle.scale * _smallest(slopes_of_cuts, block), oracle.first
+    weights = _smallest(slopes_of_cuts, block)
+    return None, oracle.scale * (weights @ slopes_of_cuts), oracle.first
 
 
 def distance_from_zero(slopes: Callable[[Array], Array], start: Array) -> tuple[float, Array]:
@@ -323,10 +288,10 @@ def distance_from_zero(slopes: Callable[[Array], Array], start: Array) -> tuple[
 
 
 def _smallest(slopes: Array, block: Array) -> Array:
-    """The point of smallest norm among sums of one convex combination for each block."""
+    """Weights of the point of smallest norm among sums of a convex combination for each block."""
     sums = (block == np.unique(block)[:, None]).astype(float)
     system = np.vstack([slopes.T, _SUMS * sums])
     target = np.concatenate([np.zeros(slopes.shape[1]), np.full(sums.shape[0], _SUMS)])
     weights, _ = nnls(system, target, maxiter=10 * block.size)
-    weights /= (sums * weights).sum(axis=1) @ sums
-    return weights @ slopes
+    total: Array = (sums * weights).sum(axis=1) @ sums
+    return weights / total
