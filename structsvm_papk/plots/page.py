@@ -253,27 +253,21 @@ def _user(rows: RankedLists, by_k: MetricTable, u: int) -> dict[str, Any]:
     part = slice(rows.indptr[u], rows.indptr[u + 1])
     scores, relevant = rows.scores[part], rows.relevant[part]
     shown = np.lexsort((relevant, -scores))[:_MAX_ROWS]
-    return {
-        "name": str(by_k.users[u]),
-        **_pairs(scores, relevant),
-        "scores": np.clip(scores[shown], -1e300, 1e300).tolist(),
-        "labels": relevant[shown].tolist(),
-        "pap": [_plain(value) for value in by_k.values[u]],
-    }
-
-
-def _pairs(scores: Array, relevant: Array) -> dict[str, Any]:
-    """Counts of a user's whole list; only its best rows are drawn."""
+    # pairs are counted in the whole list, only its best rows are drawn
     pos, neg = scores[relevant == 1], np.sort(scores[relevant == 0])
     below, not_above = (np.searchsorted(neg, pos, side).sum() for side in ("left", "right"))
     n_pairs = pos.size * neg.size
     return {
+        "name": str(by_k.users[u]),
         "n_pos": pos.size,
         "n_neg": neg.size,
         "concordant": int(below),
         "tied": int(not_above - below),
         "discordant": int(n_pairs - not_above),
         "auc": float((below + not_above) / 2 / n_pairs) if n_pairs else None,
+        "scores": np.clip(scores[shown], -1e300, 1e300).tolist(),
+        "labels": relevant[shown].tolist(),
+        "pap": [_plain(value) for value in by_k.values[u]],
     }
 
 

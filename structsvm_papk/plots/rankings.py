@@ -303,10 +303,7 @@ class RankStripDisplay(_Display):
         ax.set_yticks(range(n_users), [literal(user) for user in self.users], fontsize=8)
         ax.set_xlabel(f"rank (line: k = {self.k}; dark: positives)")
         right = ax.secondary_yaxis("right")
-        right.set_yticks(range(n_users), [_number(value) for value in self.papk], fontsize=8)
+        values = ["left out" if np.isnan(value) else f"{value:.2f}" for value in self.papk]
+        right.set_yticks(range(n_users), values, fontsize=8)
         right.set_ylabel(f"pAp@{self.k}")
         return self._drawn(ax)
-
-
-def _number(value: float) -> str:
-    return "left out" if np.isnan(value) else f"{value:.2f}"

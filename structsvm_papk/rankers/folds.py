@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -14,21 +14,14 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import InputError
 
-_Masks = tuple[Array, Array]  # list positions to train and to score on
-Scores = Callable[[Array], Array]  # of weights: a value for each that a fold's scores belong to
+Scores = Callable[[Array], Array]  # of weights: a value for each user, or one of the fold
 
 
-@dataclass(frozen=True)
-class Fold:
-    """List positions to train and to score on, as masks.
-
-    `whose` tells the scores of one fold from another's: the index of each user that is scored, or
-    where all is one list the number of the fold.
-    """
+class Fold(NamedTuple):
+    """List positions to train and to score on, as masks."""
 
     train: Array
     test: Array
-    whose: Array
 
 
 def make_folds(
@@ -41,14 +34,13 @@ def make_folds(
     """
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if data.n_users == 1:
-            masks = _of_rows(int(cv), data, random_state)
+            folds = list(_of_rows(int(cv), data, random_state))
         else:
-            masks = _of_users(int(cv), data, without_use, random_state)
+            folds = list(_of_users(int(cv), data, without_use, random_state))
     elif isinstance(cv, str | bytes) or not hasattr(cv, "split"):
         raise InputError(f"cv must be a number of folds or have split(X, y, groups): {cv!r}")
     else:
-        masks = _of_splitter(cv, data)
-    folds = [Fold(*sides, _whose(number, sides[1], data)) for number, sides in enumerate(masks)]
+        folds = list(_of_splitter(cv, data))
     if not folds:
         raise InputError(f"the splitter {type(cv).__name__} gives no folds")
     return folds
@@ -61,33 +53,24 @@ def shown(k: int, folds: Sequence[Fold], data: RankingData) -> int:
     return max(1, round(k * float(np.mean([fold.test.mean() for fold in folds]))))
 
 
-def _whose(number: int, test: Array, data: RankingData) -> Array:
-    users: Array = np.unique(data.user_of_position[test])
-    return np.array([number]) if data.n_users == 1 else users
-
-
 def _of_users(
     n_folds: int, data: RankingData, without_use: Exclusions, random_state: Any
-) -> Iterator[_Masks]:
-    usable = np.ones(data.n_users, dtype=bool)
-    usable[without_use.no_positive] = usable[without_use.few_negatives] = False
-    users = np.flatnonzero(usable)
+) -> Iterator[Fold]:
+    without = np.concatenate([without_use.no_positive, without_use.few_negatives])
+    users = np.setdiff1d(np.arange(data.n_users), without)
     _check_number(n_folds, users.size, "users that can be used", "users")
     for _, part in KFold(n_folds, shuffle=True, random_state=random_state).split(users):
-        held_out = np.zeros(data.n_users, dtype=bool)
-        held_out[users[part]] = True
-        test = np.repeat(held_out, data.sizes)
-        yield ~test, test
+        test = np.isin(data.user_of_position, users[part])
+        yield Fold(~test, test)
 
 
-def _of_rows(n_folds: int, data: RankingData, random_state: Any) -> Iterator[_Masks]:
+def _of_rows(n_folds: int, data: RankingData, random_state: Any) -> Iterator[Fold]:
     fewest = int(min(data.n_pos[0], data.n_neg[0]))
     _check_number(n_folds, fewest, "rows of the rarer label", "rows of the one list")
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     for _, part in splitter.split(data.rows, data.labels):
-        test = np.zeros(data.rows.size, dtype=bool)
-        test[part] = True
-        yield ~test, test
+        test = np.isin(np.arange(data.rows.size), part)
+        yield Fold(~test, test)
 
 
 def _check_number(n_folds: int, most: int, what: str, made_of: str) -> None:
@@ -98,7 +81,7 @@ def _check_number(n_folds: int, most: int, what: str, made_of: str) -> None:
         )
 
 
-def _of_splitter(cv: Any, data: RankingData) -> Iterator[_Masks]:
+def _of_splitter(cv: Any, data: RankingData) -> Iterator[Fold]:
     user = np.empty(data.rows.size, dtype=np.int64)
     user[data.rows] = data.user_of_position
     labels = np.empty(data.rows.size, dtype=bool)
@@ -117,7 +100,7 @@ def _of_splitter(cv: Any, data: RankingData) -> Iterator[_Masks]:
         for mask, purpose in ((train, "training"), (test, "validation")):
             if not mask.any():
                 raise InputError(f"fold {number} of the splitter {name} has no rows for {purpose}")
-        yield train[data.rows], test[data.rows]
+        yield Fold(train[data.rows], test[data.rows])
 
 
 def _refuse_leak(name: str, data: RankingData, user: Array, train: Array, test: Array) -> None:

@@ -1,23 +1,35 @@
-"""What a trained linear ranker can do: score rows, be judged, and be written to files."""
+"""What linear rankers share: rows become lists; weights score, are judged and written to files."""
 
 import warnings
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structsvm_papk import metrics
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
+from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.rows import ONE_LIST, refuse_misread, required
 from structsvm_papk.data.user_scaling import scaled_rows
+from structsvm_papk.diagnosis.critical_depth import CriticalDepth, critical_depth
+from structsvm_papk.diagnosis.zero_test import has_test
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
-from structsvm_papk.rankers.settings import Setting, solver_name
-from structsvm_papk.solvers.result import SolverResult
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, solver_name, weights_of_users
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.surrogates import Surrogate
+
+STANDARDIZED = "The columns are divided by their standard deviations within users."
+_CLEARLY = 1e-4  # share by which an objective has to be below that of w = 0
+_FEW_STEPS = 25
 
 
 def validated(ranker: Any, X: Any, *y: Any, finite: bool = False, **how: Any) -> Any:
@@ -51,8 +63,11 @@ def check_seed(random_state: Any) -> None:
 
 
 class LinearRanker(BaseEstimator):
-    """Scores ``X @ coef_``, for lists of users. A subclass finds `coef_`."""
+    """Scores ``X @ coef_``, for lists of users. A subclass finds `coef_` in `_fit_lists`."""
 
+    __metadata_request__fit: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
+    # Pipeline.score always passes sample_weight=None on, which has to be a known name
+    __metadata_request__score: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
     __metadata_request__decision_function: ClassVar = {"groups": True}
     __metadata_request__predict: ClassVar = {"groups": True}
 
@@ -60,8 +75,11 @@ class LinearRanker(BaseEstimator):
     solver: str
     relevance_threshold: float | None
     one_list: bool
+    solver_options: dict[str, Any] | None
     coef_: Array
     scale_: Array | None
+    exclusions_: Exclusions
+    n_iter_: int
     user_scaling_: str | None
     result_: SolverResult
     classes_: Array
@@ -71,6 +89,110 @@ class LinearRanker(BaseEstimator):
     def n_shown(self) -> int:
         """Number of items that a user is shown: k, where it is given."""
         raise NotImplementedError
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any,
+        groups: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Train on rows of any order.
+
+        Parameters
+        ----------
+        X : array-like, data frame or CSR of shape (n_rows, n_features)
+            A Dask array or data frame is fitted where its blocks are: on the current Dask client's
+            cluster, or in this process where there is none.
+        y : array-like of shape (n_rows,)
+            Relevance.
+        groups : array-like of shape (n_rows,) or 'one_list'
+            User of each row; 'one_list' (not with Dask collections) says that all rows are one
+            list. Rows of a user in several Dask blocks are brought together.
+        qid : array-like of shape (n_rows,), optional
+            Another name for `groups`; give one of them.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row's user, the same on all rows of a user, instead of `user_weight`.
+
+        Returns
+        -------
+        self
+
+        Warns
+        -----
+        DegenerateOptimumWarning
+            To within `tol` the minimiser is w = 0, which ranks nothing.
+        ConvergenceWarning
+            The gap is still above `tol`.
+
+        Raises
+        ------
+        InputError
+            Data or settings that cannot be used, or no groups.
+        """
+        groups = self._groups(groups, qid)
+        if hasattr(X, "__dask_graph__"):
+            if sample_weight is not None:
+                raise InputError("sample_weight is not available for Dask; use user_weight")
+            return self._fit_dask(X, y, groups)
+        X, y = validated(self, X, y)
+        y = validation.check_grades(y, len(y), name="labels y")
+        self.classes_ = self._find_classes(y)
+        names = getattr(self, "feature_names_in_", None)
+        data = RankingData.from_groups(X, self._relevance(y), groups, feature_names=names)
+        if sample_weight is not None:
+            data = data.weighted(weights_of_users(data, sample_weight))
+        return self._fit_lists(data)
+
+    def fit_lists(self, lists: RankingData) -> Self:
+        """Train on lists that are laid out already; their weights of users count, if they have any.
+
+        Raises
+        ------
+        InputError
+            As for `fit`.
+        """
+        self.n_features_in_, self.classes_ = lists.n_features, np.array([False, True])
+        if lists.feature_names is not None:
+            self.feature_names_in_ = np.asarray(lists.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self._fit_lists(lists)
+
+    def _fit_lists(self, lists: RankingData) -> Any:
+        raise NotImplementedError
+
+    def _fit_dask(self, X: Any, y: Any, groups: Any) -> Any:
+        raise NotImplementedError
+
+    def _finish(
+        self, exclusions: Exclusions, risk: Any = None, everyone: RankingData | None = None
+    ) -> Any:
+        """Take over the result; `everyone` are the lists in memory that the risk was made of."""
+        self.result_ = replace(self.result_, problem=None)  # it would hold the data
+        if self.scale_ is None:
+            self.coef_ = self.result_.w
+        else:
+            self.coef_ = self.result_.w / self.scale_
+            self.result_ = replace(self.result_, notes=(*self.result_.notes, STANDARDIZED))
+        self.n_iter_ = self.result_.n_iter
+        self.exclusions_ = exclusions
+        result = self.result_
+        if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
+            surrogate = self._setting.make(self.n_shown)
+            limit = max(1.0, result.seconds)
+            warning: Any = warning_of_zero(surrogate, result.alpha, risk, everyone, limit)
+            warnings.warn(warning, stacklevel=4)
+        elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
+        return self
+
+    def _extra_settings(self) -> dict[str, Any]:
+        options = {} if self.solver_options is None else self.solver_options
+        if not isinstance(options, dict) or "alpha" in options:
+            raise InputError("solver_options must be a dict of solver fields, without 'alpha'")
+        return options
 
     def decision_function(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
@@ -116,13 +238,9 @@ class LinearRanker(BaseEstimator):
         groups, k = self._groups(groups, qid), self.n_shown
         scores = self.decision_function(X, ONE_LIST if groups is None else groups)
         y = validation.check_grades(y, scores.size, name="labels y")
+        rule = "raise" if self.policy == "raise" else "exclude"
         table = metrics.evaluate(
-            f"pap@{k}",
-            scores,
-            self._relevance(y),
-            groups,
-            few_negatives="raise" if self.policy == "raise" else "exclude",
-            no_positives="raise" if self.policy == "raise" else "exclude",
+            f"pap@{k}", scores, self._relevance(y), groups, few_negatives=rule, no_positives=rule
         )
         summary = table.summary()[0]
         if summary.n_used == 0:
@@ -168,7 +286,9 @@ class LinearRanker(BaseEstimator):
 
     def _groups(self, groups: ArrayLike | None, qid: ArrayLike | None) -> Any:
         """The user of each row; None where all rows are one list, which has to be said."""
-        groups = _one_of(groups, qid)
+        if groups is not None and qid is not None:
+            raise InputError("give groups or qid, not both: they are two names of the same thing")
+        groups = groups if qid is None else qid
         return required(ONE_LIST if groups is None and self.one_list else groups)
 
     def _find_classes(self, y: Array) -> Array:
@@ -207,7 +327,52 @@ class LinearRanker(BaseEstimator):
         return tags
 
 
-def _one_of(groups: ArrayLike | None, qid: ArrayLike | None) -> ArrayLike | None:
-    if groups is not None and qid is not None:
-        raise InputError("give groups or qid, not both: they are two names of the same thing")
-    return groups if qid is None else qid
+def warning_of_zero(
+    surrogate: Surrogate,
+    alpha: float,
+    risk: EmpiricalRisk | None = None,
+    everyone: RankingData | None = None,
+    max_seconds: float = 1.0,
+) -> DegenerateOptimumWarning:
+    """The warning that a surrogate's optimum is zero, and the settings that leave zero.
+
+    `risk` is what was minimised, `everyone` the lists that it was made of, those that it leaves out
+    included; without them nothing is tried, and the settings are the usual ones. `max_seconds` are
+    for the search of the critical depth, which may cost more than the fit.
+    """
+    settings: dict[str, Any] = {}
+    text = (
+        f"w = 0 is the optimum of {surrogate.label} at depth {surrogate.depth or surrogate.k}, to "
+        "within the tolerance, and ranks nothing"
+    )
+    if risk is None or everyone is None:
+        settings = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
+    elif has_test(surrogate):  # of others no critical depth is known
+        answer = critical_depth(risk, max_seconds=max_seconds)
+        text += f": {str(answer).partition(': ')[2]}"
+        settings = _deeper(risk, everyone, alpha, answer)
+    if not settings and surrogate.name != "clipped_ramp":
+        settings = {"surrogate": "clipped_ramp"}
+    elif surrogate.is_custom:
+        settings = {"surrogate": replace(surrogate, depth=None)} | settings
+    return DegenerateOptimumWarning(f"{text}.", settings)
+
+
+def _deeper(
+    risk: EmpiricalRisk, everyone: RankingData, alpha: float, answer: CriticalDepth
+) -> dict[str, Any]:
+    """Settings with a larger depth whose optimum is not zero; none where there are none."""
+    least = answer.informative_from
+    if not risk.convex or (least is None and not answer.out_of_time):
+        return {}
+    lists = everyone.scaled_by(risk.column_scale)
+    tried: list[tuple[Any, dict[str, Any]]] = [(AUTO_DEPTH, {"depth": "auto"})]
+    if least is not None:
+        tried += [(depth, {"depth": depth, "policy": "cap"}) for depth in (least, answer.deepest)]
+    for depth, settings in tried:
+        policy = settings.get("policy", "exclude")
+        deeper = EmpiricalRisk(replace(risk.surrogate, depth=depth), lists, policy)
+        solver = CuttingPlane(alpha, tol=_CLEARLY, max_iter=_FEW_STEPS)
+        if solver.solve(deeper).objective < 1.0 - _CLEARLY:
+            return settings
+    return {}

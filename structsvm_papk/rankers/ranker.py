@@ -6,25 +6,20 @@
 (`oracles.list_risk`, `surrogates`) and hands it to a solver (`solvers.cutting_plane`).
 """
 
-import warnings
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from structsvm_papk._types import Callback
-from structsvm_papk.data import validation
-from structsvm_papk.data.ranking_data import Exclusions, RankingData
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import check_user_scaling, scaled_lists
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.rankers.linear import LinearRanker, check_seed, validated
-from structsvm_papk.rankers.repair import warning_of_zero
 from structsvm_papk.rankers.settings import (
     ALPHA,
     DEPTH,
@@ -33,14 +28,12 @@ from structsvm_papk.rankers.settings import (
     Setting,
     k_of,
     make_solver,
-    weights_of_users,
 )
-from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.surrogates import Surrogate
 
-STANDARDIZED = "The columns are divided by their standard deviations within users."
 
-
+@dataclass(eq=False, repr=False)
 class PAPKRanker(LinearRanker):
     """Linear ranker trained for pAp@k, with a certificate of how close to the optimum it is.
 
@@ -159,125 +152,27 @@ class PAPKRanker(LinearRanker):
     True
     """
 
-    __metadata_request__fit: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
-    # Pipeline.score always passes sample_weight=None on, which has to be a known name
-    __metadata_request__score: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
-
-    def __init__(
-        self,
-        k: int | None = None,
-        surrogate: str | Surrogate = SURROGATE,
-        depth: int | float | str | None = DEPTH,
-        user_weight: str = "equal",
-        alpha: float = ALPHA,
-        solver: str = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        policy: str = "exclude",
-        relevance_threshold: float | None = None,
-        n_threads: int = 1,
-        solver_options: dict[str, Any] | None = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        callback: Callback | None = None,
-        checkpoint: Any | None = None,
-        one_list: bool = False,
-        verbose: int = 0,
-        standardize: bool = True,
-        user_scaling: str | None = None,
-    ) -> None:
-        self.k = k
-        self.surrogate = surrogate
-        self.depth = depth
-        self.user_weight = user_weight
-        self.alpha = alpha
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.policy = policy
-        self.relevance_threshold = relevance_threshold
-        self.n_threads = n_threads
-        self.solver_options = solver_options
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.one_list = one_list
-        self.verbose = verbose
-        self.standardize = standardize
-        self.user_scaling = user_scaling
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: Any,
-        groups: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Train on rows of any order.
-
-        Parameters
-        ----------
-        X : array-like, data frame or CSR of shape (n_rows, n_features)
-            A Dask array or data frame is fitted where its blocks are: on the current Dask client's
-            cluster, or in this process where there is none.
-        y : array-like of shape (n_rows,)
-            Relevance.
-        groups : array-like of shape (n_rows,) or 'one_list'
-            User of each row; 'one_list' (not with Dask collections) says that all rows are one
-            list. Rows of a user in several Dask blocks are brought together.
-        qid : array-like of shape (n_rows,), optional
-            Another name for `groups`; give one of them.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row's user, the same on all rows of a user, instead of `user_weight`.
-
-        Returns
-        -------
-        self
-
-        Warns
-        -----
-        DegenerateOptimumWarning
-            To within `tol` the minimiser is w = 0, which ranks nothing.
-        ConvergenceWarning
-            The gap is still above `tol`.
-
-        Raises
-        ------
-        InputError
-            Data or settings that cannot be used, or no groups.
-        """
-        groups = self._groups(groups, qid)
-        if hasattr(X, "__dask_graph__"):
-            if sample_weight is not None:
-                raise InputError("sample_weight is not available for Dask; use user_weight")
-            return self._fit_dask(X, y, groups)
-        X, y = validated(self, X, y)
-        y = validation.check_grades(y, len(y), name="labels y")
-        self.classes_ = self._find_classes(y)
-        names = getattr(self, "feature_names_in_", None)
-        data = RankingData.from_groups(X, self._relevance(y), groups, feature_names=names)
-        if sample_weight is not None:
-            data = data.weighted(weights_of_users(data, sample_weight))
-        return self._fit_lists(data)
-
-    def fit_lists(self, lists: RankingData) -> Self:
-        """Train on lists that are laid out already; their weights of users count, if they have any.
-
-        Raises
-        ------
-        InputError
-            As for `fit`.
-        """
-        self.n_features_in_, self.classes_ = lists.n_features, np.array([False, True])
-        if lists.feature_names is not None:
-            self.feature_names_in_ = np.asarray(lists.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return self._fit_lists(lists)
+    k: int | None = None
+    surrogate: str | Surrogate = SURROGATE
+    depth: int | float | str | None = DEPTH
+    user_weight: str = "equal"
+    alpha: float = ALPHA
+    solver: str = "auto"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    time_limit: float | None = None
+    policy: str = "exclude"
+    relevance_threshold: float | None = None
+    n_threads: int = 1
+    solver_options: dict[str, Any] | None = None
+    warm_start: bool = False
+    random_state: Any = None
+    callback: Callback | None = None
+    checkpoint: Any | None = None
+    one_list: bool = False
+    verbose: int = 0
+    standardize: bool = True
+    user_scaling: str | None = None
 
     def _fit_lists(self, lists: RankingData) -> Any:
         check_number("n_threads", self.n_threads, least=1)
@@ -351,42 +246,13 @@ class PAPKRanker(LinearRanker):
             return self._minimise(risk)
 
     def _minimise(self, risk: Any, everyone: RankingData | None = None) -> Any:
-        """Solve and take over the result."""
+        """Solve, with `warm_start` from the last result, and take over the result."""
+        check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
         if self.standardize and risk.column_scale is None:
             risk = risk.standardized()
         self._setting, self.user_scaling_ = self._given_setting(), self.user_scaling
         self.scale_ = risk.column_scale
-        self.result_ = self._solve(self._make_solver(risk.surrogate), risk)
-        return self._finish(risk.exclusions, risk, everyone)
-
-    def _finish(
-        self, exclusions: Exclusions, risk: Any = None, everyone: RankingData | None = None
-    ) -> Any:
-        """Take over the result; `everyone` are the lists in memory that the risk was made of."""
-        self.result_ = replace(self.result_, problem=None)  # it would hold the data
-        if self.scale_ is None:
-            self.coef_ = self.result_.w
-        else:
-            self.coef_ = self.result_.w / self.scale_
-            self.result_ = replace(self.result_, notes=(*self.result_.notes, STANDARDIZED))
-        self.n_iter_ = self.result_.n_iter
-        self.exclusions_ = exclusions
-        result = self.result_
-        if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
-            surrogate = self._setting.make(self.n_shown)
-            limit = max(1.0, result.seconds)
-            warning: Any = warning_of_zero(surrogate, result.alpha, risk, everyone, limit)
-            warnings.warn(warning, stacklevel=4)
-        elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
-        return self
-
-    def _given_setting(self) -> Setting:
-        return Setting.of(self.surrogate, self.depth, self.user_weight, self.alpha)
-
-    def _solve(self, solver: Any, risk: Any) -> SolverResult:
-        """Solve; with `warm_start`, from the last result."""
-        check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
+        solver = self._make_solver(risk.surrogate)
         start = getattr(self, "coef_", None) if self.warm_start else None
         if start is not None and start.size != risk.n_features:
             raise InputError(
@@ -394,34 +260,23 @@ class PAPKRanker(LinearRanker):
             )
         if start is not None and self.scale_ is not None:
             start = start * self.scale_
-        lines = Lines(self.verbose)
         solver = solver.suited_to(risk) if self.solver == "auto" else solver
         checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
+        lines = Lines(self.verbose)
         watch = lines.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
         lines.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
-        return result
+        self.result_ = result
+        return self._finish(risk.exclusions, risk, everyone)
+
+    def _given_setting(self) -> Setting:
+        return Setting.of(self.surrogate, self.depth, self.user_weight, self.alpha)
 
     def _make_solver(self, surrogate: Surrogate) -> Any:
-        seed = None
+        settings = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": self.time_limit}
         if self.random_state is not None:
             check_seed(self.random_state)
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return make_solver(
-            self.solver,
-            surrogate,
-            self.alpha,
-            **{
-                "tol": self.tol,
-                "max_iter": self.max_iter,
-                "time_limit": self.time_limit,
-                "seed": seed,
-                **self._extra_settings(),
-            },
-        )
-
-    def _extra_settings(self) -> dict[str, Any]:
-        options = {} if self.solver_options is None else self.solver_options
-        if not isinstance(options, dict) or "alpha" in options:
-            raise InputError("solver_options must be a dict of solver fields, without 'alpha'")
-        return options
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            settings["seed"] = int(seed)
+        settings |= self._extra_settings()
+        return make_solver(self.solver, surrogate, self.alpha, **settings)

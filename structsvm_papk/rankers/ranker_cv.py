@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,10 +18,16 @@ from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.plots.figures import depth_figure
-from structsvm_papk.rankers.choice import SELECTIONS, Choice, choose
+from structsvm_papk.rankers.choice import (
+    SELECTIONS,
+    Choice,
+    choose,
+    grid,
+    scalings,
+    users_without_use,
+)
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, make_folds, shown
-from structsvm_papk.rankers.grid import grid, scalings, users_without_use
-from structsvm_papk.rankers.linear import check_seed
+from structsvm_papk.rankers.linear import LinearRanker, check_seed
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.search import KeptFits, Search, Training, Trial
 from structsvm_papk.rankers.settings import Lines, k_of, name_of, order_of_depth, weighted
@@ -40,7 +48,8 @@ class _OnFold(PAPKRanker):
         return scores
 
 
-class PAPKRankerCV(PAPKRanker):
+@dataclass(eq=False, repr=False)
+class PAPKRankerCV(LinearRanker):
     """`PAPKRanker` whose settings are chosen by cross-validation over users.
 
     Every combination of surrogate, depth, weights of users, alpha and scaling is trained on all
@@ -131,66 +140,35 @@ class PAPKRankerCV(PAPKRanker):
 
     solver = "auto"
 
-    def __init__(
-        self,
-        k: int | None = None,
-        surrogates: Sequence[str | Surrogate] = ("ts", "avg", "clipped_ramp"),
-        depths: str | Sequence[int | float | None] = "auto",
-        user_weights: Sequence[str] = ("equal", "positives"),
-        alphas: str | ArrayLike = "auto",
-        cv: Any = 5,
-        scoring: Any = None,
-        selection: str = "1se",
-        tol: float = 1e-4,
-        cv_tol: float = 1e-3,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        policy: str = "cap",
-        relevance_threshold: float | None = None,
-        n_threads: int = 1,
-        n_jobs: int | None = None,
-        solver_options: dict[str, Any] | None = None,
-        random_state: Any = 0,
-        callback: Callback | None = None,
-        checkpoint: Any | None = None,
-        one_list: bool = False,
-        verbose: int = 0,
-        standardize: bool = True,
-        user_scaling: Any = None,
-    ) -> None:
-        self.k = k
-        self.surrogates = surrogates
-        self.depths = depths
-        self.user_weights = user_weights
-        self.alphas = alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.tol = tol
-        self.cv_tol = cv_tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.policy = policy
-        self.relevance_threshold = relevance_threshold
-        self.n_threads = n_threads
-        self.n_jobs = n_jobs
-        self.solver_options = solver_options
-        self.random_state = random_state
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.one_list = one_list
-        self.verbose = verbose
-        self.standardize = standardize
-        self.user_scaling = user_scaling
+    k: int | None = None
+    surrogates: Sequence[str | Surrogate] = ("ts", "avg", "clipped_ramp")
+    depths: str | Sequence[int | float | None] = "auto"
+    user_weights: Sequence[str] = ("equal", "positives")
+    alphas: str | ArrayLike = "auto"
+    cv: Any = 5
+    scoring: Any = None
+    selection: str = "1se"
+    tol: float = 1e-4
+    cv_tol: float = 1e-3
+    max_iter: int | None = None
+    time_limit: float | None = None
+    policy: str = "cap"
+    relevance_threshold: float | None = None
+    n_threads: int = 1
+    n_jobs: int | None = None
+    solver_options: dict[str, Any] | None = None
+    random_state: Any = 0
+    callback: Callback | None = None
+    checkpoint: Any | None = None
+    one_list: bool = False
+    verbose: int = 0
+    standardize: bool = True
+    user_scaling: Any = None
 
     @property
     def n_shown(self) -> int:
         """Number of items that a user is shown: k, where it is given."""
         return k_of(self.k, as_names("surrogates", self.surrogates))
-
-    def fit_risk(self, risk: Any) -> NoReturn:
-        """Refused: the search needs the lists of a risk, not the risk."""
-        raise InputError("PAPKRankerCV chooses the risk: give the lists to fit or fit_lists")
 
     def _fit_dask(self, X: Any, y: Any, groups: Any) -> Any:
         raise InputError(
@@ -221,7 +199,7 @@ class PAPKRankerCV(PAPKRanker):
         search.run(None if limit is None else started + 2 / 3 * limit)
         best = choose(self.selection, settings, search.scores, search.finished())
         self.cv_results_, self.n_splits_ = search.results(), len(folds)
-        self._setting, start = settings[best], search.start(best)
+        self._setting, start = settings[best], np.mean(search.weights[best], axis=0)
         self.user_scaling_ = self._setting.user_scaling
         lists = weighted(self._setting, everyone[self.user_scaling_])
         self.scale_ = lists.column_scale

@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +93,8 @@ class Training:
             limits["max_ties"] = 0
         limits |= self.solver_options
         solver = make_solver("auto", surrogate, setting.alpha, **limits)
-        if surrogate.convex and warm_start is not None:
-            w_init = None  # the cuts bring their point along
-        else:
-            warm_start = None
+        warm_start = warm_start if surrogate.convex else None
+        w_init = w_init if warm_start is None else None  # cuts bring their point along
         result: SolverResult = solver.suited_to(risk).solve(
             risk, w_init, callback, warm_start, checkpoint
         )
@@ -120,14 +118,19 @@ class Search:
         callback: Callable[[Trial], object] | None = None,
     ) -> None:
         self.data, self.settings, self.folds = data, settings, folds
+        lists = next(iter(data.values()))
         self.scoring, self.training, self.callback = scoring, training, callback
-        whose = [fold.whose if scoring.by_user else [i] for i, fold in enumerate(folds)]
-        self.scores = HeldOut(len(settings), [np.asarray(users) for users in whose])
+        user, one_list = lists.user_of_position, lists.n_users == 1
+        whose = [
+            np.unique(user[fold.test]) if scoring.by_user and not one_list else np.array([number])
+            for number, fold in enumerate(folds)
+        ]
+        self.scores = HeldOut(len(settings), whose)
         self.default = nearest_default(settings)
         self.lines, self.started = lines, time.perf_counter()
         self.seconds = np.full((len(settings), len(folds)), np.nan)
         self.alive = np.ones(len(settings), dtype=bool)
-        self.weights: dict[int, list[Array]] = {}  # solutions of each setting on the folds
+        self.weights: dict[int, list[Array]] = {}  # of columns as they are, on each fold
 
     def run(self, deadline: float | None) -> None:
         """Score the settings fold by fold, until the callback or the clock ends it."""
@@ -139,11 +142,6 @@ class Search:
                 break
             self.alive &= ~self.scores.beaten(self.alive, last)
             self.alive[self.default] = True  # the chosen setting is compared with it
-
-    def start(self, i: int) -> Array:
-        """The mean of a setting's solutions on the folds, for the columns as they are."""
-        mean: Array = np.mean(self.weights[i], axis=0)
-        return mean
 
     def _one_fold(self, number: int) -> bool:
         """Train and score what is alive; returns whether the callback ends the search.
@@ -246,7 +244,9 @@ class Search:
             **splits,
             "mean_test_score": mean,
             "std_test_score": np.nanstd(folds, axis=1),
-            "se_test_score": self.scores.errors(),
+            "se_test_score": np.array(
+                [self.scores.mean_and_error(v)[1] for v in self.scores.values]
+            ),
             "rank_test_score": rank,
             "mean_fit_time": np.nanmean(self.seconds, axis=1),
             "n_splits": seen,
@@ -286,7 +286,7 @@ class _Chain:
         if kept is None:
             yield from self._fresh()
             return
-        starts = (part for start in self.starts.items() for part in start)
+        starts = chain.from_iterable(self.starts.items())
         tried = (part for one in self.settings for part in one.identity(self.training.k))
         key = kept.key(*self.training.identity(), *tried, *self.of_data, *starts)
         old = kept.read(key, (len(self.settings), self.lists.n_features))
@@ -336,15 +336,15 @@ def _solved(
     """The fits of all chains in order; in this thread, or on several."""
     n_threads = min(effective_n_jobs(n_jobs), len(chains))
     if n_threads <= 1:
-        for chain in chains:
-            yield from chain.solve()
+        for one in chains:
+            yield from one.solve()
         return
     stop = threading.Event()
     with ThreadPoolExecutor(n_threads) as pool:
-        for chain in chains:
-            chain.stop = stop
+        for one in chains:
+            one.stop = stop
         try:
-            for future in [pool.submit(list, chain.solve()) for chain in chains]:
+            for future in [pool.submit(list, one.solve()) for one in chains]:
                 yield from future.result()
         except BaseException:
             stop.set()
@@ -387,10 +387,8 @@ class KeptFits:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
         self._lock = threading.Lock()
-        try:
+        with suppress(OSError):  # what is wrong with the folder is said of files in it
             checkpoint.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot write {checkpoint.folder}: {error.strerror}") from None
         check_writable(self._path("any"))
 
     def key(self, *parts: Any) -> str:

@@ -1,7 +1,4 @@
-"""What is minimised, by which solver, and what is said meanwhile.
-
-Here names become objects, and defaults stand.
-"""
+"""What is minimised, by which solver, by default too, and what is said meanwhile."""
 
 from __future__ import annotations
 

@@ -38,6 +38,12 @@ class Run:
     settings: dict[str, Any]
     pap_at_k: dict[str, float]
 
+    @property
+    def label(self) -> str:
+        """The solver in words, with its step size if it has one."""
+        eta = f" (eta {self.settings['eta']:g})" if "eta" in self.settings else ""
+        return self.solver.replace("_", " ") + eta
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; a bound that is not known is None."""
         return {

@@ -111,6 +111,7 @@ def test_stated_sizes_are_not_trusted(saved, entry):
         ("relevance_threshold", [float("inf"), 10**400]),
         ("certificate", [{}, 3, CERTIFICATE | {"objective": [[]]}, CERTIFICATE | {"gap": np.nan}]),
         ("certificate", [list(CERTIFICATE)]),
+        ("user_scaling", ["z", 1, []]),
     ],
 )
 def test_signed_nonsense_is_refused(saved, name, values):

@@ -2,7 +2,8 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
 from structsvm_papk import RankingData, metrics
 from structsvm_papk.errors import InputError
@@ -71,16 +72,10 @@ def test_from_estimator_draws_the_same(display, options):
 
 
 def test_scores_of_estimators_that_have_no_decision_function():
-    class Values:
-        def predict(self, X):
-            return 2 * X[:, 0]
-
-    class Probabilities(Values):
-        def predict_proba(self, X):
-            return np.column_stack([1 - X[:, 0], X[:, 0]])
-
-    np.testing.assert_array_equal(displays.estimator_scores(Probabilities(), X), X[:, 0])
-    np.testing.assert_array_equal(displays.estimator_scores(Values(), X), 2 * X[:, 0])
+    bayes, line = GaussianNB().fit(X, Y), LinearRegression().fit(X, Y)
+    share = bayes.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(displays.estimator_scores(bayes, X), share)
+    np.testing.assert_array_equal(displays.estimator_scores(line, X), line.predict(X))
 
 
 def test_segments_show_support():

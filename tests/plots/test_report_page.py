@@ -11,6 +11,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from helpers.commands import run, run_json
 from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
 from structsvm_papk.metrics.ranked_lists import build
 from structsvm_papk.plots import page as report_page
 
@@ -167,6 +168,24 @@ def test_numbers_of_one_user_are_of_the_whole_list():
     assert user["auc"] == pytest.approx(roc_auc_score(labels[:1000], scores[:1000]), abs=1e-12)
 
 
+def test_the_articles_four_models_as_recomputed():
+    random = np.random.RandomState(42)
+    labels = random.binomial(1, 0.03, 10_000)
+    models = [random.rand(10_000)] + [d * labels + random.randn(10_000) for d in (1, 2, 3)]
+    reports = [report_page.report(scores, labels) for scores in (*models, np.round(models[1], 1))]
+    for report, scores in zip(reports, (*models, np.round(models[1], 1)), strict=True):
+        expected = roc_auc_score(labels, scores), average_precision_score(labels, scores)
+        assert (report.auroc, report.average_precision) == pytest.approx(expected, abs=1e-12)
+    assert reports[3].lift == pytest.approx(0.801658920765 / 0.0264, abs=1e-9)
+    assert [len(report.warnings) for report in reports] == [1, 0, 0, 1, 0]
+    assert "hardly better than random" in str(reports[0]) and "leak" in str(reports[3])
+    constant = report_page.report(np.ones(100), np.repeat([1, 0], [2, 98]))
+    assert constant.average_precision == constant.positive_rate == 0.02
+    assert (constant.auroc, constant.p_value) == (0.5, 1.0)
+    with pytest.raises(InputError, match="0 positives and 2 negatives"):
+        report_page.report([1.0, 2.0], [0, 0])
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     webdriver = pytest.importorskip("selenium.webdriver")
@@ -206,9 +225,11 @@ def number(browser, name):
 
 
 def slide(browser, name, key, times=1):
+    from selenium.webdriver.common.keys import Keys
+
     slider = browser.find_element("id", name)
     for _ in range(times):
-        slider.send_keys(key)
+        slider.send_keys(getattr(Keys, key))
     return int(slider.get_attribute("value"))
 
 
@@ -241,15 +262,8 @@ class TestInBrowser:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     def test_threshold_slider_moves_the_confusion_matrix(self, browser):
-        from selenium.webdriver.common.keys import Keys
-
         seen = []
-        for key, times in (
-            (Keys.HOME, 1),
-            (Keys.ARROW_RIGHT, 60),
-            (Keys.PAGE_UP, 2),
-            (Keys.END, 1),
-        ):
+        for key, times in (("HOME", 1), ("ARROW_RIGHT", 60), ("PAGE_UP", 2), ("END", 1)):
             slide(browser, "threshold", key, times)
             told = read(browser, "threshold-value")
             called = np.zeros(SCORES.size, bool) if "above" in told else float(told) <= SCORES
@@ -267,12 +281,10 @@ class TestInBrowser:
         assert (seen[0], seen[-1]) == (0.0, 1.0)
 
     def test_positive_rate_slider_lowers_auprc_only(self, browser):
-        from selenium.webdriver.common.keys import Keys
-
         auroc = number(browser, "auroc")
         own = number(browser, "ap")
         assert own == pytest.approx(average_precision_score(LABELS, SCORES), abs=5.1e-5)
-        slide(browser, "rate", Keys.HOME)
+        slide(browser, "rate", "HOME")
         assert number(browser, "auroc") == auroc
         assert number(browser, "ap") < own / 3
         assert number(browser, "baseline") == 0.001
@@ -281,11 +293,9 @@ class TestInBrowser:
         assert number(browser, "ap") == pytest.approx(reweighted, abs=5.1e-5)
 
     def test_k_slider_shows_what_counts(self, browser):
-        from selenium.webdriver.common.keys import Keys
-
-        slide(browser, "k", Keys.HOME)
+        slide(browser, "k", "HOME")
         for times in (0, 4, 10):
-            k = slide(browser, "k", Keys.ARROW_RIGHT, times)
+            k = slide(browser, "k", "ARROW_RIGHT", times)
             mine = GROUPS[30] == GROUPS
             table = metrics.evaluate([f"pap@{k}"], SCORES, LABELS, GROUPS)
             assert read(browser, "k-value") == str(k)

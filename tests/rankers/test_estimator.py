@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 from sklearn.utils.fixes import parse_version
-from sklearn.utils.validation import _num_samples
 
 from helpers.reference_metrics import per_user
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
@@ -25,27 +24,6 @@ from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
 
 pytestmark = pytest.mark.portable
-
-
-class Grouped(PAPKRankerCV):
-    """A search that deals rows out to users where a check gives no groups."""
-
-    def fit(self, X, y, groups=None, qid=None, sample_weight=None):
-        return super().fit(X, y, self._dealt(X, groups), qid, sample_weight)
-
-    def score(self, X, y, groups=None, qid=None):
-        return super().score(X, y, self._dealt(X, groups), qid)
-
-    def _dealt(self, X, groups):
-        n_rows = _num_samples(X)
-        drawn = np.random.default_rng(0).integers(4, size=n_rows)
-        dealt = drawn if n_rows > 10 else np.arange(n_rows) % 2  # few rows: each label twice
-        return dealt if groups is None else groups
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags._skip_test = False
-        return tags
 
 
 ONE = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",), "alphas": (0.1,)}
@@ -66,7 +44,10 @@ def test_scikit_learn_contract(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
-    [PAPKRanker(one_list=True, surrogate="ts", solver="subgradient"), Grouped(**ONE, cv=2)],
+    [
+        PAPKRanker(one_list=True, surrogate="ts", solver="subgradient"),
+        PAPKRankerCV(one_list=True, **ONE, cv=2),
+    ],
     expected_failed_checks=weights_of_users,
 )
 def test_scikit_learn_contract_of_a_descent_and_of_the_search(estimator, check):
@@ -316,11 +297,9 @@ def test_the_solver_that_auto_takes(task, surrogate, solver):
 
 def test_random_state_seeds_a_random_start(task):
     settings = {"k": 3, "solver": "subgradient", "max_iter": 5}
+    ranker = PAPKRanker(solver_options={"start_scale": 1.0}, **settings)
     first, again, other = (
-        PAPKRanker(random_state=seed, solver_options={"start_scale": 1.0}, **settings)
-        .fit(*task)
-        .coef_
-        for seed in (0, 0, 1)
+        ranker.set_params(random_state=seed).fit(*task).coef_ for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)

@@ -1,4 +1,4 @@
-"""Warm starts of the estimator, and settings chosen on held-out users."""
+"""Settings chosen on held-out users."""
 
 import threading
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedKFold
+from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 
 from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.rankers import grid as grid_of_settings
+from structsvm_papk.rankers import choice
 from structsvm_papk.rankers.choice import HeldOut, choose
 from structsvm_papk.rankers.settings import DEFAULT, Setting
 
@@ -73,38 +73,30 @@ def test_folds_by_number_leave_each_user_out_once():
     assert weights == pytest.approx(expected, rel=1e-3)
 
 
-def scores_of_fold(train, test, alpha):
-    """PAp@2 of each user of the rows `test`, of a model that is trained on the rows `train`."""
-    rest = trained(train, alpha)
-    return metrics.evaluate("pap@2", X[test] @ rest.coef_, Y[test], GROUPS[test])["pap@2"]
-
-
-class Drawn:
+def drawn():
     """Splits that leave rows out of both sides, and hold users out several times or never."""
-
-    def split(self, X, y, groups):
-        rng = np.random.default_rng(3)
-        for _ in range(4):
-            users = rng.permutation(np.unique(groups))
-            train = np.isin(groups, users[:8]) & (rng.random(len(groups)) < 0.8)
-            yield np.flatnonzero(train), np.flatnonzero(np.isin(groups, users[14:19]))
+    rng = np.random.default_rng(3)
+    for _ in range(4):
+        users = rng.permutation(24)
+        train = np.isin(GROUPS, users[:8]) & (rng.random(480) < 0.8)
+        yield np.flatnonzero(train), np.flatnonzero(np.isin(GROUPS, users[14:19]))
 
 
-@pytest.mark.parametrize(
-    "splitter", [Drawn(), GroupShuffleSplit(5, test_size=7, train_size=9, random_state=0)]
-)
-def test_a_splitter_decides_who_trains_and_every_split_of_a_user_counts(splitter):
+def test_a_splitter_decides_who_trains_and_every_split_of_a_user_counts():
     """Scales of columns are those of the training rows, too."""
+    folds = list(drawn())
     own = {**SMALL, "depths": (0.9,), "alphas": (0.02,), "cv_tol": 1e-8, "scoring": first_weight}
-    weights = PAPKRankerCV(k=2, cv=splitter, **own).fit(X, Y, GROUPS).cv_results_
-    for fold, (train, _) in enumerate(splitter.split(X, Y, GROUPS)):
-        want = trained(train, 0.02).coef_[0]
-        assert weights[f"split{fold}_test_score"][0] == pytest.approx(want, rel=1e-3)
-    own["scoring"] = None
-    results = PAPKRankerCV(k=2, cv=splitter, **own).fit(X, Y, GROUPS).cv_results_
-    by_user, folds = {}, list(splitter.split(X, Y, GROUPS))
+    weights, results = (
+        PAPKRankerCV(k=2, cv=check_cv(folds), **(own | {"scoring": how}))
+        .fit(X, Y, GROUPS)
+        .cv_results_
+        for how in (first_weight, None)
+    )
+    by_user = {}
     for fold, (train, test) in enumerate(folds):
-        values = scores_of_fold(train, test, 0.02)
+        w = trained(train, 0.02).coef_
+        assert weights[f"split{fold}_test_score"][0] == pytest.approx(w[0], rel=1e-3)
+        values = metrics.evaluate("pap@2", X[test] @ w, Y[test], GROUPS[test])["pap@2"]
         assert results[f"split{fold}_test_score"][0] == pytest.approx(np.nanmean(values))
         for user, value in zip(np.unique(GROUPS[test]), values, strict=True):
             by_user.setdefault(user, []).extend([value] if np.isfinite(value) else [])
@@ -210,16 +202,6 @@ def test_the_choice_says_by_how_much_it_is_ahead_of_the_default(selection):
     assert choice.setting == DEFAULT or f"{abs(choice.lead):.4f} ± {choice.error:.4f}" in text
 
 
-class Named:
-    """A splitter that names these rows."""
-
-    def __init__(self, train, test):
-        self.sides = train, test
-
-    def split(self, X, y, groups=None):
-        yield self.sides
-
-
 @pytest.mark.parametrize("cv", [4, StratifiedKFold(4)])
 def test_one_list_is_cut_into_folds_of_its_rows(cv):
     options = {"k": 8, "cv": cv, "alphas": ALPHAS, "cv_tol": 1e-7, **SMALL, "depths": (0.9,)}
@@ -240,9 +222,8 @@ def test_one_list_is_cut_into_folds_of_its_rows(cv):
         few = np.arange(480) < 5
         PAPKRankerCV(k=2, cv=6, **SMALL).fit(X, few, groups="one_list")
     with pytest.raises(InputError, match="both in training and in validation; use Strat"):
-        PAPKRankerCV(k=2, cv=Named(range(300), range(299, 480)), **SMALL).fit(
-            X, Y, groups="one_list"
-        )
+        overlap = check_cv([(range(300), range(299, 480))])
+        PAPKRankerCV(k=2, cv=overlap, **SMALL).fit(X, Y, groups="one_list")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -263,10 +244,6 @@ def mean_auc(estimator, X, y, groups):
     return metrics.evaluate("auc", scores, y, groups).mean("auc")
 
 
-def pooled_auc(estimator, X, y):
-    return roc_auc_score(y, estimator.decision_function(X))
-
-
 def test_a_scorer_gives_one_value_a_fold():
     options = {"k": 2, "alphas": ALPHAS, "cv": GroupKFold(4), "cv_tol": 1e-7, **SMALL}
 
@@ -281,12 +258,11 @@ def test_a_scorer_gives_one_value_a_fold():
     np.testing.assert_allclose(own["mean_test_score"], folds.mean(axis=0))
     np.testing.assert_allclose(own["se_test_score"], folds.std(axis=0, ddof=1) / 2)
     made = make_scorer(roc_auc_score, response_method="decision_function")
-    first, *others = (
+    first, other = (
         searched(scoring, Y * 2 - 1).cv_results_["mean_test_score"]
-        for scoring in (made, pooled_auc, get_scorer("roc_auc"))
+        for scoring in (made, get_scorer("roc_auc"))
     )
-    for other in others:
-        np.testing.assert_array_equal(first, other)
+    np.testing.assert_array_equal(first, other)
     with config_context(enable_metadata_routing=True):
         routed = make_scorer(
             metrics.mean_score, response_method="decision_function", metric="auc"
@@ -335,8 +311,6 @@ def test_verbose_and_the_log_say_how_far_a_fit_is(capsys, caplog, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == ranker.n_iter_ + 1 and ranker.result_.status.sentence in lines[-1]
     assert lines[0].startswith("iteration 1, ") and ", gap " in lines[0]
-    PAPKRanker(k=2).fit(X, Y, GROUPS)
-    assert capsys.readouterr().out == ""
     with caplog.at_level("INFO", "structsvm_papk"):
         PAPKRanker(k=2).fit(X, Y, GROUPS)
         PAPKRankerCV(**settings).fit(X, Y, GROUPS)
@@ -355,7 +329,7 @@ def test_searches_that_cannot_be():
         ({"surrogates": ()}, "surrogates"),
         ({"surrogates": "ts"}, "sequence"),
         ({"depths": (1,)}, "at least k=2"),
-        ({"depths": (500,)}, "most negatives"),
+        ({"depths": (25,), "policy": "exclude"}, "depth=25 is above every list: the most neg"),
         ({"depths": "deep"}, "sequence"),
         ({"alphas": (-1.0,)}, "alpha"),
         ({"scoring": "pap@zero"}, "pap"),
@@ -366,20 +340,11 @@ def test_searches_that_cannot_be():
         ({"n_jobs": 0}, "n_jobs"),
         ({"cv_tol": 0.0}, "cv_tol must be a number above 0"),
         ({"time_limit": -1.0}, "time_limit"),
-        ({"cv": Named(range(0, 480, 2), range(1, 480, 2))}, "both in training and in validation"),
-        ({"cv": Named(range(300), range(480, 490))}, "fold 0 of the splitter Named names no rows"),
+        ({"cv": check_cv([(range(0, 480, 2), range(1, 480, 2))])}, "both in training and in"),
+        ({"cv": check_cv([(range(300), range(480, 490))])}, "fold 0 of the .* names no rows"),
     ]:
         with pytest.raises((InputError, TypeError), match=words):
             PAPKRankerCV(**{"k": 2, **options}).fit(X, Y, GROUPS)
-
-
-def test_warm_start_continues_from_the_last_fit():
-    ranker = PAPKRanker(k=2, surrogate="ts", warm_start=True).fit(X, Y, GROUPS)
-    passes = ranker.result_.data_passes
-    ranker.set_params(alpha=0.011).fit(X, Y, GROUPS)
-    assert ranker.result_.data_passes < passes
-    with pytest.raises(InputError, match="5 features"):
-        ranker.fit(X[:, :3], Y, GROUPS)
 
 
 def test_users_that_every_depth_leaves_out_are_counted():
@@ -390,9 +355,6 @@ def test_users_that_every_depth_leaves_out_are_counted():
     ranker.fit(X[few], y[few], GROUPS[few])
     assert ranker.exclusions_.no_positive.tolist() == [3, 7]
     assert ranker.exclusions_.few_negatives.tolist() == [11]
-    nobody = PAPKRankerCV(k=2, surrogates=("avg",), depths=(25,), alphas=(0.1,), policy="exclude")
-    with pytest.raises(InputError, match="depth=25 is above every list: the most"):
-        nobody.fit(X, Y, GROUPS)
     with pytest.raises(InputError, match=r"number of users that can be used \(1\)"):
         PAPKRankerCV(k=2, alphas=(0.1,), **SMALL).fit(X, Y & (GROUPS == 0), GROUPS)
 
@@ -422,7 +384,7 @@ def test_large_data_get_one_clipped_setting_a_weight(monkeypatch):
         return {(p["depth"], p["alpha"]) for p in fitted.cv_results_["params"]}
 
     small = clipped()
-    monkeypatch.setattr(grid_of_settings, "_MANY_ROWS", 150)
+    monkeypatch.setattr(choice, "_MANY_ROWS", 150)
     large = clipped()
     assert len(small) == 6 and len(large) == 1 and large < small
 
@@ -452,10 +414,7 @@ def test_plot_draws_the_means(monkeypatch):
 @pytest.mark.parametrize("k", [3.0, np.int32(3)])
 def test_a_whole_number_of_any_type_is_that_number(k):
     ranker = PAPKRanker(k=k).fit(X, Y, GROUPS)
-    assert ranker.score(X, Y, GROUPS) == PAPKRanker(k=3).fit(X, Y, GROUPS).score(X, Y, GROUPS)
-    search = PAPKRankerCV(k=k, alphas=(0.1,), cv=2, **SMALL).fit(X, Y, GROUPS)
-    for fitted in (ranker, search):
-        assert type(fitted.to_model().k) is int and fitted.to_model().k == 3
+    assert type(ranker.to_model().k) is int and ranker.to_model().k == 3
     np.testing.assert_array_equal(
         metrics.pap_at_k(X[:, 0], Y, k, GROUPS), metrics.pap_at_k(X[:, 0], Y, 3, GROUPS)
     )

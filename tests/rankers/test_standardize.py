@@ -8,6 +8,7 @@ from helpers.marks import slow
 from helpers.sources import npy_source
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import open_source
+from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
@@ -173,3 +174,5 @@ def test_a_warm_start_is_the_last_weights_whatever_the_scale_was():
     risk = EmpiricalRisk(make_surrogate("avg", 2, 0.9), data)
     w = last * ranker.scale_
     assert ranker.result_.history[0].objective == pytest.approx(0.005 * w @ w + risk(last)[0])
+    with pytest.raises(InputError, match="warm_start: the last fit had 5 features, X has 3"):
+        ranker.fit(X[:, :3], y, groups=users)
