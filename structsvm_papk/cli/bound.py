@@ -7,6 +7,7 @@ model on new users (from its training data), and how many items or users a given
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,12 @@ import numpy as np
 
 from structsvm_papk import bounds
 from structsvm_papk.bounds.class_bound import FORMS, theorem2_counterexamples
-from structsvm_papk.bounds.intervals import MANY_USERS, Interval
+from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform, sampled_target
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import Panel
+from structsvm_papk.cli._shared.options import option
 from structsvm_papk.cli._shared.scores import Scorer, scores_of
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.tables import Table
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import Model, load_model
@@ -30,8 +30,8 @@ from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES, make_surrogate
 
-_BOUND = Panel("Which bound")
-_SIZES = Panel("Sizes")
+_BOUND = partial(option, "Which bound")
+_SIZES = partial(option, "Sizes")
 _ALPHAS = (0.3, 1.0, 3.0, 10.0, 30.0)  # times the model's
 _DEPTHS = (None, 0.5, 0.9)
 
@@ -285,7 +285,9 @@ def _of_new_users(
         (f"uniform bound at {1 - rho:g}, all rows as one list", half),
     ]
     if held_out is not None:
-        interval = _interval(held_out, table, model, rho, reading)
+        other = reading.second_table(held_out, table)
+        others, scores = reading.lists(other).usable(model.k), scores_of(model, other)
+        interval = bounds.many_users(list_risks(others, scores[others.rows], model.k), rho)
         content["held_out"] = interval.as_dict()
         ends = f"{interval.value:.4f} [{interval.lower:.4f}, {interval.upper:.4f}]"
         rows.append((f"{interval.n_users:,} held-out users, {interval.level:g}", ends))
@@ -304,15 +306,6 @@ def _of_new_users(
     if searched is not None:
         content |= searched.content
     return _Answer(content, "Risk of new users", rows, note=note, then=searched)
-
-
-def _interval(
-    path: Path, table: Table, model: Model, rho: float, reading: options.Reading
-) -> Interval:
-    other = reading.second_table(path, table)
-    assert other is not None  # as there is a path
-    lists = reading.lists(other).usable(model.k)
-    return bounds.many_users(list_risks(lists, scores_of(model, other)[lists.rows], model.k), rho)
 
 
 def _searched(lists: RankingData, model: Model, policy: str) -> _Answer:

@@ -1,5 +1,6 @@
 """``compare``: the cutting plane against subgradient descent on one file."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,13 @@ import typer
 
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
-from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.settings import solver_name
 from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.surrogates import CONVEX, make_surrogate
+from structsvm_papk.surrogates import CONVEX
 
 ETA = SOLVER(
     None,
@@ -45,11 +45,14 @@ def compare(
 
     Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run.
     """
-    names = convex_names(surrogate or ["all"], k)
-    any_surrogate = weighting.surrogate(names[0], k)
+    names = surrogate or ["all"]
+    names = list(dict.fromkeys(n for name in names for n in (CONVEX if name == "all" else [name])))
+    for name in names:
+        any_surrogate = weighting.surrogate(name, k)
+        solver_name("cutting_plane", any_surrogate)  # refuses what is not convex
     options.check_plot(plot)
     table = reading.table(data)
-    second = reading.second_table(test, table)
+    second = None if test is None else reading.second_table(test, table)
     train = weighting.lists(reading.lists(table), any_surrogate)
     held_out = None if second is None else scaled_lists(reading.lists(second), weighting.scaling)
     checkpoint = saving.place()
@@ -67,16 +70,6 @@ def compare(
     finish(runs, f"{data.name}: {title}", weighting.content, plot, as_json)
 
 
-def convex_names(names: Sequence[str], k: int) -> list[str]:
-    """The surrogates to run: ``all`` means every convex one."""
-    chosen: list[str] = []
-    for name in names:
-        if name != "all":
-            solver_name("cutting_plane", make_surrogate(name, k))  # refuses what is not convex
-        chosen += CONVEX if name == "all" else [name]
-    return list(dict.fromkeys(chosen))
-
-
 def finish(
     runs: Sequence[Any], title: str, content: dict[str, Any], plot: Path | None, as_json: bool
 ) -> None:
@@ -89,3 +82,35 @@ def finish(
     console.answer(as_json, content, print_runs, runs, title)
     if not all(run.result.converged or run.result.status == Status.FINISHED for run in runs):
         raise typer.Exit(1)
+
+
+def explain(run: Any) -> None:
+    """Say on standard error what a status means, where it needs saying."""
+    if run.result.status not in (Status.CONVERGED, Status.FINISHED):
+        console.warn(f"{run.surrogate}, {run.solver}: {run.result.message}")
+    elif run.result.notes:
+        console.note(f"{run.surrogate}, {run.solver}: {' '.join(run.result.notes)}")
+
+
+def print_runs(runs: Sequence[Any], title: str) -> None:
+    """Print objective, bound, gap, effort, metric and status of each run."""
+    places = [place for place in ("train", "test") if place in runs[0].pap_at_k]
+    rows: list[list[str] | None] = []
+    for before, run in zip([None, *runs], runs, strict=False):
+        if before and before.surrogate != run.surrogate:
+            rows.append(None)
+        result = run.result
+        rows.append([
+            run.surrogate, run.label, f"{result.objective:.8f}", _known(result.lower_bound, ".8f"),
+            _known(result.gap, ".1e"), f"{result.data_passes:g}", f"{result.seconds:.2f}",
+            *(_known(run.pap_at_k[place], ".4f") for place in places),
+            str(result.status).replace("_", " "),
+        ])  # fmt: skip
+    numbers = ["objective", "lower bound", "gap", "passes", "seconds"]
+    numbers += [f"pAp@{runs[0].k} {place}" for place in places]
+    columns = ["surrogate", "solver", *(f">{name}" for name in numbers), "status"]
+    console.print_table(title, columns, rows)
+
+
+def _known(value: float, form: str) -> str:
+    return f"{value:{form}}" if math.isfinite(value) else "-"

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from rich.markup import escape
 
 from structsvm_papk import metrics
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, Panel
+from structsvm_papk.cli._shared.options import OUTPUT, option
 from structsvm_papk.cli._shared.scores import Columns, Rows, Scorer, load
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
@@ -23,8 +24,8 @@ from structsvm_papk.metrics.ranked_lists import build
 from structsvm_papk.metrics.table import MetricTable
 from structsvm_papk.plots.page import Evaluation, mean_text, page, report
 
-_RULES = Panel("Metrics and rules")
-_SURE = Panel("Comparison and uncertainty")
+_RULES = partial(option, "Metrics and rules")
+_SURE = partial(option, "Comparison and uncertainty")
 _GAINS = ("linear", "exponential")
 
 

@@ -1,17 +1,16 @@
 """``fit``: train a ranker on a file and write a model file."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import typer
 from sklearn.exceptions import ConvergenceWarning
 
-from structsvm_papk.cli import scale
+from structsvm_papk.cli import compare, scale
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
-from structsvm_papk.cli._shared.runs import explain, print_runs
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.files.model import save_model
 from structsvm_papk.rankers import PAPKRanker
@@ -20,19 +19,12 @@ from structsvm_papk.rankers.solver_race import Run
 from structsvm_papk.solvers.result import Status
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What is minimised."""
-
-    k: int = options.K
-    surrogate: str = PROBLEM(SURROGATE, "avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp.")
-    alpha: float = PROBLEM(ALPHA, options.ALPHA)
-
-
 def fit(
     *,
     data: Path = options.DATA,
-    problem: Problem,
+    k: int = options.K,
+    surrogate: str = PROBLEM(SURROGATE, "avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp."),
+    alpha: float = PROBLEM(ALPHA, options.ALPHA),
     weighting: options.Weighting,
     reading: options.Reading,
     solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}."),
@@ -49,8 +41,8 @@ def fit(
     Ctrl-C keeps the best model so far.
     """
     ranker = PAPKRanker(
-        problem.k, problem.surrogate, weighting.negatives, weighting.user_weight, problem.alpha,
-        solver, **stopping.limits(), policy=policy, n_threads=stopping.threads,
+        k, surrogate, weighting.negatives, weighting.user_weight, alpha, solver,
+        **stopping.limits(), policy=policy, n_threads=stopping.threads,
         relevance_threshold=reading.relevance_threshold, checkpoint=saving.checkpoint,
         solver_options=None if eta is None else {"eta": eta},
         standardize=weighting.standardize, user_scaling=weighting.scaling,
@@ -61,7 +53,7 @@ def fit(
         loaded.remember(saving.checkpoint)
         with console.live() as watch, warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
-            ranker.callback = watch(solver, problem.surrogate)
+            ranker.callback = watch(solver, surrogate)
             loaded.train(ranker)
         model = replace(
             ranker.to_model(), feature_names=loaded.table.feature_names,
@@ -77,14 +69,18 @@ def fit(
         if not issubclass(warning.category, ConvergenceWarning):
             console.warn(_said(warning.message))
     if run.result.status is not Status.DEGENERATE:
-        explain(run)
+        compare.explain(run)
     content = run.as_dict() | weighting.content
     content |= {"model": str(output)}
     title = weighting.title(k=model.k, alpha=model.alpha)
-    console.answer(as_json, content, print_runs, [run], f"{data.name}: {title}")
+    console.answer(as_json, content, compare.print_runs, [run], f"{data.name}: {title}")
     console.note(f"model written to {output}")
     if run.result.status == Status.FAILED:
-        console.warn(_how_to_go_on(saving.checkpoint))
+        console.warn(
+            f"the same command goes on from {saving.checkpoint} once the data can be reached again"
+            if saving.checkpoint is not None
+            else "with --checkpoint DIR, the same command could go on from here"
+        )
     if not run.result.converged:
         raise typer.Exit(1)
 
@@ -95,9 +91,3 @@ def _said(warning: Any) -> str:
         return str(warning)
     given = " ".join(f"--{option} {value}" for option, value in warning.settings.items())
     return f"degenerate: {warning.what}" + (f"\ntry {given}, or tune" if given else "")
-
-
-def _how_to_go_on(folder: Path | None) -> str:
-    if folder is None:
-        return "with --checkpoint DIR, the same command could go on from here"
-    return f"the same command goes on from {folder} once the data can be reached again"

@@ -33,7 +33,10 @@ def margins(
     as_json: bool = options.JSON,
 ) -> None:
     """Which margin conditions hold for scores, and for any linear scorer?"""
-    conditions = _conditions(condition)
+    conditions = condition or list(CONDITIONS)
+    for name in conditions:
+        if name not in CONDITIONS:
+            raise InputError(f"condition {name!r} is not one of {', '.join(CONDITIONS)}")
     model = scorer.load()
     table = reading.table(data, model)
     lists = reading.lists(table)
@@ -48,14 +51,6 @@ def margins(
     if search and per_user:
         answers["per_user"] = {c: _count_users(lists, k, c, time_limit) for c in conditions}
     console.answer(as_json, answers, _show, answers, conditions)
-
-
-def _conditions(names: Sequence[str] | None) -> list[str]:
-    names = list(names or CONDITIONS)
-    for name in names:
-        if name not in CONDITIONS:
-            raise InputError(f"condition {name!r} is not one of {', '.join(CONDITIONS)}")
-    return names
 
 
 def _check(lists: RankingData, scores: Array, k: int, delta: float) -> dict[str, Any]:

@@ -58,21 +58,15 @@ def predict(
     if output is not None:
         write_atomically(output, text.encode())
     if as_json:
-        content = _content(frame, top) if output is None else _summary(frame["score"], output)
+        content: dict[str, Any] = {"scores": frame["score"].tolist()}
+        if output is not None:
+            shown = frame["score"]
+            ends = {"smallest": shown.min(), "mean": shown.mean(), "largest": shown.max()}
+            content = {"output": str(output), **ends}
+        elif top is not None:
+            content = {"top": frame.to_dict("records")}
         console.print_json({"model": str(model), "n_rows": scores.size, **content})
     elif output is None:
         print(text, end="")
     else:
         console.note(f"{len(frame)} scores written to {output}")
-
-
-def _content(frame: Any, top: int | None) -> dict[str, Any]:
-    if top is None:
-        return {"scores": frame["score"].tolist()}
-    return {"top": frame.to_dict("records")}
-
-
-def _summary(scores: Any, output: Path) -> dict[str, Any]:
-    """What characterises scores that stand in a file."""
-    ends = {"smallest": scores.min(), "mean": scores.mean(), "largest": scores.max()}
-    return {"output": str(output), **ends}

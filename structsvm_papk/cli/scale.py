@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.options import Panel, Reading
+from structsvm_papk.cli._shared.options import Reading, option
 from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
@@ -21,7 +22,7 @@ from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.solver_race import mean_pap_at_k, train_gain
 
-_SCALE = Panel("Data larger than memory")
+_SCALE = partial(option, "Data larger than memory")
 _RECORD = "partitions.json"  # in the folder of a checkpoint
 _PATIENCE = 60  # seconds
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

@@ -4,6 +4,7 @@ import shlex
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ import numpy as np
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, Panel
+from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, option
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import certificate_of, save_model
 from structsvm_papk.rankers import PAPKRankerCV
 from structsvm_papk.rankers.ranker_cv import Trial
 
-_CHOICE = Panel("How to choose")
+_CHOICE = partial(option, "How to choose")
 _SHOWN = 10  # settings
 
 
@@ -211,25 +212,20 @@ def _command(ranker: Any, data: Path, reading: options.Reading, policy: str) -> 
 
 
 def _show(content: dict[str, Any], n_shown: int | None) -> None:
-    title = f"Mean {content['scoring']} over held-out users, {content['n_splits']} folds"
-    columns = (
-        "surrogate", ">depth", "users' weight", ">alpha", "scaling", ">mean", ">± error", ">folds"
-    )  # fmt: skip
-    rows = _rows(content)
-    console.print_table(title, columns, rows[:n_shown])
-    if n_shown is not None and len(rows) > n_shown:
-        console.note(f"{len(rows) - n_shown} further settings: --all")
-    print(f"{content['choice']}\nrepeat: {content['command']}\nPython: {content['python']}")
-
-
-def _rows(content: dict[str, Any]) -> list[list[str]]:
     rows = []
     for row in content["settings"]:
-        mine = content["chosen"].items() <= row.items()
         cells = [
             row["surrogate"], str(row["depth"] or "k"), row["user_weight"], f"{row['alpha']:.4g}",
             row["user_scaling"] or "none", f"{row['mean']:.4f}", f"{row['error']:.4f}",
             str(row["folds"]),
         ]  # fmt: skip
-        rows.append([f"[bold]{cell}[/bold]" for cell in cells] if mine else cells)
-    return rows
+        chosen = content["chosen"].items() <= row.items()
+        rows.append([f"[bold]{cell}[/bold]" for cell in cells] if chosen else cells)
+    title = f"Mean {content['scoring']} over held-out users, {content['n_splits']} folds"
+    columns = (
+        "surrogate", ">depth", "users' weight", ">alpha", "scaling", ">mean", ">± error", ">folds"
+    )  # fmt: skip
+    console.print_table(title, columns, rows[:n_shown])
+    if n_shown is not None and len(rows) > n_shown:
+        console.note(f"{len(rows) - n_shown} further settings: --all")
+    print(f"{content['choice']}\nrepeat: {content['command']}\nPython: {content['python']}")

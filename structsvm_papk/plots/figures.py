@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from structsvm_papk._types import PathLike
 from structsvm_papk.errors import InputError, as_names
-from structsvm_papk.files.atomic import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,23 +17,12 @@ if TYPE_CHECKING:
 
     from structsvm_papk.diagnosis.zero_test import Diagnosis
 
-FORMATS = (".png", ".svg", ".pdf")
 _LOWEST_GAP = 1e-16
 _AXES = {"data_passes": "passes over the data", "seconds": "seconds"}
 _CERTIFIED = "#1b5e9b"
 _DESCENT = ("#f2b134", "#dd6b1f", "#8f2d16", "#8a8a8a")
 COLORS = ("#1b5e9b", "#dd6b1f", "#2a8a57", "#8f2d16", "#7a4fa3", "#555555")
 _MARKERS = {"degenerate": ("o", True), "informative": ("o", False), "undecided": ("X", True)}
-
-
-def check_plot(path: PathLike) -> None:
-    """Refuse a plot that could not be drawn, before the work starts."""
-    if Path(path).suffix.lower() not in FORMATS:
-        raise InputError(f"cannot draw {path}: the name must end in {', '.join(FORMATS)}")
-    if not has_matplotlib():
-        raise InputError(
-            f"cannot draw {path}: matplotlib is missing; pip install matplotlib (the extra 'plot')"
-        )
 
 
 def has_matplotlib() -> bool:
@@ -94,15 +79,6 @@ def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
     return figure
 
 
-def save_figure(figure: Figure, path: PathLike) -> None:
-    """Write a figure in one step; the suffix of `path` is the format."""
-    content = io.BytesIO()
-    suffix = Path(path).suffix.lower().lstrip(".")
-    metadata = {"Date": None} if suffix == "svg" else None
-    figure.savefig(content, format=suffix, dpi=150, metadata=metadata)
-    write_atomically(path, content.getvalue())
-
-
 def _draw_panel(axes: Axes, runs: Sequence[Any], x: str) -> float:
     """Draw the runs of one surrogate; return the largest gap of a solid line."""
     bound = max(run.result.lower_bound for run in runs)
@@ -115,8 +91,7 @@ def _draw_panel(axes: Axes, runs: Sequence[Any], x: str) -> float:
         color = _CERTIFIED if certified else next(descents, _DESCENT[-1])
         at = result.curve(x)
         gap = np.maximum((result.curve("objective") - bound) / scale, _LOWEST_GAP)
-        label = literal(run.solver.replace("_", " "))
-        label += f" (eta {run.settings['eta']:g})" if "eta" in run.settings else ""
+        label = literal(run.label)
         axes.step(at, gap, where="post", color=color, label=label, zorder=3 if certified else 2)
         if certified:
             proven = (result.curve("objective") - result.curve("lower_bound")) / scale

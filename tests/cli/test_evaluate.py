@@ -183,6 +183,8 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
         (None, ("-m", "map"), "there is no metric 'map'"),
         (None, ("--gains", "cubic"), "must be linear or exponential"),
         (None, (), "cannot read"),
+        ("1 qid:1 1:2\n", ("--format", "svmlight"), "give --model or --scores"),
+        ("PAR1 not really", ("--format", "parquet"), "not a readable Parquet"),
     ],
 )
 def test_wrong_input_has_a_reason(tmp_path, monkeypatch, capsys, content, arguments, message):
@@ -198,15 +200,6 @@ def test_wrong_input_has_a_reason(tmp_path, monkeypatch, capsys, content, argume
         (tmp_path / "a.csv").write_text(content)
     assert run("evaluate", "a.csv", *arguments) == 2
     assert message in capsys.readouterr().err
-
-
-def test_files_that_are_no_tables(tmp_path, capsys):
-    text, damaged = tmp_path / "a.txt", tmp_path / "bad.parquet"
-    text.write_text("1 qid:1 1:2\n")
-    assert "give --model or --scores" in refused(capsys, "evaluate", text)
-    pytest.importorskip("pyarrow")
-    damaged.write_bytes(b"PAR1 not really")
-    assert "not a readable Parquet" in refused(capsys, "evaluate", damaged)
 
 
 def test_gains_of_graded_labels_are_those_of_the_library(tmp_path, capsys):

@@ -150,7 +150,6 @@ def test_wrong_calls_of_the_command(place, capsys):
     for arguments, said in [
         ((plain, features, "--top", 3), "which user a row belongs to"),
         ((scaled, features), "which user a row belongs to"),
-        ((plain, data, "--top", 0), "greater than or equal to 1"),
         ((plain, data, "--item", "sku"), "no column 'sku' for the item (--item)"),
         ((plain, data, "-o", place / "x.parquet"), "not Parquet"),
         ((plain, place / "no-item.csv"), "column 'item' is empty"),

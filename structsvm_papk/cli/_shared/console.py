@@ -3,10 +3,13 @@
 import json
 import logging
 import math
+import os
+import platform
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from structsvm_papk.cli._shared.recording import add_record
+from structsvm_papk._version import versions
 
-Watch = Callable[[str, str], Any]
-_EVERY = 10.0  # seconds
+run: ContextVar[dict[str, Any] | None] = ContextVar("run", default=None)
 
 
 @cache
@@ -67,7 +69,22 @@ def answer(as_json: bool, content: dict[str, Any], show: Callable[..., None], *s
 
 def print_json(content: dict[str, Any]) -> None:
     """Print a JSON object with the `run` that made it; numbers that JSON cannot say become null."""
-    sys.stdout.write(json.dumps(_plain(add_record(content)), allow_nan=False) + "\n")
+    record = run.get()
+    content = content if record is None else {**content, "run": record}
+    sys.stdout.write(json.dumps(_plain(content), allow_nan=False) + "\n")
+
+
+def run_of(arguments: Sequence[str]) -> dict[str, Any]:
+    """The `run` of a JSON output: what was run, where, when and with what."""
+    return {
+        "command": ["structsvm-papk", *arguments],
+        "directory": os.getcwd(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "versions": versions(),
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -88,14 +105,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     Names of right-aligned columns begin with ``>``; cells may hold markup; a row that is None is a
     line between rows.
     """
-    print_rich(table_of(title, columns, rows))
-
-
-def table_of(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str] | None], **style: Any
-) -> Table:
-    """The table that `print_table` prints."""
-    table = Table(title=title, title_justify="left", **style)
+    table, screen = Table(title=title, title_justify="left"), Console(highlight=False)
     for name in columns:
         table.add_column(
             name.removeprefix(">"), justify="right" if name[:1] == ">" else "left", no_wrap=True
@@ -105,53 +115,29 @@ def table_of(
             table.add_section()
         else:
             table.add_row(*row)
-    return table
-
-
-def print_rich(table: Table) -> None:
-    """Print a table that `table_of` made."""
-    screen = Console(highlight=False)
-    screen.width = max(screen.width, needed_width(screen, table))
+    needed = screen.measure(table, options=screen.options.update(width=1000)).maximum
+    screen.width = max(screen.width, needed)
     screen.print(table)
-
-
-def needed_width(screen: Console, table: Table) -> int:
-    """Columns of a terminal that a table fills."""
-    return screen.measure(table, options=screen.options.update(width=1000)).maximum
 
 
 @contextmanager
 def bar(description: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Yield ``update(advance=.., completed=.., total=.., description=..)`` of a progress bar."""
+    """Yield ``update(advance=.., completed=.., total=.., description=..)`` of a progress bar.
+
+    Where standard error is no terminal nothing is shown.
+    """
     from rich.progress import Progress  # not of every command
 
     screen = notes()
     if not screen.is_terminal:
-        yield _reporter(description, total)
+        yield lambda **changes: None
         return
     with Progress(console=screen, transient=True) as shown:
         yield partial(shown.update, shown.add_task(description, total=total))
 
 
-def _reporter(description: str, total: int | None) -> Callable[..., None]:
-    """A bar's update, as a line from time to time."""
-    state: dict[str, Any] = {"description": description, "total": total, "completed": 0}
-    begun = said = time.monotonic()
-
-    def update(advance: float = 0, **changes: Any) -> None:
-        nonlocal said
-        state.update(changes)
-        state["completed"] += advance
-        if (now := time.monotonic()) - said >= _EVERY:
-            said, total = now, state["total"]
-            done = f"{state['completed']:g}" + (f" of {total:g}" if total else "")
-            note(f"{state['description']}: {done} after {now - begun:.0f} s")
-
-    return update
-
-
 @contextmanager
-def live() -> Iterator[Watch]:
+def live() -> Iterator[Callable[[str, str], Any]]:
     """Yield ``watch(solver, surrogate)``, which returns the callback of one run.
 
     Where standard error is no terminal nothing is shown and the callbacks are None.

@@ -4,8 +4,10 @@ Options that belong together are the fields of a dataclass such as `Reading`, of
 takes one object.
 """
 
+import io
 import math
 from dataclasses import MISSING, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,43 +19,30 @@ from structsvm_papk.data.readers import read_table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Table
 from structsvm_papk.data.user_scaling import USER_SCALINGS, scaled_lists
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.atomic import check_writable
+from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
-from structsvm_papk.plots import figures as plots
+from structsvm_papk.plots.figures import has_matplotlib
 from structsvm_papk.rankers import settings
 from structsvm_papk.rankers.settings import as_depth
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
 
-@dataclass(frozen=True)
-class Panel:
-    """A heading of the help page; called, it makes a default that is an option under it."""
-
-    name: str | None
-
-    def __call__(
-        self, default: Any, help: str, metavar: str | None = None, *, flags: str = "", **more: Any
-    ) -> Any:
-        """An option with a help text; one without a default (``...``) has to be given."""
-        more |= {"metavar": metavar, "rich_help_panel": self.name}
-        return _default(default, typer.Option(*flags.split(), help=help, **more))
-
-
-def argument(default: Any, help: str, metavar: str | None = None) -> Any:
-    """A default that is an argument of the command line."""
-    return _default(default, typer.Argument(help=help, metavar=metavar))
-
-
-def _default(default: Any, info: Any) -> Any:
+def option(
+    panel: str | None, default: Any, help: str, metavar: str | None = None, *, flags: str = "",
+    kind: Any = typer.Option, **more: Any,
+) -> Any:  # fmt: skip
+    """A default that is an option under a heading; one without (``...``) has to be given."""
+    info = kind(*flags.split(), help=help, metavar=metavar, rich_help_panel=panel, **more)
     return field(default=MISSING if default is ... else default, metadata={"option": info})
 
 
-PLAIN = Panel(None)
-PROBLEM = Panel("Problem")
-READING = Panel("Reading the data")
-SOLVER = Panel("Solver")
-OUTPUT = Panel("Output")
+argument = partial(option, None, kind=typer.Argument)
+PLAIN = partial(option, None)
+PROBLEM = partial(option, "Problem")
+READING = partial(option, "Reading the data")
+SOLVER = partial(option, "Solver")
+OUTPUT = partial(option, "Output")
 TOL = "Relative certified gap to stop at."
 ALPHA = "Regularisation strength: alpha/2 ||w||^2 + risk."
 _FILES = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
@@ -94,6 +83,7 @@ def parse_scaling(text: str) -> str | None:
 DATA = argument(..., _FILES)
 K = PROBLEM(..., "Number of items that a user is shown.", flags="--k")
 ONE_LIST = READING(False, "All rows are one ranked list.", flags="--one-list")
+_PLOTS = (".png", ".svg", ".pdf")
 JSON = OUTPUT(
     False, "Print one JSON object on standard output, nothing else there.", flags="--json"
 )
@@ -107,15 +97,24 @@ def policy(default: str) -> Any:
 
 def check_plot(path: Path | None) -> None:
     """Refuse a plot that cannot be drawn or written, before any work starts."""
-    if path is not None:
-        plots.check_plot(path)
-        check_writable(path)
+    if path is None:
+        return
+    if path.suffix.lower() not in _PLOTS:
+        raise InputError(f"cannot draw {path}: the name must end in {', '.join(_PLOTS)}")
+    if not has_matplotlib():
+        raise InputError(
+            f"cannot draw {path}: matplotlib is missing; pip install matplotlib (the extra 'plot')"
+        )
+    check_writable(path)
 
 
 def save_plot(path: Path | None, figure: Any) -> None:
     """Write the figure that a function makes, where a plot is wanted."""
     if path is not None:
-        plots.save_figure(figure(), path)
+        content, format = io.BytesIO(), path.suffix.lower().removeprefix(".")
+        metadata = {"Date": None} if format == "svg" else None
+        figure().savefig(content, format=format, dpi=150, metadata=metadata)
+        write_atomically(path, content.getvalue())
         console.note(f"plot written to {path}")
 
 
@@ -274,10 +273,8 @@ class Reading(Columns):
         """The lists of a table."""
         return table.ranking_data(self.relevance_threshold, self.one_list)
 
-    def second_table(self, path: Path | None, like: Table) -> Table | None:
-        """The table in a second file with the features of the first; None without a file."""
-        if path is None:
-            return None
+    def second_table(self, path: Path, like: Table) -> Table:
+        """The table in a second file with the features of the first."""
         # the first file's format and counts of rows say nothing of the second
         second = replace(self, query=None, format=None, first_index=None)
         return second.table(path, like)

@@ -289,16 +289,10 @@ def _of_features(
     if not columns.one_list:
         names["user"] = "the user"
         frame["the user"] = np.asarray(table.groups)
-    names["item"], further = _further_columns(path, columns)
+    by, format = tuple(columns.by or ()), columns.format_of(path)
+    item = None if columns.one_list or format is None else item_column(path, format, columns.item)
+    kinds = dict.fromkeys(by, Kind.TEXT) | ({} if item is None else {item: Kind.ID})
+    if format is not None and kinds:
+        frame |= tables.read_columns(path, format, kinds)
     notes = (table.columns_used, *table.remarks)
-    return Rows(frame | further, names, tuple(columns.by or ()), str(path), notes, threshold)
-
-
-def _further_columns(path: Path, columns: Columns) -> tuple[str | None, dict[str, Array]]:
-    """Name of the item column, if there is one, and the columns of items and to split by."""
-    format = columns.format_of(path)
-    if format is None:
-        return None, {}
-    item = None if columns.one_list else item_column(path, format, columns.item)
-    kinds = dict.fromkeys(columns.by or (), Kind.TEXT) | ({} if item is None else {item: Kind.ID})
-    return item, tables.read_columns(path, format, kinds) if kinds else {}
+    return Rows(frame, names | {"item": item}, by, str(path), notes, threshold)
