@@ -3,7 +3,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from helpers.reference_theory import margins_by_subsets
-from structsvm_papk import datasets, margins, metrics
+from structsvm_papk import __version__, cli, data, datasets, margins, metrics, show_versions
 from structsvm_papk.errors import InputError
 from structsvm_papk.margins.conditions import CONDITIONS
 
@@ -166,3 +166,23 @@ def test_lists_of_digits_have_the_features_labels_and_images_of_their_part():
         assert np.array_equal(same, y) and not groups.any()
         seen.append({query, *rows})
     assert not seen[0] & seen[1]
+
+
+def test_files_hold_the_lists_and_are_never_overwritten(tmp_path, capsys):
+    folder = tmp_path / "new" / "folder"
+    command = ["example-data", str(folder), "--n-users", "15"]
+    assert cli.main(command) in (0, None)
+    train, _ = datasets.recommender_lists(n_users=15)
+    read = data.read_ranking_data(folder / "train.csv", label="relevant")
+    names = ["ease", "neighbours", "content", "popularity"]  # ids are no features
+    assert np.array_equal(read.X, train[names])
+    before = (folder / "train.csv").read_bytes()
+    assert cli.main(command) == 2
+    assert "train.csv exists" in " ".join(capsys.readouterr().err.split())
+    assert (folder / "train.csv").read_bytes() == before
+
+
+def test_versions_are_printed(capsys):
+    show_versions()
+    out = capsys.readouterr().out
+    assert f"structsvm-papk   {__version__}" in out and "numba" in out
