@@ -123,7 +123,11 @@ def _margin_user(condition, n_pos, n_neg, k, delta, exclude, w, rng):
     spread = lambda size: _on_grid(rng.exponential(1.0, size))  # noqa: E731
     high = _with_scores(top + delta + spread(n_pos), w, rng)
     if exclude is None or condition == "strong":
-        return _relaxed_positives(high, condition, beta, top, w, rng), neg
+        n_free = n_pos - beta if condition in ("weak", "moderate") else 0
+        if n_free:  # positives that the condition leaves free are lowered
+            shift = spread(n_free) if condition == "moderate" else -spread(n_free)
+            high[-n_free:] = _with_scores(top + shift, w, rng)
+        return high, neg
     if condition == "moderate":
         high[beta:] = neg[np.argmax(neg @ w)]  # at max q: beta and strong fail
         return high, neg
@@ -139,15 +143,6 @@ def _margin_user(condition, n_pos, n_neg, k, delta, exclude, w, rng):
     if n_pos > beta + 1:
         high[beta:-1] = inside
     return high, neg
-
-
-def _relaxed_positives(high, condition, beta, top, w, rng):
-    """Lower the positives that the condition leaves free; the others stay strong."""
-    n_free = len(high) - beta if condition in ("weak", "moderate") else 0
-    if n_free:
-        shift = _on_grid(rng.exponential(1.0, n_free))
-        high[-n_free:] = _with_scores(top + (shift if condition == "moderate" else -shift), w, rng)
-    return high
 
 
 def _surrounded_point(neg, w, rng):
