@@ -30,16 +30,13 @@ POLICIES = ("exclude", "raise", "cap")
 
 @dataclass(frozen=True)
 class Exclusions:
-    """How many users cannot be used, and why: no positive, or fewer negatives than needed.
-
-    `setting` says where the needed number comes from: 'k' or 'depth'.
-    """
+    """How many users cannot be used, and why: no positive, or fewer negatives than needed."""
 
     needed: int
     n_users: int
     no_positive: np.ndarray
     few_negatives: np.ndarray
-    setting: str = "k"
+    setting: str = "k"  # or 'depth': where the needed number comes from
 
     @property
     def n_used(self) -> int:
@@ -251,10 +248,7 @@ class RankingData:
     def spread(self) -> Spread:
         """Sizes and spreads of the columns, computed once in a pass over the rows of the lists.
 
-        Raises
-        ------
-        InputError
-            A column whose values within a user differ by no more than its storage resolves.
+        A column whose values within a user differ by no more than its storage resolves is refused.
         """
         if self._spread is None:
             spread = spread_of(self.X, self.rows, self.indptr)
@@ -328,24 +322,14 @@ class RankingData:
         return Exclusions(needed, self.n_users, *left_out, setting)
 
     def usable(self, needed: int, policy: str = "exclude", setting: str = "k") -> RankingData:
-        """Restrict to the users with at least one positive and as many negatives as needed.
+        """The users with a positive and as many negatives as needed: k, the training depth, or 1.
 
-        Parameters
-        ----------
-        needed : int
-            Negatives: k, the training depth, or 1.
-        policy : {'exclude', 'raise'}
-            Leave the other users out, or raise and name the first of them.
-
-        Returns
-        -------
-        RankingData
-            Shares `X` with this object; the object itself where no user is left out.
+        `X` is shared; the object itself where no user is left out.
 
         Raises
         ------
         InputError
-            needed < 1; no user remains; or, with ``policy='raise'``, some user cannot be used.
+            needed < 1; no user remains; with ``policy='raise'``, some user cannot be used.
         """
         excluded = self.checked_exclusions(needed, policy, setting)
         if not excluded.n_excluded:

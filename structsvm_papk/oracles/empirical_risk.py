@@ -1,17 +1,57 @@
-"""The empirical risk of a linear scorer: the oracle that every solver can ask."""
+"""The empirical risk of a linear scorer in memory: the oracle that every solver can ask.
+
+And what it offers: the blocks of one list, users as blocks of the dual, convex majorants, bounds
+over boxes, and starting points for risks that are not convex.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from structsvm_papk._types import Array
+from structsvm_papk.data import features
+from structsvm_papk.data.features import EPS, FEW_ROUNDINGS
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.errors import check_choice
 from structsvm_papk.oracles.boxes import Boxes
-from structsvm_papk.oracles.convex_risk import ConvexRisk, MajorantRisk
-from structsvm_papk.oracles.starts import enough_for_starts, warm_starts
+from structsvm_papk.oracles.cut_blocks import CutBlocks
+from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.short_lists import ShortLists
 from structsvm_papk.oracles.ties import Ties, ways_to_break
-from structsvm_papk.solvers.oracle import BoxedOracle
+from structsvm_papk.oracles.user_blocks import AverageBlocks, gram_bytes
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.solvers.oracle import (
+    BlockOracle,
+    BoxedOracle,
+    Cuts,
+    DualBlocks,
+    DualOracle,
+    LineOracle,
+    Majorant,
+    Oracle,
+)
+from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates import Surrogate
+from structsvm_papk.surrogates._kernels import tangent_intercepts
+from structsvm_papk.surrogates.base import ListTerms, MajorantSurrogate, check_scores
+from structsvm_papk.surrogates.losses import Avg, MeanThreshold
+
+_FEATURES, _USERS = 1000, 20  # from which on the ascent was faster, see docs/benchmarks.md
+_GRAM_BYTES = 1 << 29  # of Avg: where its matrices may need more, cuts take less
+_DEEP = 0.9  # share of the negatives that 'deep_avg' counts
+_RIDGE = 1e-4
+_ROWS = 1 << 14  # a start needs no more, and no more than as many a feature as below
+_ROWS_PER_FEATURE = 300
 
 
-class EmpiricalRisk(ConvexRisk, BoxedOracle):
+class EmpiricalRisk(ListRisk, LineOracle, DualOracle, BoxedOracle):
     """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
 
     The weights v are those of the data, by default all the same.
@@ -58,6 +98,27 @@ class EmpiricalRisk(ConvexRisk, BoxedOracle):
         No user can be used, or some cannot and the policy is 'raise'.
     """
 
+    def _blocks_of_one_list(self, n_blocks: int, short: ShortLists | None) -> BlockOracle | None:
+        terms = self.surrogate.list_terms(int(self.data.n_pos[0]), int(self.data.n_neg[0]))
+        return None if terms is None else OneListCuts(self, terms, n_blocks, short)
+
+    def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
+        """Users as blocks of the dual, see `oracles.user_blocks`; None where it is not known."""
+        is_avg = isinstance(self.surrogate.list_terms(1, 1), MeanThreshold)
+        if is_avg and gram_bytes(self) <= _GRAM_BYTES:
+            return AverageBlocks(self, alpha, start)
+        return CutBlocks(self, alpha, start) if self._restricts() else None
+
+    def suits_dual_ascent(self, alpha: float) -> bool:
+        """Whether the ascent is likely to be faster: where users share little of what they need."""
+        if not sparse.issparse(self.data.X) or self.n_features < _FEATURES or self.n_users < _USERS:
+            return False
+        return self._restricts()
+
+    def _restricts(self):
+        """Whether the surrogate knows what it is on a part of a list."""
+        return self.surrogate.restricted(np.arange(self.data.sizes[0]), 1) is not None
+
     def majorant(self, w: Array) -> MajorantRisk:
         """A convex risk that is nowhere below this one, and tight at w.
 
@@ -77,13 +138,186 @@ class EmpiricalRisk(ConvexRisk, BoxedOracle):
 
     def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """Bounds over boxes, see `Boxes.bounds`."""
-        return self._boxes.bounds(alpha, low, high)
+        return self._boxes.bounds(alpha, low, high, self.map_ranges)
 
     @cached_property
     def _boxes(self) -> Boxes:
         return Boxes(self)
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
-        """Starting points by name for solvers of non-convex risks; see `starts.warm_starts`."""
+        """Starting points by name for solvers of non-convex risks; see `warm_starts`."""
         data = self.data.every_nth(enough_for_starts(self.data.rows.size, self.n_features))
         return warm_starts(self.surrogate, data, alpha, names, self.n_threads)
+
+
+class MajorantRisk(EmpiricalRisk, Majorant):
+    """A convex risk that is nowhere below another one and tight at one point."""
+
+    surrogate: MajorantSurrogate
+    sample = None  # what is frozen belongs to all users
+
+    def __init__(self, surrogate: MajorantSurrogate, risk: ListRisk) -> None:
+        super().__init__(surrogate, risk.data, "cap", risk.n_blocks, risk.n_threads)
+        self.exact = risk.surrogate.is_convex_on(risk.data.n_pos)
+
+    def transfer_cuts(
+        self, previous: Oracle, cuts: tuple[Array, Array, Array]
+    ) -> tuple[Array, Array, Array] | None:
+        """The cuts of the blocks of users for whom the same is frozen in the earlier majorant.
+
+        The other blocks get the cut 0: this is a majorant of a risk that is nowhere negative.
+        """
+        if not isinstance(previous, MajorantRisk):
+            return None
+        if type(self.surrogate) is not type(previous.surrogate):
+            return None
+        slopes, intercepts, blocks = cuts
+        changed = (self.surrogate.held != previous.surrogate.held).any(axis=0)
+        per_block = np.logical_or.reduceat(changed, self.data.indptr[self.user_bounds[:-1]])
+        keep, empty = ~per_block[blocks], np.flatnonzero(per_block)
+        return (
+            np.concatenate([slopes[keep], np.zeros((empty.size, slopes.shape[1]))]),
+            np.concatenate([intercepts[keep], np.zeros(empty.size)]),
+            np.concatenate([blocks[keep], empty]),
+        )
+
+
+class OneListCuts(ListRisk):
+    """One user's risk with several cuts from one evaluation of the list.
+
+    Its loss is the sum of the c largest of many convex terms f_i (`ListTerms`) over r,
+    ``min_s c s + sum_i (f_i - s)_+``: for fixed s a sum over terms, any partition of which gives
+    blocks, convex in (w, s). At the optimal s their cuts together are the usual single cut. The
+    variable of the cuts is s/r, between 0 and R(w) at its optimum: the certified bound uses this.
+    At most one block for each positive (pAUC, Max) or negative (TS, Avg). ``docs/math/one-list.md``
+    """
+
+    def __init__(
+        self, risk: ListRisk, terms: ListTerms, n_blocks: int, short: ShortLists | None
+    ) -> None:
+        vars(self).update(vars(risk), rows_scored=0, _rounding=None)
+        self._terms, self._short = terms, short
+        n_pos, size = int(self.data.n_pos[0]), terms.n_terms
+        first = n_pos if terms.over_negatives else 0
+        edges = np.linspace(first, first + size, min(n_blocks, size) + 1)
+        self._bounds = edges.astype(np.int64)
+        # the most scores that a sum has: those of a block that count, and all of the other side
+        own, others = (terms.depth, n_pos) if terms.over_negatives else (n_pos, terms.depth)
+        self._longest = others + min(own, int(np.diff(self._bounds).max()))
+        self.n_blocks = self._bounds.size - 1
+        self.layout = f"rows {self._bounds.tolist()}"
+
+    def _longest_sum(self):
+        return self._longest
+
+    def blocks(self, w: Array) -> tuple[Array, Array]:
+        """Value and slope of each block at w and the best s."""
+        cuts = self.cuts(w)
+        return cuts.intercepts + cuts.slopes @ cuts.point, cuts.slopes[:, : self.n_features]
+
+    def cuts(self, w: Array) -> Cuts:
+        """The cuts of an evaluation at w; see `Cuts`."""
+        data, bounds, scores = self._list_at(w)
+        check_scores(scores)
+        terms = self._terms.blocks(scores, int(data.n_pos[0]), bounds)
+        values, counted = terms.values, terms.counted
+        intercepts, sizes, steep = tangent_intercepts(scores, terms.own, bounds, values)
+        shared, partners = np.abs(terms.shared), scores[terms.partners]
+        intercepts -= terms.shared @ partners
+        sizes += shared @ (1.0 + np.abs(partners))
+        slopes = self._slopes_of(terms, data, bounds)
+        steeper = (steep.sum() + shared.sum()) / self.surrogate.l1_bound(data.n_pos).mean()
+        errors = (self._longest + FEW_ROUNDINGS) * EPS * sizes
+        if counted.sum() < self._terms.n_terms:  # some terms are dropped: s decides which
+            share = -counted / counted.sum()
+            share[0] += 1.0
+            slopes = np.column_stack([slopes, share])
+            w = np.append(w, terms.lowest)
+        return Cuts(values.sum(), slopes, intercepts, w, errors, max(1.0, float(steeper)))
+
+    def _list_at(self, w):
+        """The list, or what counts of it at w; the blocks' bounds in it; its scores."""
+        short = self._short
+        if short is None:
+            return self.data, self._bounds, self.scores(w)
+        scores = short.at(w)
+        self.rows_scored = short.n_visits
+        return short.data, np.searchsorted(short.positions, self._bounds), scores
+
+    def _slopes_of(self, terms, data, bounds):
+        """The blocks' subgradients in the features."""
+        origins = None if self.origins() is None else data.origins()
+        at = None if origins is None else origins.at(terms.partners)
+        rows = features.shifted_rows(data.X, data.rows[terms.partners], at)
+        slopes = np.asarray(terms.shared @ rows, dtype=np.float64)
+        features.add_weighted_rows(data.X, data.rows, terms.own, bounds, slopes, origins)
+        return data.divided(slopes)
+
+
+def warm_starts(
+    surrogate: Surrogate,
+    data: RankingData,
+    alpha: float,
+    names: Sequence[str] | None = None,
+    n_threads: int = 1,
+) -> dict[str, Array]:
+    """Starting points by name, by default all, from lists that are `enough_for_starts`.
+
+    ``zero``; ``avg``: the optimum of the convex Avg surrogate, to a gap of 1%; ``deep_avg``: the
+    same with nine tenths of each user's negatives counted, which is seldom zero; ``logistic`` and
+    ``centred_logistic``: see `logistic_regression`.
+    """
+
+    def optimum_of_avg(depth: float | None) -> Array:
+        risk = EmpiricalRisk(Avg(surrogate.k, depth=depth), data, "cap", n_threads=n_threads)
+        result = CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(risk)
+        if result.status is Status.INTERRUPTED:  # a run resumed later would begin elsewhere
+            raise KeyboardInterrupt
+        return result.w
+
+    makers = {
+        "zero": lambda: np.zeros(data.n_features),
+        "avg": lambda: optimum_of_avg(surrogate.depth),
+        "deep_avg": lambda: optimum_of_avg(_DEEP),
+        "logistic": lambda: logistic_regression(data),
+        "centred_logistic": lambda: logistic_regression(data, centred=True),
+    }
+    names = list(makers) if names is None else names
+    for name in names:
+        check_choice("starts", name, makers)
+    return {name: makers[name]() for name in names}
+
+
+def enough_for_starts(n_rows: int, n_features: int) -> int:
+    """The n for which every n-th user is enough."""
+    return max(1, n_rows // max(_ROWS, _ROWS_PER_FEATURE * n_features))
+
+
+def logistic_regression(data: RankingData, centred: bool = False, max_iter: int = 100) -> Array:
+    """Weights of a logistic regression of relevance on the features, users by their weights.
+
+    ``min_{w,b} ridge/2 ||w||^2 + mean_u mean_{r of u} log(1 + exp(-y_r (w.x_r + b)))``, y = +-1.
+    With `centred`, each user's scores enter less their mean, so that what all items of a user
+    share does not count.
+    """
+    sign = np.where(data.labels, 1.0, -1.0)
+    share = np.ones(data.n_users) if data.user_weight is None else data.user_weight
+    weight = np.repeat(share / (share.sum() * data.sizes), data.sizes)
+
+    def centre(values):
+        """Less the user's mean: a symmetric projection, so its own transpose."""
+        if not centred:
+            return values
+        sums = np.add.reduceat(values, data.indptr[:-1])
+        return values - np.repeat(sums / data.sizes, data.sizes)
+
+    def loss(point):
+        w, intercept = point[:-1], point[-1]
+        margin = sign * (centre(data.scores(w)) + intercept)
+        value = float(weight @ np.logaddexp(0.0, -margin))
+        slope = sign * (-weight * expit(-margin))
+        gradient = data.rmatvec(centre(slope)) + _RIDGE * w
+        return value + _RIDGE / 2 * (w @ w), np.append(gradient, slope.sum())
+
+    start = np.zeros(data.n_features + 1)
+    return minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": max_iter}).x[:-1]

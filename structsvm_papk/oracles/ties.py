@@ -14,7 +14,6 @@ nearly so. None is tried where scores come only as near each other as chance bri
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,48 +27,32 @@ _DIRECTIONS = 16  # looked at, and their opposites; more if more majorants may b
 _IN_THE_PLANE = 4  # times as many with two features, whose directions can be covered
 
 
-@dataclass(frozen=True)
-class TieLook:
-    """What users show of the ties at a point.
-
-    `counts` are the gaps between scores, one of them a positive's, below two widths; `slopes` are
-    ``R'(w; v)`` along v_1, -v_1, v_2, -v_2, ...; and `keys` tell what the majorant there keeps.
-    """
-
-    counts: Array
-    slopes: Array
-    keys: list[bytes]
+Look = tuple[Array, Array, list[bytes]]
 
 
 def ways_to_break(
-    look: Callable[[Array], TieLook], w: Array, alpha: float, limit: int
+    look: Callable[[Array], Look], w: Array, alpha: float, limit: int
 ) -> Iterator[Array]:
     """Directions along which ties at w break differently, the steepest first, at most `limit`.
 
     "Steepest" is said of ``alpha/2 ||w||^2 + R(w)``. Choosing them costs 16 products ``X @ v`` (64
-    in the plane), and one where nothing ties but by chance.
+    in the plane), and one where nothing ties but by chance. `look` is that of `Ties`.
     """
     directions = _directions(w.size, limit)
-    if _by_chance(*look(directions[:0]).counts):
+    near, around = look(directions[:0])[0]
+    # the scores of real numbers come ten times as near to each other a tenth as often
+    if near == 0 or (near > _FEW and around > 5 * near):
         return
-    ahead, behind = look(directions[:1]).keys
+    ahead, behind = look(directions[:1])[2]
     if ahead == behind:
         return  # what ties differently along a direction does so the other way round against it
-    seen = look(directions)
+    _, slopes, keys = look(directions)
     signed = np.stack([directions, -directions], axis=1).reshape(-1, w.size)
     tried: set[bytes] = set()
-    for place in np.argsort(alpha * signed @ w + seen.slopes, kind="stable"):
-        if len(tried) < limit and seen.keys[place] not in tried:
-            tried.add(seen.keys[place])
+    for place in np.argsort(alpha * signed @ w + slopes, kind="stable"):
+        if len(tried) < limit and keys[place] not in tried:
+            tried.add(keys[place])
             yield signed[place]
-
-
-def _by_chance(near, around):
-    """Whether no more scores come near those of positives than by chance.
-
-    Those of real numbers come ten times as near to each other a tenth as often.
-    """
-    return near == 0 or (near > _FEW and around > 5 * near)
 
 
 def _directions(n_features, limit):
@@ -104,8 +87,12 @@ class Ties:
         positive[1:] |= positive[:-1]
         self._counts = np.array([(gaps[positive] <= x).sum() for x in (_NEAR, 10.0 * _NEAR)])
 
-    def look(self, directions: Array) -> TieLook:
-        """What these users show along each direction and against it."""
+    def look(self, directions: Array) -> Look:
+        """Counts, slopes and keys: what these users show along each direction and against it.
+
+        How many gaps between scores, one of them a positive's, are below two widths; ``R'(w; v)``
+        along v_1, -v_1, v_2, -v_2, ..; and what tells what the majorant there keeps.
+        """
         slopes, keys = [], []
         for v in directions:
             for sign in (1.0, -1.0):
@@ -114,7 +101,7 @@ class Ties:
                 slopes.append(self.risk.mean_slope(coef, rise))
                 kept = self._frozen(rise).held[:, self._near]
                 keys.append(hashlib.blake2b(kept.tobytes()).digest())
-        return TieLook(self._counts, np.array(slopes), keys)
+        return self._counts, np.array(slopes), keys
 
     def majorant(self, v: Array) -> MajorantSurrogate:
         """The surrogate's majorant that breaks ties along v."""

@@ -8,7 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from helpers.own import PowerPairs
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.oracles.convex_risk import OneListCuts
+from structsvm_papk.oracles.empirical_risk import OneListCuts
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status, relative_gap
 from structsvm_papk.surrogates.losses import Avg

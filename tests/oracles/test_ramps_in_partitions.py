@@ -34,8 +34,8 @@ def test_the_optimum_on_files_is_that_in_memory(number, tmp_path):
 
 @pytest.mark.parametrize("weight", [None, "positives"])
 def test_starts_are_made_of_the_same_users(monkeypatch, weight):
-    monkeypatch.setattr("structsvm_papk.oracles.starts._ROWS", 300)
-    monkeypatch.setattr("structsvm_papk.oracles.starts._ROWS_PER_FEATURE", 10)
+    monkeypatch.setattr("structsvm_papk.oracles.empirical_risk._ROWS", 300)
+    monkeypatch.setattr("structsvm_papk.oracles.empirical_risk._ROWS_PER_FEATURE", 10)
     data = RankingData.from_groups(*some_lists(2), user_weight=weight)  # 3600 rows
     surrogate = make_surrogate("clipped_ramp", 3, 8)
     expected = EmpiricalRisk(surrogate, data).starts(ALPHA)
