@@ -12,15 +12,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
-from structsvm_papk.data.features import (
-    Origins,
-    Spread,
-    column_text,
-    refuse_unresolved,
-    scale_of,
-    spread_of,
-    within_user_deviation,
-)
+from structsvm_papk.data.features import Origins, Spread
 from structsvm_papk.data.rows import check_matrix, checked_weight, encode_groups, laid_out
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
@@ -251,8 +243,8 @@ class RankingData:
         A column whose values within a user differ by no more than its storage resolves is refused.
         """
         if self._spread is None:
-            spread = spread_of(self.X, self.rows, self.indptr)
-            refuse_unresolved(self.X, self.rows, spread, self.feature_names)
+            spread = features.spread_of(self.X, self.rows, self.indptr)
+            features.refuse_unresolved(self.X, self.rows, spread, self.feature_names)
             self._spread = spread
         return self._spread
 
@@ -266,14 +258,10 @@ class RankingData:
             self._origins = Origins(np.repeat(first, self.sizes), self.spread().shifted)
         return self._origins
 
-    def column_text(self, f: int) -> str:
-        """A column with its mean and spread, for messages."""
-        return column_text(self.X, self.rows, f, self.spread(), self.feature_names)
-
     def deviation(self) -> Array:
         """The pooled within-user standard deviation of each column; 0 for a constant one."""
-        spread = self._spread or spread_of(self.X, self.rows, self.indptr)
-        return within_user_deviation(self.X, self.rows, self.indptr, spread)
+        spread = self._spread or features.spread_of(self.X, self.rows, self.indptr)
+        return features.within_user_deviation(self.X, self.rows, self.indptr, spread)
 
     def standardized(self) -> RankingData:
         """These lists in units of the columns' deviations within users; constant columns keep 1.
@@ -281,7 +269,7 @@ class RankingData:
         Whoever divides the columns by `column_scale` beforehand has the same problem.
         """
         self.spread()  # which `deviation` needs, and whoever minimises a risk of these lists
-        return self.scaled_by(scale_of(self.deviation()))
+        return self.scaled_by(features.scale_of(self.deviation()))
 
     def scaled_by(self, column_scale: Array | None) -> RankingData:
         """These lists with their columns divided by other numbers than now; nothing is copied."""

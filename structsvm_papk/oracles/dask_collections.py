@@ -47,7 +47,6 @@ class _Rows(NamedTuple):
 class _Overview(NamedTuple):
     """What this process learns of a block: its classes, and how many rows of which user it has."""
 
-    n_features: int
     classes: np.ndarray
     users: np.ndarray
     counts: np.ndarray
@@ -83,13 +82,12 @@ class DaskLists:
             )
         self.client = client
         self.sample = _sample(X)
-        self._blocks = client.compute(_row_blocks(X, y, groups))
-        overviews = client.gather(client.map(count_users, self._blocks, pure=False))
-        filled = [b for b, each in enumerate(overviews) if each.users.size]
-        self._blocks = [self._blocks[b] for b in filled]
-        self._overviews = [overviews[b] for b in filled]
+        blocks = client.compute(_row_blocks(X, y, groups))
+        overviews = client.gather(client.map(count_users, blocks, pure=False))
+        filled = [pair for pair in zip(blocks, overviews, strict=True) if pair[1].users.size]
         if not filled:
             raise InputError("X has no rows")
+        self._blocks, self._overviews = zip(*filled, strict=True)
         self.classes = np.unique(np.concatenate([each.classes for each in self._overviews]))
         if not _validation.same_kind(*(each.users for each in self._overviews)):
             raise _other_types("some blocks hold text, others numbers")
@@ -213,7 +211,7 @@ def check_block(b, X, y, groups):
 def count_users(rows: _Rows) -> _Overview:
     """What this process learns of a block; tasks of these names show on Dask's dashboard."""
     users, counts = _sorted(rows.groups, return_counts=True)
-    return _Overview(rows.X.shape[1], np.unique(rows.y), users, counts)
+    return _Overview(np.unique(rows.y), users, counts)
 
 
 def _sorted(users, **wanted):

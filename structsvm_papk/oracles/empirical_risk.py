@@ -24,7 +24,7 @@ from structsvm_papk.oracles.boxes import Boxes
 from structsvm_papk.oracles.cut_blocks import CutBlocks
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.short_lists import ShortLists
-from structsvm_papk.oracles.ties import Ties, ways_to_break
+from structsvm_papk.oracles.ties import Ties
 from structsvm_papk.oracles.user_blocks import AverageBlocks, gram_bytes
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import (
@@ -132,9 +132,8 @@ class EmpiricalRisk(ListRisk, LineOracle, DualOracle, BoxedOracle):
 
     def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[MajorantRisk]:
         """Majorants at w with ties broken otherwise, as an iterator; see `oracles.ties`."""
-        ties = Ties(self, w)
-        for v in ways_to_break(ties.look, w, alpha, limit):
-            yield MajorantRisk(ties.majorant(v), self)
+        for majorant in Ties(self, w).majorants(alpha, limit):
+            yield MajorantRisk(majorant, self)
 
     def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """Bounds over boxes, see `Boxes.bounds`."""

@@ -166,7 +166,8 @@ class ListRisk(BlockOracle):
 
     def column_text(self, f: int) -> str:
         """A column with its mean and spread, for messages."""
-        return self.data.column_text(f)
+        data = self.data
+        return features.column_text(data.X, data.rows, f, data.spread(), data.feature_names)
 
     def origins(self) -> Origins | None:
         """What is subtracted from the rows before they are multiplied, or None; see `origins`."""

@@ -13,7 +13,7 @@ nearly so. None is tried where scores come only as near each other as chance bri
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -25,34 +25,6 @@ _NEAR = 1e-3  # scores that differ by less tie, as w is not exact either; a marg
 _FEW = 20  # ties that are tried whether or not they are more than chance brings
 _DIRECTIONS = 16  # looked at, and their opposites; more if more majorants may be tried
 _IN_THE_PLANE = 4  # times as many with two features, whose directions can be covered
-
-
-Look = tuple[Array, Array, list[bytes]]
-
-
-def ways_to_break(
-    look: Callable[[Array], Look], w: Array, alpha: float, limit: int
-) -> Iterator[Array]:
-    """Directions along which ties at w break differently, the steepest first, at most `limit`.
-
-    "Steepest" is said of ``alpha/2 ||w||^2 + R(w)``. Choosing them costs 16 products ``X @ v`` (64
-    in the plane), and one where nothing ties but by chance. `look` is that of `Ties`.
-    """
-    directions = _directions(w.size, limit)
-    near, around = look(directions[:0])[0]
-    # the scores of real numbers come ten times as near to each other a tenth as often
-    if near == 0 or (near > _FEW and around > 5 * near):
-        return
-    ahead, behind = look(directions[:1])[2]
-    if ahead == behind:
-        return  # what ties differently along a direction does so the other way round against it
-    _, slopes, keys = look(directions)
-    signed = np.stack([directions, -directions], axis=1).reshape(-1, w.size)
-    tried: set[bytes] = set()
-    for place in np.argsort(alpha * signed @ w + slopes, kind="stable"):
-        if len(tried) < limit and keys[place] not in tried:
-            tried.add(keys[place])
-            yield signed[place]
 
 
 def _directions(n_features, limit):
@@ -72,7 +44,7 @@ class Ties:
     """The scores at a point, those that nearly tie made equal, and how directions break them."""
 
     def __init__(self, risk: ListRisk, w: Array) -> None:
-        self.risk, data = risk, risk.data
+        self.risk, self.w, data = risk, w, risk.data
         scores = risk.scores(w)
         order = np.lexsort((scores, data.user_of_position))
         gaps = np.diff(scores[order], prepend=-np.inf)
@@ -85,14 +57,32 @@ class Ties:
         self._near = np.flatnonzero(np.bincount(cluster)[cluster] > 1)
         positive = data.labels[order]
         positive[1:] |= positive[:-1]
-        self._counts = np.array([(gaps[positive] <= x).sum() for x in (_NEAR, 10.0 * _NEAR)])
+        self._counts = [(gaps[positive] <= x).sum() for x in (_NEAR, 10.0 * _NEAR)]
 
-    def look(self, directions: Array) -> Look:
-        """Counts, slopes and keys: what these users show along each direction and against it.
+    def majorants(self, alpha: float, limit: int) -> Iterator[MajorantSurrogate]:
+        """The surrogate's majorants where ties break differently, at most `limit`.
 
-        How many gaps between scores, one of them a positive's, are below two widths; ``R'(w; v)``
-        along v_1, -v_1, v_2, -v_2, ..; and what tells what the majorant there keeps.
+        Along the steepest directions of ``alpha/2 ||w||^2 + R(w)`` first. Choosing them costs 16
+        products ``X @ v`` (64 in the plane), and one where nothing ties but by chance.
         """
+        near, around = self._counts
+        # the scores of real numbers come ten times as near to each other a tenth as often
+        if near == 0 or (near > _FEW and around > 5 * near):
+            return
+        directions = _directions(self.w.size, limit)
+        ahead, behind = self._look(directions[:1])[1]
+        if ahead == behind:
+            return  # what ties differently along a direction does so the other way round against it
+        slopes, keys = self._look(directions)
+        signed = np.stack([directions, -directions], axis=1).reshape(-1, self.w.size)
+        tried: set[bytes] = set()
+        for place in np.argsort(alpha * signed @ self.w + slopes, kind="stable"):
+            if len(tried) < limit and keys[place] not in tried:
+                tried.add(keys[place])
+                yield self._frozen(self.risk.scores(signed[place]))
+
+    def _look(self, directions):
+        """``R'(w; v)`` along v_1, -v_1, v_2, ..; and what tells what the majorants there keep."""
         slopes, keys = [], []
         for v in directions:
             for sign in (1.0, -1.0):
@@ -101,11 +91,7 @@ class Ties:
                 slopes.append(self.risk.mean_slope(coef, rise))
                 kept = self._frozen(rise).held[:, self._near]
                 keys.append(hashlib.blake2b(kept.tobytes()).digest())
-        return self._counts, np.array(slopes), keys
-
-    def majorant(self, v: Array) -> MajorantSurrogate:
-        """The surrogate's majorant that breaks ties along v."""
-        return self._frozen(self.risk.scores(v))
+        return np.array(slopes), keys
 
     def _frozen(self, rise):
         data = self.risk.data
