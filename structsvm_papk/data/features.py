@@ -62,12 +62,7 @@ def scores(
 
 
 def add_weighted_rows(
-    X: Any,
-    rows: Array,
-    coef: Array,
-    edges: Array,
-    out: Array,
-    origins: Origins | None = None,
+    X: Any, rows: Array, coef: Array, edges: Array, out: Array, origins: Origins | None = None
 ) -> None:
     """Add ``sum_p coef[p] X[rows[p]]`` over ``edges[c] <= p < edges[c + 1]`` to ``out[c]``."""
     # of booleans the indices are found five times faster
@@ -274,9 +269,7 @@ def rounding_bound(spread: Spread, shifted: bool, l1_bound: float, chain: int) -
     )
 
 
-def refuse_unresolved(
-    X: Any, rows: Array, spread: Spread, names: Sequence[str] | None = None
-) -> None:
+def refuse_unresolved(X: Any, rows: Array, spread: Spread, names: Sequence[str] | None) -> None:
     """Refuse a column whose values within a user differ by rounding of their storage only."""
     step = np.spacing(spread.largest.astype(X.dtype)).astype(np.float64)
     bad = (spread.within > 0.0) & (spread.within <= _STEPS * step)
@@ -291,9 +284,7 @@ def refuse_unresolved(
     )
 
 
-def column_text(
-    X: Any, rows: Array, f: int, spread: Spread, names: Sequence[str] | None = None
-) -> str:
+def column_text(X: Any, rows: Array, f: int, spread: Spread, names: Sequence[str] | None) -> str:
     """A column with its mean and spread, for messages."""
     values = X[:, [f]].toarray()[:, 0] if sparse.issparse(X) else X[:, f]
     mean = values[rows].mean(dtype=np.float64)

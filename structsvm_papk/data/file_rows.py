@@ -120,10 +120,7 @@ class FileRows:
         self._asked[chosen] = self._now
 
     def _batches(self, rows):
-        """Read sorted rows: yields ``(X, places, lo, hi)`` for ``rows[lo:hi]``.
-
-        The next batch is read while the present one is in work.
-        """
+        """Read sorted rows, one batch ahead: ``(X, places, lo, hi)`` for ``rows[lo:hi]``."""
         if not rows.size:
             return
         steps = np.diff(rows)

@@ -249,10 +249,7 @@ class RankingData:
         return self._spread
 
     def origins(self) -> Origins | None:
-        """What to subtract from each row where columns have large offsets, else None.
-
-        Each user's first row: for losses that depend on differences within a user only.
-        """
+        """Each user's first row, to be subtracted where columns have large offsets; else None."""
         if self._origins is None and self.spread().from_origins:
             first = self.rows[np.minimum(self.indptr[:-1], self.rows.size - 1)]
             self._origins = Origins(np.repeat(first, self.sizes), self.spread().shifted)
@@ -281,7 +278,8 @@ class RankingData:
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions, shape (n_positions,), float64."""
-        out, w = np.empty(self.rows.size), self.divided(self.checked_weights(w))
+        out = np.empty(self.rows.size)
+        w = self.divided(checked_weights(w, self.n_features))
         features.scores(self.X, self.rows, w, 0, out.size, out)
         return out
 
@@ -399,12 +397,13 @@ class RankingData:
             )
         return ""
 
-    def checked_weights(self, w: ArrayLike) -> Array:
-        """Weights of the features, one for each, contiguous."""
-        w = np.ascontiguousarray(as_floats("w", w))
-        if w.shape != (self.n_features,):
-            raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
-        return w
+
+def checked_weights(w: ArrayLike, n_features: int) -> Array:
+    """Weights of the features, one for each, contiguous."""
+    w = np.ascontiguousarray(as_floats("w", w))
+    if w.shape != (n_features,):
+        raise InputError(f"w has shape {w.shape}, but X has {n_features} features")
+    return w
 
 
 def check_policy(policy: str) -> None:

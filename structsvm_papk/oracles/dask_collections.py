@@ -192,14 +192,8 @@ def check_block(b, X, y, groups):
             f"block {b}: X has {X.shape[0]} rows, y {y.size} and groups {groups.size}; call "
             "compute_chunk_sizes() on all of them, so that their blocks can be brought in line"
         )
-    if y.dtype.kind not in "biuf":
-        raise InputError(f"block {b}: y must hold numbers or booleans, got {y.dtype}")
-    for name, values in (("y", y), ("groups", groups)):
-        gone = _validation.missing(values)
-        if gone.any():
-            row = np.flatnonzero(gone)[0]
-            raise InputError(f"block {b}: {name} is missing at row {row} of the block")
     try:
+        y = _validation.check_grades(y, y.size, name="y")
         groups = _validation.check_ids(groups, groups.size)
         if X.dtype.kind == "f":
             refuse_non_finite(X)

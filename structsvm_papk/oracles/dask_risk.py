@@ -89,8 +89,7 @@ class DaskRisk(PartitionedRisk):
         if not len(partitions):
             raise InputError("there is no partition")
         *needed, policy = users_needed(surrogate, policy)
-        users = (*needed, user_weight)
-        parts = _DaskParts(list(partitions), client, users, retries, patience)
+        parts = _DaskParts(partitions, client, (*needed, user_weight), retries, patience)
         if surrogate.is_custom:
             parts.check_sent(surrogate)
         super().__init__(surrogate, parts, policy)
@@ -206,10 +205,7 @@ class _DaskParts:
         self._used = [p for p, each in enumerate(self.summaries) if each.exclusions.n_used]
 
     def run(self, task, shares):
-        """The task's result for each partition with users, in order.
-
-        Notes which partitions had to be loaded again.
-        """
+        """The task's result for each partition with users; notes which were loaded again."""
         answers = self._repeated(partial(self._ask, task, shares))
         self._answered = True
         for p, (_, fingerprint, _) in zip(self._used, answers, strict=True):

@@ -6,6 +6,7 @@ over boxes, and starting points for risks that are not convex.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,6 @@ from structsvm_papk.oracles.boxes import Boxes
 from structsvm_papk.oracles.cut_blocks import CutBlocks
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.short_lists import ShortLists
-from structsvm_papk.oracles.ties import Ties
 from structsvm_papk.oracles.user_blocks import AverageBlocks, gram_bytes
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import (
@@ -49,6 +49,10 @@ _DEEP = 0.9  # share of the negatives that 'deep_avg' counts
 _RIDGE = 1e-4
 _ROWS = 1 << 14  # a start needs no more, and no more than as many a feature as below
 _ROWS_PER_FEATURE = 300
+_NEAR = 1e-3  # scores that differ by less tie, as w is not exact either; a margin is 1
+_FEW = 20  # ties that are tried whether or not they are more than chance brings
+_DIRECTIONS = 16  # looked at, and their opposites; more if more majorants may be tried
+_IN_THE_PLANE = 4  # times as many with two features, whose directions can be covered
 
 
 class EmpiricalRisk(ListRisk, LineOracle, DualOracle, BoxedOracle):
@@ -111,9 +115,8 @@ class EmpiricalRisk(ListRisk, LineOracle, DualOracle, BoxedOracle):
 
     def suits_dual_ascent(self, alpha: float) -> bool:
         """Whether the ascent is likely to be faster: where users share little of what they need."""
-        if not sparse.issparse(self.data.X) or self.n_features < _FEATURES or self.n_users < _USERS:
-            return False
-        return self._restricts()
+        large = self.n_features >= _FEATURES and self.n_users >= _USERS
+        return large and sparse.issparse(self.data.X) and self._restricts()
 
     def _restricts(self):
         """Whether the surrogate knows what it is on a part of a list."""
@@ -131,7 +134,7 @@ class EmpiricalRisk(ListRisk, LineOracle, DualOracle, BoxedOracle):
         return MajorantRisk(self.surrogate.majorant(self.scores(w), data.indptr, data.n_pos), self)
 
     def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[MajorantRisk]:
-        """Majorants at w with ties broken otherwise, as an iterator; see `oracles.ties`."""
+        """Majorants at w with ties broken otherwise, as an iterator; see `Ties`."""
         for majorant in Ties(self, w).majorants(alpha, limit):
             yield MajorantRisk(majorant, self)
 
@@ -251,6 +254,94 @@ class OneListCuts(ListRisk):
         slopes = np.asarray(terms.shared @ rows, dtype=np.float64)
         features.add_weighted_rows(data.X, data.rows, terms.own, bounds, slopes, origins)
         return data.divided(slopes)
+
+
+class Ties:
+    """Other convex majorants of Ramp and ClippedRamp at a point where scores tie.
+
+    A majorant freezes the beta best positives and the clipped pairs (`surrogates.losses`). Where
+    scores tie there is a choice, and along a direction v the right one is that of the scores just
+    ahead: ties are broken by ``x . v``. With M_v the majorant that breaks them so, and R' the
+    derivative of the risk along a direction,
+
+        R'(w; v) = M_v'(w; v),     R'(w; u) <= M_v'(w; u)  for every u,
+
+    so w is stationary if and only if it minimises ``alpha/2 ||.||^2 + M_v`` for every v. Those of a
+    fixed number of directions are tried, the steepest first: in one dimension that is all, in two
+    nearly so. None is tried where scores come only as near each other as chance brings them.
+    """
+
+    def __init__(self, risk: ListRisk, w: Array) -> None:
+        self.risk, self.w, data = risk, w, risk.data
+        scores = risk.scores(w)
+        order = np.lexsort((scores, data.user_of_position))
+        gaps = np.diff(scores[order], prepend=-np.inf)
+        gaps[data.indptr[:-1]] = np.inf
+        ahead = gaps > _NEAR
+        first = np.flatnonzero(ahead)
+        cluster = np.empty(scores.size, dtype=np.int64)
+        cluster[order] = np.cumsum(ahead) - 1
+        self._scores = scores[order][first][cluster]
+        self._near = np.flatnonzero(np.bincount(cluster)[cluster] > 1)
+        positive = data.labels[order]
+        positive[1:] |= positive[:-1]
+        self._counts = [(gaps[positive] <= x).sum() for x in (_NEAR, 10.0 * _NEAR)]
+
+    def majorants(self, alpha: float, limit: int) -> Iterator[MajorantSurrogate]:
+        """The surrogate's majorants where ties break differently, at most `limit`.
+
+        Along the steepest directions of ``alpha/2 ||w||^2 + R(w)`` first. Choosing them costs 16
+        products ``X @ v`` (64 in the plane), and one where nothing ties but by chance.
+        """
+        near, around = self._counts
+        # the scores of real numbers come ten times as near to each other a tenth as often
+        if near == 0 or (near > _FEW and around > 5 * near):
+            return
+        directions = _directions(self.w.size, limit)
+        ahead, behind = self._look(directions[:1])[1]
+        if ahead == behind:
+            return  # what ties differently along a direction does so the other way round against it
+        slopes, keys = self._look(directions)
+        signed = np.stack([directions, -directions], axis=1).reshape(-1, self.w.size)
+        tried: set[bytes] = set()
+        for place in np.argsort(alpha * signed @ self.w + slopes, kind="stable"):
+            if len(tried) < limit and keys[place] not in tried:
+                tried.add(keys[place])
+                yield self._frozen(self.risk.scores(signed[place]))
+
+    def _look(self, directions):
+        """``R'(w; v)`` along v_1, -v_1, v_2, ..; and what tells what the majorants there keep."""
+        slopes, keys = [], []
+        for v in directions:
+            for sign in (1.0, -1.0):
+                rise = sign * self.risk.scores(v)
+                _, coef = self.risk.user_values(self._ahead(rise))
+                slopes.append(self.risk.mean_slope(coef, rise))
+                kept = self._frozen(rise).held[:, self._near]
+                keys.append(hashlib.blake2b(kept.tobytes()).digest())
+        return np.array(slopes), keys
+
+    def _frozen(self, rise):
+        data = self.risk.data
+        return self.risk.surrogate.majorant(self._ahead(rise), data.indptr, data.n_pos)
+
+    def _ahead(self, rise):
+        """The scores a little way along a direction: those that differ keep their order."""
+        largest = np.abs(rise).max()
+        return self._scores + rise * (0.25 * _NEAR / max(largest, 1e-300))
+
+
+def _directions(n_features, limit):
+    """Unit vectors, without their opposites: all in one dimension, spread evenly in two."""
+    if n_features == 1:
+        return np.array([[1.0]])
+    count = max(_DIRECTIONS, limit)
+    if n_features == 2:
+        count *= _IN_THE_PLANE
+        angle = np.pi * (np.arange(count) + 0.5) / count
+        return np.column_stack([np.cos(angle), np.sin(angle)])
+    vectors = np.random.default_rng(0).normal(size=(count, n_features))
+    return vectors / np.linalg.norm(vectors, axis=1)[:, None]
 
 
 def warm_starts(

@@ -20,7 +20,7 @@ from scipy import sparse
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
 from structsvm_papk.data.features import EPS, FEW_ROUNDINGS, Origins, rounding_bound
-from structsvm_papk.data.ranking_data import RankingData, check_policy
+from structsvm_papk.data.ranking_data import RankingData, check_policy, checked_weights
 from structsvm_papk.errors import InputError, check_type, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.short_lists import ShortLists
@@ -57,7 +57,6 @@ class ListRisk(BlockOracle):
         self.data = data.usable(needed, policy, setting)
         self.n_threads, self.skip_rows = n_threads, skip_rows
         self.n_features, self.n_users = self.data.n_features, self.data.n_users
-        self.most_negatives = self.data.most_negatives  # of a user in the mean
         self.column_scale = self.data.column_scale
         weight = self.data.user_weight
         self._total = self.n_users if weight is None else weight.sum()
@@ -154,7 +153,7 @@ class ListRisk(BlockOracle):
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
         data, origins = self.data, self.origins()
-        w = data.divided(data.checked_weights(w))
+        w = data.divided(checked_weights(w, self.n_features))
         out = np.empty(data.rows.size)
         self.rows_scored += out.size
 

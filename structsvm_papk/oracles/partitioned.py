@@ -20,7 +20,7 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.features import EPS, Spread, pooled, rounding_bound, scale_of
-from structsvm_papk.data.ranking_data import Exclusions, RankingData, refusal
+from structsvm_papk.data.ranking_data import Exclusions, RankingData, checked_weights, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
@@ -225,9 +225,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 
     def _own_units(self, w):
         """Checked weights in the units of X."""
-        w = np.ascontiguousarray(w, dtype=np.float64)
-        if w.shape != (self.n_features,):
-            raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
+        w = checked_weights(w, self.n_features)
         return w if self.column_scale is None else w / self.column_scale
 
 

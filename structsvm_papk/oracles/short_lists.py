@@ -162,10 +162,7 @@ class _Bounds:
         return np.column_stack([factor, rest @ self._centre, radius, slack])
 
     def extremes(self, side, guess):
-        """Positions and scores of the wanted rows of a side, and how many were scored.
-
-        `guess` names as many rows of it.
-        """
+        """Positions and scores of a side's wanted rows; rows scored. `guess` names as many rows."""
         guessed = side.sign * self.score(guess)
         border = np.minimum.reduceat(guessed, side.edges[:-1])
         pieces: list[Any] = [None] * len(side.pieces)

@@ -113,8 +113,7 @@ class StreamedRisk(PartitionedRisk):
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """The same risk as an oracle of `n_blocks` cuts, or of as many as the budget allows."""
         n_blocks = min(n_blocks, self._most_blocks)
-        scale = self.column_scale
-        short = self.parts.short_lists(self.surrogate, scale) if self.convex else None
+        short = self.parts.short_lists(self.surrogate, self.column_scale) if self.convex else None
         return super().with_blocks(n_blocks) if short is None else _OnFile(self, short, n_blocks)
 
 
@@ -262,10 +261,7 @@ class _StreamedParts:
         return bounds, free - needed
 
     def _survey(self, p, needed, free):
-        """Read and check a partition for the first time; keep it if there is room.
-
-        Returns the bytes that are still free.
-        """
+        """Read and check a partition, keep it if there is room; the bytes that are still free."""
         first, last = self._bounds[p : p + 2]
         start, stop = self._lists.indptr[[first, last]]
         cost = (stop - start) * (self._file.npy.row_bytes + 8)

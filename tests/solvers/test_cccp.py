@@ -13,8 +13,7 @@ from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.oracles import empirical_risk
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
-from structsvm_papk.oracles.ties import Ties
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, Ties, logistic_regression
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
