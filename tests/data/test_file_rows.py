@@ -22,37 +22,25 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(file_rows, "_GAP_BYTES", 3 * D * 8)
 
 
-def on_file(X, capacity):
-    """`FileRows` of a matrix, and the ranges that were read."""
-    read = []
+def test_what_is_kept_is_not_read_again_and_makes_room_when_it_is_idle():
+    X, read = np.random.default_rng(0).normal(size=(1000, D)), []
 
     def reader(start, out):
-        read.append((start, len(out)))
+        read.append(len(out))
         out[:] = X[start : start + len(out)]
 
-    return file_rows.FileRows(reader, X.shape, X.dtype, capacity), read
-
-
-def test_what_is_kept_is_not_read_again_and_makes_room_when_it_is_idle():
-    rows, read = on_file(np.random.default_rng(0).normal(size=(1000, D)), 120)
+    rows = file_rows.FileRows(reader, X.shape, X.dtype, 120)
     for wanted, times in ((np.arange(100), 3), (np.arange(500, 600), 6)):
         for _ in range(times):  # the others are given up for these
             rows[wanted]
             rows.keep(wanted[:20])
         if times == 3:
-            assert rows.rows_read == sum(n for _, n in read) == 100
+            assert rows.rows_read == sum(read) == 100
     read.clear()
     rows[wanted]
     assert not read
     rows[np.arange(0, 1000, 3)]  # those between are read along
-    assert max(n for _, n in read) <= 100 and len(read) < 20
-
-
-def streamed(directory, surrogate, budget=0.9, dtype=np.float64, **options):
-    X, y, groups = tall_lists(dtype)
-    return StreamedRisk(
-        surrogate, npy_source(directory, X, y, groups), budget * X.nbytes, **options
-    )
+    assert max(read) <= 100 and len(read) < 20
 
 
 WEIGHTS = np.arange(1.0, N_USERS + 1)
@@ -68,10 +56,10 @@ WEIGHTS = np.arange(1.0, N_USERS + 1)
     ],
 )
 def test_cuts_are_to_the_bit_those_of_the_fit_in_memory(tmp_path, name, depth, weight):
-    surrogate = make_surrogate(name, 5, depth)
-    data = RankingData.from_groups(*tall_lists(np.float32), user_weight=weight)
-    options = {"dtype": np.float32, "user_weight": weight}
-    risk = streamed(tmp_path, surrogate, 1.5, **options)
+    surrogate, (X, y, groups) = make_surrogate(name, 5, depth), tall_lists(np.float32)
+    data = RankingData.from_groups(X, y, groups, user_weight=weight)
+    source = npy_source(tmp_path, X, y, groups)
+    risk = StreamedRisk(surrogate, source, 1.5 * X.nbytes, user_weight=weight)
     found, expected = risk.with_blocks(4), EmpiricalRisk(surrogate, data).with_blocks(4)
     assert not isinstance(found, PartitionedRisk)
     assert len(risk.parts.rows.kept) < 0.8 * data.rows.size
