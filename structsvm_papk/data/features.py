@@ -345,8 +345,7 @@ def within_user_deviation(X: Any, rows: Array, indptr: Array, spread: Spread) ->
         _csr_squares(X.data, X.indices, X.indptr, rows, indptr, 1.0 / unit, squares)
     else:
         _row_squares(X, rows, indptr, 1.0 / unit, squares)
-    deviation: Array = unit * np.sqrt(squares / max(rows.size, 1))
-    return deviation
+    return np.asarray(unit * np.sqrt(squares / max(rows.size, 1)))
 
 
 def scale_of(deviation: Array) -> Array:
@@ -359,8 +358,7 @@ def pooled(deviations: Sequence[Array], n_rows: Sequence[int]) -> Array:
     """The deviations of several sets of users together, of those of each set and its rows."""
     each, share = np.array(deviations), np.array(n_rows) / max(sum(n_rows), 1)
     unit = np.where(each.any(axis=0), each.max(axis=0), 1.0)
-    together: Array = unit * np.sqrt(share @ np.square(each / unit))
-    return together
+    return np.asarray(unit * np.sqrt(share @ np.square(each / unit)))
 
 
 @kernel

@@ -61,10 +61,9 @@ class Boxes:
     def bounds(
         self, alpha: float, low: Array, high: Array, run: Callback
     ) -> tuple[Array, Array, Array]:
-        """Bound ``alpha/2 ||w||^2 + R(w)`` over boxes ``low[b] <= w <= high[b]``.
+        """As `BoxedOracle.bounds`, of ``alpha/2 ||w||^2 + R(w)`` for ``low[b] <= w <= high[b]``.
 
-        Returns for each a lower bound, less what rounding may have added, the objective at the
-        centre, and the coordinate along which to cut. `run` is `ListRisk.map_ranges`.
+        What rounding may have added is taken off. `run` is `ListRisk.map_ranges`.
         """
         n = low.shape[0]
         lower, centre, split = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
