@@ -197,7 +197,7 @@ BROKEN = {
     "need groups.*one list, which cannot be spread": ("groups", lambda groups: "one_list"),
     "y has 3999 entries, but X has 4000 rows": ("y", lambda y: y[:-1]),
     r"block 1: X has 777 rows, y 776 .*compute_chunk_sizes": ("y", one_hidden),
-    "block 1: groups is missing in rows 423, 424": ("groups", lambda g: np.where(g == 30, np.nan, g)),
+    "block 1: groups is missing in rows 423": ("groups", lambda g: np.where(g == 30, np.nan, g)),
     r"block \d: y must be numbers": ("y", lambda y: np.where(y, "yes", "no")),
     r"block \d: X holds inf at row \d+, column": ("X", lambda X: da.where(X > 3.0, np.inf, X)),
     "y must have one dimension": ("y", lambda y: np.column_stack([y, y])),
