@@ -54,26 +54,20 @@ class ExactLists:
         # bound on the error of X @ w in float64, rounding of w included: 4 d eps |X| |w|
         self._errors = (4 * (len(rounded) + 2) * EPS * size)[data.rows]
 
-    def largest(self, positions, n):
-        """Return the `n` largest scores among these list positions, decreasing."""
-        high, low = self._range(positions)
-        limit = np.partition(low, len(low) - n)[len(low) - n]
-        return sorted(self._exact(positions[high >= limit]), reverse=True)[:n]
-
-    def smallest(self, positions, n):
-        """Return the `n` smallest scores among these list positions, increasing."""
-        high, low = self._range(positions)
-        limit = np.partition(high, n - 1)[n - 1]
-        return sorted(self._exact(positions[low <= limit]))[:n]
-
-    def _range(self, positions):
-        scores, errors = self._scores[positions], self._errors[positions]
-        return scores + errors, scores - errors
-
-    def _exact(self, positions):
+    def extreme(self, positions, n, largest):
+        """Return the `n` largest or smallest scores among these list positions, in this order."""
+        sign = -1.0 if largest else 1.0
+        scores, errors = sign * self._scores[positions], self._errors[positions]
+        limit = np.partition(scores + errors, n - 1)[n - 1]
+        doubtful = positions[scores - errors <= limit]
         weights = [(j, v) for j, v in enumerate(fractions(self._w)) if v]
-        rows = dense_rows(self._data.X, self._data.rows[positions])
-        return [sum((Fraction(float(x[j])) * v for j, v in weights), Fraction(0)) for x in rows]
+        rows = dense_rows(self._data.X, self._data.rows[doubtful])
+        exact = [sum((Fraction(float(x[j])) * v for j, v in weights), Fraction(0)) for x in rows]
+        return sorted(exact, reverse=largest)[:n]
+
+    def margin(self, pos, neg, r):
+        """Mean of the r smallest scores at `pos` less the largest at `neg`."""
+        return sum(self.extreme(pos, r, False)) / r - self.extreme(neg, 1, True)[0]
 
 
 def exact_margins(data, w, k, condition):
@@ -83,14 +77,12 @@ def exact_margins(data, w, k, condition):
     for start, n_pos, stop in zip(data.indptr[:-1], data.n_pos, data.indptr[1:], strict=True):
         pos = np.arange(start, start + n_pos)
         beta = min(int(n_pos), k)
-        top = lists.largest(np.arange(start + n_pos, stop), 1)[0]
-        if condition in ("strong", "beta"):
-            n = 1 if condition == "strong" else beta
-            margin = sum(lists.smallest(pos, n), Fraction(0)) / n - top
-        else:
-            margin = lists.largest(pos, beta)[-1] - top
-            if condition == "moderate" and lists.smallest(pos, 1)[0] < top:
-                margin = None
+        neg = np.arange(start + n_pos, stop)
+        margin = lists.margin(pos, neg, beta if condition == "beta" else 1)
+        if condition == "moderate" and margin < 0:
+            margin = None
+        elif condition in ("weak", "moderate"):
+            margin = lists.extreme(pos, beta, True)[-1] - lists.extreme(neg, 1, True)[0]
         margins.append(margin)
     return margins
 
@@ -265,8 +257,6 @@ def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
     Raises TimeoutError: after the deadline.
     """
     spare = [len(g) - n for g, n in zip(groups, needed, strict=True)]
-    if min(spare) < 0:
-        return True
     ordered = sorted(set(sets), key=len)
 
     def dead(kept, removed, spare):

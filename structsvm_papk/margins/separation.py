@@ -156,10 +156,8 @@ class Separator:
     def exact_margin(self, w):
         """``f(w)``, exactly."""
         lists = ExactLists(self.data, w)
-        return min(
-            sum(lists.smallest(pos, int(r)), Fraction(0)) / int(r) - lists.largest(neg, 1)[0]
-            for pos, neg, r in zip(self._pos, self._neg, self.n_lowest, strict=True)
-        )
+        users = zip(self._pos, self._neg, self.n_lowest.tolist(), strict=True)
+        return min(lists.margin(*user) for user in users)
 
     def _infeasible(self, duals):
         """Turn the programme's dual into an exact proof that no w separates."""
@@ -229,23 +227,19 @@ class Separator:
         total = weights_neg.sum()
         if not total > 0:
             return None
-        pos, neg = {}, {}
-        shares = [Fraction(0)] * self.data.n_users
-        for j in np.flatnonzero(weights_neg > 1e-13 * total):
-            value = Fraction(float(weights_neg[j]))
-            neg[int(self.data.rows[model.neg[j]])] = value
-            shares[self._user[model.neg[j]]] += value
-        norm = sum(shares)
-        for u in range(self.data.n_users):
-            if shares[u]:
-                mine = np.flatnonzero(self._user[model.pos] == u)
-                filled = fill_to_share(weights_pos[mine], shares[u], int(self.n_lowest[u]))
-                if filled is None:
-                    return None
-                for i, value in zip(mine, filled, strict=True):
-                    if value:
-                        pos[int(self.data.rows[model.pos[i]])] = value / norm
-        neg = {row: value / norm for row, value in neg.items()}
+        pos, neg, norm = {}, {}, Fraction(0)
+        live = weights_neg > 1e-13 * total
+        for u in np.unique(self._user[model.neg[live]]):
+            given = np.flatnonzero(live & (self._user[model.neg] == u))
+            mine = np.flatnonzero(self._user[model.pos] == u)
+            exact = fractions(weights_neg[given])
+            filled = fill_to_share(weights_pos[mine], sum(exact), int(self.n_lowest[u]))
+            if filled is None:
+                return None
+            pos |= zip(self.data.rows[model.pos[mine]].tolist(), filled, strict=True)
+            neg |= zip(self.data.rows[model.neg[given]].tolist(), exact, strict=True)
+            norm += sum(exact)
+        pos, neg = ({row: v / norm for row, v in side.items() if v} for side in (pos, neg))
         return HullProof(pos, neg, tuple(int(r) for r in self.n_lowest))
 
     def _interior_weights(self):
