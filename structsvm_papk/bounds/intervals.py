@@ -18,7 +18,6 @@ from structsvm_papk.data.validation import (
 )
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
 
-HELD_OUT = ("shift", "dkw", "asymptotic")
 MANY_USERS = ("kl", "hoeffding", "bernstein", "exact", "bootstrap")
 _BATCH_BYTES = 1 << 26
 
@@ -101,14 +100,15 @@ def held_out(
         NaN scores, labels that are not binary, no positives, ``k > n_neg``, rho outside (0, 1/2].
     """
     check_rho(rho)
-    check_choice("method", method, HELD_OUT)
+    methods = {"shift": _shift, "dkw": _dkw, "asymptotic": _asymptotic}
+    check_choice("method", method, methods)
     scores = check_scores(scores)
     relevant = check_labels(labels, scores.size)
     p, q = (np.sort(scores[side])[::-1] for side in (relevant, ~relevant))
     checked_sizes(len(p), len(q), k)
     beta = min(len(p), k)
     risk = _top_risk(p, q, beta, k)
-    ends = {"shift": _shift, "dkw": _dkw, "asymptotic": _asymptotic}[method](p, q, k, rho)
+    ends = methods[method](p, q, k, rho)
     note = "asymptotic: coverage is approximate, poor for small k" if method[0] == "a" else ""
     lower, upper = np.clip(ends, 0, 1).tolist()
     return Interval(risk, lower, upper, 1 - rho, method, not note, 1, note)

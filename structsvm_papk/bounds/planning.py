@@ -68,19 +68,17 @@ def required_items(
     check_number("pos_per_neg", pos_per_neg, above=0)
     check_choice("form", form, (*FORMS, "dkw"))
 
-    def sizes(n_neg: int) -> tuple[int, int, int]:
-        return int(np.ceil(pos_per_neg * n_neg)), n_neg, int(np.ceil(top_share * n_neg))
+    check_rho(rho)
 
-    def width(n_neg: int) -> float:
-        n_pos, n_neg, k = sizes(n_neg)
+    def reached(n_neg: int) -> dict[str, Any]:
+        n_pos, k = int(np.ceil(pos_per_neg * n_neg)), int(np.ceil(top_share * n_neg))
         if form == "dkw":
-            check_rho(rho)
-            return dkw_width(n_pos, n_neg, k, rho)
-        return uniform(n_pos, n_neg, k, n_features, vc_dim, rho, form).raw
+            width = dkw_width(n_pos, n_neg, k, rho)
+        else:
+            width = uniform(n_pos, n_neg, k, n_features, vc_dim, rho, form).raw
+        return {"n_pos": n_pos, "n_neg": n_neg, "k": k, "half_width": float(width)}
 
-    n_neg = _smallest(lambda n: width(n) <= half_width, 10**12)
-    n_pos, n_neg, k = sizes(n_neg)
-    return {"n_pos": n_pos, "n_neg": n_neg, "k": k, "half_width": float(width(n_neg))}
+    return reached(_smallest(lambda n: reached(n)["half_width"] <= half_width))
 
 
 def required_users(
@@ -123,10 +121,10 @@ def required_users(
         variance = mean * (1 - mean) * n / max(n - 1, 1) if std is None else std**2
         return mean_half_width(n, variance, rho, method) <= half_width
 
-    return _smallest(enough, 10**12)
+    return _smallest(enough)
 
 
-def _smallest(enough: Callable[[int], bool], limit: int) -> int:
+def _smallest(enough: Callable[[int], bool], limit: int = 10**12) -> int:
     """Smallest n with ``enough(n)``, for a condition that stays true once it is."""
     high = 1
     while not enough(high):
