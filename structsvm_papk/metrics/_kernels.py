@@ -17,7 +17,6 @@ from structsvm_papk._sorting import increasing_order, sort
 PAP, PAUC, AUC, PRECISION, RECALL, AP, NDCG, RR, AUC_AT_K, HIT = range(10)
 LOSS, HALF, WIN, THRESHOLD = range(4)
 EXCLUDE, NORMALISE, AS_WINS = range(3)
-ACHIEVABLE, ALL_PLACES = range(2)
 WHOLE_LIST = 2**62
 N_POS, N_NEG, LISTED_POS, LISTED_NEG, TIED, CUT_TIED = range(6)
 N_COUNTS = 6
@@ -323,12 +322,12 @@ def graded_ndcg(
         end = indptr[u + 1]
         n = end - begin
         order = increasing_order(-scores[begin:end])
-        sorted_scores = scores[begin:end][order]
-        sorted_gains = gains[begin:end][order]
+        values = scores[begin:end][order]
+        gained = gains[begin:end][order]
         ideal = -gains[begin:end]
         sort(ideal, np.empty(n))
         length = min(n, lengths[u]) if lengths.size else n
-        if cuts_gains(sorted_scores, sorted_gains, length):
+        if cuts_gains(values, gained, length):
             counts[u, CUT_TIED] = 1
         for m in range(ks.size):
             top = min(ks[m], n)
@@ -337,12 +336,8 @@ def graded_ndcg(
                 best -= ideal[r] * discount[r]
             out[u, m] = np.nan
             if best > 0.0:
-                out[u, m] = (
-                    graded_gain(
-                        sorted_scores, sorted_gains, discount, cumulative, min(top, length), ties
-                    )
-                    / best
-                )
+                k = min(top, length)
+                out[u, m] = graded_gain(values, gained, discount, cumulative, k, ties) / best
 
 
 @kernel
@@ -350,15 +345,8 @@ def cuts_gains(scores, gains, length):
     """Whether rows of one score but different gains stand on both sides of place `length`."""
     if length == 0 or length == scores.size or scores[length - 1] != scores[length]:
         return False
-    i = length
-    while i > 0 and scores[i - 1] == scores[length]:
-        i -= 1
-    first = gains[i]
-    while i < scores.size and scores[i] == scores[length]:
-        if gains[i] != first:
-            return True
-        i += 1
-    return False
+    block = gains[scores == scores[length]]
+    return block.min() < block.max()
 
 
 @kernel

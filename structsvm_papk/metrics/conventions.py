@@ -32,7 +32,6 @@ FEW_NEGATIVES = {
     "normalise": _kernels.NORMALISE,
     "as_wins": _kernels.AS_WINS,
 }
-IDEAL = {"achievable": _kernels.ACHIEVABLE, "all_places": _kernels.ALL_PLACES}
 NO_POSITIVES = ("exclude", "zero", "one", "nan", "raise")
 MEANS = ("user", "positives", "pairs", "pooled")
 INSUFFICIENT = ("ignore", "exclude", "raise")
@@ -41,7 +40,7 @@ _CHOICES = {
     "few_negatives": tuple(FEW_NEGATIVES),
     "no_positives": NO_POSITIVES,
     "auc_no_positives": NO_POSITIVES,
-    "ideal": tuple(IDEAL),
+    "ideal": ("achievable", "all_places"),
     "mean": MEANS,
     "insufficient_handling": INSUFFICIENT,
 }
@@ -111,11 +110,6 @@ def resolve(preset: str | Conventions, **choices: str | None) -> Conventions:
     if "no_positives" in given:
         given.setdefault("auc_no_positives", given["no_positives"])
     return replace(preset, **given)
-
-
-def codes(rules: Conventions) -> tuple[int, int, int]:
-    """The rules as the kernel takes them: ties, few negatives, ideal DCG."""
-    return (TIES[rules.ties], FEW_NEGATIVES[rules.few_negatives], IDEAL[rules.ideal])
 
 
 _NEVER, _OPTIONAL, _NEEDED = range(3)

@@ -21,8 +21,8 @@ from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.rows import one_list_or
 from structsvm_papk.data.validation import as_array, check_ids, encode, missing, rows_of
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
-from structsvm_papk.metrics import _kernels, conventions, discounts
-from structsvm_papk.metrics.conventions import Conventions, Metric
+from structsvm_papk.metrics import _kernels, discounts
+from structsvm_papk.metrics.conventions import FEW_NEGATIVES, TIES, Conventions, Metric
 from structsvm_papk.metrics.discounts import Discount
 
 Gains: TypeAlias = str | Callable[[Array], ArrayLike]
@@ -250,7 +250,7 @@ class Values:
         self.parsed, self.rows, self.rules, self.n_threads = parsed, rows, rules, n_threads
         table = self._discounts(discount)
         self.tables = table, np.concatenate([[0.0], np.cumsum(table)])
-        self.ties, self.few, self.ideal = conventions.codes(rules)
+        self.ties, self.few = TIES[rules.ties], FEW_NEGATIVES[rules.few_negatives]
         self.values = np.empty((rows.n_users, len(parsed)))
         self.counts = np.zeros((rows.n_users, _kernels.N_COUNTS), dtype=np.int64)
         self._run_kernels()
@@ -316,7 +316,7 @@ class Values:
         """What the sums of a metric are divided by; NaN for users whose value is not defined."""
         n_pos, n_neg = self.counts[:, _kernels.N_POS], self.counts[:, _kernels.N_NEG]
         code, k, ideal = metric.code, metric.kernel_k, self.tables[1]
-        largest = np.ones(n_pos.size)
+        largest, all_places = np.ones(n_pos.size), self.rules.ideal == "all_places"
         if code in _AREAS:
             most, wide, capped = _counted(metric, self.few)
             largest = np.minimum(n_pos, most).astype(float)
@@ -327,10 +327,10 @@ class Values:
             largest *= k
         elif code in (_kernels.RECALL, _kernels.AP):
             largest *= n_pos
-        elif code == _kernels.NDCG and self.ideal == _kernels.ALL_PLACES and metric.k is not None:
+        elif code == _kernels.NDCG and all_places and metric.k is not None:
             largest *= ideal[min(k, ideal.size - 1)]
         elif code == _kernels.NDCG:
-            places = n_pos + n_neg if self.ideal == _kernels.ALL_PLACES else n_pos
+            places = n_pos + n_neg if all_places else n_pos
             largest = ideal[np.minimum(k, places)]
         return np.where((n_pos > 0) & (largest > 0), largest, np.nan)
 

@@ -345,11 +345,12 @@ def evaluate_lists(
     pooled = {}
     if rules.mean == "pooled":
         whole = Values(parsed, rows.pooled(), rules, discount, n_threads).values[0]
-        pooled = dict(zip([m.name for m in parsed], _oriented(whole, gain).tolist(), strict=True))
+        whole = whole if gain else 1.0 - whole
+        pooled = dict(zip([m.name for m in parsed], whole.tolist(), strict=True))
     return MetricTable(
         users=rows.users,
         metrics=tuple(metric.name for metric in parsed),
-        values=_oriented(made.values, gain),
+        values=made.values if gain else 1.0 - made.values,
         left_out=made.left_out,
         n_pos=made.counts[:, _kernels.N_POS],
         n_neg=made.counts[:, _kernels.N_NEG],
@@ -358,10 +359,6 @@ def evaluate_lists(
         gain=gain,
         pooled=pooled,
     )
-
-
-def _oriented(values: Array, gain: bool) -> Array:
-    return values if gain else 1.0 - values
 
 
 def pap_at_k(

@@ -122,8 +122,7 @@ class Data:
 def _on_data(violation: Callable[[Data], float], most_users: int = 3) -> Drawn:
     def draw(seed: int, effort: Effort) -> Iterator[Data]:
         rng = np.random.default_rng(seed)
-        for _ in range(_SETS_A_DRAW * effort.n_data[1]):
-            yield _drawn(rng, most_users)
+        return (_drawn(rng, most_users) for _ in range(_SETS_A_DRAW * effort.n_data[1]))
 
     words = "{n} small data sets of whole numbers, every direction of w looked at"
     return Drawn(violation, draw, words, size=lambda data: data.size)

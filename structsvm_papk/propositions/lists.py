@@ -1,9 +1,7 @@
 """Many small lists of one shape, and what statements about them are made of.
 
 An instance is one or more lists (claims on convexity need two); arrays carry the instances first,
-then the lists of an instance, then the items: p has shape (n, m, n_pos), q (n, m, n_neg). A
-violation is a function of a `Batch` that is positive where a statement fails; a hypothesis tells on
-which instances it is claimed.
+then the lists of an instance, then the items: p has shape (n, m, n_pos), q (n, m, n_neg).
 """
 
 from __future__ import annotations
@@ -267,12 +265,7 @@ def p_beta_above_mean(batch: Batch) -> Array:
 
 def without_hinge_margin(name: str) -> Measure:
     """Violation of risk <= surrogate whose hinge has margin 0 instead of 1."""
-
-    def violation(batch: Batch) -> Array:
-        lowered = Batch(batch.p + 1.0, batch.q, batch.shape)
-        return batch.risk()[:, 0] - lowered.value(name)[:, 0]
-
-    return violation
+    return lambda b: b.risk()[:, 0] - Batch(b.p + 1.0, b.q, b.shape).of_first(name)[0]
 
 
 def clipped_limit(factor: float, at: str = "", risk_at: str | None = None) -> Measure:

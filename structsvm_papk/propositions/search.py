@@ -1,8 +1,6 @@
 """Search for counterexamples: random lists, lattices full of ties, and hill climbing.
 
-A statement is `violation(batch)`, positive where the claim fails, and `holds(batch)`, true where
-its hypothesis does. `prepare(batch)` moves random scores into the hypothesis. Violations at most
-``TOL * scale`` are rounding.
+Violations at most ``TOL * scale`` are rounding.
 """
 
 from __future__ import annotations

@@ -128,8 +128,7 @@ def _on_laws(
 ) -> Drawn:
     def draw(seed: int, effort: Effort) -> Iterator[Law]:
         rng = np.random.default_rng(seed)
-        for _ in range(n_laws or 2 * effort.n_data[1]):
-            yield law(rng)
+        return (law(rng) for _ in range(n_laws or 2 * effort.n_data[1]))
 
     return Drawn(violation, draw, "{n} laws of the labels of a few items, all orders with ties")
 
