@@ -1,12 +1,14 @@
+import json
+from itertools import combinations
 from math import log, sqrt
 
 import numpy as np
 import pytest
 
+from helpers.commands import invoke
 from helpers.reference_theory import (
     absolute_deviation,
     cover_count,
-    kl,
     kl_up,
     relative_deviation,
     sauer,
@@ -14,8 +16,8 @@ from helpers.reference_theory import (
     top_risk,
 )
 from structsvm_papk import bounds
-from structsvm_papk.bounds import class_bound, intervals
-from structsvm_papk.bounds.planning import plot_uniform
+from structsvm_papk.bounds import class_bound
+from structsvm_papk.bounds.planning import plot_uniform, sampled_target
 from structsvm_papk.errors import InputError
 
 
@@ -111,16 +113,6 @@ def test_asymptotic_is_labelled_and_close_to_the_spread_of_repeated_draws():
     assert nothing.value == 0 and nothing.vacuous
 
 
-def test_kl_inverses():
-    for p in (0.0, 0.1, 0.5, 0.97, 1.0):
-        for level in (1e-4, 0.05, 2.0):
-            up, down = intervals.kl_inverse_up(p, level), intervals.kl_inverse_down(p, level)
-            assert down <= p <= up
-            assert up == pytest.approx(kl_up(p, level), abs=1e-9)
-            assert down == pytest.approx(1 - kl_up(1 - p, level), abs=1e-9)
-    assert intervals.kl_bernoulli(0.2, 0.7) == pytest.approx(kl(0.2, 0.7))
-
-
 def test_many_users_formulas():
     values = np.random.default_rng(0).beta(1, 4, 300)
     r, v = values.mean(), values.var(ddof=1)
@@ -132,8 +124,11 @@ def test_many_users_formulas():
         found = bounds.many_users(values, 0.05, method)
         assert (found.lower, found.upper) == pytest.approx((max(0, r - half), min(1, r + half)))
         assert found.guaranteed
-    found = bounds.many_users(values)
-    assert found.upper == pytest.approx(kl_up(r, log(40) / 300), abs=1e-9)
+    for each in (values, np.zeros(9), np.ones(400), [0.5], values[:2]):
+        found, level = bounds.many_users(each), log(40) / len(each)
+        ends = 1 - kl_up(1 - np.mean(each), level), kl_up(np.mean(each), level)
+        assert (found.lower, found.upper) == pytest.approx(ends, abs=1e-9)
+        assert found.lower <= found.value <= found.upper
     boot = bounds.many_users(values, method="bootstrap")
     assert not boot.guaranteed
     assert boot.upper - boot.lower == pytest.approx(2 * 1.96 * sqrt(v / 300), rel=0.15)
@@ -162,15 +157,13 @@ def test_required_users_are_enough_for_every_sample_with_that_mean(method, mean)
             found = bounds.many_users(values, method=method)
             assert (found.half_width <= target + 1e-12) == (m >= n)
     if (method, mean) == ("kl", 0.5):  # half of the width is not the farther end: docs/bounds.md
-        farthest = [
-            max(max(f.upper - f.value, f.value - f.lower) for f in every)
-            for every in (
-                [bounds.many_users([m] * n) for m in np.linspace(0.4, 0.6, 201)]
-                for n in (181, 184, 185)
-            )
-        ]
-        assert (bounds.required_users(0.1), farthest[0] > 0.1008) == (181, True)
-        assert farthest[1] > 0.1 >= farthest[2]
+
+        def farther_end(n):
+            every = [bounds.many_users([m] * n) for m in np.linspace(0.4, 0.6, 201)]
+            return max(max(f.upper - f.value, f.value - f.lower) for f in every)
+
+        assert bounds.required_users(0.1) == 181 and farther_end(181) > 0.1008
+        assert farther_end(184) > 0.1 >= farther_end(185)
         assert bounds.required_users(0.1, method="hoeffding") == 185
 
 
@@ -179,6 +172,46 @@ def test_plot_draws_no_vacuous_values():
     for line in axes[1].get_lines():
         y = line.get_ydata()
         assert np.nanmax(y) < 1 and np.isnan(y).any()
+
+
+@pytest.mark.parametrize(("n_neg", "n_sampled", "k"), [(6, 3, 2), (7, 2, 1), (8, 5, 3), (5, 5, 2)])
+def test_the_mean_over_all_samples(n_neg, n_sampled, k):
+    rng, found = np.random.default_rng(n_neg), sampled_target(n_neg, n_sampled, k)
+    assert found.weights.sum() == pytest.approx(1) and (np.diff(found.weights) <= 1e-15).all()
+    hard = found.effective_k
+    for _ in range(20):
+        p, q = rng.integers(0, 6, 4), np.sort(rng.integers(0, 6, n_neg))[::-1]
+        samples = [
+            top_risk(p, q[list(chosen)], k, k) for chosen in combinations(range(n_neg), n_sampled)
+        ]
+        top = np.sort(p)[::-1][:k]
+        soft = (top[:, None] <= q).mean(axis=0) @ found.weights
+        assert np.mean(samples) == pytest.approx(soft, abs=1e-12)
+        at_hard = (top[:, None] <= q[:hard]).mean()
+        assert abs(soft - at_hard) <= found.off + 1e-12
+    if n_sampled == n_neg:
+        assert found.off == pytest.approx(0) and hard == k
+
+
+@pytest.mark.parametrize(("n_neg", "n_sampled", "k"), [(10_000, 100, 10), (400, 100, 20)])
+def test_the_farthest_list_and_the_closed_bound(n_neg, n_sampled, k):
+    found = sampled_target(n_neg, n_sampled, k)
+    assert found.effective_k == k * n_neg // n_sampled
+    # of a list with all positives behind the first K negatives, before the others
+    assert found.off == pytest.approx(1 - found.weights[: found.effective_k].sum(), abs=1e-9)
+    assert 0.01 < found.off <= 0.5 * np.sqrt((1 - k / n_sampled) / k)
+
+
+def test_the_command_and_what_is_refused():
+    call = ["bound", "--n-neg", 10_000, "--sampled", 100, "--k", 10]
+    answer = json.loads(invoke(*call, "--json").stdout)
+    assert answer["effective_k"] == 1000
+    assert answer["off"] == sampled_target(10_000, 100, 10).off
+    assert "pAp@1000" in invoke(*call).output
+    for n_neg, n_sampled, k in ((10, 20, 2), (10, 5, 6), (10, 0, 1), (10, 2.5, 1)):
+        with pytest.raises(InputError):
+            sampled_target(n_neg, n_sampled, k)
+    assert "give --n-neg" in str(invoke("bound", "--sampled", 5).exception)
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,6 @@ def small_risk(name, depth, seed, weight=None, n_users=10):
     return EmpiricalRisk(make_surrogate(name, K, depth), data, "cap")
 
 
-def weights_of(risk):
-    v = risk.data.user_weight
-    return np.ones(risk.n_users) if v is None else v
-
-
 def pap_risk(scores, n_pos, k=K):
     return top_risk(scores[:n_pos], scores[n_pos:], k, k)
 
@@ -49,7 +44,7 @@ def test_refits_without_each_user_stay_within_the_bound(name, seed):
     ]
     alpha, tol = [1.0, 0.3, 3.0, 1.0, 10.0][seed], [1e-9, 1e-2][seed % 2]
     risk = small_risk(name, depth, seed, weight)
-    v = weights_of(risk)
+    v = np.ones(risk.n_users) if weight is None else risk.data.user_weight
     result = CuttingPlane(alpha=alpha, tol=tol).solve(risk)
     found = bounds.stability(risk, result)
     assert found.bound == pytest.approx(found.values.mean())
@@ -91,7 +86,7 @@ def test_no_slope_of_a_user_is_larger(name, depth):
 def test_worst_scores_are_those_of_the_worst_weights_near_by_and_the_users_for_a_target():
     risk = small_risk("avg", 0.9, 3)
     result = CuttingPlane(alpha=3.0, tol=1e-9).solve(risk)
-    found, data, rng = bounds.stability(risk, result), risk.data, np.random.default_rng(1)
+    found, data = bounds.stability(risk, result), risk.data
     assert found.risk < found.bound < 1
     for u in range(risk.n_users):
         rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]]
@@ -99,9 +94,6 @@ def test_worst_scores_are_those_of_the_worst_weights_near_by_and_the_users_for_a
         moves[: data.n_pos[u]] *= -1
         worst = pap_risk(rows @ result.w + moves, data.n_pos[u])
         assert found.values[u] == pytest.approx(worst)
-        for step in rng.normal(size=(200, risk.n_features)):
-            w = result.w + found.distances[u] * step / np.linalg.norm(step)
-            assert pap_risk(rows @ w, data.n_pos[u]) <= found.values[u]
     target = (found.risk + found.bound) / 2
     n_users = found.users_for(target)
     assert found.at(n_users) <= target < found.at(0.97 * n_users)

@@ -29,12 +29,9 @@ def test_recorded_rectools_case(case, name):
         table = metrics.evaluate(
             [metric], *rows_of(case), insufficient_handling=handling, **options
         )
-        expected = np.array(case[name + suffix], dtype=float)
-        np.testing.assert_allclose(table[metric], expected, rtol=0, atol=1e-12)
-        mean = case[f"{name}{suffix}_mean"]
-        np.testing.assert_allclose(
-            table.mean(metric), np.nan if mean is None else mean, rtol=0, atol=1e-12
-        )
+        for found, what in ((table[metric], ""), (table.mean(metric), "_mean")):
+            expected = np.array(case[name + suffix + what], dtype=float)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     short = pytest.raises(InputError, match="too short to decide")
     with short if case[f"{name}_raise"] else nullcontext():
         metrics.per_user(metric, *rows_of(case), insufficient_handling="raise", **options)
@@ -93,11 +90,7 @@ def test_rules_for_users_without_positives_and_with_few_negatives():
     np.testing.assert_array_equal(table.values[1], [np.nan, 0.0])  # the area has a rule of its own
     for name, rule, words in (
         ("ap", {"no_positives": "raise"}, "user 20 without positives"),
-        (
-            "pap@3",
-            {"few_negatives": "raise"},
-            r"3 users \(10, 30, 40\) with fewer than 3 negatives",
-        ),
+        ("pap@3", {"few_negatives": "raise"}, r"3 users \(10, 30, 40\) with fewer than 3"),
     ):
         with pytest.raises(InputError, match=words):
             metrics.evaluate(name, *example(), **rule)
@@ -135,9 +128,8 @@ def test_a_pooled_mean_is_that_of_one_list_and_follows_its_rules():
 
 def test_summaries_and_frames_of_a_table():
     scores, labels, groups = example()
-    table = metrics.evaluate(
-        ["pap@2", "auc"], np.maximum(scores, -0.5) - (scores < -1), labels, groups
-    )
+    scores = np.maximum(scores, -0.5) - (scores < -1)
+    table = metrics.evaluate(["pap@2", "auc"], scores, labels, groups)
     assert table.summary("pap@2").touched == {"no_positives": 1, "ties": 2, "few_negatives": 2}
     assert table.summary("auc").touched == {"no_positives": 1, "ties": 2, "no_negatives": 1}
     assert "2 few_negatives" in str(table)
@@ -145,8 +137,6 @@ def test_summaries_and_frames_of_a_table():
     assert table.to_pandas()["user"].tolist() == [10, 20, 30, 40]
     shown = table._repr_html_()
     assert shown.startswith("<table><tr><th>metric</th>") and "of 4</td>" in shown
-    with pytest.raises(InputError, match="it has pap@2, auc"):
-        table["ap"]
 
 
 LIST_METRICS = (
