@@ -30,11 +30,15 @@ def open_source(path: PathLike, **columns: Any) -> Source:
 
 @dataclass(frozen=True)
 class UserRows:
-    """User u owns the rows ``indptr[u]:indptr[u + 1]`` of a source."""
+    """User u owns the rows ``indptr[u]:indptr[u + 1]`` of a source; those in `positive` are
+    relevant.
+
+    `relevant_from` is the smallest label that is.
+    """
 
     users: np.ndarray
     indptr: np.ndarray
-    positive: np.ndarray  # whether a row is relevant: its label is at least the one below
+    positive: np.ndarray
     relevant_from: float
 
     @property

@@ -92,7 +92,7 @@ class CCCP(Solver[CCCPResult]):
         Seconds.
     max_ties : int
         At the critical point where the run would end, so many more majorants are tried, which break
-        ties in other ways (in memory); where one goes down, the run goes on. 0 for none.
+        ties in other ways; where one goes down, the run goes on. 0 for none.
 
     References
     ----------
@@ -182,7 +182,7 @@ class _Run(Run[CCCPResult]):
     def __init__(self, config, risk, majorised, starts, identity, race, ladder):
         super().__init__(config, risk)
         self.risk, self.majorised = risk, majorised
-        self.starts, self._identity = starts, identity
+        self.starts, self.identity = starts, identity
         self.race, self.ladder = race, ladder
         self.descents: list[Descent] = []
         self.polishing = False
@@ -202,9 +202,6 @@ class _Run(Run[CCCPResult]):
         progress = Progress(*place, min(self.lowest, objective), lower_bound, 0)
         if self.callback is not None and self.callback(progress):
             self.stop = Status.STOPPED
-
-    def identity(self):
-        return self._identity
 
     def has_point(self):
         return bool(self.descents)

@@ -40,11 +40,6 @@ class CutModel:
         self.order = np.empty(0, dtype=np.int64)
         self.starts = np.zeros(n_blocks, dtype=np.int64)
 
-    @property
-    def size(self) -> int:
-        """Number of cuts."""
-        return self.order.size
-
     def cuts(self, active: bool = False) -> tuple[Array, Array, Array]:
         """``(slopes, intercepts, blocks)`` of all cuts, or of those with dual weight: the bound."""
         slots = self.order[self._theta[self.order] > 0.0] if active else self.order

@@ -117,9 +117,8 @@ class CuttingPlane(Solver[SolverResult]):
         if not isinstance(oracle, DualOracle) or self.method != "bundle":
             return self
         usual = (None, default_blocks(oracle) if oracle.n_blocks == 1 else oracle.n_blocks)
-        if self.n_blocks not in usual or self.qp_solver not in (None, "blocks"):
-            return self
-        if not oracle.suits_dual_ascent(self.alpha):
+        plain = self.n_blocks in usual and self.qp_solver in (None, "blocks")
+        if not (plain and oracle.suits_dual_ascent(self.alpha)):
             return self
         return DualAscent(self.alpha, self.tol, self.max_iter, self.time_limit)
 
@@ -186,13 +185,9 @@ class _Run(BundleState):
         super().__init__(config, oracle)
         self.given, self.step, self.start = given, step, start
         self.problem = oracle.n_blocks, oracle.layout, given
+        layout = digest_of(str(oracle.layout).encode())
+        self.identity = {"n_blocks": oracle.n_blocks, "layout": layout}
         self.at_rounding = 0
-
-    def identity(self):
-        return {
-            "n_blocks": self.oracle.n_blocks,
-            "layout": digest_of(str(self.oracle.layout).encode()),
-        }
 
     def begin(self):
         w_init, warm = self.start
@@ -233,7 +228,7 @@ class _Run(BundleState):
                 self.step.advance(self, w, predicted)
             self.model.drop_idle(self.step.max_idle)
             visits = self.visited + self.oracle.rows_scored
-            status = self._judge(self.record(self.model.size, rows_scored=visits))
+            status = self._judge(self.record(self.model.order.size, rows_scored=visits))
             if status is None:
                 self.offer()
         return status

@@ -49,8 +49,6 @@ class Cuts:
         solver assumes what the sums in ``intercepts = values - slopes . point`` may lose.
     steeper : float
         How many times steeper than `BlockOracle.rounding` assumes the risk is here in the scores.
-    values : ndarray of shape (n_blocks,), optional
-        What each block adds to the value.
     """
 
     value: float
@@ -59,7 +57,6 @@ class Cuts:
     point: np.ndarray
     errors: np.ndarray | None = None
     steeper: float = 1.0
-    values: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -326,11 +323,8 @@ def as_oracle(given: Any) -> Oracle:
     """An `Oracle`, or a plain callable with `n_features` taken as one."""
     if isinstance(given, Oracle):
         return given
-    try:
-        n_features = int(given.n_features)
-    except (AttributeError, TypeError, ValueError):
-        n_features = -1
-    if n_features < 0 or not callable(given):
+    n_features = getattr(given, "n_features", None)
+    if not (callable(given) and isinstance(n_features, int | np.integer) and n_features >= 0):
         raise InputError(
             f"a {type(given).__name__} is not an oracle: a solver needs an `Oracle` (see "
             "structsvm_papk.solvers.oracle) or a callable w -> (value, slope) with `n_features`"

@@ -146,6 +146,7 @@ class Run(ABC, Generic[Result]):
     def __init__(self, config: Any, oracle: Oracle) -> None:
         self.config, self.oracle = config, cast("Any", oracle)  # of the kind that it asks for
         self.tol = getattr(config, "tol", 0.0)  # a descent without a certificate has none
+        self.identity: dict[str, Any] = {}  # what a result depends on beside settings and risk
         self.callback: Callback | None = None
         self.history: list[Progress] = []
         self.last_progress = 0  # iteration that improved on the point or on the bound
@@ -153,10 +154,6 @@ class Run(ABC, Generic[Result]):
         self.best_w: Any = None  # the best point, once there is one
         self.best, self.lower_bound = np.inf, -np.inf
         self.best_error = 0.0  # how far rounding may have put `best` below the objective there
-
-    def identity(self) -> dict[str, Any]:
-        """What a result depends on beside the settings and the risk."""
-        return {}
 
     def belongs_to(self) -> dict[str, Any]:
         """All that a saved result belongs to: the settings, but for the limits on when to stop."""
@@ -166,7 +163,7 @@ class Run(ABC, Generic[Result]):
         settings = {field.name: getattr(self.config, field.name) for field in fields(self.config)}
         known = {"solver": type(self.config).__name__, **settings}
         known = {name: value for name, value in known.items() if name not in _LIMITS}
-        return known | self.identity() | {"problem": problem}
+        return known | self.identity | {"problem": problem}
 
     def _open(self, callback, session):
         """Begin, or let history, clock and counts go on from those of a saved result."""

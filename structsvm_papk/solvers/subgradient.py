@@ -93,15 +93,12 @@ class _Run(Run[SolverResult]):
 
     def __init__(self, config, oracle, w, given):
         super().__init__(config, oracle)
-        self.w, self.given = w, given
+        self.w = w
+        # an average is over the second half of the steps: another number is another run
+        average = {"average_from": config.max_iter // 2} if config.keep == "average" else {}
+        self.identity = average | ({"start": digest_of(w.tobytes())} if given else {})
         self.total, self.n_total = np.zeros_like(w), 0
         self.n_steps = 0
-
-    def identity(self):
-        # an average is over the second half of the steps: another number is another run
-        average = self.config.keep == "average"
-        own = {"average_from": self.config.max_iter // 2} if average else {}
-        return own | ({"start": digest_of(self.w.tobytes())} if self.given else {})
 
     def begin(self):
         if self.saved is not None:

@@ -71,6 +71,13 @@ def at_one_list(surrogate, p, q):
     return values[0], coef
 
 
+def draw_scores(rng, n):
+    """Scores on a lattice full of ties, or of any size."""
+    if rng.random() < 0.4:
+        return rng.integers(-2, 3, n) / 2
+    return 10.0 ** rng.integers(-1, 2) * rng.normal(size=n)
+
+
 def objective(oracle, alpha, w):
     """``alpha/2 ||w||^2 + R(w)``."""
     return alpha / 2 * (w @ w) + oracle(w)[0]

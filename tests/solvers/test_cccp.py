@@ -8,12 +8,14 @@ from threadpoolctl import threadpool_limits
 
 from helpers import reference
 from helpers.marks import slow
-from helpers.problems import degenerate_lists, objective
+from helpers.problems import degenerate_lists, draw_scores, objective
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning
-from structsvm_papk.oracles import empirical_risk
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, Ties, logistic_regression
+from structsvm_papk.oracles import starts
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.starts import logistic_regression
+from structsvm_papk.oracles.ties import Ties
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -26,10 +28,6 @@ SURROGATES = ("ramp", "clipped_ramp")
 SCORES = np.eye(130)  # with unit rows w is the vector of scores
 
 
-def ranking_data(lists, **options):
-    return RankingData.from_groups(lists.X, lists.y, lists.groups, **options)
-
-
 def score_risk(name, k, n_pos, n_neg):
     """One user whose scores are w itself."""
     n = n_pos + n_neg
@@ -37,16 +35,9 @@ def score_risk(name, k, n_pos, n_neg):
     return EmpiricalRisk(make_surrogate(name, k), data)
 
 
-def draw_scores(rng, n):
-    """Scores on a lattice full of ties, or of any size."""
-    if rng.random() < 0.4:
-        return rng.integers(-2, 3, n) / 2
-    return 10.0 ** rng.integers(-1, 2) * rng.normal(size=n)
-
-
-def small_risk(name, seed=0, **options):
+def small_risk(name, seed=0):
     lists = linear_lists(n_users=40, n_items=30, n_features=6, noise=1.0, seed=seed)
-    return EmpiricalRisk(make_surrogate(name, 3), ranking_data(lists), **options)
+    return EmpiricalRisk(make_surrogate(name, 3), RankingData.from_groups(*lists[:3]))
 
 
 def drop(risk, alpha, end):
@@ -106,7 +97,7 @@ def test_descends_to_a_critical_point(name):
 
 def test_finds_the_certified_optimum_where_ramp_is_convex():
     lists = linear_lists(n_users=30, n_items=30, n_features=6, noise=0.3, seed=2)
-    data = ranking_data(lists)
+    data = RankingData.from_groups(*lists[:3])
     assert (data.n_pos <= 6).all()
     result = CCCP(1e-2, tol=1e-6).solve(EmpiricalRisk(make_surrogate("ramp", 6), data))
     convex = CuttingPlane(1e-2, tol=1e-8).solve(EmpiricalRisk(make_surrogate("max", 6), data))
@@ -117,7 +108,7 @@ def test_finds_the_certified_optimum_where_ramp_is_convex():
 
 def test_a_critical_zero_is_not_returned_silently():
     lists = degenerate_lists(n_users=20, n_pos=3, n_neg=20, n_features=3, noise=0.01, seed=1)
-    risk = EmpiricalRisk(make_surrogate("ramp", 2), ranking_data(lists))
+    risk = EmpiricalRisk(make_surrogate("ramp", 2), RankingData.from_groups(*lists[:3]))
     result = CCCP(1e-2, tol=1e-4).solve(risk)
     assert not result.w.any()
     assert "from which no start led away" in result.message
@@ -175,8 +166,8 @@ def test_without_quasi_newton_steps_or_with_few_blocks_every_start_is_followed(o
 
 
 def test_starts_of_large_data_are_made_of_every_nth_user(monkeypatch):
-    monkeypatch.setattr(empirical_risk, "_ROWS", 300)
-    monkeypatch.setattr(empirical_risk, "_ROWS_PER_FEATURE", 10)
+    monkeypatch.setattr(starts, "_ROWS", 300)
+    monkeypatch.setattr(starts, "_ROWS_PER_FEATURE", 10)
     risk = small_risk("clipped_ramp")
     part = risk.data.subset(np.arange(40) % 4 == 0)  # 1200 rows
     sampled = risk.starts(1e-2, ("logistic", "deep_avg"))
@@ -205,7 +196,7 @@ def test_quasi_newton_steps_can_be_stopped_and_are_limited():
 
 def test_the_number_of_blas_threads_changes_no_bit():
     lists = linear_lists(n_users=150, n_items=40, n_features=17, noise=1.0, seed=0)
-    risk = EmpiricalRisk(make_surrogate("clipped_ramp", 5), ranking_data(lists))
+    risk = EmpiricalRisk(make_surrogate("clipped_ramp", 5), RankingData.from_groups(*lists[:3]))
     found = []
     for n in (1, 2, 4):
         with threadpool_limits(n, user_api="blas"):
@@ -228,7 +219,7 @@ def test_warm_start_and_continuation():
 @pytest.mark.parametrize("name", [slow("ramp"), "clipped_ramp"])
 def test_long_lists_of_which_convex_risks_skip_rows(name):
     lists = linear_lists(n_users=4, n_items=320, n_features=17, noise=1.0, seed=6)
-    data = ranking_data(lists)
+    data = RankingData.from_groups(*lists[:3])
     risks = [EmpiricalRisk(make_surrogate(name, 3), data, skip_rows=skip) for skip in (True, False)]
     skipping, whole = (CCCP(1e-2, tol=1e-3).solve(risk) for risk in risks)
     assert skipping.status is Status.CRITICAL
@@ -376,9 +367,9 @@ def test_slopes_at_ties_are_those_of_the_risk():
         ties = Ties(risk, w)
         for v in rng.normal(size=(5, d)):
             slope = (risk(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
-            there, back = (ties._look(np.array([u]))[0] for u in (v, -v))
+            there, back = (ties.look(np.array([u])).slopes for u in (v, -v))
             assert there[0] == back[1] == pytest.approx(slope, abs=1e-8)
-            majorant = EmpiricalRisk(ties._frozen(risk.scores(v)), risk.data, "cap")
+            majorant = EmpiricalRisk(ties.majorant(v), risk.data, "cap")
             of_majorant = (majorant(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
             assert of_majorant == pytest.approx(slope, abs=1e-8)
 

@@ -1,5 +1,7 @@
 """Every solver of convex risks on every problem: by certificate, and against the full problem."""
 
+from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import cvxpy as cp
@@ -8,6 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from helpers import problems
+from helpers.pieces import Pieces
 from helpers.problems import objective
 from structsvm_papk import (
     CuttingPlane,
@@ -15,9 +18,13 @@ from structsvm_papk import (
     EmpiricalRisk,
     RankingData,
     Status,
+    alpha_path,
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
+from structsvm_papk.oracles import list_risk
+from structsvm_papk.solvers import steps
+from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.qp import PaddedProblem
 from structsvm_papk.surrogates import CONVEX
 
@@ -207,18 +214,6 @@ def test_many_features_are_solved_in_the_span_of_the_cuts(name):
         assert two.objective == pytest.approx(one.objective, rel=2e-8)
 
 
-def test_scale_of_one_users_features_does_not_slow_the_level():
-    """The variable s that the blocks of one list share has the scale of the risk, not of w."""
-    oracle = problems.one_user_risk("max", k=1)
-    data = oracle.data
-    scaled = RankingData(data.X[data.rows] * 100.0, data.labels, data.indptr)
-    one = CuttingPlane(1, tol=1e-8).solve(oracle)
-    two = CuttingPlane(1e4, tol=1e-8).solve(EmpiricalRisk(oracle.surrogate, scaled))
-    assert two.converged
-    assert two.data_passes <= 2 * one.data_passes
-    assert two.objective == pytest.approx(one.objective, rel=2e-8)
-
-
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_an_interrupt_that_a_kernel_made_a_system_error_of(depth):
     cause = KeyboardInterrupt() if depth else None
@@ -237,3 +232,136 @@ def test_an_interrupt_that_a_kernel_made_a_system_error_of(depth):
     else:
         result = solver.solve(oracle, callback=callback)
         assert result.status is Status.INTERRUPTED and result.n_iter == 3
+
+
+# --- bounds that are exact in every entry, against exact optima ---------------------------------
+
+ULP = 2.0**-52
+SLOPES_THAT_CANCEL = (
+    ((1.0, 1e16, -1e16), 1.0),
+    ((0.49 * ULP * 2.0**40, 2.0**40, -(2.0**40)), 1e-8),
+    ((0.49 * ULP * 2.0**36, 2.0**36, -(2.0**36)), 1e-10),
+    ((1e-9, 1e8, -1e8), 1e-12),
+)
+
+
+def cancelling(rng, n_blocks, n_pieces):
+    """Slopes over 12 orders of magnitude that cancel, but for what is near the last digit."""
+    slopes = 10.0 ** rng.uniform(-6, 6) * (1 + rng.random((n_blocks, n_pieces)))
+    slopes[1::2] = -slopes[: n_blocks - 1 : 2]
+    slopes[-1] = np.spacing(np.abs(slopes).max()) * rng.uniform(0.1, 0.9, n_pieces)
+    return slopes, (n_blocks * slopes[-1].mean()) ** 2 * 10.0 ** rng.uniform(-2, 1)
+
+
+def test_bounds_are_below_exact_optima_for_slopes_that_cancel():
+    rng = np.random.default_rng(0)
+    cases = [(np.reshape(slopes, (3, 1)), alpha) for slopes, alpha in SLOPES_THAT_CANCEL]
+    cases += [cancelling(rng, n, int(rng.integers(1, 4))) for n in 8 * [3, 21]]
+    for i, (slopes, alpha) in enumerate(cases):
+        heights = rng.uniform(0, 1, (1, *slopes.shape)) / len(slopes)
+        oracle = Pieces(slopes[None], heights)
+        result = CuttingPlane(alpha, 1e-6, max_iter=10).solve(oracle)
+        assert Fraction(result.lower_bound) <= oracle.optimum(alpha)
+        assert i >= len(SLOPES_THAT_CANCEL) or not result.converged  # the digits do not suffice
+
+
+def test_weights_that_have_drifted_are_scaled_back():
+    rng = np.random.default_rng(0)
+    model = CutModel(2, 2, 9, "blocks")
+    model.add(rng.normal(size=(36, 2)), rng.normal(size=36), np.repeat(np.arange(9), 4))
+    model._theta[:36] = np.tile([1.0, 2e-12, 0.0, 0.0], 9)  # as many small steps leave them
+    model.minimise(np.zeros(2), np.ones(2), 1e9)
+    sums = np.add.reduceat(model._theta[model.order], model.starts)
+    np.testing.assert_allclose(sums, 1.0, rtol=0, atol=1e-15)
+
+
+def test_the_slope_in_s_may_cancel_too():
+    model = CutModel(1, 2, 3, "blocks")
+    model.add(np.array([[0.0, 1.0], [0.0, 1e16], [0.0, -1e16]]), np.full(3, 0.2), np.arange(3))
+    # with slopes 1 + 1e16 - 1e16 in s the risk rises by s >= 0: no more than the intercepts hold
+    assert model.lower_bound(1.0, 1.0) <= 0.6
+    model = CutModel(1, 2, 3, "blocks")
+    model.add(np.array([[0.0, -1.0], [0.0, 1e16], [0.0, -1e16]]), np.full(3, 0.2), np.arange(3))
+    assert model.lower_bound(1.0, 1.0) <= -0.4  # 0.6 - s for some s between 0 and 1
+
+
+# --- steps from a sample of users: the same optimum and honest bounds, in fewer passes ----------
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Makes small data count as large; returns a risk of 400 users with 3 features."""
+    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
+    data = problems.ranking_data(n_users=400, n_items=12, n_features=3)
+    return lambda name, **options: EmpiricalRisk(make_surrogate(name, 3), data, **options)
+
+
+@pytest.mark.parametrize("alpha", [1e-1, 1e-3])
+@pytest.mark.parametrize("name", CONVEX)
+def test_same_optimum_with_a_bound_that_holds_in_fewer_passes(name, alpha, many, monkeypatch):
+    risk, rng = many(name), np.random.default_rng(0)
+    assert risk.sample is not None and risk.sample.n_users == 20
+    result = CuttingPlane(alpha, tol=1e-8).solve(risk)
+    monkeypatch.setattr(list_risk, "_MANY_ROWS", 10**9)
+    plain = many(name)
+    assert plain.sample is None
+    other = CuttingPlane(alpha, tol=1e-8).solve(plain)
+    assert result.status is other.status is Status.CONVERGED
+    assert result.data_passes < other.data_passes
+    for one, two in ((result, other), (other, result)):
+        assert one.lower_bound <= two.objective * (1 + 1e-12)
+    assert result.objective == pytest.approx(objective(plain, alpha, result.w))
+    for w in result.w + rng.normal(size=(20, 3)) * 10.0 ** rng.integers(-3, 2, (20, 1)):
+        assert objective(plain, alpha, w) >= result.lower_bound
+
+
+def test_what_is_in_the_sample(many):
+    risk = many("avg")
+    weight = np.where(np.arange(400) % 20 == 0, 3.0, 1.0)
+    weighted = EmpiricalRisk(risk.surrogate, risk.data.weighted(weight))
+    np.testing.assert_array_equal(weighted.sample.data.user_weight, np.full(20, 3.0))
+    assert many("ramp").majorant(np.ones(3)).sample is None
+    assert problems.risk("ts").sample is None
+
+
+def test_a_tilted_risk_is_the_risk_and_a_line(many):
+    risk, rng = many("max"), np.random.default_rng(1)
+    tilt, origin = rng.normal(size=(2, 3))
+    for n_blocks in (1, 7):
+        tilted = steps._Tilted(risk, tilt, origin).with_blocks(n_blocks)
+        for w in rng.normal(size=(5, 3)):
+            value, slope = risk(w)
+            cuts = tilted.cuts(w)
+            assert cuts.slopes.shape == (n_blocks, 3)
+            assert cuts.value == pytest.approx(value + tilt @ (w - origin))
+            tight = (cuts.slopes @ w + cuts.intercepts).sum()
+            assert tight == pytest.approx(cuts.value)
+            np.testing.assert_allclose(cuts.slopes.sum(axis=0), slope + tilt)
+
+
+def test_an_interrupt_in_the_sample_ends_the_solve(many, monkeypatch):
+    def interrupted(scores):
+        raise KeyboardInterrupt
+
+    risk = many("ts")
+    monkeypatch.setattr(risk.sample, "tangents", interrupted)
+    with pytest.raises(KeyboardInterrupt):  # as in a first evaluation: there is no point yet
+        CuttingPlane(1e-2).solve(risk)
+    result = CuttingPlane(1e-2).solve(risk, np.ones(3))
+    assert result.status is Status.INTERRUPTED
+    assert np.isfinite(result.objective)
+
+
+def test_a_path_reuses_cuts_and_does_not_evaluate_its_points_again(many):
+    alphas, solver = [1e-1, 1e-2, 1e-4, 1e-3], CuttingPlane(1.0, tol=1e-6)
+    for risk in (many("avg"), problems.risk("ts", n_users=60)):
+        path = alpha_path(risk, alphas, solver)
+        cold = [replace(solver, alpha=alpha).solve(risk) for alpha in alphas]
+        for alpha, warm, alone in zip(alphas, path, cold, strict=True):
+            assert warm.alpha == alpha and warm.gap <= 1e-6 and alone.gap <= 1e-6
+            assert warm.lower_bound <= alone.objective * (1 + 1e-12)
+            assert alone.lower_bound <= warm.objective * (1 + 1e-12)
+        assert sum(each.data_passes for each in path) < sum(each.data_passes for each in cold)
+        again = replace(solver, alpha=alphas[0]).solve(risk, warm_start=path[0])
+        assert again.data_passes <= 1 and again.gap <= 1e-6
+        np.testing.assert_array_equal(again.w, path[0].w)

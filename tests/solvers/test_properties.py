@@ -189,18 +189,6 @@ def test_what_changes_no_optimum(change, problem, alpha, seed):
     assert first.objective == pytest.approx(second.objective, rel=1e-6, abs=1e-9)
 
 
-@few(10)
-@given(problems(), st.sampled_from([1e-4, 1.0]))
-def test_threads_do_not_change_a_bit(problem, alpha):
-    runs = [
-        CuttingPlane(alpha, max_iter=40).solve(risk_of(problem, n_threads=n)) for n in (1, 2, 4)
-    ]
-    for other in runs[1:]:
-        assert other.w.tobytes() == runs[0].w.tobytes()
-        for name in ("objective", "lower_bound"):
-            assert other.curve(name).tobytes() == runs[0].curve(name).tobytes()
-
-
 @few(30)
 @given(
     problems(scales=(1e-300, 1e-160, 1e-20, 1e20, 1e100, 1e155, 1e300)),
