@@ -56,19 +56,9 @@ def metric(name, rows, rules, length=None):
         return _pairs(kind, k, rows, rules, length)
     if kind == "ap" and rules["ties"] == "threshold":
         return _threshold_ap(rows, length)
-    values = [_of_order(kind, k, order, rules, length) for order in _orders(rows, rules["ties"])]
+    values = [_of_order(kind, k, order, rules, length) for order in orders(rows, rules["ties"])]
     # discounts are floats: their sum is rounded once; everything else is exact
     return (math.fsum(values) if kind == "ndcg" else sum(values)) / len(values)
-
-
-def cuts_through_ties(rows, length, graded=False):
-    """Whether rows of one score and different relevance (or gain) stand on both sides of a cut."""
-    if length is None or length >= len(rows) or length == 0:
-        return False
-    ordered = sorted((row[0] for row in rows), reverse=True)
-    if ordered[length - 1] != ordered[length]:
-        return False
-    return len({row[2 if graded else 1] for row in rows if row[0] == ordered[length]}) > 1
 
 
 def _pairs(kind, k, rows, rules, length):
@@ -81,7 +71,7 @@ def _pairs(kind, k, rows, rules, length):
     if not wide or (len(q) < wide and rules["few_negatives"] == "exclude"):
         return EXCLUDED
     counted = min(len(p), k) if kind == "pap" else len(p)
-    shown = next(_orders(rows, rules["ties"]))[:length]
+    shown = next(orders(rows, rules["ties"]))[:length]
     won = Fraction(0)
     for positive in p[: min(counted, sum(row[1] for row in shown))]:
         won += wide - sum(_lost(positive, other, rules["ties"]) for other in q[:wide])
@@ -94,7 +84,7 @@ def _lost(p, q, ties):
     return int(q > p)
 
 
-def _orders(rows, ties):
+def orders(rows, ties):
     """Orders of the rows: one for 'loss' and 'win', every one that differs otherwise."""
     ordered = sorted(rows, key=lambda row: row[0], reverse=True)
     blocks = [list(block) for _, block in groupby(ordered, key=lambda row: row[0])]

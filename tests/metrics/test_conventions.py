@@ -151,7 +151,8 @@ DISCOUNTS = {
 
 def cuts_a_tie(scores, gains, length):
     rows = [(score, gain > 0, gain) for score, gain in zip(scores, gains, strict=True)]
-    return any(reference_metrics.cuts_through_ties(rows, length, by) for by in (False, True))
+    shown = {tuple(sorted(order[:length])) for order in reference_metrics.orders(rows, "half")}
+    return len(shown) > 1
 
 
 def test_truncation_refuses_what_it_cannot_know():
