@@ -157,19 +157,3 @@ def _threshold_ap(rows, length):
         own = sum(relevant for other, relevant, _ in rows if other == score)
         total += own * Fraction(sum(above), len(above))
     return total / n_pos
-
-
-def mean(values, lists, rule):
-    """Mean over users by a rule; ``EXCLUDED`` users do not enter; None where nobody does."""
-    pairs = [
-        (value, _weight(rows, rule))
-        for value, rows in zip(values, lists, strict=True)
-        if value is not EXCLUDED
-    ]
-    total = sum(weight for _, weight in pairs)
-    return sum(value * weight for value, weight in pairs) / total if total else None
-
-
-def _weight(rows, rule):
-    n_pos = sum(relevant for _, relevant, _ in rows)
-    return {"user": 1, "positives": n_pos, "pairs": n_pos * (len(rows) - n_pos)}[rule]
