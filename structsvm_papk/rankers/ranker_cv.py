@@ -189,10 +189,7 @@ class PAPKRankerCV(LinearRanker):
         folds = make_folds(self.cv, data, exclusions, self.random_state)
         place = as_checkpoint(self.checkpoint)
         kept = None if place is None else KeptFits(place)
-        training = Training(
-            k, self.policy, self.max_iter, self.n_threads, self._extra_settings(), self.cv_tol,
-            self.standardize, self.n_jobs, kept,
-        )  # fmt: skip
+        training = Training(self, self._extra_settings(), kept)
         scoring = self._scoring(shown(k, folds, data))
         lines = Lines(self.verbose)
         search = Search(tried, settings, folds, scoring, training, lines, self.callback)

@@ -52,27 +52,22 @@ class Trial:
 
 @dataclass(frozen=True)
 class Training:
-    """How settings are trained, by parameters of `PAPKRankerCV`; where fits on folds are `kept`."""
+    """How settings are trained: by the parameters of a `PAPKRankerCV`; fits may be `kept`."""
 
-    k: int
-    policy: str
-    max_iter: int | None
-    n_threads: int
+    ranker: Any
     solver_options: dict[str, Any]
-    cv_tol: float
-    standardize: bool
-    n_jobs: int | None
     kept: KeptFits | None
 
     def identity(self) -> tuple[Any, ...]:
         """What of it determines a fit on a fold."""
-        own = repr((self.k, self.policy, self.max_iter, sorted(self.solver_options.items())))
-        return own, self.cv_tol, self.standardize
+        ranker, options = self.ranker, sorted(self.solver_options.items())
+        own = repr((ranker.n_shown, ranker.policy, ranker.max_iter, options))
+        return own, ranker.cv_tol, ranker.standardize
 
     def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
         """What a setting minimises on lists, beside the penalty."""
-        made = setting.make(self.k)
-        return EmpiricalRisk(made, lists, self.policy, n_threads=self.n_threads)
+        made = setting.make(self.ranker.n_shown)
+        return EmpiricalRisk(made, lists, self.ranker.policy, n_threads=self.ranker.n_threads)
 
     def solve(
         self,
@@ -88,7 +83,7 @@ class Training:
     ) -> SolverResult:
         """Solve a setting on its risk; in folds without trying other ways to break ties."""
         surrogate = risk.surrogate
-        limits = {"tol": tol, "max_iter": self.max_iter, "time_limit": time_limit}
+        limits = {"tol": tol, "max_iter": self.ranker.max_iter, "time_limit": time_limit}
         if in_fold and surrogate.majorised:
             limits["max_ties"] = 0
         limits |= self.solver_options
@@ -158,7 +153,7 @@ class Search:
                 _Chain(self.training, run, lists[of], starts.get(of, {}), self._key(fold, of[0]))
                 for of, run in self._runs(convex)
             ]
-            with closing(_solved(chains, self.training.n_jobs)) as solved:
+            with closing(_solved(chains, self.training.ranker.n_jobs)) as solved:
                 for setting, w, seconds in solved:
                     coef = lists[setting.of_lists].divided(w)
                     values = scores[setting.user_scaling](coef)
@@ -178,7 +173,7 @@ class Search:
         for scaling in dict.fromkeys(setting.user_scaling for setting in alive):
             train = self.data[scaling].at_positions(fold.train)
             train.spread()
-            train = train.standardized() if self.training.standardize else train
+            train = train.standardized() if self.training.ranker.standardize else train
             for setting in alive:
                 if setting.user_scaling == scaling and setting.of_lists not in out:
                     out[setting.of_lists] = weighted(setting, train)
@@ -287,7 +282,9 @@ class _Chain:
             yield from self._fresh()
             return
         starts = chain.from_iterable(self.starts.items())
-        tried = (part for one in self.settings for part in one.identity(self.training.k))
+        tried = (
+            part for one in self.settings for part in one.identity(self.training.ranker.n_shown)
+        )
         key = kept.key(*self.training.identity(), *tried, *self.of_data, *starts)
         old = kept.read(key, (len(self.settings), self.lists.n_features))
         if old is not None:
@@ -314,7 +311,7 @@ class _Chain:
                 result = self.training.solve(
                     setting,
                     risks[setting.depth],
-                    self.training.cv_tol,
+                    self.training.ranker.cv_tol,
                     w_init=starts.get(setting.alpha, next(iter(starts.values()), None)),
                     warm_start=last.get(setting.depth),
                     callback=lambda _: self.stop.is_set(),
