@@ -33,11 +33,8 @@ def rows(**changed):
 
 
 def write(path, table):
-    if path.suffix == ".parquet":
-        pytest.importorskip("pyarrow")
-        table.to_parquet(path)
-    else:
-        table.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    write_as = table.to_parquet if path.suffix == ".parquet" else table.to_csv
+    write_as(path, index=False)
     return path
 
 

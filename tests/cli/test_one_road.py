@@ -40,8 +40,7 @@ def test_fit_of_dense_rows(tmp_path, capsys, surrogate):
     write_csv(tmp_path / "rows.csv", X.toarray(), y, users)
     options = ["--k", "2", "--surrogate", surrogate, "--alpha", "0.03"]
     weighted = {"depth": 0.8, "user_weight": "positives", "policy": "cap"}
-    flags = [part for name, value in weighted.items() for part in (f"--{name}", value)]
-    flags = [str(flag).replace("_", "-") for flag in flags]
+    flags = ["--depth", "0.8", "--user-weight", "positives", "--policy", "cap"]
     for settings, more in (({}, []), (weighted, flags)):
         fit = ["fit", tmp_path / "rows.csv", *options, *more]
         _, told = run_json(capsys, *fit, "-o", tmp_path / "m")

@@ -1,6 +1,7 @@
 """Surrogates of a user's own: trained, certified, searched, kept and refused as the package's."""
 
 import pickle
+import threading
 from dataclasses import dataclass, replace
 
 import cvxpy as cp
@@ -161,14 +162,6 @@ def test_what_is_no_surrogate_is_refused():
 
 
 @dataclass(frozen=True)
-class Unsent(PowerPairs):
-    """Refuses to be pickled."""
-
-    def __reduce__(self):
-        raise TypeError("cannot pickle an open file")
-
-
-@dataclass(frozen=True)
 class Elsewhere(PowerPairs):
     """Cannot be loaded where its module is not."""
 
@@ -190,6 +183,6 @@ def test_on_a_cluster_it_is_sent_to_the_workers_or_refused():
         here = PAPKRanker(surrogate=SQUARES, alpha=0.1, tol=1e-8).fit(*ROWS)
         assert there.result_.objective == pytest.approx(here.result_.objective, rel=2e-8)
         with pytest.raises(InputError, match=r"cannot be sent to workers: .*cannot pickle"):
-            DaskRisk(Unsent(2), parts, client)
+            DaskRisk(replace(SQUARES, exponent=threading.Lock()), parts, client)
         with pytest.raises(InputError, match=r"cannot load surrogate .*No module named 'mine'"):
             DaskRisk(Elsewhere(2), parts, client)
