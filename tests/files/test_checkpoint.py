@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.marks import slow
+from helpers.problems import ranking_data, uneven
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files import atomic as outputs
@@ -19,14 +20,10 @@ from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
 
 
-def make_risk(name="ts", seed=0, n_users=12, k=2, offset=0.0, dtype=float):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(20 * n_users, 5))
-    scores = (X @ rng.normal(size=5) + 0.7 * rng.normal(size=X.shape[0])).reshape(n_users, 20)
-    y = (scores > np.quantile(scores, 0.7, axis=1, keepdims=True)).ravel()
-    groups = np.repeat(np.arange(n_users), 20)
-    data = RankingData.from_groups((X + offset).astype(dtype), y, groups)
-    return EmpiricalRisk(make_surrogate(name, k), data)
+def make_risk(name="ts", n_users=12, k=2, offset=0.0, dtype=float):
+    data = ranking_data(n_users, 20, 5)
+    X = (data.X[data.rows] + offset).astype(dtype)
+    return EmpiricalRisk(make_surrogate(name, k), RankingData(X, data.labels, data.indptr))
 
 
 SOLVERS = {
@@ -103,7 +100,7 @@ def test_a_stopped_run_goes_on_to_where_it_would_have_ended_and_a_finished_one_r
     ("solver", "risk", "told"),
     [
         (CuttingPlane(2e-3), make_risk(), r"alpha was 0\.001, is 0\.002"),
-        (CuttingPlane(1e-3), make_risk(seed=1), "the data, the surrogate or k differs"),
+        (CuttingPlane(1e-3), make_risk(offset=1.0), "the data, the surrogate or k differs"),
         (CuttingPlane(1e-3), make_risk("avg"), "the data, the surrogate or k differs"),
         (CuttingPlane(1e-3, n_blocks=3), make_risk(), "n_blocks was"),
         (CuttingPlane(1e-3, method="one_slack"), make_risk(), "method was 'bundle'"),
@@ -280,13 +277,8 @@ def test_after_a_failure_of_the_oracle_the_run_goes_on(name, left, tmp_path, mon
 @pytest.mark.recovery
 def test_as_many_blocks_of_other_users_are_refused(tmp_path):
     """Blocks have about the same number of rows: of short lists, where rows are skipped."""
-    rng = np.random.default_rng(3)
-    sizes = np.array([400, 60, 50, 50, 50, 45, 45, 40])
-    X = rng.normal(size=(sizes.sum(), 9))
-    y = np.concatenate([np.arange(n) < 2 for n in sizes])
-    X[y] += 1.0
-    data = RankingData(X, y, np.concatenate([[0], np.cumsum(sizes)]))
-    risks = [EmpiricalRisk(make_surrogate("ts", 2), data, skip_rows=skip) for skip in (True, False)]
+    data = uneven(n_features=9)
+    risks = [EmpiricalRisk(make_surrogate("ts", 1), data, skip_rows=skip) for skip in (True, False)]
     skipping, whole = (risk.with_blocks(3) for risk in risks)
     assert skipping.fingerprint() == whole.fingerprint() and skipping.layout != whole.layout
     solver = CuttingPlane(1e-3, n_blocks=3)
