@@ -70,7 +70,7 @@ def main():
             scores = risk.scores(w)
             product_seconds = time.perf_counter() - start
             start = time.perf_counter()
-            risk.blocks_from_scores(scores)
+            risk.cuts_from_scores(w, scores)
             rest = time.perf_counter() - start
             tasks = list(zip(options.alphas, options.tols, strict=True))
             for solver, (alpha, tol) in product(options.solvers, tasks):

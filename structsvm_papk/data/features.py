@@ -62,12 +62,7 @@ def scores(
 
 
 def add_weighted_rows(
-    X: Any,
-    rows: Array,
-    coef: Array,
-    edges: Array,
-    out: Array,
-    origins: Origins | None = None,
+    X: Any, rows: Array, coef: Array, edges: Array, out: Array, origins: Origins | None = None
 ) -> None:
     """Add ``sum_p coef[p] X[rows[p]]`` over ``edges[c] <= p < edges[c + 1]`` to ``out[c]``."""
     # of booleans the indices are found five times faster
@@ -274,9 +269,7 @@ def rounding_bound(spread: Spread, shifted: bool, l1_bound: float, chain: int) -
     )
 
 
-def refuse_unresolved(
-    X: Any, rows: Array, spread: Spread, names: Sequence[str] | None = None
-) -> None:
+def refuse_unresolved(X: Any, rows: Array, spread: Spread, names: Sequence[str] | None) -> None:
     """Refuse a column whose values within a user differ by rounding of their storage only."""
     step = np.spacing(spread.largest.astype(X.dtype)).astype(np.float64)
     bad = (spread.within > 0.0) & (spread.within <= _STEPS * step)
@@ -291,9 +284,7 @@ def refuse_unresolved(
     )
 
 
-def column_text(
-    X: Any, rows: Array, f: int, spread: Spread, names: Sequence[str] | None = None
-) -> str:
+def column_text(X: Any, rows: Array, f: int, spread: Spread, names: Sequence[str] | None) -> str:
     """A column with its mean and spread, for messages."""
     values = X[:, [f]].toarray()[:, 0] if sparse.issparse(X) else X[:, f]
     mean = values[rows].mean(dtype=np.float64)
@@ -354,8 +345,7 @@ def within_user_deviation(X: Any, rows: Array, indptr: Array, spread: Spread) ->
         _csr_squares(X.data, X.indices, X.indptr, rows, indptr, 1.0 / unit, squares)
     else:
         _row_squares(X, rows, indptr, 1.0 / unit, squares)
-    deviation: Array = unit * np.sqrt(squares / max(rows.size, 1))
-    return deviation
+    return np.asarray(unit * np.sqrt(squares / max(rows.size, 1)))
 
 
 def scale_of(deviation: Array) -> Array:
@@ -368,8 +358,7 @@ def pooled(deviations: Sequence[Array], n_rows: Sequence[int]) -> Array:
     """The deviations of several sets of users together, of those of each set and its rows."""
     each, share = np.array(deviations), np.array(n_rows) / max(sum(n_rows), 1)
     unit = np.where(each.any(axis=0), each.max(axis=0), 1.0)
-    together: Array = unit * np.sqrt(share @ np.square(each / unit))
-    return together
+    return np.asarray(unit * np.sqrt(share @ np.square(each / unit)))
 
 
 @kernel

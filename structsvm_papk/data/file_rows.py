@@ -12,8 +12,8 @@ from structsvm_papk._types import Array, Callback
 _BATCH_BYTES = 1 << 22  # read at a time, while the batch before is in work
 _GAP_BYTES = 1 << 15  # between two rows that is read along with them: as long as a call takes
 _IDLE = 3  # evaluations that a row may be kept without being asked for
-PLACE_BYTES = 20  # of a row that is kept, beside its features
-ROW_BYTES = 4  # of every row
+_PLACE_BYTES = 20  # of a row that is kept, beside its features
+_ROW_BYTES = 4  # of every row
 
 
 class FileRows:
@@ -40,11 +40,12 @@ class FileRows:
         self._reader = ThreadPoolExecutor(1)
 
     @staticmethod
-    def bytes_needed(shape: tuple[int, int], dtype: Any, capacity: int) -> int:
-        """Memory of an object with these arguments."""
+    def room(shape: tuple[int, int], dtype: Any, n_bytes: float) -> int:
+        """The capacity of an object that takes so many bytes; below zero where none is so small."""
         row_bytes = shape[1] * np.dtype(dtype).itemsize
         batches = 2 * max(row_bytes, min(_BATCH_BYTES, shape[0] * row_bytes))
-        return batches + ROW_BYTES * shape[0] + capacity * (row_bytes + PLACE_BYTES)
+        free = n_bytes - batches - _ROW_BYTES * shape[0]
+        return min(shape[0], int(free // (row_bytes + _PLACE_BYTES)))
 
     def __getitem__(self, rows: Array) -> Array:
         """A copy of some rows."""
@@ -119,10 +120,7 @@ class FileRows:
         self._asked[chosen] = self._now
 
     def _batches(self, rows):
-        """Read sorted rows: yields ``(X, places, lo, hi)`` for ``rows[lo:hi]``.
-
-        The next batch is read while the present one is in work.
-        """
+        """Read sorted rows, one batch ahead: ``(X, places, lo, hi)`` for ``rows[lo:hi]``."""
         if not rows.size:
             return
         steps = np.diff(rows)

@@ -30,15 +30,11 @@ def open_source(path: PathLike, **columns: Any) -> Source:
 
 @dataclass(frozen=True)
 class UserRows:
-    """User u owns the rows ``indptr[u]:indptr[u + 1]`` of a source; those in `positive` are
-    relevant.
-
-    `relevant_from` is the smallest label that is.
-    """
+    """User u owns the rows ``indptr[u]:indptr[u + 1]`` of a source."""
 
     users: np.ndarray
     indptr: np.ndarray
-    positive: np.ndarray
+    positive: np.ndarray  # whether a row is relevant: its label is at least the one below
     relevant_from: float
 
     @property

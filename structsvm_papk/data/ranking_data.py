@@ -12,15 +12,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
-from structsvm_papk.data.features import (
-    Origins,
-    Spread,
-    column_text,
-    refuse_unresolved,
-    scale_of,
-    spread_of,
-    within_user_deviation,
-)
+from structsvm_papk.data.features import Origins, Spread
 from structsvm_papk.data.rows import check_matrix, checked_weight, encode_groups, laid_out
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
@@ -30,16 +22,13 @@ POLICIES = ("exclude", "raise", "cap")
 
 @dataclass(frozen=True)
 class Exclusions:
-    """How many users cannot be used, and why: no positive, or fewer negatives than needed.
-
-    `setting` says where the needed number comes from: 'k' or 'depth'.
-    """
+    """How many users cannot be used, and why: no positive, or fewer negatives than needed."""
 
     needed: int
     n_users: int
     no_positive: np.ndarray
     few_negatives: np.ndarray
-    setting: str = "k"
+    setting: str = "k"  # or 'depth': where the needed number comes from
 
     @property
     def n_used(self) -> int:
@@ -251,35 +240,25 @@ class RankingData:
     def spread(self) -> Spread:
         """Sizes and spreads of the columns, computed once in a pass over the rows of the lists.
 
-        Raises
-        ------
-        InputError
-            A column whose values within a user differ by no more than its storage resolves.
+        A column whose values within a user differ by no more than its storage resolves is refused.
         """
         if self._spread is None:
-            spread = spread_of(self.X, self.rows, self.indptr)
-            refuse_unresolved(self.X, self.rows, spread, self.feature_names)
+            spread = features.spread_of(self.X, self.rows, self.indptr)
+            features.refuse_unresolved(self.X, self.rows, spread, self.feature_names)
             self._spread = spread
         return self._spread
 
     def origins(self) -> Origins | None:
-        """What to subtract from each row where columns have large offsets, else None.
-
-        Each user's first row: for losses that depend on differences within a user only.
-        """
+        """Each user's first row, to be subtracted where columns have large offsets; else None."""
         if self._origins is None and self.spread().from_origins:
             first = self.rows[np.minimum(self.indptr[:-1], self.rows.size - 1)]
             self._origins = Origins(np.repeat(first, self.sizes), self.spread().shifted)
         return self._origins
 
-    def column_text(self, f: int) -> str:
-        """A column with its mean and spread, for messages."""
-        return column_text(self.X, self.rows, f, self.spread(), self.feature_names)
-
     def deviation(self) -> Array:
         """The pooled within-user standard deviation of each column; 0 for a constant one."""
-        spread = self._spread or spread_of(self.X, self.rows, self.indptr)
-        return within_user_deviation(self.X, self.rows, self.indptr, spread)
+        spread = self._spread or features.spread_of(self.X, self.rows, self.indptr)
+        return features.within_user_deviation(self.X, self.rows, self.indptr, spread)
 
     def standardized(self) -> RankingData:
         """These lists in units of the columns' deviations within users; constant columns keep 1.
@@ -287,7 +266,7 @@ class RankingData:
         Whoever divides the columns by `column_scale` beforehand has the same problem.
         """
         self.spread()  # which `deviation` needs, and whoever minimises a risk of these lists
-        return self.scaled_by(scale_of(self.deviation()))
+        return self.scaled_by(features.scale_of(self.deviation()))
 
     def scaled_by(self, column_scale: Array | None) -> RankingData:
         """These lists with their columns divided by other numbers than now; nothing is copied."""
@@ -299,7 +278,8 @@ class RankingData:
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions, shape (n_positions,), float64."""
-        out, w = np.empty(self.rows.size), self.divided(self.checked_weights(w))
+        out = np.empty(self.rows.size)
+        w = self.divided(checked_weights(w, self.n_features))
         features.scores(self.X, self.rows, w, 0, out.size, out)
         return out
 
@@ -328,24 +308,14 @@ class RankingData:
         return Exclusions(needed, self.n_users, *left_out, setting)
 
     def usable(self, needed: int, policy: str = "exclude", setting: str = "k") -> RankingData:
-        """Restrict to the users with at least one positive and as many negatives as needed.
+        """The users with a positive and as many negatives as needed: k, the training depth, or 1.
 
-        Parameters
-        ----------
-        needed : int
-            Negatives: k, the training depth, or 1.
-        policy : {'exclude', 'raise'}
-            Leave the other users out, or raise and name the first of them.
-
-        Returns
-        -------
-        RankingData
-            Shares `X` with this object; the object itself where no user is left out.
+        `X` is shared; the object itself where no user is left out.
 
         Raises
         ------
         InputError
-            needed < 1; no user remains; or, with ``policy='raise'``, some user cannot be used.
+            needed < 1; no user remains; with ``policy='raise'``, some user cannot be used.
         """
         excluded = self.checked_exclusions(needed, policy, setting)
         if not excluded.n_excluded:
@@ -427,12 +397,13 @@ class RankingData:
             )
         return ""
 
-    def checked_weights(self, w: ArrayLike) -> Array:
-        """Weights of the features, one for each, contiguous."""
-        w = np.ascontiguousarray(as_floats("w", w))
-        if w.shape != (self.n_features,):
-            raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
-        return w
+
+def checked_weights(w: ArrayLike, n_features: int) -> Array:
+    """Weights of the features, one for each, contiguous."""
+    w = np.ascontiguousarray(as_floats("w", w))
+    if w.shape != (n_features,):
+        raise InputError(f"w has shape {w.shape}, but X has {n_features} features")
+    return w
 
 
 def check_policy(policy: str) -> None:

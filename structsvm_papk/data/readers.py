@@ -85,6 +85,9 @@ def read_ranking_data(
         Labels of at least this are relevant; without it they are 0/1, -1/1 or booleans.
     one_list : bool
         Whether all rows are ranked against each other.
+
+    Other Parameters
+    ----------------
     format : {'svmlight', 'csv', 'tsv', 'parquet'}, optional
         By default recognised by the name; anything unknown is taken as svmlight.
     label : str

@@ -20,7 +20,7 @@ import numpy as np
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import rows, validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.text import line_of, read_text, text_names, texts_of
+from structsvm_papk.data.text import place_of, read_text, text_names, texts_of
 from structsvm_papk.errors import InputError
 
 USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id")
@@ -269,21 +269,18 @@ def read_features(path: Path, format: str, like: Any = None, **roles: Any) -> Ta
     names, index = _names_and_index(path, format)
     columns = choose_columns(path, names, index, like=like, **roles)
     label, group = columns.label, columns.group
-    kinds = dict.fromkeys(columns.features, Kind.NUMBER)
-    kinds |= {} if label is None else {label: Kind.NUMBER}
-    kinds |= {} if group is None else {group: Kind.ID}
+    kinds: dict[Any, Kind] = dict.fromkeys((*columns.features, label), Kind.NUMBER)
+    kinds[group] = Kind.ID
+    kinds.pop(None, None)
     values = read_columns(path, format, kinds)
-    features = {name: values[name] for name in columns.features}
-    place: Callable[[int], str] = partial(line_of, path, format)
-    if format == "parquet":
-        place = lambda row: f"{path}, row {row} (counted from 0)"  # noqa: E731
-    X = feature_matrix(features, place)
+    place = partial(place_of, path, format)
+    X = feature_matrix({name: values[name] for name in columns.features}, place)
     labels = None if label is None else values[label].astype(float)
     users = None if group is None else values[group]
     remarks: tuple[str, ...] = ()
     if like is not None and like.feature_names is None:
         remarks = (
-            f"{path}: the model does not name its {len(features)} features, so the columns are "
+            f"{path}: the model does not name its {X.shape[1]} features, so the columns are "
             f"taken in this order: {listed(columns.features)}",
         )
     return Table(str(path), X, labels, users, place, columns.used, remarks, columns.features)
@@ -313,8 +310,9 @@ def read_columns(path: Any, format: str, kinds: Mapping[str, Kind]) -> dict[str,
     """
     path = Path(path)
     with reading(path):
-        take = _parquet_columns if format == "parquet" else _text_columns
-        return take(path, format, kinds)
+        if format == "parquet":
+            return _parquet_columns(path, kinds)
+        return _text_columns(path, format, kinds)
 
 
 def _text_columns(path, format, kinds):
@@ -322,34 +320,29 @@ def _text_columns(path, format, kinds):
     columns = read_text(path, format, numeric, kinds.keys() - numeric)
     for name, kind in kinds.items():
         if kind is Kind.ID and "" in columns[name]:
-            place = line_of(path, format, int(np.argmax(columns[name] == "")))
+            place = place_of(path, format, int(np.argmax(columns[name] == "")))
             raise InputError(
                 f"{place}: column {name!r} is empty: every row needs its user and its item"
             )
     return columns
 
 
-def _parquet_columns(path, format, kinds):
-    take = {Kind.ID: _parquet_ids, Kind.TEXT: _parquet_texts, Kind.NUMBER: numbers}
+def _parquet_columns(path, kinds):
     with open_parquet(path) as file:
         frame = file.read(list(kinds), use_threads=False)
         if frame.num_rows == 0:
             raise InputError(f"{path}: the file has no data rows")
-        return {name: take[kind](path, frame, name) for name, kind in kinds.items()}
+        return {name: _parquet_values(path, frame, name, kind) for name, kind in kinds.items()}
 
 
-def _parquet_texts(path, frame, name):
-    """Values of the column's own type, missing ones as None."""
-    column = frame.column(name)
-    if column.null_count:
-        return np.array(column.to_pylist(), dtype=object)
-    return _parquet_ids(path, frame, name)
-
-
-def _parquet_ids(path, frame, name):
-    """Ids of the column's own type; text, and types that numpy does not have, as text."""
+def _parquet_values(path, frame, name, kind):
+    """Values of the column's own type; those that numpy does not have as text, or None."""
     import pandas as pd
 
+    if kind is Kind.NUMBER:
+        return numbers(path, frame, name)
+    if kind is Kind.TEXT and frame.column(name).null_count:
+        return np.array(frame.column(name).to_pylist(), dtype=object)
     values = values_of(path, frame, name)
     if values.dtype.kind != "O":
         return values

@@ -4,7 +4,7 @@ import csv
 import gzip
 import re
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def _numbers(path, format, frame, name):
     decimal = pd.to_numeric(text.replace(",", "."), errors="coerce")
     point = "" if pd.isna(decimal) else "; write decimals with a point"
     raise InputError(
-        f"{line_of(path, format, row)}: column {name!r} holds {text[:40]!r}, which is not a "
+        f"{place_of(path, format, row)}: column {name!r} holds {text[:40]!r}, which is not a "
         f"number{point}"
     )
 
@@ -168,10 +168,10 @@ def _uneven_row(path, format, names):
     return None
 
 
-def line_of(path: Path, format: str, row: int) -> str:
-    """The line of a row, for a message."""
-    try:
-        line, _ = next(islice(_lines(path, format), row, None), ("?", None))
-    except InputError:  # the csv module limits the length of a field, pandas does not
-        return f"{path}, row {row} (counted from 0)"
-    return f"{path}, line {line}"
+def place_of(path: Path, format: str, row: int) -> str:
+    """Where a row stands, for a message: its line, or its number where lines cannot be told."""
+    with suppress(InputError):  # the csv module limits the length of a field, pandas does not
+        if format != "parquet":
+            line, _ = next(islice(_lines(path, format), row, None), ("?", None))
+            return f"{path}, line {line}"
+    return f"{path}, row {row} (counted from 0)"

@@ -89,7 +89,7 @@ class Slopes:
         largest = np.abs(scores).max()
         if largest > 0.0:
             scores *= self.small / largest
-        return self.risk.blocks_from_scores(scores)[1]
+        return self.risk.slopes(self.risk.user_values(scores)[1])
 
 
 def convex_test(

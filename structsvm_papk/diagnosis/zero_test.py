@@ -47,10 +47,9 @@ from structsvm_papk.diagnosis.convex_test import (
     rounding_of,
 )
 from structsvm_papk.errors import InputError, check_number, check_type
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
-from structsvm_papk.oracles.starts import logistic_regression
 from structsvm_papk.solvers.steps import default_blocks
 from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
 from structsvm_papk.surrogates import Surrogate

@@ -24,14 +24,12 @@ largest ``sum_f |x_f w_f|`` in the box, what is added up has a sum of absolute v
 additions and a few products: the bound is off by less than ``n eps m``, twice which is taken off.
 """
 
-from weakref import proxy
-
 import numpy as np
 from scipy import sparse
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing_order, sort
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.surrogates._kernels import counted_negatives
@@ -53,21 +51,19 @@ class Boxes:
                 "'clipped_ramp'" + ("; CuttingPlane certifies this one" if risk.convex else "")
             )
         self.data, self.surrogate = risk.data, risk.surrogate
-        self._risk = proxy(risk)  # which keeps this: a cycle would keep its data for a while
-        self.n_features = risk.n_features
         self._refuse_large()
-        X = risk.data.X[risk.data.rows]
+        X, sizes = self.data.X[self.data.rows], self.data.sizes
         X = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64, order="C")
-        sums = np.add.reduceat(X, risk.data.indptr[:-1], axis=0)
-        X -= np.repeat(sums / risk.data.sizes[:, None], risk.data.sizes, axis=0)
-        self._X = X = risk.data.divided(X)
+        X -= np.repeat(np.add.reduceat(X, self.data.indptr[:-1]) / sizes[:, None], sizes, axis=0)
+        self._X = X = self.data.divided(X)
         self._largest = np.abs(X).max(axis=0)
 
-    def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
-        """Bound ``alpha/2 ||w||^2 + R(w)`` over boxes ``low[b] <= w <= high[b]``.
+    def bounds(
+        self, alpha: float, low: Array, high: Array, run: Callback
+    ) -> tuple[Array, Array, Array]:
+        """As `BoxedOracle.bounds`, of ``alpha/2 ||w||^2 + R(w)`` for ``low[b] <= w <= high[b]``.
 
-        Returns for each a lower bound, less what rounding may have added, the objective at the
-        centre, and the coordinate along which to cut.
+        What rounding may have added is taken off. `run` is `ListRisk.map_ranges`.
         """
         n = low.shape[0]
         lower, centre, split = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
@@ -81,7 +77,7 @@ class Boxes:
                 low[lo:hi], high[lo:hi], lower[lo:hi], centre[lo:hi], split[lo:hi],
             )  # fmt: skip
 
-        self._risk.map_ranges(part, np.arange(n + 1))
+        run(part, np.arange(n + 1))
         return lower - self._rounding(alpha, low, high), centre, split
 
     def _rounding(self, alpha, low, high):
@@ -90,11 +86,11 @@ class Boxes:
         size = 1 + 4 * farthest @ self._largest + alpha * np.square(farthest).sum(axis=1)
         k = self.surrogate.k
         most = self.surrogate.negatives_counted(self.data.n_neg).max()
-        n_terms = most + np.minimum(self.data.n_pos, k).sum() + 3 * self.n_features + _FEW
+        n_terms = most + np.minimum(self.data.n_pos, k).sum() + 3 * low.shape[1] + _FEW
         return 2 * n_terms * np.finfo(float).eps * size
 
     def _refuse_large(self):
-        data, d, n_pos = self.data, self.n_features, int(self.data.n_pos.sum())
+        data, d, n_pos = self.data, self.data.n_features, int(self.data.n_pos.sum())
         pairs = data.n_pos @ self.surrogate.negatives_counted(data.n_neg)
         work = d * (data.rows.size + int(pairs) + (n_pos << d))  # multiplications a box
         if d > MAX_FEATURES or work > MAX_WORK:
@@ -110,11 +106,7 @@ class Boxes:
 def bound_boxes(
     X, indptr, n_pos, user_weight, k, depth, clipped, alpha, low, high, lower, centre, split
 ):
-    """Bound the objective over each box ``low[b] <= w <= high[b]``.
-
-    Writes into ``lower[b]`` a lower bound over the box, into ``centre[b]`` the objective at its
-    centre, and into ``split[b]`` the coordinate along which the box is best cut.
-    """
+    """Write the bound over each box, the objective at its centre, and where the box is cut best."""
     n_users, d = n_pos.size, X.shape[1]
     total = user_weight.sum()
     n_rows = n_pos.sum()

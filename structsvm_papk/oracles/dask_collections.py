@@ -47,7 +47,6 @@ class _Rows(NamedTuple):
 class _Overview(NamedTuple):
     """What this process learns of a block: its classes, and how many rows of which user it has."""
 
-    n_features: int
     classes: np.ndarray
     users: np.ndarray
     counts: np.ndarray
@@ -83,13 +82,12 @@ class DaskLists:
             )
         self.client = client
         self.sample = _sample(X)
-        self._blocks = client.compute(_row_blocks(X, y, groups))
-        overviews = client.gather(client.map(count_users, self._blocks, pure=False))
-        filled = [b for b, each in enumerate(overviews) if each.users.size]
-        self._blocks = [self._blocks[b] for b in filled]
-        self._overviews = [overviews[b] for b in filled]
+        blocks = client.compute(_row_blocks(X, y, groups))
+        overviews = client.gather(client.map(count_users, blocks, pure=False))
+        filled = [pair for pair in zip(blocks, overviews, strict=True) if pair[1].users.size]
         if not filled:
             raise InputError("X has no rows")
+        self._blocks, self._overviews = zip(*filled, strict=True)
         self.classes = np.unique(np.concatenate([each.classes for each in self._overviews]))
         if not _validation.same_kind(*(each.users for each in self._overviews)):
             raise _other_types("some blocks hold text, others numbers")
@@ -194,14 +192,8 @@ def check_block(b, X, y, groups):
             f"block {b}: X has {X.shape[0]} rows, y {y.size} and groups {groups.size}; call "
             "compute_chunk_sizes() on all of them, so that their blocks can be brought in line"
         )
-    if y.dtype.kind not in "biuf":
-        raise InputError(f"block {b}: y must hold numbers or booleans, got {y.dtype}")
-    for name, values in (("y", y), ("groups", groups)):
-        gone = _validation.missing(values)
-        if gone.any():
-            row = np.flatnonzero(gone)[0]
-            raise InputError(f"block {b}: {name} is missing at row {row} of the block")
     try:
+        y = _validation.check_grades(y, y.size, name="y")
         groups = _validation.check_ids(groups, groups.size)
         if X.dtype.kind == "f":
             refuse_non_finite(X)
@@ -213,7 +205,7 @@ def check_block(b, X, y, groups):
 def count_users(rows: _Rows) -> _Overview:
     """What this process learns of a block; tasks of these names show on Dask's dashboard."""
     users, counts = _sorted(rows.groups, return_counts=True)
-    return _Overview(rows.X.shape[1], np.unique(rows.y), users, counts)
+    return _Overview(np.unique(rows.y), users, counts)
 
 
 def _sorted(users, **wanted):

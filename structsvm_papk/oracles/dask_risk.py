@@ -89,8 +89,7 @@ class DaskRisk(PartitionedRisk):
         if not len(partitions):
             raise InputError("there is no partition")
         *needed, policy = users_needed(surrogate, policy)
-        users = (*needed, user_weight)
-        parts = _DaskParts(list(partitions), client, users, retries, patience)
+        parts = _DaskParts(partitions, client, (*needed, user_weight), retries, patience)
         if surrogate.is_custom:
             parts.check_sent(surrogate)
         super().__init__(surrogate, parts, policy)
@@ -206,10 +205,23 @@ class _DaskParts:
         self._used = [p for p, each in enumerate(self.summaries) if each.exclusions.n_used]
 
     def run(self, task, shares):
-        """The task's result for each partition with users, in order."""
+        """The task's result for each partition with users; notes which were loaded again."""
         answers = self._repeated(partial(self._ask, task, shares))
         self._answered = True
-        return self._checked(answers)
+        for p, (_, fingerprint, _) in zip(self._used, answers, strict=True):
+            if fingerprint != self.summaries[p].fingerprint:
+                raise OracleFailure(
+                    f"partition {p} ({self._partitions[p]}) had to be loaded again and holds other "
+                    "data now"
+                )
+        before, self._loaded = self._loaded, [loaded for loaded, _, _ in answers]
+        again = len(set(self._loaded).difference(before or self._loaded))
+        if again:
+            self.notes.append(
+                f"A worker was lost: {again} of {len(answers)} partitions were loaded again, with "
+                "the same data."
+            )
+        return [result for _, _, result in answers]
 
     def _check_packages(self):
         """Refuse workers that would compute with another version of this package, or without it."""
@@ -363,23 +375,6 @@ class _DaskParts:
             pass
         self._check_client()
         raise OracleFailure(f"the scheduler at {self._address} is gone")
-
-    def _checked(self, answers):
-        """Results of an evaluation; notes which partitions had to be loaded again."""
-        for p, (_, fingerprint, _) in zip(self._used, answers, strict=True):
-            if fingerprint != self.summaries[p].fingerprint:
-                raise OracleFailure(
-                    f"partition {p} ({self._partitions[p]}) had to be loaded again and holds other "
-                    "data now"
-                )
-        before, self._loaded = self._loaded, [loaded for loaded, _, _ in answers]
-        again = len(set(self._loaded).difference(before or self._loaded))
-        if again:
-            self.notes.append(
-                f"A worker was lost: {again} of {len(answers)} partitions were loaded again, with "
-                "the same data."
-            )
-        return [result for _, _, result in answers]
 
 
 def _hold(partition, needed, setting, user_weight):

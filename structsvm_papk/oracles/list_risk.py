@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,7 @@ from scipy import sparse
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
 from structsvm_papk.data.features import EPS, FEW_ROUNDINGS, Origins, rounding_bound
-from structsvm_papk.data.ranking_data import RankingData, check_policy
+from structsvm_papk.data.ranking_data import RankingData, check_policy, checked_weights
 from structsvm_papk.errors import InputError, check_type, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.short_lists import ShortLists
@@ -36,23 +36,7 @@ _FEW_FEATURES = 8  # a bound costs about as much memory traffic as two features
 _MANY_ROWS = 100_000  # below, a solve is too short for anything beside it
 
 
-class Tangents(NamedTuple):
-    """Values, slopes, intercepts, their errors and what is steeper than declared, see `Cuts`."""
-
-    values: Array
-    slopes: Array
-    intercepts: Array
-    errors: Array
-    steeper: float
-
-    def cuts(self, w: Array) -> Cuts:
-        """As the cuts of an evaluation at w."""
-        return Cuts(
-            float(self.values.sum()), self.slopes, self.intercepts, w, self.errors, self.steeper
-        )
-
-
-class ListRisk(LineOracle):
+class ListRisk(BlockOracle):
     """What a cutting plane asks for; `EmpiricalRisk` has the same parameters and attributes."""
 
     def __init__(
@@ -73,11 +57,9 @@ class ListRisk(LineOracle):
         self.data = data.usable(needed, policy, setting)
         self.n_threads, self.skip_rows = n_threads, skip_rows
         self.n_features, self.n_users = self.data.n_features, self.data.n_users
-        self.most_negatives = self.data.most_negatives  # of a user in the mean
         self.column_scale = self.data.column_scale
-        self._split(n_blocks)
-
-    def _split(self, n_blocks):
+        weight = self.data.user_weight
+        self._total = self.n_users if weight is None else weight.sum()
         self._split_at(_split_users(self.data.indptr, n_blocks))
 
     def _split_at(self, user_bounds):
@@ -109,8 +91,12 @@ class ListRisk(LineOracle):
         if short is not None:
             return _OnShortLists(self, short, n_blocks)
         split = copy.copy(self)
-        split._split(n_blocks)
+        split._split_at(_split_users(self.data.indptr, n_blocks))
         return split
+
+    def _blocks_of_one_list(self, n_blocks: int, short: ShortLists | None) -> BlockOracle | None:
+        """A single user's list in blocks of its terms, or None."""
+        return None
 
     @cached_property
     def sample(self) -> ListRisk | None:  # type: ignore[override]
@@ -120,10 +106,6 @@ class ListRisk(LineOracle):
         if step is None:
             return None
         return ListRisk(self.surrogate, data.every_nth(step), "cap", 1, self.n_threads)
-
-    def _blocks_of_one_list(self, n_blocks: int, short: ShortLists | None) -> BlockOracle | None:
-        """A single user's list in blocks of its terms, or None."""
-        return None
 
     def score_terms(self) -> Array:
         """How many scores of each user a sum of the surrogate may have."""
@@ -138,15 +120,26 @@ class ListRisk(LineOracle):
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
         """Value and a subgradient of each block's share of the risk."""
-        return self.blocks_from_scores(self.scores(w))
+        values, coef = self.user_values(self.scores(w))
+        return self._block_sums(values), self.slopes(coef)
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        return self.tangents_at(w).cuts(w)
+        return self.cuts_from_scores(w, self.scores(w))
 
     def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
-        """`cuts`, for scores that are known already: without the product ``X @ w``."""
-        return self.tangents(scores).cuts(w)
+        """`cuts`, for scores that are known already: without the product ``X @ w``.
+
+        ``S(s') >= S(s) + coef . (s' - s)``: the intercept is ``S(s) - coef . s``, whatever rounding
+        did to the scores.
+        """
+        values, coef, intercepts, errors, steeper = self.user_tangents(scores)
+        users = np.diff(self.user_bounds)
+        errors = self._block_sums(errors)
+        errors += users * EPS * self._block_sums(np.abs(values) + np.abs(intercepts))
+        values, intercepts = self._block_sums(values), self._block_sums(intercepts)
+        slopes = self.slopes(coef)
+        return Cuts(float(values.sum()), slopes, intercepts, w, errors, steeper, values)
 
     def along(self, scores: Array, direction: Array) -> Callback:
         """``t -> (R, dR/dt)`` at ``scores + t * direction``, without another look at X."""
@@ -160,7 +153,7 @@ class ListRisk(LineOracle):
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
         data, origins = self.data, self.origins()
-        w = data.divided(data.checked_weights(w))
+        w = data.divided(checked_weights(w, self.n_features))
         out = np.empty(data.rows.size)
         self.rows_scored += out.size
 
@@ -172,7 +165,8 @@ class ListRisk(LineOracle):
 
     def column_text(self, f: int) -> str:
         """A column with its mean and spread, for messages."""
-        return self.data.column_text(f)
+        data = self.data
+        return features.column_text(data.X, data.rows, f, data.spread(), data.feature_names)
 
     def origins(self) -> Origins | None:
         """What is subtracted from the rows before they are multiplied, or None; see `origins`."""
@@ -190,36 +184,14 @@ class ListRisk(LineOracle):
         self.map_ranges(part, np.arange(data.n_users + 1))
         return values, coef
 
-    def blocks_from_scores(self, scores: Array) -> tuple[Array, Array]:
-        """Like `blocks`, for scores that are known already."""
-        values, coef = self.user_values(scores)
-        return self._block_sums(values), self.slopes(coef)
-
-    def tangents_at(self, w: Array) -> Tangents:
-        """`tangents` at w."""
-        return self.tangents(self.scores(w))
-
-    def tangents(self, scores: Array) -> Tangents:
-        """What the cuts at these scores are made of.
-
-        ``S(s') >= S(s) + coef . (s' - s)``: the intercept is ``S(s) - coef . s``, whatever rounding
-        did to the scores.
-        """
-        values, coef, intercepts, errors, steeper = self.user_tangents(scores)
-        users = np.diff(self.user_bounds)
-        errors = self._block_sums(errors)
-        errors += users * EPS * self._block_sums(np.abs(values) + np.abs(intercepts))
-        intercepts = self._block_sums(intercepts)
-        return Tangents(self._block_sums(values), self.slopes(coef), intercepts, errors, steeper)
-
-    def user_tangents(self, scores: Array) -> Tangents:
-        """The same for each user, with its subgradient in the scores."""
+    def user_tangents(self, scores: Array) -> tuple[Array, Array, Array, Array, float]:
+        """Each user's value, subgradient, intercept and its error; the `Cuts.steeper` of all."""
         data = self.data
         values, coef = self.user_values(scores)
         intercepts, sizes, steep = tangent_intercepts(scores, coef, data.indptr, values)
         steeper = float((steep / self.surrogate.l1_bound(data.n_pos)).max())
         errors = (self.score_terms() + FEW_ROUNDINGS) * EPS * sizes
-        return Tangents(values, coef, intercepts, errors, max(1.0, steeper))
+        return values, coef, intercepts, errors, max(1.0, steeper)
 
     def on_each_part(self, task: Callback) -> Iterator[Any]:
         """What ``task(data, n_blocks, n_threads, memory)`` gives: here of all users at once."""
@@ -229,13 +201,16 @@ class ListRisk(LineOracle):
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
         if self._rounding is None:
             data, shifted = self.data, self.origins() is not None
-            active = np.add.reduceat(self.score_terms(), self.user_bounds[:-1])
-            chunks = np.diff(self._block_starts, append=self.edges.size - 1).max()
-            terms = int(min(active.max(), np.diff(self.edges).max()) + chunks)
             l1_bound = self.mean_over_users(self.surrogate.l1_bound(data.n_pos))
-            bound = rounding_bound(data.spread(), shifted, l1_bound, terms)
+            bound = rounding_bound(data.spread(), shifted, l1_bound, self._longest_sum())
             self._rounding = bound.scaled(data.column_scale)
         return self._rounding
+
+    def _longest_sum(self):
+        """The most rows that are added up one after the other in a slope."""
+        active = np.add.reduceat(self.score_terms(), self.user_bounds[:-1])
+        chunks = np.diff(self._block_starts, append=self.edges.size - 1).max()
+        return int(min(active.max(), np.diff(self.edges).max()) + chunks)
 
     def _block_sums(self, values):
         return np.add.reduceat(self._weigh(values), self.user_bounds[:-1]) / self._total
@@ -251,12 +226,6 @@ class ListRisk(LineOracle):
 
         self.map_ranges(part, np.arange(edges.size))
         return data.divided(np.add.reduceat(partial, self._block_starts, axis=0)) / self._total
-
-    @property
-    def _total(self):
-        """Sum of the users' weights."""
-        weight = self.data.user_weight
-        return self.n_users if weight is None else weight.sum()
 
     def _weigh(self, values):
         """Values of the users times the users' weights."""
@@ -287,29 +256,27 @@ class ListRisk(LineOracle):
                 task(*args)
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
-            for done in [pool.submit(task, *args) for args in arguments]:
-                done.result()
+            list(pool.map(lambda args: task(*args), arguments))
 
 
-class _OnShortLists(ListRisk):
+class _OnShortLists(ListRisk, LineOracle):
     """A risk that is evaluated on the rows that decide it; `scores` and `along` take them all."""
 
     def __init__(self, risk, short, n_blocks):
-        super().__init__(risk.surrogate, risk.data, "cap", n_blocks, risk.n_threads)
-        self.exclusions = risk.exclusions
-        surrogate = risk.surrogate.on_counted_lists()
-        self._short = short
+        vars(self).update(vars(risk))
+        self._short, surrogate = short, risk.surrogate.on_counted_lists()
         self._on_short = ListRisk(surrogate, short.data, "cap", n_blocks, risk.n_threads)
         self._split_at(self._on_short.user_bounds)
 
     def blocks(self, w):
-        return self.tangents_at(w)[:2]
+        cuts = self.cuts(w)
+        return cuts.values, cuts.slopes
 
-    def tangents_at(self, w):
+    def cuts(self, w):
         before = self._short.n_visits
         scores = self._short.at(w)
         self.rows_scored += self._short.n_visits - before
-        return self._on_short.tangents(scores)
+        return self._on_short.cuts_from_scores(w, scores)
 
 
 def sampled(n_users: int, n_rows: int, n_features: int, step: float = _SAMPLED) -> int | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,13 +20,12 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.features import EPS, Spread, pooled, rounding_bound, scale_of
-from structsvm_papk.data.ranking_data import Exclusions, RankingData, check_policy, refusal
+from structsvm_papk.data.ranking_data import Exclusions, RankingData, checked_weights, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
-from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Tangents, refuse_deeper_than_all
-from structsvm_papk.oracles.starts import enough_for_starts, warm_starts
-from structsvm_papk.oracles.ties import TieLook, Ties, ways_to_break
+from structsvm_papk.oracles.empirical_risk import enough_for_starts, warm_starts
+from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, refuse_deeper_than_all
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle, Rounding
 from structsvm_papk.surrogates import Surrogate
 
@@ -35,17 +34,17 @@ from structsvm_papk.surrogates import Surrogate
 class Summary:
     """What the risk has to know of a partition without its rows."""
 
-    n_features: int
     most_negatives: int
     exclusions: Exclusions
     first_excluded: str  # what is wrong with that user
     n_given: int  # rows; they and the columns' deviation are of all users
     deviation: Array
-    n_rows: int  # from here on of those that can be used
-    positives: Array  # numbers of positives that occur, and what the users with as many weigh
-    fingerprint: str
-    spread: Spread | None
-    weight: float
+    n_rows: int = 0  # from here on of those that can be used
+    n_pos: Any = ()  # numbers of positives that occur, and what the users with as many weigh
+    weights: Any = ()
+    fingerprint: str = ""
+    spread: Spread | None = None
+    weight: float = 0.0
 
 
 def summarise(
@@ -54,17 +53,18 @@ def summarise(
     """The users of a partition that can be used, None for none, and the `Summary`."""
     if user_weight is not None:
         data = data.weighted(user_weight)
-    exclusions = data.exclusions(needed, setting)
-    of_all = data.n_features, data.most_negatives, exclusions, data.name_first(exclusions)
-    every = *of_all, data.rows.size, data.deviation()
+    exclusions, n_given = data.exclusions(needed, setting), data.rows.size
+    first = data.name_first(exclusions)
+    of_all = Summary(data.most_negatives, exclusions, first, n_given, data.deviation())
     if not exclusions.n_used:
-        return None, Summary(*every, 0, np.empty((2, 0), dtype=np.int64), "", None, 0.0)
+        return None, of_all
     used = data.usable(needed)
     weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
     n_pos, place = np.unique(used.n_pos, return_inverse=True)
-    positives = np.stack([n_pos, np.bincount(place, weight)])
-    of_used = positives, used.fingerprint(), used.spread(), float(weight.sum())
-    return used, Summary(*every, used.rows.size, *of_used)
+    return used, replace(
+        of_all, n_rows=used.rows.size, n_pos=n_pos, weights=np.bincount(place, weight),
+        fingerprint=used.fingerprint(), spread=used.spread(), weight=float(weight.sum()),
+    )  # fmt: skip
 
 
 class PartitionedRisk(BlockOracle, MajorisedOracle):
@@ -78,14 +78,9 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     """
 
     _most_sampled: float = np.inf  # rows that starts may be made of
-    _frozen: tuple[Any, ...] = ()  # of a majorant: the point, and a direction that breaks ties
+    _at: Array | None = None  # of a majorant: where it is tight, in the units of X
 
-    def __init__(
-        self, surrogate: Surrogate, parts: Any, policy: str = "exclude", n_blocks: int = 1
-    ) -> None:
-        check_policy(policy)
-        if n_blocks < 1:
-            raise InputError("n_blocks must be at least 1")
+    def __init__(self, surrogate: Surrogate, parts: Any, policy: str = "exclude") -> None:
         self.surrogate, self.convex, self.parts = surrogate, surrogate.convex, parts
         self.exclusions = _joined([each.exclusions for each in parts.summaries])
         self.n_users = self.exclusions.n_used  # in the mean
@@ -96,7 +91,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         if policy == "raise" and self.exclusions.n_excluded:
             first = next(each.first_excluded for each in parts.summaries if each.first_excluded)
             raise InputError(refusal(first, self.exclusions))
-        widths = {each.n_features for each in parts.summaries}
+        widths = {each.deviation.size for each in parts.summaries}
         if len(widths) > 1:
             raise InputError(f"partitions differ in their number of features: {sorted(widths)}")
         self.n_features = widths.pop()
@@ -105,7 +100,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         self._n_rows = sum(each.n_rows for each in self._used)
         self.column_scale: Array | None = None
         self._rounding: Rounding | None = None
-        self._split(n_blocks)
+        self._split(1)
 
     def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r} over partitions"
@@ -145,12 +140,29 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
         """Value and a subgradient of each block's share of the risk."""
-        tangents = self._tangents(w)
-        return tangents.values, tangents.slopes
+        cuts: Any = self.cuts(w)
+        return cuts.values, cuts.slopes
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        return self._tangents(w).cuts(w)
+        values, intercepts, errors = np.zeros((3, self.n_blocks))
+        slopes = np.zeros((self.n_blocks, self.n_features))
+        task = partial(_cuts, surrogate=self.surrogate, w=self._own_units(w), at=self._at)
+        results = self.parts.run(task, self._shares)
+        done, steeper = 0, 1.0
+        for summary, (visits, part) in zip(self._used, results, strict=True):
+            self.rows_scored += visits
+            n_blocks, weight = part.values.size, summary.weight / self._total
+            blocks = self._block_of[done : done + n_blocks]
+            values[blocks] += weight * part.values
+            slopes[blocks] += weight * part.slopes
+            intercepts[blocks] += weight * part.intercepts
+            errors[blocks] += weight * part.errors
+            done, steeper = done + n_blocks, max(steeper, part.steeper)
+        errors += len(self._used) * EPS * (np.abs(values) + np.abs(intercepts))
+        if self.column_scale is not None:
+            slopes /= self.column_scale
+        return Cuts(float(values.sum()), slopes, intercepts, w, errors, steeper, values)
 
     def on_each_part(self, task: Any) -> Iterator[Any]:
         """What a task of `parts.run` gives for each partition, in the columns' own units."""
@@ -162,8 +174,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
             return self._rounding
         scores, slopes = np.zeros((2, self.n_features))
         for each in self._used:
-            n_pos, counts = each.positives
-            l1_bound = self.surrogate.l1_bound(n_pos) @ counts / self._total
+            l1_bound = self.surrogate.l1_bound(each.n_pos) @ each.weights / self._total
             chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(self._used)
             shifted = self.surrogate.shift_invariant and each.spread.from_origins
             bound = rounding_bound(each.spread, shifted, l1_bound, chain)
@@ -172,28 +183,6 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         self._rounding = Rounding(scores, slopes).scaled(self.column_scale)
         return self._rounding
 
-    def _tangents(self, w):
-        """As `EmpiricalRisk.tangents`, over all partitions."""
-        w = self._own_units(w)
-        values, intercepts, errors = np.zeros((3, self.n_blocks))
-        slopes = np.zeros((self.n_blocks, w.size))
-        sums = values, slopes, intercepts, errors
-        results = self.parts.run(
-            partial(_blocks, surrogate=self.surrogate, w=w, frozen=self._frozen), self._shares
-        )
-        done, steeper = 0, 1.0
-        for summary, (visits, *parts, steep) in zip(self._used, results, strict=True):
-            self.rows_scored += visits
-            blocks = self._block_of[done : done + parts[0].size]
-            weight = summary.weight / self._total
-            for total, part in zip(sums, parts, strict=True):
-                total[blocks] += weight * part
-            done, steeper = done + parts[0].size, max(steeper, steep)
-        errors += len(self._used) * EPS * (np.abs(values) + np.abs(intercepts))
-        if self.column_scale is not None:
-            slopes /= self.column_scale
-        return Tangents(*sums, steeper)
-
     def majorant(self, w: Array) -> PartitionedRisk:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
 
@@ -201,23 +190,6 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         at every evaluation, at the price of a second product ``X @ w``.
         """
         return _PartitionedMajorant(self, self._own_units(w))
-
-    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[PartitionedRisk]:
-        """Majorants at w with ties broken otherwise, as an iterator; see `oracles.ties`."""
-        own = self._own_units(w)
-        for v in ways_to_break(partial(self._look_at_ties, own), w, alpha, limit):
-            yield _PartitionedMajorant(self, own, self._own_units(v))
-
-    def _look_at_ties(self, w, directions):
-        directions = [self._own_units(v) for v in directions]
-        task = partial(_tie_look, surrogate=self.surrogate, w=w, directions=directions)
-        looks = list(self.parts.run(task, self._shares))
-        weights = [each.weight / self._total for each in self._used]
-        return TieLook(
-            sum(look.counts for look in looks),
-            sum(weight * look.slopes for weight, look in zip(weights, looks, strict=True)),
-            [b"".join(keys) for keys in zip(*(look.keys for look in looks), strict=True)],
-        )
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Starting points by name, from the rows of some users; see `starts.warm_starts`."""
@@ -253,57 +225,46 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 
     def _own_units(self, w):
         """Checked weights in the units of X."""
-        w = np.ascontiguousarray(w, dtype=np.float64)
-        if w.shape != (self.n_features,):
-            raise InputError(f"w has shape {w.shape}, but X has {self.n_features} features")
+        w = checked_weights(w, self.n_features)
         return w if self.column_scale is None else w / self.column_scale
 
 
 class _PartitionedMajorant(PartitionedRisk, Majorant):
     """A convex risk that is nowhere below another one and tight at one point."""
 
-    def __init__(self, risk, *frozen):
+    def __init__(self, risk, at):
         none = np.empty(0, dtype=np.int64)
         risk.surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), none)  # or refuse
-        vars(self).update(vars(risk), rows_scored=0, convex=True, _frozen=frozen)
-        n_pos = np.concatenate([each.positives[0] for each in self._used])
+        vars(self).update(vars(risk), rows_scored=0, convex=True, _at=at)
+        n_pos = np.concatenate([each.n_pos for each in self._used])
         self.exact = risk.surrogate.is_convex_on(n_pos)
 
     def fingerprint(self):
         """SHA-256 that tells this majorant from those at other points, and from the risk."""
-        return fingerprint_of(super().fingerprint(), "majorant", *self._frozen)
+        return fingerprint_of(super().fingerprint(), "majorant", self._at)
 
 
-def _blocks(data, n_blocks, n_threads, memory, *, surrogate, w, frozen):
-    """Rows scored, and the `Tangents` of the blocks of one partition's risk, or its majorant's.
+def _cuts(data, n_blocks, n_threads, memory, *, surrogate, w, at):
+    """Rows scored, and the cuts of the blocks of one partition's risk, or of its majorant.
 
     The oracle stays with the partition, with what an evaluation leaves for the next one.
     """
-    key = fingerprint_of(str(n_blocks), *surrogate.settings(), *frozen)
-    keeps = memory is not None
-    memory = memory if keeps else {}
-    if memory.get("key") != key:
-        memory.pop("oracle", None)  # before the next one takes its memory
-        memory["key"] = key
-        memory["oracle"] = _oracle(data, n_blocks, n_threads, keeps, surrogate, *frozen)
-    oracle = memory["oracle"]
-    before, tangents = oracle.rows_scored, oracle.tangents_at(w)
-    return oracle.rows_scored - before, *tangents
+    keeps, memory = memory is not None, {} if memory is None else memory
+    key = fingerprint_of(str(n_blocks), *surrogate.settings(), at)
+    if key not in memory:
+        memory.clear()  # before the next one takes its memory
+        memory[key] = _oracle(data, n_blocks, n_threads, keeps, surrogate, at)
+    oracle = memory[key]
+    before, cuts = oracle.rows_scored, oracle.cuts(w)
+    return oracle.rows_scored - before, cuts
 
 
-def _oracle(data, n_blocks, n_threads, skip_rows, surrogate, at=None, along=None):
+def _oracle(data, n_blocks, n_threads, skip_rows, surrogate, at):
     risk = ListRisk(surrogate, data, "cap", 1, n_threads, skip_rows)
     if at is None:
         return risk.with_blocks(n_blocks)
-    if along is None:
-        surrogate = surrogate.majorant(risk.scores(at), data.indptr, data.n_pos)
-    else:
-        surrogate = Ties(risk, at).majorant(along)
+    surrogate = surrogate.majorant(risk.scores(at), data.indptr, data.n_pos)
     return ListRisk(surrogate, data, "cap", n_blocks, n_threads)
-
-
-def _tie_look(data, n_blocks, n_threads, memory, *, surrogate, w, directions):
-    return Ties(ListRisk(surrogate, data, "cap", 1, n_threads), w).look(directions)
 
 
 def _every_nth(data, first, n_threads, memory, *, n):
@@ -333,11 +294,10 @@ def _gain(data, n_blocks, n_threads, memory, *, k, w):
 
 def _joined(exclusions):
     """The exclusions of all partitions together, users numbered through."""
-    offsets = np.cumsum([0, *(each.n_users for each in exclusions)])
-
-    def joined(name):
-        pairs = zip(exclusions, offsets, strict=False)
-        return np.concatenate([getattr(each, name) + lo for each, lo in pairs])
-
-    of_all = int(offsets[-1]), joined("no_positive"), joined("few_negatives")
-    return Exclusions(exclusions[0].needed, *of_all, exclusions[0].setting)
+    *before, n_users = np.cumsum([0, *(each.n_users for each in exclusions)]).tolist()
+    pairs = list(zip(exclusions, before, strict=True))
+    no_positive = np.concatenate([each.no_positive + lo for each, lo in pairs])
+    few_negatives = np.concatenate([each.few_negatives + lo for each, lo in pairs])
+    return Exclusions(
+        exclusions[0].needed, n_users, no_positive, few_negatives, pairs[0][0].setting
+    )

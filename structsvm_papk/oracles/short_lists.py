@@ -41,7 +41,8 @@ class ShortLists:
     """
 
     def __init__(self, data: RankingData, surrogate: Surrogate, run: Callback) -> None:
-        self._full, self._run, self._invariant = data, run, surrogate.shift_invariant
+        self._full, self._run = data, run
+        self._origins = data.origins() if surrogate.shift_invariant else None
         beta = np.minimum(data.n_pos, surrogate.k)
         lowest = surrogate.low_positives_only and data.n_pos.sum() > _WORTH * beta.sum()
         n_pos = beta if lowest else data.n_pos
@@ -55,10 +56,10 @@ class ShortLists:
         self._start_at_the_origin()
         self._always = np.flatnonzero(self.data.labels) if not lowest else np.empty(0, np.int64)
         self._bounds: _Bounds | None = None
+        self.n_visits = 0  # rows scored so far
 
     def _lay_out(self, n_pos, n_neg):
-        full = self._full
-        origins = full.origins() if self._invariant else None
+        full, origins = self._full, self._origins
         if origins is not None:
             first = np.minimum(full.indptr[:-1], full.rows.size - 1)
             origins = origins.at(np.repeat(first, n_pos + n_neg))
@@ -86,11 +87,6 @@ class ShortLists:
         rows, X = self._full.rows[self.positions], self._full.X
         self.data.rows = X.keep(rows) if isinstance(X, FileRows) else rows
 
-    @property
-    def n_visits(self) -> int:
-        """Rows scored so far."""
-        return 0 if self._bounds is None else self._bounds.n_visits
-
     def at(self, w: Array) -> Array:
         """Find the short lists at w; return their scores."""
         w = self._full.divided(np.ascontiguousarray(w, dtype=np.float64))
@@ -99,16 +95,16 @@ class ShortLists:
             self._take_rows()
             return np.zeros(self.positions.size)
         if self._bounds is None:
-            origins = self._full.origins() if self._invariant else None
-            self._bounds = _Bounds(self._full, self._run, origins)
+            self._bounds = _Bounds(self._full, self._run, self._origins)
         bounds = self._bounds
         bounds.move_to(w)
         scores = np.empty(self.positions.size)
         for side in self._sides:
-            extremes = bounds.extremes(side, self.positions[side.slots])
+            extremes, n_visits = bounds.extremes(side, self.positions[side.slots])
             self.positions[side.slots], scores[side.slots] = extremes
+            self.n_visits += n_visits
         scores[self._always] = bounds.score(self.positions[self._always])
-        bounds.n_visits += self._always.size
+        self.n_visits += self._always.size
         self._take_rows()
         return scores
 
@@ -139,7 +135,6 @@ class _Bounds:
         size = int(np.clip(_REFERENCE_BYTES // (8 * data.n_features), 8, _MOST_REFERENCES))
         self._points = np.zeros((size, data.n_features))  # the origin is the first, and stays
         self._last, self._used = 0, 1
-        self.n_visits = 0
 
     def move_to(self, w):
         """Take w as the present point: bounds are for it, and rows are scored there."""
@@ -167,16 +162,15 @@ class _Bounds:
         return np.column_stack([factor, rest @ self._centre, radius, slack])
 
     def extremes(self, side, guess):
-        """Positions and scores of the wanted rows of a side; `guess` names as many rows of it."""
+        """Positions and scores of a side's wanted rows; rows scored. `guess` names as many rows."""
         guessed = side.sign * self.score(guess)
         border = np.minimum.reduceat(guessed, side.edges[:-1])
         pieces: list[Any] = [None] * len(side.pieces)
         self._run(lambda i: self._visit(i, side, border, pieces), list(zip(range(len(pieces)))))
-        *columns, visits = (list(column) for column in zip(*pieces, strict=True))
-        self.n_visits += guess.size + sum(visits)
-        positions, scores = map(np.concatenate, columns)
+        *found, visits = zip(*pieces, strict=True)
+        positions, scores = map(np.concatenate, found)
         chosen = _highest(positions, side.sign * scores, side.low, side.high, side.wanted)
-        return positions[chosen], scores[chosen]
+        return (positions[chosen], scores[chosen]), guess.size + sum(visits)
 
     def _visit(self, i, side, border, results):
         """Score the rows of a piece that may be above the border; keep the highest of each user."""

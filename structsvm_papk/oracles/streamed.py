@@ -10,7 +10,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from mmap import mmap
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
-from structsvm_papk.data.file_rows import PLACE_BYTES, FileRows
+from structsvm_papk.data.file_rows import FileRows
 from structsvm_papk.data.partitions import cut_users, scan_users
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import checked_weight, refuse_non_finite
@@ -98,7 +98,9 @@ class StreamedRisk(PartitionedRisk):
     @property
     def share_in_memory(self) -> float:
         """Share of the feature matrix that stays in memory."""
-        return self.parts.share_in_memory
+        rows, parts = self.parts.rows, self.parts.kept.values()
+        kept = sum(len(data.X) for data in parts) if rows is None else len(rows.kept)
+        return kept / self.parts.n_rows
 
     @cached_property
     def sample(self) -> ListRisk | None:  # type: ignore[override]
@@ -111,20 +113,19 @@ class StreamedRisk(PartitionedRisk):
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """The same risk as an oracle of `n_blocks` cuts, or of as many as the budget allows."""
         n_blocks = min(n_blocks, self._most_blocks)
-        scale = self.column_scale
-        short = self.parts.short_lists(self.surrogate, scale) if self.convex else None
+        short = self.parts.short_lists(self.surrogate, self.column_scale) if self.convex else None
         return super().with_blocks(n_blocks) if short is None else _OnFile(self, short, n_blocks)
 
 
-class _OnFile(BlockOracle):
-    """A streamed risk for one solve, which reads the rows that decide it."""
+class _OnFile(ListRisk):
+    """A streamed risk for one solve: that of the short lists, which are found anew at each w."""
+
+    column_text = BlockOracle.column_text  # the columns of all rows are on file
 
     def __init__(self, risk, short, n_blocks):
-        self._risk, self._short, self.n_features = risk, short, risk.n_features
         surrogate, n_threads = risk.surrogate.on_counted_lists(), risk.parts.n_threads
-        self._oracle = ListRisk(surrogate, short.data, "cap", n_blocks, n_threads)
-        self.n_blocks, self.layout = self._oracle.n_blocks, self._oracle.layout
-        self.sample = risk.sample
+        super().__init__(surrogate, short.data, "cap", n_blocks, n_threads)
+        self._risk, self._short, self.sample = risk, short, risk.sample
 
     def __str__(self):
         return str(self._risk)
@@ -132,16 +133,7 @@ class _OnFile(BlockOracle):
     def fingerprint(self):
         return self._risk.fingerprint()
 
-    def rounding(self):
-        return self._oracle.rounding()
-
-    def blocks(self, w):
-        return self._oracle.blocks_from_scores(self._scores(w))
-
-    def cuts(self, w):
-        return self._oracle.cuts_from_scores(w, self._scores(w))
-
-    def _scores(self, w):
+    def scores(self, w):
         with self._risk.parts.readable():
             scores = self._short.at(w)
         self.rows_scored = self._short.n_visits
@@ -159,28 +151,22 @@ class _StreamedParts:
         n_pos = np.add.reduceat(self._lists.positive, starts, dtype=np.int64)
         self._user_weight = checked_weight(user_weight, users, n_pos)
         self._bounds, free = self._plan(source, budget)
-        self._free, self._rows = free, None
-        self.sample = None
+        self._free, self.n_rows = free, source.n_rows
+        self.rows = self.sample = None
         self._file = _FeatureFile(source, scratch)
         largest = int(np.diff(self._lists.indptr[self._bounds]).max())
         self._largest, self._buffers = largest, [self._file.buffer(largest) for _ in range(2)]
-        self._kept, self._users, self._spreads, self.summaries = {}, [], [], []
+        self.kept, self._users, self._spreads, self.summaries = {}, [], [], []
         self._names = source.feature_names
         for p in range(self._bounds.size - 1):
             free = self._survey(p, needed, free)
-
-    @property
-    def share_in_memory(self):
-        """Share of the feature matrix that stays in memory."""
-        kept = sum(len(data.X) for data in self._kept.values())
-        return (kept if self._rows is None else len(self._rows.kept)) / self._lists.positive.size
 
     def short_lists(self, surrogate, column_scale):
         """Short lists of all users with their rows on file, where they pay and have room."""
         if not self.skips_rows(surrogate):
             return None
         users = np.concatenate(self._users)
-        data = self._laid_out(users, self._rows, np.zeros_like(users), self._spread())
+        data = self._laid_out(users, self.rows, np.zeros_like(users), self._spread())
         data = data.scaled_by(column_scale)
         return ShortLists(data, surrogate, lambda task, args: [task(*each) for each in args])
 
@@ -196,27 +182,28 @@ class _StreamedParts:
         n_short = (n_pos + surrogate.negatives_counted(n_neg)).sum()  # or fewer, for Max
         if not skipping_pays(surrogate, n_neg, self._file.npy.shape[1]):
             return False
-        if self._rows is None and not self._spread().from_origins:
+        if self.rows is None and not self._spread().from_origins:
             self._make_room(users, n_short)
-        return self._rows is not None and self._rows.kept.shape[0] >= n_short
+        return self.rows is not None and self.rows.kept.shape[0] >= n_short
 
     def _make_room(self, users, n_short):
         """Keep rows instead of partitions, and a sample of the users, if the budget has room."""
-        lent, row_bytes = 2 * self._largest, self._file.npy.row_bytes
-        used = _SKIPPING_BYTES * self._lists.positive.size + _SHORT_BYTES * n_short
-        free, wanted = self._free + lent * row_bytes - used, max(_ROOM * n_short, lent)
-        if self._file.room(free) < wanted:
+        lent, npy = 2 * self._largest, self._file.npy
+        used = _SKIPPING_BYTES * self.n_rows + _SHORT_BYTES * n_short
+        free, wanted = self._free + lent * npy.row_bytes - used, max(_ROOM * n_short, lent)
+        room = partial(FileRows.room, npy.shape, npy.dtype)
+        if room(free) < wanted:
             return
-        self._kept.clear()
+        self.kept.clear()
         self._buffers.clear()
         sizes = np.diff(self._lists.indptr)[users]
-        step = sampled(users.size, sizes.sum(), self._file.npy.shape[1])
+        step = sampled(users.size, sizes.sum(), npy.shape[1])
         if step is not None:
-            cost = sizes[::step].sum() * (row_bytes + _ROW_BYTES)
-            if self._file.room(free - cost) >= wanted:
+            cost = sizes[::step].sum() * (npy.row_bytes + _ROW_BYTES)
+            if room(free - cost) >= wanted:
                 free -= cost
                 self.sample = self._copied(users[::step])
-        self._rows = self._file.rows(self._file.room(free))
+        self.rows = FileRows(self._file.read, npy.shape, npy.dtype, room(free))
 
     def _copied(self, users):
         """The lists of some users, with their rows in memory of their own."""
@@ -230,10 +217,8 @@ class _StreamedParts:
 
     def _spread(self):
         """The spread of all partitions together."""
-        largest, within = (
-            np.max([getattr(each, name) for each in self._spreads], axis=0)
-            for name in ("largest", "within")
-        )
+        largest = np.max([each.largest for each in self._spreads], axis=0)
+        within = np.max([each.within for each in self._spreads], axis=0)
         return replace(self._spreads[0], largest=largest, within=within)
 
     @contextmanager
@@ -247,8 +232,8 @@ class _StreamedParts:
 
     def run(self, task, shares):
         """Yield the task's result for each partition with users, reading one ahead."""
-        if self._rows is not None:
-            self._buffers = np.split(self._rows.lend(2 * self._largest), 2)
+        if self.rows is not None:
+            self._buffers = np.split(self.rows.lend(2 * self._largest), 2)
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._load, 0)
             for i, share in enumerate(shares):
@@ -276,10 +261,7 @@ class _StreamedParts:
         return bounds, free - needed
 
     def _survey(self, p, needed, free):
-        """Read and check a partition for the first time; keep it if there is room.
-
-        Returns the bytes that are still free.
-        """
+        """Read and check a partition, keep it if there is room; the bytes that are still free."""
         first, last = self._bounds[p : p + 2]
         start, stop = self._lists.indptr[[first, last]]
         cost = (stop - start) * (self._file.npy.row_bytes + 8)
@@ -303,14 +285,14 @@ class _StreamedParts:
         self._spreads.append(summary.spread)
         if cost > free:
             return free
-        self._kept[len(self._users) - 1] = data
+        self.kept[len(self._users) - 1] = data
         return free - cost
 
     def _load(self, i):
         """The i-th partition with users; two of them may be in use at a time."""
         self._file.check()
-        if i in self._kept:
-            return self._kept[i]
+        if i in self.kept:
+            return self.kept[i]
         return self._read(self._users[i], self._buffers[i % 2], self._spreads[i])
 
     def _read(self, users, buffer, spread=None):
@@ -346,15 +328,6 @@ class _FeatureFile:
         shape, dtype = (n_rows, self.npy.shape[1]), self.npy.dtype
         # the allocator would not give it back to the system when it is not needed any more
         return np.frombuffer(mmap(-1, n_rows * self.npy.row_bytes), dtype).reshape(shape)
-
-    def rows(self, capacity):
-        """A matrix of all rows, `capacity` of which are kept in memory."""
-        return FileRows(self.read, self.npy.shape, self.npy.dtype, capacity)
-
-    def room(self, n_bytes):
-        """For how many kept rows of such a matrix there is room in so many bytes."""
-        free = n_bytes - FileRows.bytes_needed(self.npy.shape, self.npy.dtype, 0)
-        return min(self.npy.shape[0], int(free // (self.npy.row_bytes + PLACE_BYTES)))
 
     def check(self):
         """Refuse a file of another size or time than at first."""

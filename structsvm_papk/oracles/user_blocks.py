@@ -163,7 +163,8 @@ class UserBlocks(DualBlocks):
     def _started(self, start):
         """The duals of any start, scaled for the highest bound."""
         if isinstance(start, np.ndarray):
-            duals = self._tangents(start)
+            _, coef, intercepts, errors, _ = self.risk.user_tangents(self.risk.scores(start))
+            duals = Duals(self.risk, coef, intercepts, errors, 0)
         elif isinstance(start, Duals):
             duals = self._adopted(start)
         elif isinstance(start, Mapping):
@@ -177,10 +178,6 @@ class UserBlocks(DualBlocks):
         square = float(slope @ slope)
         factor = 1.0 if rise >= square else max(rise, 0.0) / square
         return duals.scaled(factor) if factor < 1.0 else duals
-
-    def _tangents(self, w):
-        _, coef, intercepts, errors, _ = self.risk.user_tangents(self.risk.scores(w))
-        return Duals(self.risk, coef, intercepts, errors, 0)
 
     def _adopted(self, given):
         """Duals of the same lists, where a smaller depth is scaled to a larger one.
@@ -216,7 +213,7 @@ class AverageBlocks(UserBlocks):
     """Blocks of Avg: weights of at most 1/m on negatives, adding up to at most 1.
 
     ``c`` is the weight of each negative, and less their sum over the number of positives at each
-    positive; ``b`` is their sum. `start` is that of `DualOracle.dual_blocks`.
+    positive; ``b`` is their sum.
     """
 
     def __init__(self, risk: ListRisk, alpha: float, start: Any = None) -> None:

@@ -49,6 +49,8 @@ class Cuts:
         solver assumes what the sums in ``intercepts = values - slopes . point`` may lose.
     steeper : float
         How many times steeper than `BlockOracle.rounding` assumes the risk is here in the scores.
+    values : ndarray of shape (n_blocks,), optional
+        What each block adds to the value.
     """
 
     value: float
@@ -57,6 +59,7 @@ class Cuts:
     point: np.ndarray
     errors: np.ndarray | None = None
     steeper: float = 1.0
+    values: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

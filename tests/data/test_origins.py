@@ -18,7 +18,6 @@ from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.surrogates.losses import Avg
 
 CONVEX = ("ts", "avg", "max", "pauc")
-STORAGE = {"rows": np.ascontiguousarray, "columns": np.asfortranarray, "csr": sparse.csr_matrix}
 
 
 def lists(offset=0.0, n_users=4, n_items=12, d=3, seed=0, dtype=float):
@@ -115,22 +114,6 @@ def test_cuts_lie_below_the_risk_in_extended_precision(name, n_users):
         assert abs(cuts.slopes[:, 3:].sum()) < 1e-12
         height = (cuts.slopes[:, :3] @ w + cuts.intercepts - cuts.errors).sum()
         assert height - bound.slopes @ np.abs(w) <= true
-
-
-@pytest.mark.parametrize("storage", STORAGE)
-def test_row_skipping_takes_the_same_rows(storage):
-    X, y, groups = lists(np.array([1e9] + [0.0] * 9), n_users=3, n_items=400, d=10)
-    X = STORAGE[storage](X)
-    skipping = a_risk("avg", X, y, groups).with_blocks(3)
-    plain = a_risk("avg", X, y, groups, n_blocks=3, skip_rows=False)
-    rng = np.random.default_rng(0)
-    w = rng.normal(size=10)
-    for _ in range(8):
-        w = w + 0.02 * rng.normal(size=10)
-        one, other = skipping.cuts(w), plain.cuts(w)
-        assert one.value == pytest.approx(other.value, rel=1e-12)
-        np.testing.assert_allclose(one.slopes, other.slopes, rtol=1e-9, atol=1e-12)
-    assert skipping.rows_scored < plain.rows_scored
 
 
 def test_a_column_without_digits_is_refused_by_its_name():

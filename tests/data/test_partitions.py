@@ -5,12 +5,7 @@ import pytest
 
 from helpers.sources import npy_source, parquet_source
 from structsvm_papk.data import sources
-from structsvm_papk.data.partitions import (
-    UserRows,
-    file_partitions,
-    open_source,
-    scan_users,
-)
+from structsvm_papk.data.partitions import UserRows, file_partitions, open_source, scan_users
 from structsvm_papk.data.sources import ParquetFiles
 from structsvm_papk.errors import InputError
 

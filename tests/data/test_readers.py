@@ -14,7 +14,6 @@ from structsvm_papk.data import tables
 from structsvm_papk.data import text as text_files
 from structsvm_papk.data.readers import read_ranking_data, read_table
 from structsvm_papk.data.sources import ParquetFiles
-from structsvm_papk.data.validation import relevant_from
 from structsvm_papk.errors import InputError
 
 pytestmark = pytest.mark.portable
@@ -164,17 +163,23 @@ def test_missing_file_and_foreign_gzip(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "match"),
+    ("labels", "threshold", "words"),
     [
-        ("rows.txt", "1 1:1\n0 1:2\n", "does not say which rows belong to which user.*qid"),
-        ("f.csv", "label,x\n1,1\n0,2\n", "which user.*name it with --group"),
+        ((0, 1), None, "which user .no user column; name it with --group"),
+        ((0, 1, 2, 3), 9, "at relevance threshold 9 all labels are of one class"),
+        ((-1, 0), None, r"labels are not 0/1 or -1/1 \(found -1, 0\)"),
+        ((1, 1), None, r"all labels are of one class \(1\)"),
     ],
 )
-def test_groups_missing_for_a_file_of_many_users(tmp_path, name, text, match):
-    path = written(tmp_path, name, text)
-    with pytest.raises(InputError, match=match):
-        read_ranking_data(path)
-    assert read_ranking_data(path, one_list=True).n_users == 1
+def test_a_file_has_users_and_labels_of_two_classes(tmp_path, labels, threshold, words):
+    path = tmp_path / "f.csv"
+    pd.DataFrame({"label": labels, "x": 1.0}).to_csv(path, index=False)
+    with pytest.raises(InputError, match=f"f.csv.*{words}"):
+        read_ranking_data(path, relevance_threshold=threshold)
+    rows = written(tmp_path, "rows.txt", "1 1:1\n2 1:2\n3 1:2\n")
+    assert read_ranking_data(rows, relevance_threshold=2, one_list=True).n_pos == [2]
+    with pytest.raises(InputError, match=r"does not say which rows belong to which user.*qid"):
+        read_ranking_data(rows, relevance_threshold=2)
 
 
 FRAME = pd.DataFrame({
@@ -354,19 +359,6 @@ def test_malformed_csv_is_named(tmp_path, text, reason):
 def test_options_and_formats_that_do_not_fit(tmp_path, name, how, reason):
     text = {"e.txt": "# nothing\n\n", "l.txt": "1 qid:1\n"}.get(name, GOOD)
     assert reason in message(written(tmp_path, name, text), **how)
-
-
-def test_relevance_by_threshold():
-    grades = np.array([0.0, 1.0, 2.0, 3.0])
-    assert relevant_from(grades, 2, "f") == 2
-    assert -1 < relevant_from(np.array([-1.0, 1.0]), None, "f") <= 1
-    for values, threshold, words in (
-        ([-1.0, 0.0], None, r"f: labels are not 0/1 or -1/1 \(found -1, 0\)"),
-        (grades, 9, "f: at relevance threshold 9 all labels are of one"),
-        (np.ones(3), None, r"f: all labels are of one class \(1\)"),
-    ):
-        with pytest.raises(InputError, match=words):
-            relevant_from(np.array(values), threshold, "f")
 
 
 def test_an_interrupt_while_a_file_is_read_stays_one(tmp_path, monkeypatch):

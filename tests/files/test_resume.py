@@ -29,20 +29,12 @@ def rows():
     return X, y, np.repeat(np.arange(12), 20)
 
 
-def stop_after(n):
-    seen = []
-
-    def callback(_):
-        seen.append(1)
-        if len(seen) == n:
-            raise KeyboardInterrupt
-
-    return callback
+def stop_at_three(progress):
+    if progress.iteration == 3:
+        raise KeyboardInterrupt
 
 
 CV = {"k": 3, "surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",), "cv": 3}
-
-
 OTHERWISE = [
     {"cv_tol": 1e-7},
     {"max_iter": 40},
@@ -71,8 +63,7 @@ def test_a_kept_search_that_is_changed_is_that_of_a_fresh_run(changed, rows, tmp
         again = PAPKRankerCV(**{**first, **changed}).fit(*rows)
         fresh = PAPKRankerCV(**{**first, **changed, "checkpoint": None}).fit(*rows)
         PAPKRankerCV(**first).fit(-X, *rows[1:])  # other data are another search
-    times = {"mean_fit_time"}
-    for name in fresh.cv_results_.keys() - times:
+    for name in fresh.cv_results_.keys() - {"mean_fit_time"}:
         np.testing.assert_array_equal(fresh.cv_results_[name], again.cv_results_[name], name)
     assert again.best_params_ == fresh.best_params_
     np.testing.assert_array_equal(again.coef_, fresh.coef_)
@@ -110,7 +101,7 @@ def test_a_search_whose_folder_fills_up_goes_on_and_says_so(rows, tmp_path, monk
 def test_a_comparison_keeps_its_runs(rows, tmp_path):
     data, place = RankingData.from_groups(*rows), Checkpoint(tmp_path)
     settings = {"surrogates": ("ts", "avg"), "k": 3, "alpha": 1e-2, "etas": (0.1,)}
-    broken = compare(data, **settings, checkpoint=place, watch=lambda *_: stop_after(3))
+    broken = compare(data, **settings, checkpoint=place, watch=lambda *_: stop_at_three)
     assert len(broken) == 1
     whole, resumed = compare(data, **settings), compare(data, **settings, checkpoint=place)
     assert [run.result.status for run in resumed] == [run.result.status for run in whole]

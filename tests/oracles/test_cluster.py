@@ -44,18 +44,6 @@ def risk(client, directory, kind="npy", name="ts", **options):
     return DaskRisk(make_surrogate(name, 4), partitions(kind, directory), client, **options)
 
 
-def count_messages(client, monkeypatch):
-    """A list that grows with every message to the workers."""
-    asked, run = [], client.run
-
-    def counted(*args, **options):
-        asked.append(args)
-        return run(*args, **options)
-
-    monkeypatch.setattr(client, "run", counted)
-    return asked
-
-
 @pytest.mark.recovery
 @pytest.mark.parametrize("kind", ["arrays", "npy"])
 def test_a_worker_that_is_retired_hands_its_partitions_on_and_cancelled_ones_come_back(
@@ -77,8 +65,10 @@ def test_a_worker_that_is_retired_hands_its_partitions_on_and_cancelled_ones_com
 
 @pytest.mark.scale
 def test_many_fits_on_one_client_lose_nothing_and_leave_nothing(threads, tmp_path, monkeypatch):
-    asked = count_messages(threads, monkeypatch)
-    parts, results = partitions("npy", tmp_path), []
+    run, asked, parts, results = threads.run, [], partitions("npy", tmp_path), []
+    monkeypatch.setattr(
+        threads, "run", lambda *args, **how: asked.append(args) or run(*args, **how)
+    )
     for _ in range(30):
         oracle = DaskRisk(make_surrogate("avg", 4), parts, threads)
         result = CuttingPlane(1e-2, tol=1e-4).solve(oracle)

@@ -23,6 +23,7 @@ from structsvm_papk.surrogates import SURROGATES
 pytestmark = pytest.mark.portable
 
 K, TOL = 4, 1e-8
+ODD = np.arange(4000) // 40 % 2
 
 
 @pytest.fixture(scope="module")
@@ -119,29 +120,26 @@ def test_every_user_is_in_one_partition_and_little_moves(client):
 @pytest.mark.parametrize("name", SURROGATES)
 def test_every_surrogate_and_option_is_the_problem_in_memory(client, name):
     weighted = {"user_weight": "positives", "user_scaling": "rank", "policy": "cap"}
-    for options in ({"depth": 6, "standardize": False}, {"depth": 0.5, **weighted}):
-        assert_same_problem(ranker(surrogate=name, tol=1e-6, **options))
-
-
-def assert_same_problem(how):
     (X, y, groups), blocks = lists(), arrays("arrays")[0]
-    expected, found = (clone(how).fit(each, y, groups=groups).result_ for each in (X, blocks))
-    assert found.status == expected.status
-    assert found.lower_bound <= expected.objective
-    assert expected.lower_bound <= found.objective
-    data = scaled_lists(RankingData.from_groups(X, y, groups), how.user_scaling)
-    data = data.weighted(how.user_weight)
-    data = data.standardized() if how.standardize else data
-    value, _ = EmpiricalRisk(how.make_surrogate(), data, how.policy)(found.w)
-    value += how.alpha / 2 * (found.w @ found.w)
-    assert found.objective == pytest.approx(value, rel=1e-9)
+    for options in ({"depth": 6, "standardize": False}, {"depth": 0.5, **weighted}):
+        how = ranker(surrogate=name, tol=1e-6, **options)
+        expected, found = (clone(how).fit(each, y, groups=groups).result_ for each in (X, blocks))
+        assert found.status == expected.status
+        assert found.lower_bound <= expected.objective
+        assert expected.lower_bound <= found.objective
+        data = scaled_lists(RankingData.from_groups(X, y, groups), how.user_scaling)
+        data = data.weighted(how.user_weight)
+        data = data.standardized() if how.standardize else data
+        value, _ = EmpiricalRisk(how.make_surrogate(), data, how.policy)(found.w)
+        value += how.alpha / 2 * (found.w @ found.w)
+        assert found.objective == pytest.approx(value, rel=1e-9)
 
 
 @pytest.mark.recovery
 @POSIX
 def test_blocks_leave_the_workers_and_are_made_again_where_one_is_killed(client):
     X, y, groups = arrays("arrays")
-    grades = 2 * y + (groups % 2 == 0)
+    grades = 2 * y + ODD
     expected = ranker().fit(X, y, groups=groups).result_.objective
 
     def blocks():
@@ -182,9 +180,9 @@ def test_a_depth_above_every_list_is_refused_as_in_memory(client, depth, policy)
             ranker(depth=depth, policy=policy).fit(*data[:2], groups=data[2])
 
 
-def hidden(values, mask):
+def one_hidden(y):
     """A collection whose chunks have lengths that are not known."""
-    return da.from_array(values, chunks=777)[da.from_array(mask, chunks=777)]
+    return da.from_array(y, chunks=777)[da.from_array(np.arange(4000) != 800, chunks=777)]
 
 
 def of_two_types(groups):
@@ -195,43 +193,29 @@ def of_two_types(groups):
 
 
 BROKEN = {
-    "groups= is missing": lambda X, y, groups: (X, y, None),
-    "need groups.*one list, which cannot be spread over workers": lambda X, y, groups: (
-        X, y, "one_list"
-    ),
-    "y has 3999 entries, but X has 4000 rows": lambda X, y, groups: (X, y[:-1], groups),
-    r"block 1: X has 777 rows, y 776 .*compute_chunk_sizes": lambda X, y, groups: (
-        X, hidden(y, np.arange(4000) != 800), groups
-    ),
-    "block 1: groups is missing at row 423": lambda X, y, groups: (
-        X, y, np.where(groups == 30, np.nan, groups)
-    ),
-    r"block \d: y must hold numbers": lambda X, y, groups: (X, np.where(y, "yes", "no"), groups),
-    r"block \d: X holds inf at row \d+, column": lambda X, y, groups: (
-        da.where(X > 3.0, np.inf, X), y, groups
-    ),
-    "y must have one dimension": lambda X, y, groups: (X, np.column_stack([y, y]), groups),
-    "y and groups must have one dimension": lambda X, y, groups: (
-        X, dd.from_pandas(pd.DataFrame({"y": y, "z": y}), npartitions=6), groups
-    ),
-    "two dimensions": lambda X, y, groups: (X[:, 0], y, groups),
-    "number of columns of X is not known": lambda X, y, groups: (
-        X[:, da.from_array(np.ones(N_FEATURES, dtype=bool), chunks=-1)], y, groups
-    ),
-    "groups mix types that have no order: int, str": lambda X, y, groups: (
-        X, y, np.array([0, "a"] * 2000, dtype=object)
-    ),
-    "4 values; for graded labels give relevance_threshold": lambda X, y, groups: (
-        X, 2 * y + (groups % 2 == 0), groups
-    ),
-    "groups: labels of different types": lambda X, y, groups: (X, y, of_two_types(groups)),
+    "groups= is missing": ("groups", lambda groups: None),
+    "need groups.*one list, which cannot be spread": ("groups", lambda groups: "one_list"),
+    "y has 3999 entries, but X has 4000 rows": ("y", lambda y: y[:-1]),
+    r"block 1: X has 777 rows, y 776 .*compute_chunk_sizes": ("y", one_hidden),
+    "block 1: groups is missing in rows 423": ("groups", lambda g: np.where(g == 30, np.nan, g)),
+    r"block \d: y must be numbers": ("y", lambda y: np.where(y, "yes", "no")),
+    r"block \d: X holds inf at row \d+, column": ("X", lambda X: da.where(X > 3.0, np.inf, X)),
+    "y must have one dimension": ("y", lambda y: np.column_stack([y, y])),
+    "y and groups must have one dimension": ("y", lambda y: dd.from_pandas(
+        pd.DataFrame({"y": y, "z": y}), npartitions=6)),
+    "two dimensions": ("X", lambda X: X[:, 0]),
+    "number of columns of X is not known": ("X", lambda X: X[:, da.ones(N_FEATURES) > 0]),
+    "groups mix types that have no order: int, str": ("groups", lambda groups: np.array(
+        [0, "a"] * 2000, dtype=object)),
+    "4 values; for graded labels give relevance_threshold": ("y", lambda y: 2 * y + ODD),
+    "groups: labels of different types": ("groups", of_two_types),
 }  # fmt: skip
 
 
 @pytest.mark.scale
 @pytest.mark.parametrize("message", BROKEN)
 def test_collections_that_cannot_be_used(client, message):
-    X, y, groups = lists()
-    X, y, groups = BROKEN[message](da.from_array(X, chunks=(777, -1)), y, groups)
+    given = dict(zip(("X", "y", "groups"), arrays("arrays"), strict=True))
+    name, broken = BROKEN[message]
     with pytest.raises(InputError, match=message):
-        ranker().fit(X, y, groups=groups)
+        ranker().fit(**given | {name: broken(given[name])})

@@ -5,10 +5,12 @@ import threading
 import numpy as np
 import pytest
 
+from helpers import sources
 from helpers.sources import N_FEATURES, damage, in_memory, lists, npy_source, parquet_source
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.solver_race import mean_pap_at_k
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
@@ -81,9 +83,18 @@ def test_what_is_refused(tmp_path):
         GlobalRamp(1e-2).solve(streamed(tmp_path, "ramp"))
 
 
-@pytest.mark.parametrize("how", ["truncated", "changed"])
-def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(tmp_path, how):
-    oracle = streamed(tmp_path)
+@pytest.mark.parametrize(
+    ("how", "rows"),
+    [("truncated", lists), ("changed", lists), ("changed", sources.tall_lists)],
+)
+def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(
+    tmp_path, monkeypatch, how, rows
+):
+    monkeypatch.setattr("structsvm_papk.data.file_rows._BATCH_BYTES", 8000)
+    (X, y, groups), surrogate = rows(), make_surrogate("ts", 4)
+    oracle = StreamedRisk(surrogate, npy_source(tmp_path, X, y, groups), 0.9 * X.nbytes)
+    whole = isinstance(oracle.with_blocks(2), PartitionedRisk)  # else the rows of short lists
+    assert whole == (rows is lists)
 
     def callback(progress):
         if progress.iteration == 3:
@@ -93,9 +104,10 @@ def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(tmp_path, ho
     assert result.status == Status.FAILED
     assert result.n_iter == 3
     assert "cannot be read any more" in result.message
-    assert result.lower_bound <= in_memory()(result.w)[0] + 5e-3 * (result.w @ result.w)
+    risk = EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups))
+    assert result.lower_bound <= risk(result.w)[0] + 5e-3 * (result.w @ result.w)
     with pytest.raises(OracleFailure, match="has changed"):
-        oracle(np.zeros(N_FEATURES))
+        oracle.with_blocks(2).blocks(result.w)
 
 
 def test_the_next_partition_is_read_while_one_is_computed(tmp_path):

@@ -16,7 +16,7 @@ from structsvm_papk import (
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles import convex_risk, cut_blocks, user_blocks
+from structsvm_papk.oracles import cut_blocks, empirical_risk, user_blocks
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX
 from structsvm_papk.surrogates.losses import TS
@@ -206,8 +206,8 @@ def test_the_majorants_of_cccp_are_solved_by_it_where_it_pays(monkeypatch):
     start = np.random.default_rng(0).normal(size=60)
     reference = CCCP(1e-2).solve(oracle, start)
     used = []
-    monkeypatch.setattr(convex_risk, "_FEATURES", 10)
-    monkeypatch.setattr(convex_risk, "_USERS", 2)
+    monkeypatch.setattr(empirical_risk, "_FEATURES", 10)
+    monkeypatch.setattr(empirical_risk, "_USERS", 2)
     solve = DualAscent.solve
     monkeypatch.setattr(DualAscent, "solve", lambda *args: used.append(1) or solve(*args))
     result = CCCP(1e-2).solve(oracle, start)

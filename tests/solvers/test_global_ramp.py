@@ -10,7 +10,6 @@ from helpers.problems import objective, uneven
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists, two_gaussians
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles.boxes import Boxes
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
@@ -66,7 +65,7 @@ def test_bound_of_a_point_is_never_above_its_exact_objective(name, scale, offset
     data = RankingData(X, data.labels, data.indptr)
     risk = EmpiricalRisk(make_surrogate(name, 2), data)
     points = rng.normal(size=(20, 3)) * 10.0 ** rng.integers(-2, 2, (20, 1))
-    lower = Boxes(risk).bounds(alpha, points, points)[0]
+    lower = risk.bounds(alpha, points, points)[0]
     same = ExactRisk(X, data.labels, data.user_of_position, 2)
     for w, bound in zip(fractions(points), lower, strict=True):
         slope, height = same.cut(name, w)
@@ -81,9 +80,9 @@ def test_bound_tightens_with_the_square_of_the_box_at_a_smooth_point(name):
     w = np.random.default_rng(1).normal(size=(1, 3))
     gaps = []
     for half in (1e-3, 1e-4):
-        boxes, sides = Boxes(risk), (1e-2, w - half, w + half)
-        lower, value, _ = boxes.bounds(*sides)
-        lower = lower + boxes._rounding(*sides)  # what is taken off for rounding does not shrink
+        sides = 1e-2, w - half, w + half
+        lower, value, _ = risk.bounds(*sides)
+        lower += risk._boxes._rounding(*sides)  # what is taken off for rounding does not shrink
         slope = np.abs(1e-2 * w[0] + risk(w[0])[1]).sum() * half  # how far F itself falls
         gaps.append(abs(value[0] - slope - lower[0]))
     assert gaps[1] <= gaps[0] / 50 + 1e-13
