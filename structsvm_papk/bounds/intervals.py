@@ -288,11 +288,6 @@ def check_rho(rho: float) -> None:
     check_number("rho, the error probability,", rho, above=0, most=0.5)
 
 
-def check_width(half_width: float) -> None:
-    """Refuse a target half-width outside (0, 1)."""
-    check_number("half_width", half_width, above=0, below=1)
-
-
 def weighted_mean_ends(
     values: Array, weights: Array, level: float, n_resamples: int, seed: int
 ) -> tuple[float, float]:

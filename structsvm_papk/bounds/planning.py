@@ -14,7 +14,6 @@ from structsvm_papk.bounds.class_bound import FORMS, uniform
 from structsvm_papk.bounds.intervals import (
     MANY_USERS,
     check_rho,
-    check_width,
     checked_sizes,
     dkw_width,
     kl_inverse_down,
@@ -63,7 +62,7 @@ def required_items(
     InputError
         When no list up to 1e12 negatives is enough.
     """
-    check_width(half_width)
+    check_number("half_width", half_width, above=0, below=1)
     check_number("top_share", top_share, above=0, most=1)
     check_number("pos_per_neg", pos_per_neg, above=0)
     check_choice("form", form, (*FORMS, "dkw"))
@@ -109,7 +108,7 @@ def required_users(
     -------
     int
     """
-    check_width(half_width)
+    check_number("half_width", half_width, above=0, below=1)
     check_rho(rho)
     check_choice("method", method, MANY_USERS[:3])
     check_number("mean, of risks,", mean, least=0.0, most=1)

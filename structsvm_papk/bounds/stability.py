@@ -17,8 +17,7 @@ from scipy import sparse
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing_order, top_k
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.intervals import check_width
-from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.surrogates import Surrogate
 
@@ -74,7 +73,7 @@ class StabilityBound:
 
         A projection, no guarantee: it takes optimum and users as they are here.
         """
-        check_width(target)
+        check_number("half_width", target, above=0, below=1)
         low, high = 1.0, 1e12
         if self.at(high) > target:
             return np.inf

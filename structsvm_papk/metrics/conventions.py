@@ -33,16 +33,14 @@ FEW_NEGATIVES = {
     "as_wins": _kernels.AS_WINS,
 }
 NO_POSITIVES = ("exclude", "zero", "one", "nan", "raise")
-MEANS = ("user", "positives", "pairs", "pooled")
-INSUFFICIENT = ("ignore", "exclude", "raise")
 _CHOICES = {
     "ties": tuple(TIES),
     "few_negatives": tuple(FEW_NEGATIVES),
     "no_positives": NO_POSITIVES,
     "auc_no_positives": NO_POSITIVES,
     "ideal": ("achievable", "all_places"),
-    "mean": MEANS,
-    "insufficient_handling": INSUFFICIENT,
+    "mean": ("user", "positives", "pairs", "pooled"),
+    "insufficient_handling": ("ignore", "exclude", "raise"),
 }
 
 
