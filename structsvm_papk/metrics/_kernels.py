@@ -327,8 +327,11 @@ def graded_ndcg(
         ideal = -gains[begin:end]
         sort(ideal, np.empty(n))
         length = min(n, lengths[u]) if lengths.size else n
-        if cuts_gains(values, gained, length):
-            counts[u, CUT_TIED] = 1
+        # whether rows of one score but different gains stand on both sides of the cut
+        if 0 < length < n and values[length - 1] == values[length]:
+            block = gained[values == values[length]]
+            if block.min() < block.max():
+                counts[u, CUT_TIED] = 1
         for m in range(ks.size):
             top = min(ks[m], n)
             best = 0.0
@@ -338,15 +341,6 @@ def graded_ndcg(
             if best > 0.0:
                 k = min(top, length)
                 out[u, m] = graded_gain(values, gained, discount, cumulative, k, ties) / best
-
-
-@kernel
-def cuts_gains(scores, gains, length):
-    """Whether rows of one score but different gains stand on both sides of place `length`."""
-    if length == 0 or length == scores.size or scores[length - 1] != scores[length]:
-        return False
-    block = gains[scores == scores[length]]
-    return block.min() < block.max()
 
 
 @kernel
