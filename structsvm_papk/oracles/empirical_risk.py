@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
 from structsvm_papk.data.features import EPS, FEW_ROUNDINGS
 from structsvm_papk.data.ranking_data import RankingData
@@ -135,8 +135,9 @@ class EmpiricalRisk(ListRisk, LineOracle, DualOracle, BoxedOracle):
 
     def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[MajorantRisk]:
         """Majorants at w with ties broken otherwise, as an iterator; see `Ties`."""
-        for majorant in Ties(self, w).majorants(alpha, limit):
-            yield MajorantRisk(majorant, self)
+        ties = Ties(self, w)
+        for v in ways_to_break(ties.look, w, alpha, limit):
+            yield MajorantRisk(ties.majorant(v), self)
 
     def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """Bounds over boxes, see `Boxes.bounds`."""
@@ -272,7 +273,7 @@ class Ties:
     """
 
     def __init__(self, risk: ListRisk, w: Array) -> None:
-        self.risk, self.w, data = risk, w, risk.data
+        self.risk, data = risk, risk.data
         scores = risk.scores(w)
         order = np.lexsort((scores, data.user_of_position))
         gaps = np.diff(scores[order], prepend=-np.inf)
@@ -285,32 +286,14 @@ class Ties:
         self._near = np.flatnonzero(np.bincount(cluster)[cluster] > 1)
         positive = data.labels[order]
         positive[1:] |= positive[:-1]
-        self._counts = [(gaps[positive] <= x).sum() for x in (_NEAR, 10.0 * _NEAR)]
+        self._counts = np.array([(gaps[positive] <= x).sum() for x in (_NEAR, 10.0 * _NEAR)])
 
-    def majorants(self, alpha: float, limit: int) -> Iterator[MajorantSurrogate]:
-        """The surrogate's majorants where ties break differently, at most `limit`.
+    def look(self, directions: Array) -> tuple[Array, Array, list[bytes]]:
+        """What these users show along v_1, -v_1, v_2, -v_2, ..; sums and means of it can be taken.
 
-        Along the steepest directions of ``alpha/2 ||w||^2 + R(w)`` first. Choosing them costs 16
-        products ``X @ v`` (64 in the plane), and one where nothing ties but by chance.
+        How many gaps between scores, one of them a positive's, are below two widths; ``R'(w; v)``;
+        and what tells what the majorant there keeps.
         """
-        near, around = self._counts
-        # the scores of real numbers come ten times as near to each other a tenth as often
-        if near == 0 or (near > _FEW and around > 5 * near):
-            return
-        directions = _directions(self.w.size, limit)
-        ahead, behind = self._look(directions[:1])[1]
-        if ahead == behind:
-            return  # what ties differently along a direction does so the other way round against it
-        slopes, keys = self._look(directions)
-        signed = np.stack([directions, -directions], axis=1).reshape(-1, self.w.size)
-        tried: set[bytes] = set()
-        for place in np.argsort(alpha * signed @ self.w + slopes, kind="stable"):
-            if len(tried) < limit and keys[place] not in tried:
-                tried.add(keys[place])
-                yield self._frozen(self.risk.scores(signed[place]))
-
-    def _look(self, directions):
-        """``R'(w; v)`` along v_1, -v_1, v_2, ..; and what tells what the majorants there keep."""
         slopes, keys = [], []
         for v in directions:
             for sign in (1.0, -1.0):
@@ -319,7 +302,11 @@ class Ties:
                 slopes.append(self.risk.mean_slope(coef, rise))
                 kept = self._frozen(rise).held[:, self._near]
                 keys.append(hashlib.blake2b(kept.tobytes()).digest())
-        return np.array(slopes), keys
+        return self._counts, np.array(slopes), keys
+
+    def majorant(self, v: Array) -> MajorantSurrogate:
+        """The surrogate's majorant that breaks ties along v."""
+        return self._frozen(self.risk.scores(v))
 
     def _frozen(self, rise):
         data = self.risk.data
@@ -329,6 +316,29 @@ class Ties:
         """The scores a little way along a direction: those that differ keep their order."""
         largest = np.abs(rise).max()
         return self._scores + rise * (0.25 * _NEAR / max(largest, 1e-300))
+
+
+def ways_to_break(look: Callback, w: Array, alpha: float, limit: int) -> Iterator[Array]:
+    """Directions along which ties at w break differently, at most `limit`; `look` as in `Ties`.
+
+    The steepest of ``alpha/2 ||w||^2 + R(w)`` first. Choosing them costs 16 products ``X @ v`` (64
+    in the plane), and one where nothing ties but by chance.
+    """
+    directions = _directions(w.size, limit)
+    near, around = look(directions[:0])[0]
+    # the scores of real numbers come ten times as near to each other a tenth as often
+    if near == 0 or (near > _FEW and around > 5 * near):
+        return
+    ahead, behind = look(directions[:1])[2]
+    if ahead == behind:
+        return  # what ties differently along a direction does so the other way round against it
+    _, slopes, keys = look(directions)
+    signed = np.stack([directions, -directions], axis=1).reshape(-1, w.size)
+    tried: set[bytes] = set()
+    for place in np.argsort(alpha * signed @ w + slopes, kind="stable"):
+        if len(tried) < limit and keys[place] not in tried:
+            tried.add(keys[place])
+            yield signed[place]
 
 
 def _directions(n_features, limit):

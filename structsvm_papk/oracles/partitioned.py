@@ -24,7 +24,12 @@ from structsvm_papk.data.ranking_data import Exclusions, RankingData, checked_we
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
-from structsvm_papk.oracles.empirical_risk import enough_for_starts, warm_starts
+from structsvm_papk.oracles.empirical_risk import (
+    Ties,
+    enough_for_starts,
+    warm_starts,
+    ways_to_break,
+)
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, refuse_deeper_than_all
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle, Rounding
 from structsvm_papk.surrogates import Surrogate
@@ -78,7 +83,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     """
 
     _most_sampled: float = np.inf  # rows that starts may be made of
-    _at: Array | None = None  # of a majorant: where it is tight, in the units of X
+    _frozen: tuple[Any, ...] = ()  # of a majorant: the point, and a direction that breaks ties
 
     def __init__(self, surrogate: Surrogate, parts: Any, policy: str = "exclude") -> None:
         self.surrogate, self.convex, self.parts = surrogate, surrogate.convex, parts
@@ -147,7 +152,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
         values, intercepts, errors = np.zeros((3, self.n_blocks))
         slopes = np.zeros((self.n_blocks, self.n_features))
-        task = partial(_cuts, surrogate=self.surrogate, w=self._own_units(w), at=self._at)
+        task = partial(_cuts, surrogate=self.surrogate, w=self._own_units(w), frozen=self._frozen)
         results = self.parts.run(task, self._shares)
         done, steeper = 0, 1.0
         for summary, (visits, part) in zip(self._used, results, strict=True):
@@ -191,6 +196,20 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """
         return _PartitionedMajorant(self, self._own_units(w))
 
+    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[PartitionedRisk]:
+        """Majorants at w with ties broken otherwise, as an iterator; see `Ties`."""
+        own = self._own_units(w)
+        for v in ways_to_break(partial(self._look_at_ties, own), w, alpha, limit):
+            yield _PartitionedMajorant(self, own, self._own_units(v))
+
+    def _look_at_ties(self, w, directions):
+        directions = [self._own_units(v) for v in directions]
+        task = partial(_look_at_ties, surrogate=self.surrogate, w=w, directions=directions)
+        counts, slopes, keys = zip(*self.parts.run(task, self._shares), strict=True)
+        weighted = zip(self._used, slopes, strict=True)
+        slope = sum(each.weight / self._total * slope for each, slope in weighted)
+        return sum(counts), slope, [b"".join(each) for each in zip(*keys, strict=True)]
+
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Starting points by name, from the rows of some users; see `starts.warm_starts`."""
         n_rows = self._n_rows
@@ -232,39 +251,46 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 class _PartitionedMajorant(PartitionedRisk, Majorant):
     """A convex risk that is nowhere below another one and tight at one point."""
 
-    def __init__(self, risk, at):
+    def __init__(self, risk, *frozen):
         none = np.empty(0, dtype=np.int64)
         risk.surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), none)  # or refuse
-        vars(self).update(vars(risk), rows_scored=0, convex=True, _at=at)
+        vars(self).update(vars(risk), rows_scored=0, convex=True, _frozen=frozen)
         n_pos = np.concatenate([each.n_pos for each in self._used])
         self.exact = risk.surrogate.is_convex_on(n_pos)
 
     def fingerprint(self):
         """SHA-256 that tells this majorant from those at other points, and from the risk."""
-        return fingerprint_of(super().fingerprint(), "majorant", self._at)
+        return fingerprint_of(super().fingerprint(), "majorant", *self._frozen)
 
 
-def _cuts(data, n_blocks, n_threads, memory, *, surrogate, w, at):
+def _cuts(data, n_blocks, n_threads, memory, *, surrogate, w, frozen):
     """Rows scored, and the cuts of the blocks of one partition's risk, or of its majorant.
 
     The oracle stays with the partition, with what an evaluation leaves for the next one.
     """
     keeps, memory = memory is not None, {} if memory is None else memory
-    key = fingerprint_of(str(n_blocks), *surrogate.settings(), at)
+    key = fingerprint_of(str(n_blocks), *surrogate.settings(), *frozen)
     if key not in memory:
         memory.clear()  # before the next one takes its memory
-        memory[key] = _oracle(data, n_blocks, n_threads, keeps, surrogate, at)
+        memory[key] = _oracle(data, n_blocks, n_threads, keeps, surrogate, *frozen)
     oracle = memory[key]
     before, cuts = oracle.rows_scored, oracle.cuts(w)
     return oracle.rows_scored - before, cuts
 
 
-def _oracle(data, n_blocks, n_threads, skip_rows, surrogate, at):
+def _oracle(data, n_blocks, n_threads, skip_rows, surrogate, at=None, along=None):
     risk = ListRisk(surrogate, data, "cap", 1, n_threads, skip_rows)
     if at is None:
         return risk.with_blocks(n_blocks)
-    surrogate = surrogate.majorant(risk.scores(at), data.indptr, data.n_pos)
+    if along is None:
+        surrogate = surrogate.majorant(risk.scores(at), data.indptr, data.n_pos)
+    else:
+        surrogate = Ties(risk, at).majorant(along)
     return ListRisk(surrogate, data, "cap", n_blocks, n_threads)
+
+
+def _look_at_ties(data, n_blocks, n_threads, memory, *, surrogate, w, directions):
+    return Ties(ListRisk(surrogate, data, "cap", 1, n_threads), w).look(directions)
 
 
 def _every_nth(data, first, n_threads, memory, *, n):

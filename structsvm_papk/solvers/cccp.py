@@ -92,7 +92,7 @@ class CCCP(Solver[CCCPResult]):
         Seconds.
     max_ties : int
         At the critical point where the run would end, so many more majorants are tried, which break
-        ties in other ways (in memory); where one goes down, the run goes on. 0 for none.
+        ties in other ways; where one goes down, the run goes on. 0 for none.
 
     References
     ----------

@@ -365,9 +365,9 @@ def test_slopes_at_ties_are_those_of_the_risk():
         ties = Ties(risk, w)
         for v in rng.normal(size=(5, d)):
             slope = (risk(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
-            there, back = (ties._look(np.array([u]))[0] for u in (v, -v))
+            there, back = (ties.look(np.array([u]))[1] for u in (v, -v))
             assert there[0] == back[1] == pytest.approx(slope, abs=1e-8)
-            majorant = EmpiricalRisk(ties._frozen(risk.scores(v)), risk.data, "cap")
+            majorant = EmpiricalRisk(ties.majorant(v), risk.data, "cap")
             of_majorant = (majorant(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
             assert of_majorant == pytest.approx(slope, abs=1e-8)
 
