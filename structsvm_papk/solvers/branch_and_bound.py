@@ -87,7 +87,8 @@ class _Run(Run[SolverResult]):
         self.start = w_init, warm_start
         d = oracle.n_features
         sides = [("low", float, (d,)), ("high", float, (d,))]
-        # R >= 0 everywhere: the bound of the first box, whose sides the first search decides
+        # the first box, whose sides the first search decides; R >= 0 everywhere
+        self.lower_bound = 0.0
         self.boxes = np.zeros(1, [*sides, ("bound", float), ("split", int)])
         self.dropped, self.n_boxes = np.inf, 0
 
@@ -115,10 +116,6 @@ class _Run(Run[SolverResult]):
             keep = self.boxes["bound"] < self.best - self.config.tol * max(self.best, RISK_SCALE)
             self.dropped = self.boxes["bound"][~keep].min(initial=self.dropped)
             self.boxes = self.boxes[keep]
-
-    def result(self, status, notes):
-        self.lower_bound = self._lowest_bound()
-        return self.outcome(status, notes=notes)
 
     def _cut_the_lowest(self):
         """Replace the boxes with the lowest bounds by their halves; return the new centres."""
@@ -149,11 +146,8 @@ class _Run(Run[SolverResult]):
         if result.objective < self.best:
             self.best_w, self.best = result.w, result.objective
 
-    def _lowest_bound(self):
-        return self.boxes["bound"].min(initial=self.dropped)
-
     def _record_and_judge(self):
-        self.lower_bound = self._lowest_bound()
+        self.lower_bound = self.boxes["bound"].min(initial=self.dropped)
         counts = {"n_open": self.boxes.size, "n_boxes": self.n_boxes}
         stop = self.record(kind=BoxProgress, **counts)
         gap = self.gap() if self.boxes.size else 0.0

@@ -150,20 +150,17 @@ class CutModel:
             return theta @ self._intercepts - square + least - worse / alpha - rounding
 
     def _free_slots(self, n):
-        used = np.zeros(self._block.size, dtype=bool)
-        used[self.order] = True
-        free = np.flatnonzero(~used)
+        size = self._block.size
+        free = np.setdiff1d(np.arange(size), self.order)
         if free.size < n:
-            self._grow(max(n - free.size, self._block.size))
-            free = np.concatenate([free, np.arange(used.size, self._block.size)])
+            extra = max(n - free.size, size)
+            self._slopes = np.pad(self._slopes, ((0, extra), (0, 0)))
+            for name in ("_intercepts", "_block", "_theta", "_norms", "_idle"):
+                setattr(self, name, np.pad(getattr(self, name), (0, extra)))
+            if self._gram is not None:
+                self._gram = np.pad(self._gram, (0, extra))
+            free = np.append(free, np.arange(size, size + extra))
         return free[:n]
-
-    def _grow(self, extra):
-        self._slopes = np.pad(self._slopes, ((0, extra), (0, 0)))
-        for name in ("_intercepts", "_block", "_theta", "_norms", "_idle"):
-            setattr(self, name, np.pad(getattr(self, name), (0, extra)))
-        if self._gram is not None:
-            self._gram = np.pad(self._gram, (0, extra))
 
     def _list(self, slots):
         self.order = slots[np.argsort(self._block[slots], kind="stable")]

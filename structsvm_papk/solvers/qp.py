@@ -17,7 +17,6 @@ rescaled to a feasible dual point: a certificate never rests on a solver's word.
 """
 
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -266,23 +265,14 @@ class _State:
         system = _NewtonSystem(self)
         mean = theta @ slack / theta.size
         affine = system.solve(-theta * slack)
-        theta_ahead = theta + _longest(theta, affine.theta) * affine.theta
-        slack_ahead = slack + _longest(slack, affine.slack) * affine.slack
+        theta_ahead = theta + _longest(theta, affine["theta"]) * affine["theta"]
+        slack_ahead = slack + _longest(slack, affine["slack"]) * affine["slack"]
         centring = (theta_ahead @ slack_ahead / theta.size / mean) ** 3
-        move = system.solve(centring * mean - theta * slack - affine.slack * affine.theta)
-        length = min(_longest(theta, move.theta), _longest(slack, move.slack))
-        for name, direction in move._asdict().items():
+        both = affine["slack"] * affine["theta"]
+        move = system.solve(centring * mean - theta * slack - both)
+        length = min(_longest(theta, move["theta"]), _longest(slack, move["slack"]))
+        for name, direction in move.items():
             setattr(self, name, getattr(self, name) + length * direction)
-
-
-class _Move(NamedTuple):
-    """A Newton direction."""
-
-    v: Array
-    xi: Array
-    slack: Array
-    theta: Array
-    heights: Array
 
 
 class _NewtonSystem:
@@ -310,7 +300,7 @@ class _NewtonSystem:
         self.primal_residual = state.xi[state.block] - state.heights - state.slack
 
     def solve(self, complementarity):
-        """Direction towards ``theta * slack`` changing by `complementarity` to first order."""
+        """Newton direction: ``theta * slack`` changes by `complementarity` to first order."""
         state = self.state
         pull = complementarity / state.slack - self.ratio * self.primal_residual
         level = (state.sums(pull) - self.sum_residual) / self.total
@@ -320,7 +310,8 @@ class _NewtonSystem:
         rise = self.mean @ v
         slack = self.primal_residual + level[state.block] - relative
         theta = (complementarity - state.theta * slack) / state.slack
-        return _Move(v, level + rise, slack, theta, relative + rise[state.block])
+        heights = relative + rise[state.block]
+        return {"v": v, "xi": level + rise, "slack": slack, "theta": theta, "heights": heights}
 
 
 def _longest(values, direction):

@@ -188,9 +188,9 @@ class Run(ABC, Generic[Result]):
         """Whether there is something to return, should the run be terminated now."""
         return self.best_w is not None
 
-    @abstractmethod
     def result(self, status: Status, notes: tuple[str, ...]) -> Result:
         """The outcome of a run that ends."""
+        return cast("Result", self.outcome(status, notes=notes))
 
     def saved_fields(self) -> dict[str, Any]:
         """Fields that a checkpoint saves otherwise than the result has them."""

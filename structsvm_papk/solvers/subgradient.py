@@ -12,7 +12,6 @@ from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.solver import Run, Solver, digest_of, finite_start
 
-KEEP = ("best", "last", "average")
 _SEEDS_OF_STARTS = 1 << 20
 
 
@@ -59,7 +58,7 @@ class SubgradientDescent(Solver[SolverResult]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("eta", self.eta, above=0)
-        check_choice("keep", self.keep, KEEP)
+        check_choice("keep", self.keep, ("best", "last", "average"))
         check_number("start_scale", self.start_scale, least=0.0)
 
     @classmethod
@@ -131,9 +130,6 @@ class _Run(Run[SolverResult]):
         # at once, so that a step that is interrupted is taken again as a whole
         self.w, self.total, self.n_total, self.n_steps = w, total, n_total, t + 1
         return self.record()
-
-    def result(self, status, notes):
-        return self.outcome(status, notes=notes)
 
     def _evaluate(self, w):
         value, subgradient = self.oracle(w)
