@@ -93,23 +93,22 @@ def explain(run: Any) -> None:
 
 
 def print_runs(runs: Sequence[Any], title: str) -> None:
-    """Print objective, bound, gap, effort, metric and status of each run."""
+    """Print objective, bound, gap, effort and pAp@k of each run, in 80 columns."""
     places = [place for place in ("train", "test") if place in runs[0].pap_at_k]
-    rows: list[list[str] | None] = []
-    for before, run in zip([None, *runs], runs, strict=False):
-        if before and before.surrogate != run.surrogate:
-            rows.append(None)
-        result = run.result
-        rows.append([
-            run.surrogate, run.label, f"{result.objective:.8f}", _known(result.lower_bound, ".8f"),
-            _known(result.gap, ".1e"), f"{result.data_passes:g}", f"{result.seconds:.2f}",
-            *(_known(run.pap_at_k[place], ".4f") for place in places),
-            str(result.status).replace("_", " "),
-        ])  # fmt: skip
-    numbers = ["objective", "lower bound", "gap", "passes", "seconds"]
-    numbers += [f"pAp@{runs[0].k} {place}" for place in places]
-    columns = ["surrogate", "solver", *(f">{name}" for name in numbers), "status"]
-    console.print_table(title, columns, rows)
+    rows = [
+        (
+            run.surrogate, run.label, f"{run.result.objective:.7f}",
+            _known(run.result.lower_bound, ".7f"), _known(run.result.gap, ".0e"),
+            f"{run.result.data_passes:g}", f"{run.result.seconds:.2f}",
+            *(_known(run.pap_at_k[place], ".3f") for place in places),
+        )
+        for run in runs
+    ]  # fmt: skip
+    numbers = [f">{name}" for name in ("objective", "bound", "gap", "passes", "s", *places)]
+    title += f"; pAp@{runs[0].k} on {' and '.join(places)}"
+    console.print_table(
+        title, ["surrogate", "solver", *numbers], rows, box=None, padding=(0, 1, 0, 0)
+    )
 
 
 def _known(value: float, form: str) -> str:

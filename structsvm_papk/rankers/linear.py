@@ -1,4 +1,7 @@
-"""What linear rankers share: rows become lists; weights score, are judged and written to files."""
+"""What linear rankers share: rows become lists; weights score, are judged and written to files.
+
+`UserScaler` scales columns inside each list, as a step of a pipeline with another ranker.
+"""
 
 import warnings
 from dataclasses import replace
@@ -6,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -15,8 +18,8 @@ from structsvm_papk import metrics
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.data.rows import ONE_LIST, refuse_misread, required
-from structsvm_papk.data.user_scaling import scaled_rows
+from structsvm_papk.data.rows import ONE_LIST, check_matrix, refuse_misread, required
+from structsvm_papk.data.user_scaling import check_user_scaling, scaled_rows
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth, critical_depth
 from structsvm_papk.diagnosis.zero_test import has_test
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
@@ -376,3 +379,57 @@ def _deeper(
         if solver.solve(deeper).objective < 1.0 - _CLEARLY:
             return settings
     return {}
+
+
+class UserScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Scale every column inside each user's list, as `PAPKRanker(user_scaling=..)` does.
+
+    For a pipeline with another ranker: with ``sklearn.set_config(enable_metadata_routing=True)``
+    the pipeline's `fit` and `predict` hand `groups` on. Nothing is learned from the data.
+
+    Parameters
+    ----------
+    user_scaling : {'standardise', 'rank', None}
+        ``(x - mean_u) / deviation_u``, 0 where the column is constant in the list; or
+        ``(rank_u - (n_u + 1) / 2) / n_u``, tied values with their mean rank; or None: as they are.
+
+    Examples
+    --------
+    >>> UserScaler("rank").fit_transform([[10.0], [30.0], [20.0], [0.1]], groups=[1, 1, 1, 2])
+    array([[-0.33333333],
+           [ 0.33333333],
+           [ 0.        ],
+           [ 0.        ]])
+    """
+
+    __metadata_request__transform: ClassVar = {"groups": True}
+
+    def __init__(self, user_scaling: str | None = "standardise") -> None:
+        self.user_scaling = user_scaling
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Check the setting and count the columns."""
+        check_user_scaling(self.user_scaling)
+        validated(self, X)
+        return self
+
+    def transform(self, X: ArrayLike, groups: ArrayLike | None = None) -> Array:
+        """The scaled columns; `groups` holds the user of each row, or is 'one_list'.
+
+        Raises
+        ------
+        InputError
+            No groups, values that are not finite numbers, or X is sparse.
+        """
+        check_is_fitted(self)
+        X = check_matrix(validated(self, X, reset=False))
+        return scaled_rows(X, groups, self.user_scaling)
+
+    def fit_transform(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Array:
+        """`fit`, then `transform`."""
+        return self.fit(X).transform(X, groups)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags._skip_test = True  # the checks have no groups to give
+        return tags

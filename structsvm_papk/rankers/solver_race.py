@@ -41,8 +41,9 @@ class Run:
     @property
     def label(self) -> str:
         """The solver in words, with its step size if it has one."""
-        eta = f" (eta {self.settings['eta']:g})" if "eta" in self.settings else ""
-        return self.solver.replace("_", " ") + eta
+        if "eta" in self.settings:
+            return f"descent (eta {self.settings['eta']:g})"
+        return self.solver.replace("_", " ")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; a bound that is not known is None."""

@@ -239,9 +239,10 @@ def test_the_table_of_runs_is_whole_in_a_narrow_terminal(files, monkeypatch, cap
     wide = ["compare", files / "qid.txt", "--k", "3", "--relevance-threshold", "3"]
     assert run(*wide, "--surrogate", "ts") == 0
     shown = capsys.readouterr()
-    for word in ("ts", "cutting plane", "subgradient (eta 0.01)", "lower bound", "pAp@3 train"):
+    for word in ("ts", "cutting plane", "descent (eta 0.01)", "bound", "pAp@3 on train"):
         assert word in shown.out
     assert "…" not in shown.out
+    assert max(len(line.rstrip()) for line in shown.out.splitlines()[1:]) <= 80
     assert re.search(r"training: \d+ of 12 users used; left out: \d+ without", shown.err)
     assert "\x1b" not in shown.out + shown.err
 

@@ -99,13 +99,15 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str] | None]) -> None:
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str] | None], **style: Any
+) -> None:
     """Print a table on standard output, never narrower than what it holds.
 
     Names of right-aligned columns begin with ``>``; cells may hold markup; a row that is None is a
     line between rows.
     """
-    table, screen = Table(title=title, title_justify="left"), Console(highlight=False)
+    table, screen = Table(title=title, title_justify="left", **style), Console(highlight=False)
     for name in columns:
         table.add_column(
             name.removeprefix(">"), justify="right" if name[:1] == ">" else "left", no_wrap=True
