@@ -111,10 +111,6 @@ def uniform(
     constant : float, optional
         Another C for "c2" or "k3"; below the proven 2 or 3 the result is not guaranteed.
 
-    Returns
-    -------
-    UniformBound
-
     Raises
     ------
     InputError

@@ -90,10 +90,6 @@ def held_out(
         ``dkw`` is ``sqrt(ln(4/rho)/(2 n_pos))/a + sqrt(ln(4/rho)/(2 n_neg))/b``; ``asymptotic`` is
         the delta method on the logit scale: not guaranteed, and poor for small k.
 
-    Returns
-    -------
-    Interval
-
     Raises
     ------
     InputError
@@ -211,10 +207,6 @@ def many_users(
     method : {"kl", "hoeffding", "bernstein", "exact", "bootstrap"}
     n_resamples, seed : int
         For the bootstrap.
-
-    Returns
-    -------
-    Interval
     """
     check_rho(rho)
     check_choice("method", method, MANY_USERS)

@@ -103,10 +103,6 @@ def required_users(
     std : float, optional
         Expected standard deviation over users (ddof 1), for "bernstein"; by default the largest
         that n users with this mean can have, ``sqrt(mean (1 - mean) n/(n - 1))``.
-
-    Returns
-    -------
-    int
     """
     check_number("half_width", half_width, above=0, below=1)
     check_rho(rho)

@@ -122,10 +122,6 @@ def engagement_lists(
         As in `linear_lists`.
     min_neg : int
         Every user has at least this many negatives (use k).
-
-    Returns
-    -------
-    Lists
     """
     check_sizes(n_users=n_users, n_features=n_features, min_neg=min_neg)
     rng = generator(seed)

@@ -59,10 +59,6 @@ def margin_lists(
         weak; beta => weak when ``n_pos >= 2 beta - 1``.
     seed : int
 
-    Returns
-    -------
-    Lists
-
     Raises
     ------
     InputError

@@ -97,10 +97,6 @@ def critical_depth(
         Of this thread's processor time, whatever else the machine does; no further depth is tried
         after them.
 
-    Returns
-    -------
-    CriticalDepth
-
     References
     ----------
     docs/math/depth.md, "Degeneracy is monotone in the depth".

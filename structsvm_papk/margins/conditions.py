@@ -75,10 +75,6 @@ def check_scores(scores: ArrayLike, labels: ArrayLike, k: int, delta: float = 1.
     k : int
     delta : float
 
-    Returns
-    -------
-    MarginReport
-
     Raises
     ------
     InputError
@@ -262,10 +258,6 @@ def find_scorer(
     largest_margin : bool
         Also maximise the margin over the unit ball (l2 for strong and beta, linf for weak and
         moderate).
-
-    Returns
-    -------
-    Existence
 
     Raises
     ------

@@ -123,10 +123,6 @@ def ndcg_limit(
     n_items : int, optional
         Instead of the limit give what a list of so many items has on average, to first order.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     InputError

@@ -54,10 +54,6 @@ def evaluate_frame(
         User or item columns to split by, see `segments` of `evaluate`.
     **options
         Of `evaluate`.
-
-    Returns
-    -------
-    MetricTable
     """
     labels = column(frame, label)
     groups = None if user is None else _ids(frame, user)
@@ -102,10 +98,6 @@ def evaluate_recommendations(
         are missed; without interactions the rule `no_positives` decides.
     **options
         Of `evaluate`, without groups and list lengths.
-
-    Returns
-    -------
-    MetricTable
 
     Notes
     -----

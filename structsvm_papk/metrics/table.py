@@ -265,10 +265,6 @@ def evaluate(
     n_threads : int, optional
         Default: one per processor. Results do not depend on it.
 
-    Returns
-    -------
-    MetricTable
-
     Raises
     ------
     InputError
@@ -398,10 +394,6 @@ def mean_score(
     metric : str
     **options
         Of `evaluate`.
-
-    Returns
-    -------
-    float
 
     Raises
     ------

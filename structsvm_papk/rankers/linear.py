@@ -118,10 +118,6 @@ class LinearRanker(BaseEstimator):
         sample_weight : array-like of shape (n_rows,), optional
             Weight of each row's user, the same on all rows of a user, instead of `user_weight`.
 
-        Returns
-        -------
-        self
-
         Warns
         -----
         DegenerateOptimumWarning
