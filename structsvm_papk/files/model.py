@@ -250,6 +250,8 @@ def load_model(path: PathLike) -> Model:
 
 def _checked(description, n_features):
     """The fields of a `Model` that a file has, each of a type and in a range."""
+    from structsvm_papk.data.user_scaling import check_user_scaling
+
     known = (field.name for field in fields(Model) if field.name != "coef")
     entries = {name: description[name] for name in known if name in description}
     entries["certificate"] = {name: description["certificate"][name] for name in _CERTIFICATE}
@@ -262,8 +264,7 @@ def _checked(description, n_features):
         entries["feature_names"] = as_names("feature_names", names, str)
         if not isinstance(names, list) or {len(names), len(set(names))} != {n_features}:
             raise ValueError(f"feature_names must be a list of {n_features} different names")
-    if values.get("user_scaling") is not None:
-        check_choice("user_scaling", values["user_scaling"], ("standardise", "rank"))
+    check_user_scaling(values.get("user_scaling"))
     return entries
 
 
