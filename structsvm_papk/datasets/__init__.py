@@ -1,7 +1,8 @@
-"""Generators of data sets: recommender-like lists, interactions, the paper's data, digits.
+"""Data sets: generators of lists, interactions and digits; and runs of real retrievers.
 
-Most return plain arrays `X`, `y`, `groups`; each the same ones for the same seed. May import
-`errors` and `_types` only.
+Most generators return plain arrays `X`, `y`, `groups`; each the same ones for the same seed. What
+is not generated has its source and licence in a notice beside it. May import `errors` and `_types`
+only.
 """
 
 from structsvm_papk.datasets.generators import (
@@ -13,6 +14,7 @@ from structsvm_papk.datasets.generators import (
     two_gaussians,
 )
 from structsvm_papk.datasets.margin_conditions import margin_lists
+from structsvm_papk.datasets.retrieval import retrieval_runs
 
 __all__ = [
     "digit_queries",
@@ -21,5 +23,6 @@ __all__ = [
     "linear_lists",
     "margin_lists",
     "recommender_lists",
+    "retrieval_runs",
     "two_gaussians",
 ]

@@ -174,6 +174,7 @@ def calls(folder):
         datasets.recommender_lists: {"n_users": 9, "n_items": 30, "n_candidates": 9},
         datasets.two_gaussians: {"n_pos": 4, "n_neg": 6, "n_features": 2, "separation": 1.0},
         datasets.digit_queries: {"n_queries": 3, "n_shown": 5},
+        datasets.retrieval_runs: {},
         bounds.held_out: {"scores": SCORES, "labels": Y, "k": 2},
         bounds.many_users: drawn | {"values": RNG.random(30)},
         bounds.uniform: {"n_pos": 100, "n_neg": 100, "k": 9, "n_features": 2},
