@@ -1,4 +1,4 @@
-"""Write the measured tables of docs/benchmarks.md and docs/scale.md from benchmarks/results.
+"""Write the measured tables of benchmarks/results/solvers.md and scale.md from the results.
 
     python benchmarks/tables.py
 
@@ -11,13 +11,13 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-RESULTS, PAGE = HERE / "results", HERE.parent / "docs" / "benchmarks.md"
+RESULTS = HERE / "results"
 SHOWN = ("products", "messages", "sample")  # parts of a solve
 
 
 def main():
-    fill(PAGE, TABLES)
-    fill(PAGE.with_name("scale.md"), TABLES_OF_SCALE)
+    fill(RESULTS / "solvers.md", TABLES)
+    fill(RESULTS / "scale.md", TABLES_OF_SCALE)
 
 
 def fill(page, tables):
