@@ -1,4 +1,4 @@
-"""The tables of docs/rerank.md, from what the study ``rerank`` gives.
+"""The tables of results/rerank.md, from what the study ``rerank`` gives.
 
     python -m benchmarks.studies rerank FOLDER --results RUN --json > ANSWER
     python benchmarks/rerank.py [NAME=ANSWER ..]
@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from tables import PAGE, RESULTS, fill, table
+from tables import RESULTS, fill, table
 
 FILE = RESULTS / "rerank.json"
 KINDS = ("re-ranker", "recommender")
@@ -23,7 +23,7 @@ def main():
         kept[name] = json.loads(Path(file).read_text())
         kept[name].pop("run")  # folders of this machine
     FILE.write_text(json.dumps(kept, indent=1) + "\n")
-    fill(PAGE.with_name("rerank.md"), {name: ("rerank.json", page_of(name)) for name in kept})
+    fill(RESULTS / "rerank.md", {name: ("rerank.json", page_of(name)) for name in kept})
 
 
 def page_of(name):
