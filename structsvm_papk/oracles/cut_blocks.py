@@ -34,9 +34,10 @@ class _User:
 
     def take(self, kept: Array) -> None:
         """Keep these cuts only."""
-        gram = self.gram[np.ix_(kept, kept)]
-        self.coef, self.gram, self.theta = self.coef[kept], gram, self.theta[kept]
-        self.intercepts, self.errors = self.intercepts[kept], self.errors[kept]
+        coef, gram, theta = self.coef[kept], self.gram[np.ix_(kept, kept)], self.theta[kept]
+        intercepts, errors = self.intercepts[kept], self.errors[kept]
+        self.coef, self.gram, self.theta = coef, gram, theta
+        self.intercepts, self.errors = intercepts, errors
 
     def merge(self) -> None:
         """Make the two cuts of least weight their weighted mean."""
@@ -156,9 +157,10 @@ class CutBlocks(UserBlocks):
             return
         if user.positions.size - data.n_pos[u] > 16 * m + _IDLE:
             self._drop_idle(u, user)
-        user.positions = np.concatenate([user.positions, new])
-        user.coef = np.pad(user.coef, ((0, 0), (0, new.size)))
-        user.loss = self.risk.surrogate.restricted(user.positions, m)
+        positions = np.concatenate([user.positions, new])
+        coef = np.pad(user.coef, ((0, 0), (0, new.size)))
+        loss = self.risk.surrogate.restricted(positions, m)
+        user.positions, user.coef, user.loss = positions, coef, loss
 
     def _drop_idle(self, u, user):
         """Drop cuts without weight, then the negatives that no cut has, but for m of them."""
