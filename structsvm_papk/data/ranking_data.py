@@ -277,11 +277,12 @@ class RankingData:
         return values if self.column_scale is None else values / self.column_scale
 
     def scores(self, w: Array) -> Array:
-        """``X @ w`` at the list positions, shape (n_positions,), float64."""
-        out = np.empty(self.rows.size)
+        """``X @ w`` at the list positions, shape (n_positions,), float64.
+
+        Rows with the same values have the same score, see `features.reported_scores`.
+        """
         w = self.divided(checked_weights(w, self.n_features))
-        features.scores(self.X, self.rows, w, 0, out.size, out)
-        return out
+        return features.reported_scores(self.X, w, self.rows)
 
     def rmatvec(self, coef: Array) -> Array:
         """``X.T @ coef`` for coefficients at the list positions, shape (n_features,)."""

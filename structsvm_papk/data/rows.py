@@ -50,7 +50,7 @@ def check_matrix(X: Any) -> Any:
         raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
     if 0 in X.shape:
         raise InputError(f"X is empty: shape {X.shape}")
-    X = _canonical_csr(X) if sparse.issparse(X) else X
+    X = canonical_csr(X) if sparse.issparse(X) else X
     refuse_non_finite(X)
     return X
 
@@ -96,7 +96,7 @@ def _refuse_misread(values, place):
         )
 
 
-def _canonical_csr(X):
+def canonical_csr(X: Any) -> Any:
     """CSR in which every entry is stored once and those of a row in order; X itself where it is.
 
     Entries stored several times are added up in float64, and stay float64. Indices that lead out of

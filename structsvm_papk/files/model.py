@@ -131,6 +131,7 @@ class Model:
         InputError
             A feature is missing, or not a finite number; another number of columns; no groups.
         """
+        from structsvm_papk.data.features import reported_scores
         from structsvm_papk.data.user_scaling import scaled_rows
 
         if not self.coef.any():
@@ -140,7 +141,8 @@ class Model:
                 DegenerateOptimumWarning,
                 stacklevel=2,
             )
-        return np.asarray(scaled_rows(self._features(X), groups, self.user_scaling) @ self.coef)
+        X = scaled_rows(self._features(X), groups, self.user_scaling)
+        return reported_scores(X, self.coef)
 
     def top(self, X: Any, groups: ArrayLike | None = None, n: int | None = None) -> pd.DataFrame:
         """The best items of each user, as a frame with columns user, item, score and rank.

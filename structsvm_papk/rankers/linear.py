@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, check_random_state
@@ -17,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from structsvm_papk import metrics
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
+from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.data.rows import ONE_LIST, check_matrix, refuse_misread, required
+from structsvm_papk.data.rows import ONE_LIST, canonical_csr, check_matrix, refuse_misread, required
 from structsvm_papk.data.user_scaling import check_user_scaling, scaled_rows
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth, critical_depth
 from structsvm_papk.diagnosis.zero_test import has_test
@@ -76,6 +78,7 @@ class LinearRanker(BaseEstimator):
 
     policy: str
     solver: str
+    n_threads: int
     relevance_threshold: float | None
     one_list: bool
     solver_options: dict[str, Any] | None
@@ -196,6 +199,9 @@ class LinearRanker(BaseEstimator):
     def decision_function(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
 
+        Rows with the same values have the same score to the last bit, wherever they stand, and in
+        whatever storage.
+
         With `user_scaling` X is scaled first, inside the list of each user that `groups` names, of
         whom all rows have to be there; without it `groups` is not needed.
 
@@ -215,7 +221,8 @@ class LinearRanker(BaseEstimator):
         if self.user_scaling_ is not None:
             groups = ONE_LIST if groups is None and self.one_list else groups
             X = scaled_rows(X, groups, self.user_scaling_)
-        return X @ self.coef_
+        X = canonical_csr(X) if sparse.issparse(X) else X
+        return reported_scores(X, self.coef_, n_threads=self.n_threads)
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """The same as `decision_function`."""

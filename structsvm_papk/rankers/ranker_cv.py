@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Array, Callback
+from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
@@ -44,8 +45,7 @@ class _OnFold(PAPKRanker):
 
     def decision_function(self, X: Any, groups: Any = None) -> Array:
         """Scores of rows scaled already, of zero weights without a warning."""
-        scores: Array = X @ self.coef_
-        return scores
+        return reported_scores(X, self.coef_)
 
 
 @dataclass(eq=False, repr=False)

@@ -1,0 +1,162 @@
+"""Scores that leave the package: the same bits for the same row values, wherever they stand."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from structsvm_papk import PAPKRanker, RankingData
+from structsvm_papk.cli._shared.scores import scores_of
+from structsvm_papk.data import features
+from structsvm_papk.data.readers import read_table
+from structsvm_papk.files.model import Model
+
+_WIDTHS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 50, 129)
+
+
+def _one_after_the_other(X, w):
+    """The definition: products and sums rounded one by one, from the first column to the last."""
+    out = []
+    for row in np.asarray(X, dtype=float):
+        total = 0.0
+        for value, weight in zip(row.tolist(), w.tolist(), strict=True):
+            total += value * weight
+        out.append(total)
+    return np.array(out)
+
+
+def _storages(X):
+    """The same values in every storage that is taken."""
+    wide = np.zeros((X.shape[0], 2 * X.shape[1]), X.dtype)
+    wide[:, ::2] = X
+    shuffled = sparse.csr_matrix(X)
+    for row in range(X.shape[0]):  # entries of a row from the last column on
+        part = slice(*shuffled.indptr[row : row + 2])
+        shuffled.indices[part] = shuffled.indices[part][::-1]
+        shuffled.data[part] = shuffled.data[part][::-1]
+    shuffled.has_sorted_indices = False
+    return {
+        "C": np.ascontiguousarray(X),
+        "F": np.asfortranarray(X),
+        "every other column": wide[:, ::2],
+        "rows from the last on": np.ascontiguousarray(X[::-1])[::-1],
+        "every other row": np.repeat(X, 2, axis=0)[::2],
+        "CSR": sparse.csr_matrix(X),
+        "CSC": sparse.csc_matrix(X),
+        "CSR, out of order": shuffled,
+    }
+
+
+def _ranker(coef, **settings):
+    """A fitted ranker with these weights."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30, coef.size))
+    ranker = PAPKRanker(k=1, one_list=True, **settings).fit(rows, np.arange(30) % 2)
+    ranker.coef_ = coef
+    return ranker
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("width", _WIDTHS)
+def test_same_bits_in_every_storage_and_by_every_road(width, dtype):
+    rng = np.random.default_rng(width)
+    X = (rng.normal(size=(37, width)) * (rng.random((37, width)) < 0.7)).astype(dtype)
+    X[5] = 0.0
+    w = rng.normal(size=width)
+    right = _one_after_the_other(X, w)
+    ranker, model = _ranker(w), Model(w, 1, "avg", 1.0, "cutting_plane", {})
+    for name, stored in _storages(X).items():
+        assert (ranker.decision_function(stored) == right).all(), name
+        assert (ranker.predict(stored) == right).all(), name
+        assert (model.predict(stored) == right).all(), name
+    lists = RankingData.from_groups(X, np.arange(37) % 3 == 0, np.arange(37) % 4)
+    assert (lists.scores(w) == right[lists.rows]).all()
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_a_row_scores_the_same_wherever_it_stands(order):
+    rng = np.random.default_rng(1)
+    X = np.array(rng.normal(size=(203, 29)), order=order)
+    w = rng.normal(size=29)
+    model = Model(w, 1, "avg", 1.0, "cutting_plane", {})
+    scores = model.predict(X)
+    for _ in range(20):
+        order_of_rows = rng.integers(0, 203, size=rng.integers(1, 300))  # with repetitions
+        assert (
+            model.predict(np.array(X[order_of_rows], order=order)) == scores[order_of_rows]
+        ).all()
+    for row in range(203):
+        assert model.predict(X[row : row + 1])[0] == scores[row]
+
+
+@pytest.mark.parametrize("storage", ["C", "F", "CSR"])
+def test_blocks_and_threads_change_no_bit(storage, monkeypatch):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(101, 6))
+    w = rng.normal(size=6)
+    right = _one_after_the_other(X, w)
+    monkeypatch.setattr(features, "_BLOCK_VALUES", 42)  # seven rows at a time
+    for n_threads in (1, 2, 5):
+        ranker = _ranker(w, n_threads=n_threads)
+        assert (ranker.decision_function(_storages(X)[storage]) == right).all()
+
+
+def test_entries_that_a_matrix_stores_twice_count_once_added_up():
+    w = np.array([0.1, 0.7])
+    twice = sparse.csr_matrix(
+        (np.array([0.1, 0.2, 0.5]), np.array([0, 0, 1]), np.array([0, 3])), shape=(1, 2)
+    )
+    right = _one_after_the_other([[0.1 + 0.2, 0.5]], w)
+    assert _ranker(w).decision_function(twice)[0] == right[0]
+    assert Model(w, 1, "avg", 1.0, "cutting_plane", {}).predict(twice)[0] == right[0]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "svmlight"])
+def test_files_score_as_memory_does(tmp_path, suffix):
+    rng = np.random.default_rng(3)
+    which = rng.integers(0, 5, 90)
+    X = rng.random((5, 13)).round(3)[which]
+    w = rng.normal(size=13)
+    names = tuple(f"f{j}" for j in range(13))
+    model = Model(w, 2, "avg", 1.0, "cutting_plane", {}, feature_names=names)
+    frame = pd.DataFrame(
+        {"user": np.repeat([1, 2], 45), "label": which % 2} | dict(zip(names, X.T, strict=True))
+    )
+    path = tmp_path / f"rows.{suffix}"
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    elif suffix == "svmlight":
+        lines = (
+            f"{label} qid:{user} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(row))
+            for user, label, row in zip(frame["user"], frame["label"], X, strict=True)
+        )
+        path.write_text("\n".join(lines) + "\n")
+        model = dataclasses.replace(model, feature_names=None, first_index=1)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+    scores = scores_of(model, read_table(path, like=model))
+    assert (scores == _one_after_the_other(X, w)).all()
+    assert np.unique(scores).size == np.unique(which).size
+    if model.feature_names is not None:
+        assert (model.predict(frame) == scores).all()
+
+
+def test_dask_collections_score_as_memory_does():
+    da = pytest.importorskip("dask.array")
+    rng = np.random.default_rng(4)
+    X, w = rng.normal(size=(60, 11)), rng.normal(size=11)
+    scores = _ranker(w).decision_function(da.from_array(X, chunks=(7, 4)))
+    assert (np.asarray(scores) == _one_after_the_other(X, w)).all()
+
+
+def test_score_takes_duplicates_for_ties_and_top_the_earlier_row():
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        X = np.asfortranarray(np.tile(rng.random((1, 23)), (40, 1)))
+        y = np.arange(40) % 2
+        ranker = _ranker(rng.normal(size=23))
+        assert ranker.score(X, y) == 0.0  # every positive is tied with every negative
+        top = ranker.to_model().top(X, "one_list", n=7)
+        assert top["row"].tolist() == list(range(7))
