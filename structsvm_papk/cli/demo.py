@@ -6,6 +6,7 @@ from sklearn.datasets import load_breast_cancer
 
 from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console, options
+from structsvm_papk.cli._shared.declared import Use
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.solver_race import ETAS
@@ -25,6 +26,7 @@ def demo(
         _DEFAULT_PLOT,
         "Where to save the convergence plot; the default only where the extra 'plot' is installed.",
         "FILE",
+        use=Use.DRAWS,
     ),
     as_json: bool = options.JSON,
 ) -> None:

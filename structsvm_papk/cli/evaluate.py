@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from structsvm_papk import metrics
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, option
+from structsvm_papk.cli._shared.options import WRITTEN, option
 from structsvm_papk.cli._shared.scores import Columns, Rows, Scorer, load
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
@@ -115,9 +115,9 @@ def evaluate(
     columns: Columns,
     scorer: Scorer,
     sure: Uncertainty,
-    csv_file: Path | None = OUTPUT(None, "Write the table here.", "FILE", flags="--csv"),
-    per_user: Path | None = OUTPUT(None, "Write the value of every user here, as CSV.", "FILE"),
-    html: Path | None = OUTPUT(
+    csv_file: Path | None = WRITTEN(None, "Write the table here.", "FILE", flags="--csv"),
+    per_user: Path | None = WRITTEN(None, "Write the value of every user here, as CSV.", "FILE"),
+    html: Path | None = WRITTEN(
         None, "Write an interactive page here; needs the extra 'report'.", "FILE"
     ),
     data: Path | None = options.argument(None, "Data to score, when FILE is a model file."),

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk.cli import compare, scale
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
+from structsvm_papk.cli._shared.options import PROBLEM, SOLVER, WRITTEN
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.files.model import save_model
 from structsvm_papk.rankers import PAPKRanker
@@ -30,7 +30,7 @@ def fit(
     solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}."),
     eta: float | None = SOLVER(None, "Step size of subgradient descent."),
     stopping: options.Stopping,
-    output: Path = OUTPUT(..., "Model file to write.", "FILE", flags="--output -o"),
+    output: Path = WRITTEN(..., "Model file to write.", "FILE", flags="--output -o"),
     saving: options.Saving,
     where: scale.Scale,
     policy: str = options.policy("exclude"),

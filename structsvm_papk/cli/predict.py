@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, READING
+from structsvm_papk.cli._shared.options import OUTPUT, READING, WRITTEN
 from structsvm_papk.cli._shared.scores import item_column, refuse_unknown_users, scores_of
 from structsvm_papk.data.tables import FORMATS, Kind, format_of, read_columns
 from structsvm_papk.data.top import scored_rows, top_rows
@@ -24,7 +24,7 @@ def predict(
     top: int | None = OUTPUT(
         None, "Only the N best rows of each user, best first, with their rank.", "N", min=1
     ),
-    output: Path | None = OUTPUT(
+    output: Path | None = WRITTEN(
         None,
         "Where to write CSV (.tsv: TSV); by default standard output.",
         "FILE",

@@ -8,18 +8,19 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from structsvm_papk._version import __version__
 from structsvm_papk.cli._shared import console
+from structsvm_papk.cli._shared.declared import Declared, Use, declared
 from structsvm_papk.errors import InputError, plain_interrupts
 
 WRONG_INPUT, OWN_ERROR, INTERRUPTED = 2, 3, 128 + signal.SIGINT
@@ -27,9 +28,6 @@ _ClickException: type[Any] = next(
     c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException"
 )
 
-_SCRATCH = "scratch"  # a folder for temporary files: neither read nor a result
-_FILES = ("output", "csv_file", "per_user", "html", "report", "model_file")
-_OUTPUTS = (*_FILES, "plot", "checkpoint")
 _PANELS = {
     "Train and use a ranker": {
         "demo": "Rank the breast-cancer data of scikit-learn as one list, malignant first.",
@@ -63,11 +61,16 @@ class Commands(TyperGroup):
         """The command of a name, or None."""
         if cmd_name not in self.commands:
             return None
-        name = cmd_name.replace("-", "_")
-        function = getattr(import_module(f"structsvm_papk.cli.{name}"), name)
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(cmd_name, cls=RecordedCommand)(grouped(function))
+        alone.command(cmd_name, cls=RecordedCommand)(grouped(self.function(cmd_name)))
         return typer.main.get_command(alone)
+
+    @staticmethod
+    def function(cmd_name: str) -> Callable[..., Any]:
+        """What a command does: a function of the same name in a file of the same name."""
+        name = cmd_name.replace("-", "_")
+        function: Callable[..., Any] = getattr(import_module(f"structsvm_papk.cli.{name}"), name)
+        return function
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """List the commands without importing them."""
@@ -78,23 +81,10 @@ class Commands(TyperGroup):
 
 
 class RecordedCommand(TyperCommand):
-    """A command that notes how it was called, and refuses outputs before any work starts."""
+    """A command that notes how it was called."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command with its record at hand."""
-        from structsvm_papk.files.atomic import check_apart, check_writable
-
-        callback: Any = self.callback
-        for name, kind in get_type_hints(callback).items():
-            is_path = Path in (kind, *get_args(kind))
-            if is_path and isinstance(ctx.params.get(name), str):  # in older releases of typer
-                ctx.params[name] = Path(ctx.params[name])
-        paths = {name: path for name, path in ctx.params.items() if isinstance(path, Path)}
-        inputs = [path for name, path in paths.items() if name not in (*_OUTPUTS, _SCRATCH)]
-        outputs = {name: path for name, path in paths.items() if name in _OUTPUTS}
-        check_apart(list(outputs.values()), _with_counts(inputs))
-        for name in outputs.keys() & _FILES:
-            check_writable(outputs[name])
         as_json, arguments = ctx.params.get("as_json"), ctx.meta.get("arguments", [])
         token = console.run.set(console.run_of(arguments) if as_json else None)
         try:
@@ -103,44 +93,60 @@ class RecordedCommand(TyperCommand):
             console.run.reset(token)
 
 
-def _with_counts(paths: Sequence[Path]) -> list[Path]:
-    """The files and folders that are there, and the files of counts beside them."""
-    from structsvm_papk.data.readers import sidecar
-
-    beside = [counts for path in paths if (counts := sidecar(path)) is not None]
-    return [path for path in dict.fromkeys([*paths, *beside]) if path.exists()]
-
-
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command as the command line shows it: each group's fields are options in its place."""
+    """The command as the command line shows it: each group's fields are options in its place.
+
+    Outputs that cannot be written, or would destroy an input, are refused before any work starts.
+    """
+    options = declared(command)
     signature = inspect.signature(command, eval_str=True)
     kinds = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
 
     def run(**given: Any) -> Any:
+        for name, option in options.items():
+            if option.takes_path and isinstance(given[name], str):  # in older releases of typer
+                given[name] = Path(given[name])
+        _check_paths(options, given)
         for name, group in groups.items():
             given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
         return command(**given)
 
-    shown: list[inspect.Parameter] = []
-    for name, parameter in signature.parameters.items():
-        if name in groups:
-            hints = get_type_hints(groups[name])
-            shown += [_shown(one.name, hints[one.name], one) for one in fields(groups[name])]
-        else:
-            shown.append(_shown(name, kinds[name], parameter.default))
+    shown = [_shown(option) for option in options.values()]
     functools.update_wrapper(run, command)
     run.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return run
 
 
-def _shown(name: str, kind: Any, one: Any) -> inspect.Parameter:
-    default = inspect.Parameter.empty if one.default is MISSING else one.default
-    annotation: Any = Annotated[kind, one.metadata["option"]]
+def _shown(option: Declared) -> inspect.Parameter:
+    default = inspect.Parameter.empty if option.default is MISSING else option.default
+    annotation: Any = Annotated[option.kind, option.info]
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )
+
+
+def _check_paths(options: Mapping[str, Declared], given: Mapping[str, Any]) -> None:
+    """Refuse outputs that cannot be written, and those that are read as well."""
+    from structsvm_papk.files.atomic import check_apart, check_writable
+
+    paths: dict[Use, list[Path]] = {use: [] for use in Use}
+    for name, option in options.items():
+        values = given[name] if isinstance(given[name], list | tuple) else [given[name]]
+        paths[option.use] += [value for value in values if isinstance(value, Path)]
+    outputs = [*paths[Use.WRITES], *paths[Use.DRAWS], *paths[Use.KEEPS]]
+    check_apart(outputs, _with_counts(paths[Use.READS]))
+    for path in paths[Use.WRITES]:
+        check_writable(path)
+
+
+def _with_counts(paths: Sequence[Path]) -> list[Path]:
+    """The files and folders that are there, and the files of counts beside them."""
+    from structsvm_papk.data.readers import sidecar
+
+    beside = [counts for path in paths if (counts := sidecar(path)) is not None]
+    return [path for path in dict.fromkeys([*paths, *beside]) if path.exists()]
 
 
 app = typer.Typer(

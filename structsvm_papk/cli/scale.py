@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from structsvm_papk.cli._shared import console
+from structsvm_papk.cli._shared.declared import Use
 from structsvm_papk.cli._shared.options import Reading, option
 from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
 from structsvm_papk.data.ranking_data import RankingData
@@ -73,6 +74,7 @@ class Scale:
         None,
         "Where Parquet is unpacked for --memory-budget; by default the system's directory.",
         "DIR",
+        use=Use.UNPACKS,
     )
     dask: str | None = _SCALE(
         None,

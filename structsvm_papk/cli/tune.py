@@ -1,6 +1,5 @@
 """``tune``: surrogate, depth, weights of users and alpha chosen by cross-validation."""
 
-import shlex
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,10 +11,12 @@ import numpy as np
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, option
+from structsvm_papk.cli._shared.declared import command_line, values_of
+from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, WRITTEN, option
+from structsvm_papk.cli.fit import fit
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import certificate_of, save_model
-from structsvm_papk.rankers import PAPKRankerCV
+from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
 from structsvm_papk.rankers.ranker_cv import Trial
 
 _CHOICE = partial(option, "How to choose")
@@ -77,6 +78,10 @@ class Choice:
     random_state: int = _CHOICE(0, "Seed of the folds.", flags="--seed")
     n_jobs: int = _CHOICE(1, "Threads; 0: one for each core.", flags="--jobs")
 
+    def settings(self) -> dict[str, Any]:
+        """The parameters of `PAPKRankerCV`."""
+        return values_of([self]) | {"n_jobs": self.n_jobs or -1}
+
     def __post_init__(self) -> None:
         if self.n_jobs < 0:
             raise InputError(f"--jobs {self.n_jobs}: a number of threads, or 0 for one each core")
@@ -102,7 +107,9 @@ def tune(
     reading: options.Reading,
     stopping: Stopping,
     saving: options.Saving,
-    model_file: Path | None = OUTPUT(None, "Write the chosen model here.", "FILE", flags="--model"),
+    model_file: Path | None = WRITTEN(
+        None, "Write the chosen model here.", "FILE", flags="--model"
+    ),
     plot: Path | None = options.PLOT,
     policy: str = options.policy("cap"),
     show_all: bool = OUTPUT(
@@ -122,10 +129,9 @@ def tune(
     checkpoint = saving.place()
     with console.bar("fits on folds") as update, warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        how = vars(choice) | {"n_jobs": choice.n_jobs or -1}
         ranker = PAPKRankerCV(
-            **grid.settings(), **how, **stopping.limits(), policy=policy, checkpoint=checkpoint,
-            callback=_watch(update),
+            **grid.settings(), **choice.settings(), **stopping.limits(), policy=policy,
+            checkpoint=checkpoint, callback=_watch(update),
         )  # fmt: skip
         try:
             ranker.fit_lists(lists)
@@ -147,7 +153,8 @@ def tune(
         save_model(model_file, model)
         console.note(f"model written to {model_file}")
     options.save_plot(plot, ranker.plot)
-    content = _content(ranker, data, model_file, reading, policy)
+    asked = values_of([grid, choice, reading, stopping]) | {"data": data, "policy": policy}
+    content = _content(ranker, asked, model_file)
     console.answer(as_json, content, _show, content, None if show_all else _SHOWN)
     if not ranker.result_.converged:
         raise typer.Exit(1)
@@ -163,7 +170,7 @@ def _watch(update: Callable[..., None]) -> Callable[[Trial], None]:
 
 
 def _content(
-    ranker: Any, data: Path, model_file: Path | None, reading: options.Reading, policy: str
+    ranker: PAPKRankerCV, asked: dict[str, Any], model_file: Path | None
 ) -> dict[str, Any]:
     """All settings, best first; the chosen one, and the calls that repeat it."""
     results = ranker.cv_results_
@@ -187,28 +194,37 @@ def _content(
         "choice": str(choice),
         **certificate_of(ranker.result_),
         "message": ranker.result_.message,
-        "command": _command(ranker, data, reading, policy),
-        "python": f"PAPKRanker(k={ranker.k}, "
-        + "".join(f"{name}={value!r}, " for name, value in best.items())
-        + f"policy={policy!r}, tol={ranker.tol!r}, standardize={ranker.standardize!r})",
+        "command": _command(best, asked),
+        "python": _python(ranker, asked),
         "standardized": ranker.standardize,
         "model": None if model_file is None else str(model_file),
     }
 
 
-def _command(ranker: Any, data: Path, reading: options.Reading, policy: str) -> str:
-    """The call of fit that gives the chosen model."""
-    best = ranker.best_params_ | {"depth": ranker.best_params_["depth"] or "k"}
-    given = {
-        "k": ranker.k, **best, "tol": ranker.tol, "policy": policy,
-        "label": None if reading.label == "label" else reading.label, "group": reading.group,
-        "relevance-threshold": reading.relevance_threshold, "output": "MODEL",
+def _command(chosen: dict[str, Any], asked: dict[str, Any]) -> str:
+    """The call of fit that gives the chosen model.
+
+    Whatever option fit has too keeps its value; of those that were tried it is the chosen one.
+    """
+    depth = chosen["depth"] or "k"
+    chosen = chosen | {"data": asked["data"], "k": asked["k"], "depth": depth}
+    return command_line("fit", fit, chosen, asked) + " --output MODEL"
+
+
+def _python(ranker: PAPKRankerCV, asked: dict[str, Any]) -> str:
+    """The ranker of the chosen setting; what the search shares with it and is not its default."""
+    settings = ranker.get_params() | {
+        "one_list": asked["one_list"], "relevance_threshold": asked["relevance_threshold"],
     }  # fmt: skip
-    words = [
-        f"--{name.replace('_', '-')} {value}" for name, value in given.items() if value is not None
-    ]
-    words += [] if ranker.standardize else ["--no-standardize"]
-    return f"structsvm-papk fit {shlex.quote(str(data))} {' '.join(words)}"
+    chosen = {"k": ranker.k, **ranker.best_params_}
+    defaults = PAPKRanker().get_params()
+    shared = defaults.keys() & settings.keys() - {*chosen, "callback", "checkpoint"}
+    chosen |= {
+        name: settings[name]
+        for name, default in defaults.items()
+        if name in shared and settings[name] != default
+    }
+    return f"PAPKRanker({', '.join(f'{name}={value!r}' for name, value in chosen.items())})"
 
 
 def _show(content: dict[str, Any], n_shown: int | None) -> None:

@@ -25,7 +25,7 @@ def verify(
     seed: int = options.PLAIN(0, "Seed of the search."),
     effort: str = options.PLAIN("normal", "quick (seconds), normal (a minute or two) or thorough."),
     jobs: int = options.PLAIN(0, "Processes; 0: one for each core."),
-    report: Path | None = options.OUTPUT(
+    report: Path | None = options.WRITTEN(
         None, "Also write a self-contained HTML page here.", "FILE"
     ),
     as_json: bool = options.JSON,

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from structsvm_papk.cli._shared import console
+from structsvm_papk.cli._shared.declared import Use
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.readers import read_table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Table
@@ -30,11 +31,15 @@ from structsvm_papk.surrogates import Surrogate, make_surrogate
 
 def option(
     panel: str | None, default: Any, help: str, metavar: str | None = None, *, flags: str = "",
-    kind: Any = typer.Option, **more: Any,
+    kind: Any = typer.Option, use: Use = Use.READS, **more: Any,
 ) -> Any:  # fmt: skip
-    """A default that is an option under a heading; one without (``...``) has to be given."""
+    """A default that is an option under a heading; one without (``...``) has to be given.
+
+    `use` says what is done with a path.
+    """
     info = kind(*flags.split(), help=help, metavar=metavar, rich_help_panel=panel, **more)
-    return field(default=MISSING if default is ... else default, metadata={"option": info})
+    declaration = {"option": info, "use": use}
+    return field(default=MISSING if default is ... else default, metadata=declaration)
 
 
 argument = partial(option, None, kind=typer.Argument)
@@ -43,6 +48,7 @@ PROBLEM = partial(option, "Problem")
 READING = partial(option, "Reading the data")
 SOLVER = partial(option, "Solver")
 OUTPUT = partial(option, "Output")
+WRITTEN = partial(OUTPUT, use=Use.WRITES)
 TOL = "Relative certified gap to stop at."
 ALPHA = "Regularisation strength: alpha/2 ||w||^2 + risk."
 _FILES = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
@@ -87,7 +93,9 @@ _PLOTS = (".png", ".svg", ".pdf")
 JSON = OUTPUT(
     False, "Print one JSON object on standard output, nothing else there.", flags="--json"
 )
-PLOT = OUTPUT(None, "Save a plot here (.png, .svg or .pdf); needs the extra 'plot'.", "FILE")
+PLOT = OUTPUT(
+    None, "Save a plot here (.png, .svg or .pdf); needs the extra 'plot'.", "FILE", use=Use.DRAWS
+)
 
 
 def policy(default: str) -> Any:
@@ -214,7 +222,10 @@ class Saving:
     """Where and how often solvers save their result so far."""
 
     checkpoint: Path | None = OUTPUT(
-        None, "Keep what is done here; the same command goes on from there.", "DIR"
+        None,
+        "Keep what is done here; the same command goes on from there.",
+        "DIR",
+        use=Use.KEEPS,
     )
     checkpoint_interval: float = OUTPUT(60.0, "How often the result so far is written.", "SECONDS")
 
