@@ -1,0 +1,184 @@
+"""Runs and judgments in TREC formats: what is read, refused with its line, and written."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from structsvm_papk.data import trec
+from structsvm_papk.data.trec import read_judgments, read_run, write_run
+from structsvm_papk.errors import InputError
+
+LINES = "007 Q0 d2 1 2.5 tag\n007 Q0 d1 2 1e-3 tag\n7 Q0 d2 1 -4 tag\n"
+
+
+@pytest.fixture(params=["arrow", "pandas"])
+def parser(request, monkeypatch):
+    """Both parsers read the same."""
+    if request.param == "pandas":
+        monkeypatch.setattr(trec, "_by_arrow", lambda path, names: None)
+    else:
+        pytest.importorskip("pyarrow")
+
+
+def written(tmp_path, text, name="a.run"):
+    path = tmp_path / name
+    content = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return path
+
+
+def rows(frame):
+    return [tuple(row) for row in frame.astype(object).itertuples(index=False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (LINES, "a.run"),
+        (LINES, "a.run.gz"),
+        (LINES.replace("\n", "\r\n"), "a.run"),
+        (LINES.replace(" ", "\t"), "a.run"),
+        (LINES.replace(" ", "  ", 3), "a.run"),
+        (LINES.replace(" tag", " tag  "), "a.run"),
+        (LINES.replace(" ", " \t", 1), "a.run"),
+        ("\n" + LINES + "\n\n", "a.run"),
+        ("\ufeff" + LINES, "a.run"),
+        (LINES.rstrip("\n"), "a.run"),
+    ],
+    ids=["plain", "gz", "crlf", "tabs", "wide", "trailing", "mixed", "blank", "bom", "no-newline"],
+)
+def test_a_run_is_read_as_it_stands(parser, tmp_path, text, name):
+    frame = read_run(written(tmp_path, text, name))
+    assert rows(frame) == [("007", "d2", 2.5), ("007", "d1", 1e-3), ("7", "d2", -4.0)]
+    assert list(frame["query"].cat.categories) == ["007", "7"]
+    assert list(frame["document"].cat.categories) == ["d2", "d1"]
+    assert frame["score"].dtype == np.float64
+
+
+def test_judgments_are_read_as_they_stand(parser, tmp_path):
+    path = written(tmp_path, '007 0 NA 3\n007 0 1 -2\n7 Q0 null 0\n8 0 \u00fc"x 1.0\n')
+    frame = read_judgments(path)
+    assert rows(frame) == [
+        ("007", "NA", 3),
+        ("007", "1", -2),
+        ("7", "null", 0),
+        ("8", '\u00fc"x', 1),
+    ]
+    assert frame["grade"].dtype == np.int64
+
+
+def test_many_lines_in_pieces(parser, tmp_path, monkeypatch):
+    monkeypatch.setattr(trec, "_LINES_AT_ONCE", 7)
+    rng = np.random.default_rng(0)
+    lines = [(f"q{q}", f"{d:03}", rng.normal()) for q in range(9) for d in rng.permutation(50)]
+    text = "".join(f"{q} Q0 {d} 1 {s!r} t\n" for q, d, s in lines)
+    frame = read_run(written(tmp_path, text))
+    assert rows(frame) == lines
+    out = tmp_path / "out.run"
+    write_run(out, frame, "t")
+    again = read_run(out)
+    assert sorted(rows(again)) == sorted(lines)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (read_run, "", "no lines; expected 'query Q0 document rank score tag'"),
+        (read_run, "\n \n", "no lines"),
+        (read_run, "a Q0 b 1 2\n", "line 1: expected 'query Q0 document rank score tag', 6 fields"),
+        (read_run, LINES + "a Q0 b 1 2 t u\n", "line 4: expected .* got 'a Q0 b 1 2 t u'"),
+        (read_run, LINES + "a Q0 b 1 t\n", "line 4: expected"),
+        (read_run, "a Q0 b 1 2 t u\n" + LINES, "line 1: expected"),
+        (read_run, LINES + "a  b 1 2 t\n", "line 4: expected"),
+        (read_run, LINES + "a Q0 b 1 x t\n", "line 4: the score 'x' is not a finite number"),
+        (read_run, LINES + "a Q0 b 1 nan t\n", "line 4: the score 'nan' is not a finite number"),
+        (read_run, LINES + "a Q0 b 1 inf t\n", "line 4: the score 'inf'"),
+        (read_run, LINES + "a Q0 b 1 1_0 t\n", "line 4: the score '1_0'"),
+        (read_run, "a 0 b 1\n", "line 1: .*this is a line of judgments"),
+        (read_run, "\nquery,document,score\n", "line 2: expected .* got 'query,document,score'"),
+        (read_run, LINES + "\n7 Q0 d2 2 3 t\n", "line 5: document 'd2' of query '7' .* on line 3"),
+        (read_run, LINES.encode("utf-16"), "line 1: is not UTF-8 text"),
+        (read_run, LINES.encode() + b"a Q0 \xfc 1 2 t\n", "line 4: is not UTF-8 text .byte 0xfc"),
+        (read_run, LINES + "a Q0 b\0c 1 2 t\n", "line 4: holds a null character"),
+        (read_judgments, "", "no lines; expected 'query 0 document grade'"),
+        (read_judgments, "a 0 b 1\na 0 c\n", "line 2: expected 'query 0 document grade', 4 fields"),
+        (read_judgments, "a 0 b 1\na 0 c .5\n", "line 2: the grade '.5' is not a whole number"),
+        (read_judgments, "a 0 b 1\na 0 c high\n", "line 2: the grade 'high'"),
+        (read_judgments, LINES, "line 1: .*this is a line of a run"),
+        (read_judgments, "a 0 b 1\na 0 b 1\n", "line 2: document 'b' of query 'a' is judged alr"),
+    ],
+)  # fmt: skip
+def test_what_is_no_run_is_refused_with_its_line(parser, tmp_path, read, text, message):
+    path = written(tmp_path, text)
+    with pytest.raises(InputError, match=message) as error:
+        read(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_files_that_cannot_be_read(parser, tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*No such file"):
+        read_run(tmp_path / "none.run")
+    broken = written(tmp_path, LINES, "a.run.gz")
+    broken.write_bytes(broken.read_bytes()[:-9])
+    with pytest.raises(InputError, match="cannot read"):
+        read_run(broken)
+    broken.write_bytes(LINES.encode())
+    with pytest.raises(InputError, match=r"cannot read .*[Nn]ot a gzipped file"):
+        read_run(broken)
+
+
+def test_what_a_file_looks_like(tmp_path):
+    run = written(tmp_path, LINES)
+    judgments = written(tmp_path, "a 0 b 1\n", "a.qrels")
+    table = written(tmp_path, "user,item,label\n1,2,3\n", "a.csv")
+    files = (run, judgments, table)
+    assert [trec.is_run(path) for path in files] == [True, False, False]
+    assert [trec.is_judgments(path) for path in files] == [False, True, False]
+
+
+@pytest.mark.parametrize("name", ["b.run", "b.run.gz"])
+def test_a_run_is_written_in_the_order_of_trec_eval(tmp_path, name):
+    frame = pd.DataFrame(
+        {
+            "query": ["b", "a", "b", "b", "b"],
+            "document": ["9", "x", "10", "\u00fc", "Z"],
+            "score": [0.1, 3.0, 0.1, 0.1, 0.1 + 2**-56],
+        }
+    )
+    path = tmp_path / name
+    write_run(path, frame, "t")
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    # scores that are equal to a digit, but not equal, keep their order
+    assert lines[-1] == "a Q0 x 1 3.0 t"
+    expected = sorted(
+        (s, d) for q, d, s in frame.itertuples(index=False) if q == "b"
+    )[::-1]  # fmt: skip
+    assert [line.split()[2] for line in lines[:-1]] == [d for _, d in expected]
+    assert [line.split()[3] for line in lines[:-1]] == ["1", "2", "3", "4"]
+    again = read_run(path)
+    assert sorted(rows(again)) == sorted(rows(frame))
+
+
+@pytest.mark.parametrize(
+    ("frame", "tag", "message"),
+    [
+        ({"query": ["a"], "document": ["b"]}, "t", "no column 'score'"),
+        ({"query": ["a"], "document": ["b c"], "score": [1.0]}, "t", "document 'b c'"),
+        ({"query": [""], "document": ["b"], "score": [1.0]}, "t", "query '' is empty"),
+        ({"query": ["a"], "document": [None], "score": [1.0]}, "t", "'document' is missing in row"),
+        ({"query": ["a"], "document": ["b"], "score": [np.inf]}, "t", "score in row 0 is inf"),
+        ({"query": ["a"] * 2, "document": ["b"] * 2, "score": [1, 2]}, "t", "'b' of query 'a' occ"),
+        ({"query": ["a"], "document": ["b"], "score": [1.0]}, "my tag", "tag='my tag'"),
+        ({"query": ["a"], "document": ["b"], "score": [1.0]}, "", "one word"),
+    ],
+)
+def test_what_no_run_can_hold_is_not_written(tmp_path, frame, tag, message):
+    path = tmp_path / "a.run"
+    path.write_text("old")
+    with pytest.raises(InputError, match=message):
+        write_run(path, pd.DataFrame(frame), tag)
+    assert path.read_text() == "old"
