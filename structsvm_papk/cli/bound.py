@@ -20,6 +20,7 @@ from structsvm_papk.bounds.planning import plot_uniform, sampled_target
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import option
 from structsvm_papk.cli._shared.scores import Scorer, scores_of
+from structsvm_papk.data import features
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
@@ -265,7 +266,9 @@ def _of_new_users(
     table = reading.table(data, model)
     options.say_columns(table)
     lists = scaled_lists(reading.lists(table).weighted(model.user_weight), model.user_scaling)
-    lists = lists.standardized() if model.standardized else lists
+    if model.standardized:
+        scale_of = features.common_scale_of if model.common_scale else features.scale_of
+        lists = lists.scaled_by(scale_of(lists.deviation()))
     surrogate = make_surrogate(model.surrogate, model.k, model.depth)
     risk = ListRisk(surrogate, lists, policy)
     answer = bounds.stability(risk, _result_of(model, risk.column_scale))

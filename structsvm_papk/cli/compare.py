@@ -11,7 +11,7 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.plots import figures as plots
-from structsvm_papk.rankers.settings import solver_name
+from structsvm_papk.rankers.settings import ALPHA, solver_name
 from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.result import Status
@@ -31,7 +31,7 @@ def compare(
     surrogate: list[str] | None = PROBLEM(
         None, "avg, max, ts or pauc; repeat for more, or all. By default all."
     ),
-    alpha: float = PROBLEM(1e-2, options.ALPHA),
+    alpha: str = PROBLEM(ALPHA, options.ALPHA, "NUMBER|auto"),
     weighting: options.Weighting,
     reading: options.Reading,
     stopping: options.Stopping,
@@ -50,6 +50,7 @@ def compare(
     for name in names:
         any_surrogate = weighting.surrogate(name, k)
         solver_name("cutting_plane", any_surrogate)  # refuses what is not convex
+    strength = options.parse_alpha(alpha)
     options.check_plot(plot)
     table = reading.table(data)
     second = None if test is None else reading.second_table(test, table)
@@ -58,7 +59,8 @@ def compare(
     checkpoint = saving.place()
     with console.live() as watch:
         runs = run_all(
-            train, names, k, alpha, depth=weighting.negatives, etas=eta or ETAS, test=held_out,
+            train, names, k, strength, depth=weighting.negatives, etas=eta or ETAS, test=held_out,
+            standardize=weighting.units,
             watch=watch, n_threads=stopping.threads, checkpoint=checkpoint, **stopping.limits(),
         )  # fmt: skip
     for used in (table, second):
@@ -66,7 +68,7 @@ def compare(
             options.say_columns(used)
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
-    title = weighting.title(k=k, alpha=alpha)
+    title = weighting.title(k=k, alpha=runs[0].alpha)
     finish(runs, f"{data.name}: {title}", weighting.content, plot, as_json)
 
 

@@ -24,7 +24,7 @@ def fit(
     data: Path = options.DATA,
     k: int = options.K,
     surrogate: str = PROBLEM(SURROGATE, "avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp."),
-    alpha: float = PROBLEM(ALPHA, options.ALPHA),
+    alpha: str = PROBLEM(ALPHA, options.ALPHA, "NUMBER|auto"),
     weighting: options.Weighting,
     reading: options.Reading,
     solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}."),
@@ -41,11 +41,12 @@ def fit(
     Ctrl-C keeps the best model so far.
     """
     ranker = PAPKRanker(
-        k, surrogate, weighting.negatives, weighting.user_weight, alpha, solver,
+        k, surrogate, weighting.negatives, weighting.user_weight,
+        options.parse_alpha(alpha), solver,
         **stopping.limits(), policy=policy, n_threads=stopping.threads,
         relevance_threshold=reading.relevance_threshold, checkpoint=saving.checkpoint,
         solver_options=None if eta is None else {"eta": eta},
-        standardize=weighting.standardize, user_scaling=weighting.scaling,
+        standardize=weighting.units, user_scaling=weighting.scaling,
     )  # fmt: skip
     ranker.check_settings()
     with where.loaded(data, reading, ranker) as loaded:

@@ -41,9 +41,9 @@ class Grid:
         None, "Try this one: equal or positives; repeat. By default both."
     )
     alpha: list[float] | None = PROBLEM(
-        None, "Try this strength; repeat. By default three that suit the features."
+        None, "Try this strength; repeat. By default multiples of what fit takes."
     )
-    standardize: bool = PROBLEM(True, options.STANDARDIZE)
+    standardize: str = PROBLEM("auto", options.STANDARDIZE, "HOW")
     user_scaling: list[str] | None = PROBLEM(
         None,
         "Scale columns inside each user's list: try this one, none, standardise or rank; repeat "
@@ -54,7 +54,8 @@ class Grid:
     def settings(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
         settings: dict[str, Any] = {
-            "k": self.k, "standardize": self.standardize, "surrogates": self.surrogate,
+            "k": self.k, "surrogates": self.surrogate,
+            "standardize": options.parse_standardize(self.standardize),
             "user_weights": self.user_weight, "alphas": self.alpha,
             "depths": [options.parse_depth(text) for text in self.depth or ()],
             "user_scaling": [options.parse_scaling(text) for text in self.user_scaling or ()],
@@ -196,7 +197,7 @@ def _content(
         "message": ranker.result_.message,
         "command": _command(best, asked),
         "python": _python(ranker, asked),
-        "standardized": ranker.standardize,
+        "standardized": bool(best["standardize"]),
         "model": None if model_file is None else str(model_file),
     }
 
@@ -207,7 +208,10 @@ def _command(chosen: dict[str, Any], asked: dict[str, Any]) -> str:
     Whatever option fit has too keeps its value; of those that were tried it is the chosen one.
     """
     depth = chosen["depth"] or "k"
-    chosen = chosen | {"data": asked["data"], "k": asked["k"], "depth": depth}
+    units = {True: "yes", False: "no"}.get(chosen["standardize"], "auto")
+    chosen = chosen | {
+        "data": asked["data"], "k": asked["k"], "depth": depth, "standardize": units
+    }  # fmt: skip
     return command_line("fit", fit, chosen, asked) + " --output MODEL"
 
 

@@ -433,10 +433,44 @@ def within_user_deviation(X: Any, rows: Array, indptr: Array, spread: Spread) ->
     return np.asarray(unit * np.sqrt(squares / max(rows.size, 1)))
 
 
+def check_standardize(how: Any) -> None:
+    """Refuse what is neither 'auto' nor True or False."""
+    if not (isinstance(how, bool | np.bool_) or (isinstance(how, str) and how == "auto")):
+        raise InputError(f"standardize must be 'auto', True or False, got {how!r}")
+
+
 def scale_of(deviation: Array) -> Array:
     """What columns are divided by: 1 for those without a deviation, or one without a square."""
-    usual = (deviation > _SMALLEST) & (deviation < _LARGEST)
-    return np.where(usual, deviation, 1.0)
+    return np.where(_usual(deviation), deviation, 1.0)
+
+
+def common_scale_of(deviation: Array) -> Array:
+    """One divisor for all columns: the root of their mean variance, constant ones left out."""
+    usual = deviation[_usual(deviation)]
+    if not usual.size:
+        return np.ones(deviation.size)
+    largest = usual.max()
+    mean_square = np.mean(np.square(usual / largest))
+    return np.full(deviation.size, largest * np.sqrt(mean_square))
+
+
+def column_scale_of(deviation: Array, how: bool | str, is_sparse: bool) -> Array:
+    """What columns are divided by, where `standardize` is not False.
+
+    True: each by its own deviation. 'auto': the same for dense columns, and for sparse ones one
+    divisor for all, since a rare column divided by almost nothing would be nearly free.
+    """
+    return common_scale_of(deviation) if has_common_scale(how, is_sparse) else scale_of(deviation)
+
+
+def has_common_scale(how: bool | str, is_sparse: bool) -> bool:
+    """Whether `standardize` divides all columns by one number."""
+    return isinstance(how, str) and is_sparse
+
+
+def _usual(deviation: Array) -> Array:
+    """Columns that vary, and whose variance is a number."""
+    return (deviation > _SMALLEST) & (deviation < _LARGEST)
 
 
 def pooled(deviations: Sequence[Array], n_rows: Sequence[int]) -> Array:
@@ -444,6 +478,12 @@ def pooled(deviations: Sequence[Array], n_rows: Sequence[int]) -> Array:
     each, share = np.array(deviations), np.array(n_rows) / max(sum(n_rows), 1)
     unit = np.where(each.any(axis=0), each.max(axis=0), 1.0)
     return np.asarray(unit * np.sqrt(share @ np.square(each / unit)))
+
+
+def effective_number(weight: Array) -> float:
+    """``(sum v)^2 / sum v^2``: how many equal weights have a mean as certain as these weights'."""
+    share = weight / weight.max()
+    return float(share.sum() ** 2 / np.square(share).sum())
 
 
 @kernel

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
@@ -110,6 +111,7 @@ class RankingData:
     column_scale: Array | None
     _spread: Spread | None
     _origins: Origins | None
+    _deviation: Array | None
     _fingerprint: str | None
 
     def __init__(
@@ -189,7 +191,8 @@ class RankingData:
         data.X, data.rows, data.indptr, data.n_pos = X, rows, indptr, n_pos
         data.users, data.user_weight, data.feature_names = users, user_weight, feature_names
         data.column_scale = column_scale
-        data._spread, data._origins, data._fingerprint = spread, origins, None  # computed once
+        data._spread, data._origins = spread, origins  # these and the next two: computed once
+        data._deviation = data._fingerprint = None
         return data
 
     @property
@@ -201,6 +204,27 @@ class RankingData:
     def n_features(self) -> int:
         """Number of columns of X."""
         return self.X.shape[1]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether X is a sparse matrix."""
+        return bool(sparse.issparse(self.X))
+
+    @property
+    def row_entries(self) -> float:
+        """Stored values of a row of X, in the mean; of a dense X the number of columns."""
+        return self.X.nnz / self.X.shape[0] if self.is_sparse else float(self.n_features)
+
+    @property
+    def effective_users(self) -> float:
+        """``(sum v)^2 / sum v^2`` of the users' weights v: their number, where they are equal."""
+        weight = self.user_weight
+        return float(self.n_users) if weight is None else features.effective_number(weight)
+
+    @property
+    def total_positives(self) -> int:
+        """Positives of all users together."""
+        return int(self.n_pos.sum())
 
     @property
     def n_neg(self) -> Array:
@@ -256,17 +280,30 @@ class RankingData:
         return self._origins
 
     def deviation(self) -> Array:
-        """The pooled within-user standard deviation of each column; 0 for a constant one."""
-        spread = self._spread or features.spread_of(self.X, self.rows, self.indptr)
-        return features.within_user_deviation(self.X, self.rows, self.indptr, spread)
+        """The pooled within-user standard deviation of each column of X; 0 for a constant one."""
+        if self._deviation is None:
+            spread = self._spread or features.spread_of(self.X, self.rows, self.indptr)
+            deviation = features.within_user_deviation(self.X, self.rows, self.indptr, spread)
+            self._deviation = deviation
+        return self._deviation
 
-    def standardized(self) -> RankingData:
+    def standardized(self, how: bool | str = "auto") -> RankingData:
         """These lists in units of the columns' deviations within users; constant columns keep 1.
 
         Whoever divides the columns by `column_scale` beforehand has the same problem.
+
+        Parameters
+        ----------
+        how : {'auto', True, False}
+            True divides each column by its own deviation; 'auto' does so where X is dense, and
+            divides all columns of a sparse X by one number, the root of their mean variance within
+            users (constant columns left out); False gives these lists.
         """
+        features.check_standardize(how)
+        if not how:
+            return self
         self.spread()  # which `deviation` needs, and whoever minimises a risk of these lists
-        return self.scaled_by(features.scale_of(self.deviation()))
+        return self.scaled_by(features.column_scale_of(self.deviation(), how, self.is_sparse))
 
     def scaled_by(self, column_scale: Array | None) -> RankingData:
         """These lists with their columns divided by other numbers than now; nothing is copied."""

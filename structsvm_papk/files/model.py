@@ -39,7 +39,7 @@ _DTYPES = ("float64", "float32")
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
     **dict.fromkeys(("surrogate", "solver", "user_weight", "package_version", "status"), str),
-    **dict.fromkeys(("standardized", "converged"), bool),
+    **dict.fromkeys(("standardized", "common_scale", "converged"), bool),
     **dict.fromkeys(("k", "n_iter"), int),
 }
 _NUMBERS: dict[str, dict[str, Any]] = {
@@ -85,6 +85,9 @@ class Model:
     standardized : bool
         Whether alpha and the certificate are of the problem with columns divided by their standard
         deviations within users; `coef` is in the columns' own units in any case.
+    common_scale : bool
+        Whether that was one number for all columns, as for a sparse X: the root of their mean
+        variance within users.
     user_scaling : {None, 'standardise', 'rank'}
         How columns are scaled inside each user's list before they are multiplied by `coef`.
     package_version : str
@@ -105,6 +108,7 @@ class Model:
     standardized: bool = False
     user_scaling: str | None = None
     package_version: str = ""
+    common_scale: bool = False
 
     @property
     def n_features(self) -> int:
@@ -276,7 +280,7 @@ _OPSET, _IR = 13, 8  # of 2021: read by everything since
 def weights_of(model: Model) -> dict[str, Any]:
     """A model as names and numbers that JSON can say; features without names are x0, x1, .."""
     names = model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
-    kept = ("surrogate", "depth", "user_weight", "standardized", "user_scaling")
+    kept = ("surrogate", "depth", "user_weight", "standardized", "common_scale", "user_scaling")
     return {
         "weights": dict(zip(names, model.coef.tolist(), strict=True)),
         "k": int(model.k),

@@ -19,7 +19,14 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.features import EPS, Spread, pooled, rounding_bound, scale_of
+from structsvm_papk.data.features import (
+    EPS,
+    Spread,
+    check_standardize,
+    column_scale_of,
+    pooled,
+    rounding_bound,
+)
 from structsvm_papk.data.ranking_data import Exclusions, RankingData, checked_weights, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
@@ -42,14 +49,18 @@ class Summary:
     most_negatives: int
     exclusions: Exclusions
     first_excluded: str  # what is wrong with that user
-    n_given: int  # rows; they and the columns' deviation are of all users
+    n_given: int  # rows; they, the columns' deviation and the entries are of all users
     deviation: Array
+    is_sparse: bool
+    row_entries: float
     n_rows: int = 0  # from here on of those that can be used
     n_pos: Any = ()  # numbers of positives that occur, and what the users with as many weigh
     weights: Any = ()
     fingerprint: str = ""
     spread: Spread | None = None
+    total_positives: int = 0
     weight: float = 0.0
+    squared_weight: float = 0.0  # sum of the squares
 
 
 def summarise(
@@ -60,7 +71,15 @@ def summarise(
         data = data.weighted(user_weight)
     exclusions, n_given = data.exclusions(needed, setting), data.rows.size
     first = data.name_first(exclusions)
-    of_all = Summary(data.most_negatives, exclusions, first, n_given, data.deviation())
+    of_all = Summary(
+        most_negatives=data.most_negatives,
+        exclusions=exclusions,
+        first_excluded=first,
+        n_given=n_given,
+        deviation=data.deviation(),
+        is_sparse=data.is_sparse,
+        row_entries=data.row_entries,
+    )
     if not exclusions.n_used:
         return None, of_all
     used = data.usable(needed)
@@ -69,6 +88,7 @@ def summarise(
     return used, replace(
         of_all, n_rows=used.rows.size, n_pos=n_pos, weights=np.bincount(place, weight),
         fingerprint=used.fingerprint(), spread=used.spread(), weight=float(weight.sum()),
+        total_positives=used.total_positives, squared_weight=float(np.square(weight).sum()),
     )  # fmt: skip
 
 
@@ -120,14 +140,41 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         """What went wrong on the way and was put right, for the solver's result."""
         return tuple(self.parts.notes)
 
-    def standardized(self) -> PartitionedRisk:
-        """The same risk in units of the columns' deviations, see `RankingData.standardized`.
+    @property
+    def is_sparse(self) -> bool:
+        """Whether a partition's matrix is sparse."""
+        return any(each.is_sparse for each in self.parts.summaries)
 
-        They are known since the data were first read: nothing is read again.
-        """
-        other, every = copy.copy(self), self.parts.summaries
-        deviation = pooled([each.deviation for each in every], [each.n_given for each in every])
-        other.column_scale, other._rounding = scale_of(deviation), None
+    @property
+    def row_entries(self) -> float:
+        """Stored values of a row, in the mean; see `RankingData.row_entries`."""
+        every = self.parts.summaries
+        total = sum(each.n_given * each.row_entries for each in every)
+        return total / max(sum(each.n_given for each in every), 1)
+
+    @property
+    def effective_users(self) -> float:
+        """``(sum v)^2 / sum v^2`` of the weights of the users that are used."""
+        return float(self._total**2 / sum(each.squared_weight for each in self._used))
+
+    @property
+    def total_positives(self) -> int:
+        """Positives of the users that are used."""
+        return sum(each.total_positives for each in self._used)
+
+    def deviation(self) -> Array:
+        """The deviation of each column within users, known since the data were first read."""
+        every = self.parts.summaries
+        return pooled([each.deviation for each in every], [each.n_given for each in every])
+
+    def standardized(self, how: bool | str = "auto") -> PartitionedRisk:
+        """The same risk in units of the columns' deviations, see `RankingData.standardized`."""
+        check_standardize(how)
+        if not how:
+            return self
+        other = copy.copy(self)
+        other.column_scale = column_scale_of(self.deviation(), how, self.is_sparse)
+        other._rounding = None
         other.__dict__.pop("sample", None)  # of a risk on file, made for the other scale
         return other
 

@@ -1,6 +1,6 @@
 """The settings that a search tries, what they score on held-out users, and which one it takes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -12,12 +12,19 @@ from scipy.special import stdtrit
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.user_scaling import check_user_scaling
-from structsvm_papk.errors import InputError, as_floats, as_names
+from structsvm_papk.errors import InputError, as_floats, as_names, check_choice
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all, users_needed
-from structsvm_papk.rankers.settings import DEFAULT, Setting, make_solver, order_of_depth
+from structsvm_papk.rankers.settings import (
+    DEFAULT,
+    USER_WEIGHTS,
+    OfLists,
+    Setting,
+    make_solver,
+    order_of_depth,
+)
 from structsvm_papk.surrogates import SURROGATES, Surrogate
 
-ALPHAS = (1e-2, 1e-3, 1e-4)  # of features that vary by 1 within users
+ALPHAS = (10.0, 1.0, 0.1)  # in multiples of what PAPKRanker takes
 _DEPTHS = (0.0, 0.5, 0.75, 0.95)  # between k and all negatives, on a logarithmic scale
 _MANY_ROWS = 10_000  # from which 'auto' tries surrogates that are not convex at one point only
 SELECTIONS = ("1se", "best")
@@ -33,10 +40,12 @@ def grid(
     alphas: str | ArrayLike,
     data: RankingData,
     user_scaling: str | None,
+    standardize: bool | str,
+    rule: Mapping[OfLists, float],
 ) -> list[Setting]:
     """Every combination once, of lists that are scaled already.
 
-    The parameters are those of `PAPKRankerCV`.
+    The parameters are those of `PAPKRankerCV`; `rule` has the alpha that `PAPKRanker` takes.
 
     Raises
     ------
@@ -50,11 +59,12 @@ def grid(
             f"k={k} is larger than the number of negatives of every user (at most {most}); choose "
             f"k <= {most}"
         )
+    for weight in weights:
+        check_choice("user_weights", weight, USER_WEIGHTS)
     weights = ("equal",) if data.user_weight is not None else weights
     auto, (depths, few_depths) = _is_auto(depths), _depths(k, depths, data)
-    strengths, few_strengths = _alphas(alphas, data)
     lists = {"surrogates": surrogates, "depths": depths, "user_weights": weights}
-    for name, values in {**lists, "alphas": strengths}.items():
+    for name, values in lists.items():
         _refuse_empty(name, values)
     settings = []
     for given, weight in product(surrogates, weights):
@@ -63,8 +73,12 @@ def grid(
         tried = depths if convex else few_depths
         if auto and getattr(kind, "depth", None) is not None:
             tried = ["auto"]  # that of the object
+        of_lists = OfLists(user_scaling, standardize, weight)
+        strengths, few_strengths = _alphas(alphas, rule[of_lists], data)
+        _refuse_empty("alphas", strengths)
         for depth, alpha in product(tried, strengths if convex else few_strengths):
-            settings.append(Setting.of(given, depth, weight, float(alpha), user_scaling))
+            columns = user_scaling, standardize
+            settings.append(Setting.of(given, depth, weight, float(alpha), *columns))
     for setting in settings:
         surrogate = setting.make(k)
         make_solver("auto", surrogate, setting.alpha)
@@ -122,18 +136,15 @@ def _depths(k: int, depths: Any, data: RankingData) -> tuple[Any, Any]:
     return depths, depths[:1] if data.rows.size >= _MANY_ROWS else depths[:2]
 
 
-def _alphas(alphas: Any, data: RankingData) -> tuple[Any, Any]:
+def _alphas(alphas: Any, usual: float, data: RankingData) -> tuple[Any, Any]:
     """Strengths for the convex surrogates, and for the others, from the strongest on.
 
-    'auto': in proportion to the mean variance of a feature within users, constant ones left out;
-    of standardized columns that is 1.
+    'auto': multiples of the usual one, that of `PAPKRanker`.
     """
     if not _is_auto(alphas):
         alphas = np.unique(as_floats("alphas", alphas))[::-1]
         return alphas, alphas
-    spread = data.deviation() if data.column_scale is None else np.ones(1)
-    unit = float(np.mean(np.square(spread[spread > 0.0]))) if (spread > 0.0).any() else 1.0
-    alphas = np.array([float(f"{alpha * unit:.3g}") for alpha in ALPHAS])
+    alphas = np.array([multiple * usual for multiple in ALPHAS])
     return alphas, alphas[1:2] if data.rows.size >= _MANY_ROWS else alphas
 
 
@@ -242,20 +253,27 @@ class Choice:
         )
 
 
-def nearest_default(settings: Sequence[Setting]) -> int:
+def nearest_default(settings: Sequence[Setting], rule: Mapping[OfLists, float]) -> int:
     """The setting that differs from `PAPKRanker`'s default in the fewest parts.
 
-    Of several that with the nearest alpha, then the deepest.
+    Of several that with the nearest alpha, then the deepest. `rule` has the default's alpha.
     """
 
     def distance(i: int) -> tuple[float, ...]:
-        alpha = abs(float(np.log(settings[i].alpha / DEFAULT.alpha)))
-        return n_differing(settings[i]), alpha, *(-x for x in order_of_depth(settings[i].depth))
+        setting = settings[i]
+        alpha = abs(float(np.log(setting.alpha / rule[setting.of_lists])))
+        return n_differing(setting, rule), alpha, *(-x for x in order_of_depth(setting.depth))
 
     return min(range(len(settings)), key=distance)
 
 
-def choose(selection: str, settings: Sequence[Setting], scores: HeldOut, among: list[int]) -> int:
+def choose(
+    selection: str,
+    settings: Sequence[Setting],
+    scores: HeldOut,
+    among: list[int],
+    rule: Mapping[OfLists, float],
+) -> int:
     """The index of the chosen setting of some that were scored on the same folds.
 
     'best' has the largest mean. '1se' takes, of those that are behind it by at most one standard
@@ -268,10 +286,11 @@ def choose(selection: str, settings: Sequence[Setting], scores: HeldOut, among: 
     leads = {i: scores.lead(best, i) for i in among}
     tied = [i for i, (lead, error) in leads.items() if i == best or lead <= error]
     certified = [i for i in tied if settings[i].kind.convex]
-    return min(certified or tied, key=lambda i: (n_differing(settings[i]), -means[i]))
+    return min(certified or tied, key=lambda i: (n_differing(settings[i], rule), -means[i]))
 
 
-def n_differing(setting: Setting) -> int:
-    """In how many parts a setting differs from the default."""
-    own, default = setting.as_dict(), DEFAULT.as_dict()
+def n_differing(setting: Setting, rule: Mapping[OfLists, float]) -> int:
+    """In how many parts a setting differs from the default, whose alpha is that of the rule."""
+    own = setting.as_dict()
+    default = DEFAULT.as_dict() | {"alpha": rule[setting.of_lists]}
     return sum(own[name] != default[name] for name in own)

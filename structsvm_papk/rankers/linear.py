@@ -33,6 +33,10 @@ from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 
 STANDARDIZED = "The columns are divided by their standard deviations within users."
+ONE_DIVISOR = (
+    "All columns of the sparse X are divided by one number, the root of their mean variance within "
+    "users."
+)
 _CLEARLY = 1e-4  # share by which an objective has to be below that of w = 0
 _FEW_STEPS = 25
 
@@ -83,6 +87,7 @@ class LinearRanker(BaseEstimator):
     one_list: bool
     solver_options: dict[str, Any] | None
     coef_: Array
+    alpha_: float
     scale_: Array | None
     exclusions_: Exclusions
     n_iter_: int
@@ -90,6 +95,7 @@ class LinearRanker(BaseEstimator):
     result_: SolverResult
     classes_: Array
     _setting: Setting
+    _common_scale: bool  # whether `scale_` is one number for all columns
 
     @property
     def n_shown(self) -> int:
@@ -177,7 +183,8 @@ class LinearRanker(BaseEstimator):
             self.coef_ = self.result_.w
         else:
             self.coef_ = self.result_.w / self.scale_
-            self.result_ = replace(self.result_, notes=(*self.result_.notes, STANDARDIZED))
+            remark = ONE_DIVISOR if self._common_scale else STANDARDIZED
+            self.result_ = replace(self.result_, notes=(*self.result_.notes, remark))
         self.n_iter_ = self.result_.n_iter
         self.exclusions_ = exclusions
         result = self.result_
@@ -269,6 +276,7 @@ class LinearRanker(BaseEstimator):
             depth=surrogate.depth,
             user_weight=self._setting.user_weight,
             standardized=self.scale_ is not None,
+            common_scale=self._common_scale,
             user_scaling=self.user_scaling_,
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),

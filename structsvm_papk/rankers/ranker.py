@@ -6,19 +6,21 @@
 (`oracles.list_risk`, `surrogates`) and hands it to a solver (`solvers.cutting_plane`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from structsvm_papk._types import Callback
+from structsvm_papk.data.features import check_standardize, has_common_scale
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import check_user_scaling, scaled_lists
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
+from structsvm_papk.rankers import penalty
 from structsvm_papk.rankers.linear import LinearRanker, check_seed, validated
 from structsvm_papk.rankers.settings import (
     ALPHA,
@@ -59,8 +61,11 @@ class PAPKRanker(LinearRanker):
     user_weight : {'equal', 'positives'}
         What a user counts in the mean: the same, or its number of positives. For other weights
         give `fit` a sample_weight.
-    alpha : float
-        Regularisation strength, > 0.
+    alpha : float or 'auto'
+        Regularisation strength, > 0. 'auto': ``2 d / n``, where d is the sum of the columns'
+        variances within users as the penalty sees them (the number of columns that are not
+        constant, where they are standardized) and n the number of lists that train, with weights
+        of users their effective number. `alpha_` says what it was.
     solver : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}
         'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
         subgradient descent for 'ts_alg2'.
@@ -99,12 +104,14 @@ class PAPKRanker(LinearRanker):
     verbose : int
         1: print at most one line a second that says how far the fit is. The lines also go to the
         log `structsvm_papk` of Python's logging, level INFO.
-    standardize : bool
+    standardize : {'auto', True, False}
         Whether the penalty is on weights of columns in units of their pooled standard deviation
         within users, over the rows that `fit` is given: ``sqrt(sum_u sum_i (x_if - mean_uf)^2 /
         n_rows)``, constant columns staying as they are (no column is centred; differences between
-        users do not count). `coef_` is in the columns' own units all the same; objective, bound and
-        gap are of the problem that was solved. False is the paper's problem.
+        users do not count). 'auto' does so where X is dense; the columns of a sparse X it divides
+        by one number, the root of their mean variance, so that rare ones are not nearly free.
+        `coef_` is in the columns' own units all the same; objective, bound and gap are of the
+        problem that was solved. False is the paper's problem.
     user_scaling : {None, 'standardise', 'rank'}
         Scale every column inside each user's list, in `fit` and in `predict`, which then needs
         `groups`: 'standardise' to mean 0 and deviation 1, 'rank' to ranks between -1/2 and 1/2.
@@ -114,6 +121,8 @@ class PAPKRanker(LinearRanker):
     ----------
     coef_ : ndarray of shape (n_features_in_,)
         For the columns as they are, or as `user_scaling` makes them.
+    alpha_ : float
+        The regularisation strength that was taken.
     scale_ : ndarray of shape (n_features_in_,) or None
         What the columns were divided by; None without `standardize`.
     result_ : SolverResult
@@ -156,7 +165,7 @@ class PAPKRanker(LinearRanker):
     surrogate: str | Surrogate = SURROGATE
     depth: int | float | str | None = DEPTH
     user_weight: str = "equal"
-    alpha: float = ALPHA
+    alpha: float | str = ALPHA
     solver: str = "auto"
     tol: float = 1e-6
     max_iter: int | None = None
@@ -171,7 +180,7 @@ class PAPKRanker(LinearRanker):
     checkpoint: Any | None = None
     one_list: bool = False
     verbose: int = 0
-    standardize: bool = True
+    standardize: bool | str = "auto"
     user_scaling: str | None = None
 
     def _fit_lists(self, lists: RankingData) -> Any:
@@ -185,7 +194,7 @@ class PAPKRanker(LinearRanker):
         refuse_deeper_than_all(surrogate, lists.most_negatives)
         if self.user_scaling is not None:
             lists = scaled_lists(lists, self.user_scaling)
-        lists = lists.standardized() if self.standardize else lists
+        lists = lists.standardized(self.standardize)
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
         return self._minimise(risk, lists)
 
@@ -201,7 +210,10 @@ class PAPKRanker(LinearRanker):
     def check_settings(self) -> None:
         """Refuse settings that no data could be fitted with."""
         check_user_scaling(self.user_scaling)
-        self._make_solver(self.make_surrogate())
+        check_standardize(self.standardize)
+        penalty.check_alpha(self.alpha)
+        any_alpha = 1.0 if penalty.is_auto(self.alpha) else self.alpha
+        self._make_solver(self.make_surrogate(), any_alpha)
 
     def fit_risk(self, risk: Any) -> Self:
         """Train on a `StreamedRisk` or `DaskRisk` of `make_surrogate`.
@@ -248,11 +260,18 @@ class PAPKRanker(LinearRanker):
     def _minimise(self, risk: Any, everyone: RankingData | None = None) -> Any:
         """Solve, with `warm_start` from the last result, and take over the result."""
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
-        if self.standardize and risk.column_scale is None:
-            risk = risk.standardized()
-        self._setting, self.user_scaling_ = self._given_setting(), self.user_scaling
+        if everyone is None and risk.column_scale is None:
+            risk = risk.standardized(self.standardize)
+        self.user_scaling_ = self.user_scaling
         self.scale_ = risk.column_scale
-        solver = self._make_solver(risk.surrogate)
+        is_sparse = risk.is_sparse if everyone is None else everyone.is_sparse
+        self._common_scale = has_common_scale(self.standardize, is_sparse)
+        self.alpha_ = self.alpha
+        if penalty.is_auto(self.alpha):
+            given, trained = (risk, risk) if everyone is None else (everyone, risk.data)
+            self.alpha_ = penalty.automatic_alpha(penalty.Evidence.of(given, trained))
+        self._setting = replace(self._given_setting(), alpha=self.alpha_)
+        solver = self._make_solver(risk.surrogate, self.alpha_)
         start = getattr(self, "coef_", None) if self.warm_start else None
         if start is not None and start.size != risk.n_features:
             raise InputError(
@@ -272,11 +291,11 @@ class PAPKRanker(LinearRanker):
     def _given_setting(self) -> Setting:
         return Setting.of(self.surrogate, self.depth, self.user_weight, self.alpha)
 
-    def _make_solver(self, surrogate: Surrogate) -> Any:
+    def _make_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
         settings = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": self.time_limit}
         if self.random_state is not None:
             check_seed(self.random_state)
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             settings["seed"] = int(seed)
         settings |= self._extra_settings()
-        return make_solver(self.solver, surrogate, self.alpha, **settings)
+        return make_solver(self.solver, surrogate, alpha, **settings)

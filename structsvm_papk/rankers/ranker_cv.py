@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.features import reported_scores
+from structsvm_papk.data.features import check_standardize, has_common_scale, reported_scores
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
+from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.plots.figures import depth_figure
 from structsvm_papk.rankers.choice import (
     SELECTIONS,
@@ -29,9 +30,19 @@ from structsvm_papk.rankers.choice import (
 )
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, make_folds, shown
 from structsvm_papk.rankers.linear import LinearRanker, check_seed
+from structsvm_papk.rankers.penalty import Evidence, automatic_alpha
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.search import KeptFits, Search, Training, Trial
-from structsvm_papk.rankers.settings import Lines, k_of, name_of, order_of_depth, weighted
+from structsvm_papk.rankers.settings import (
+    DEFAULT,
+    USER_WEIGHTS,
+    Lines,
+    OfLists,
+    k_of,
+    name_of,
+    order_of_depth,
+    weighted,
+)
 from structsvm_papk.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -74,9 +85,8 @@ class PAPKRankerCV(LinearRanker):
     user_weights : sequence of {'equal', 'positives'}
         Not used where `fit` gets a sample_weight.
     alphas : 'auto' or sequence of float
-        Regularisation strengths. 'auto': 1e-2, 1e-3 and 1e-4 times the mean variance of a feature
-        within users, columns that are constant there left out; for surrogates that are not convex
-        the second only from 10,000 rows on.
+        Regularisation strengths. 'auto': 10, 1 and 0.1 times what `PAPKRanker` takes; for
+        surrogates that are not convex the second only from 10,000 rows on.
     cv : int or splitter
         Number of folds of users, or an object of scikit-learn's with ``split(X, y, groups)``: each
         split trains on the rows that it names for training, and a user may be held out by several.
@@ -162,7 +172,7 @@ class PAPKRankerCV(LinearRanker):
     checkpoint: Any | None = None
     one_list: bool = False
     verbose: int = 0
-    standardize: bool = True
+    standardize: bool | str = "auto"
     user_scaling: Any = None
 
     @property
@@ -182,9 +192,18 @@ class PAPKRankerCV(LinearRanker):
         self._check_settings()
         k, limit = self.n_shown, self.time_limit
         tried = {how: scaled_lists(data, how) for how in scalings(self.user_scaling)}
-        everyone = {how: x.standardized() if self.standardize else x for how, x in tried.items()}
+        everyone = {how: x.standardized(self.standardize) for how, x in tried.items()}
         values = self.surrogates, self.depths, self.user_weights, self.alphas
-        settings = [s for how, x in everyone.items() for s in grid(k, *values, x, how)]
+        rule = {
+            OfLists(how, self.standardize, weight): self._usual_alpha(lists, weight)
+            for how, lists in everyone.items()
+            for weight in USER_WEIGHTS
+        }
+        settings = [
+            setting
+            for how, lists in everyone.items()
+            for setting in grid(k, *values, lists, how, self.standardize, rule)
+        ]
         exclusions = users_without_use(settings, k, self.policy, data)
         folds = make_folds(self.cv, data, exclusions, self.random_state)
         place = as_checkpoint(self.checkpoint)
@@ -192,14 +211,16 @@ class PAPKRankerCV(LinearRanker):
         training = Training(self, self._extra_settings(), kept)
         scoring = self._scoring(shown(k, folds, data))
         lines = Lines(self.verbose)
-        search = Search(tried, settings, folds, scoring, training, lines, self.callback)
+        search = Search(tried, settings, folds, scoring, training, lines, rule, self.callback)
         search.run(None if limit is None else started + 2 / 3 * limit)
-        best = choose(self.selection, settings, search.scores, search.finished())
+        best = choose(self.selection, settings, search.scores, search.finished(), rule)
         self.cv_results_, self.n_splits_ = search.results(), len(folds)
         self._setting, start = settings[best], np.mean(search.weights[best], axis=0)
         self.user_scaling_ = self._setting.user_scaling
         lists = weighted(self._setting, everyone[self.user_scaling_])
         self.scale_ = lists.column_scale
+        self._common_scale = has_common_scale(self._setting.standardize, data.is_sparse)
+        self.alpha_ = self._setting.alpha
         start = start if self.scale_ is None else start * self.scale_
         self.best_params_ = self._setting.as_dict()
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
@@ -220,8 +241,16 @@ class PAPKRankerCV(LinearRanker):
         self._finish(exclusions)
         return self
 
+    def _usual_alpha(self, lists: RankingData, user_weight: str) -> float:
+        """What `PAPKRanker` takes on these lists."""
+        weighed = lists if lists.user_weight is not None else lists.weighted(user_weight)
+        needed, setting, policy = users_needed(DEFAULT.make(self.n_shown), self.policy)
+        trained = weighed.usable(needed, policy, setting)
+        return automatic_alpha(Evidence.of(lists, trained))
+
     def _check_settings(self) -> None:
         check_choice("selection", self.selection, SELECTIONS)
+        check_standardize(self.standardize)
         check_callback(self.callback)
         check_seed(self.random_state)
         check_number("tol", self.tol, above=0)

@@ -26,12 +26,18 @@ from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.choice import HeldOut, choose, nearest_default
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, Fold
-from structsvm_papk.rankers.settings import Lines, Setting, make_solver, order_of_depth, weighted
+from structsvm_papk.rankers.settings import (
+    Lines,
+    OfLists,
+    Setting,
+    make_solver,
+    order_of_depth,
+    weighted,
+)
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.solver import CheckpointStore
 
 _FILE = TensorFile("fits", version=1)
-_OfLists = tuple[str | None, str]  # user scaling and weights of users
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class Training:
         """What of it determines a fit on a fold."""
         ranker, options = self.ranker, sorted(self.solver_options.items())
         own = repr((ranker.n_shown, ranker.policy, ranker.max_iter, options))
-        return own, ranker.cv_tol, ranker.standardize
+        return own, ranker.cv_tol
 
     def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
         """What a setting minimises on lists, beside the penalty."""
@@ -110,8 +116,10 @@ class Search:
         scoring: ByMetric | ByScorer,
         training: Training,
         lines: Lines,
+        rule: Mapping[OfLists, float],
         callback: Callable[[Trial], object] | None = None,
     ) -> None:
+        self.rule = rule  # alpha of PAPKRanker's default
         self.data, self.settings, self.folds = data, settings, folds
         lists = next(iter(data.values()))
         self.scoring, self.training, self.callback = scoring, training, callback
@@ -121,7 +129,7 @@ class Search:
             for number, fold in enumerate(folds)
         ]
         self.scores = HeldOut(len(settings), whose)
-        self.default = nearest_default(settings)
+        self.default = nearest_default(settings, rule)
         self.lines, self.started = lines, time.perf_counter()
         self.seconds = np.full((len(settings), len(folds)), np.nan)
         self.alive = np.ones(len(settings), dtype=bool)
@@ -145,12 +153,18 @@ class Search:
         """
         stop, fold = False, self.folds[number]
         lists, scores = self._training_lists(fold), {}
-        for scaling, _ in lists:
+        for scaling in {of.user_scaling for of in lists}:
             scores[scaling] = self.scoring.on(self.data[scaling].at_positions(fold.test))
-        starts: dict[_OfLists, dict[float, Array]] = {}
+        starts: dict[OfLists, dict[float, Array]] = {}
         for convex in (True, False):
             chains = [
-                _Chain(self.training, run, lists[of], starts.get(of, {}), self._key(fold, of[0]))
+                _Chain(
+                    self.training,
+                    run,
+                    lists[of],
+                    starts.get(of, {}),
+                    self._key(fold, of.user_scaling),
+                )
                 for of, run in self._runs(convex)
             ]
             with closing(_solved(chains, self.training.ranker.n_jobs)) as solved:
@@ -166,17 +180,19 @@ class Search:
         """What tells the training data of a fold from others."""
         return () if self.training.kept is None else (self.data[scaling].fingerprint(), fold.train)
 
-    def _training_lists(self, fold: Fold) -> dict[_OfLists, RankingData]:
+    def _training_lists(self, fold: Fold) -> dict[OfLists, RankingData]:
         """The lists of a fold, of each scaling and weighting that is alive."""
         alive = [setting for setting, on in zip(self.settings, self.alive, strict=True) if on]
-        out: dict[_OfLists, RankingData] = {}
-        for scaling in dict.fromkeys(setting.user_scaling for setting in alive):
-            train = self.data[scaling].at_positions(fold.train)
-            train.spread()
-            train = train.standardized() if self.training.ranker.standardize else train
-            for setting in alive:
-                if setting.user_scaling == scaling and setting.of_lists not in out:
-                    out[setting.of_lists] = weighted(setting, train)
+        parts: dict[str | None, RankingData] = {}
+        out: dict[OfLists, RankingData] = {}
+        for setting in alive:
+            scaling = setting.user_scaling
+            if scaling not in parts:
+                parts[scaling] = self.data[scaling].at_positions(fold.train)
+                parts[scaling].spread()  # once, for all that is made of them
+            if setting.of_lists not in out:
+                train = parts[scaling].standardized(setting.standardize)
+                out[setting.of_lists] = weighted(setting, train)
         return out
 
     def _note(
@@ -203,14 +219,14 @@ class Search:
     def _say(self, done: int, planned: int) -> None:
         """A line: what is done, how long the rest will take, the best so far."""
         spent = time.perf_counter() - self.started
-        best = choose("best", self.settings, self.scores, self.finished())
+        best = choose("best", self.settings, self.scores, self.finished(), self.rule)
         self.lines.say(
             f"{done} of {planned} fits, {spent:.0f} s, about {spent / done * (planned - done):.0f} "
             f"s left; best so far: {self.settings[best]}, "
             f"{self.scoring.name} {self.scores.means()[best]:.4f}"
         )
 
-    def _runs(self, convex: bool) -> Iterator[tuple[_OfLists, list[Setting]]]:
+    def _runs(self, convex: bool) -> Iterator[tuple[OfLists, list[Setting]]]:
         """Settings that are alive, in runs that share warm starts: from deep and strong on."""
         alive = [
             setting
@@ -218,7 +234,7 @@ class Search:
             if alive and setting.kind.convex == convex
         ]
         alive.sort(key=_path_key)
-        for _, group in groupby(alive, key=lambda setting: _path_key(setting)[:3]):
+        for _, group in groupby(alive, key=lambda setting: _path_key(setting)[:4]):
             run = list(group)
             yield run[0].of_lists, run
 
@@ -364,11 +380,11 @@ def _not_deeper(setting: Setting, other: Setting) -> bool:
     return (shallow < 1) == (deep < 1) and shallow <= deep
 
 
-def _path_key(setting: Setting) -> tuple[str, str, str, float, float, float]:
+def _path_key(setting: Setting) -> tuple[str, str, str, str, float, float, float]:
     """Deep before shallow, strong regularisation before weak."""
     kind, depth = order_of_depth(setting.depth)
-    scaling, weight = setting.of_lists
-    return scaling or "", weight, setting.name, -kind, -depth, -setting.alpha
+    scaling, units, weight = setting.of_lists
+    return scaling or "", str(units), weight, setting.name, -kind, -depth, -setting.alpha
 
 
 # --- fits that are kept in a folder for the next search -------------------------------------------

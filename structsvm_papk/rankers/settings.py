@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
@@ -14,6 +14,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_callback, check_choice, whole_number
+from structsvm_papk.rankers import penalty
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
@@ -26,7 +27,8 @@ AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
 # What a fit without further settings takes, in Python and on the command line: docs/howto/tune.md.
 SURROGATE = "avg"
 DEPTH = "auto"
-ALPHA = 1e-2
+ALPHA = penalty.AUTO
+USER_WEIGHTS = ("equal", "positives")
 
 _LOG = logging.getLogger("structsvm_papk")
 _LOG.addHandler(logging.NullHandler())
@@ -104,6 +106,14 @@ def name_of(surrogate: str | Surrogate) -> str:
     return surrogate if isinstance(surrogate, str) else surrogate.label
 
 
+class OfLists(NamedTuple):
+    """What tells the lists that are trained on from others that are made of the same rows."""
+
+    user_scaling: str | None
+    standardize: bool | str
+    user_weight: str
+
+
 @dataclass(frozen=True)
 class Setting:
     """What is minimised, beside the data and k.
@@ -114,13 +124,14 @@ class Setting:
     surrogate: str | Surrogate
     depth: int | float | None
     user_weight: str
-    alpha: float
+    alpha: float | str  # 'auto' until the data are known
     user_scaling: str | None = None
+    standardize: bool | str = "auto"
 
     @property
-    def of_lists(self) -> tuple[str | None, str]:
+    def of_lists(self) -> OfLists:
         """What of it tells the lists that are trained on from others."""
-        return self.user_scaling, self.user_weight
+        return OfLists(self.user_scaling, self.standardize, self.user_weight)
 
     @classmethod
     def of(cls, surrogate: Any, depth: Any, *others: Any) -> Setting:
@@ -161,7 +172,7 @@ class Setting:
 
     def identity(self, k: int) -> tuple[Any, ...]:
         """All that determines it: for digests."""
-        lists = repr(self.user_scaling), self.user_weight
+        lists = repr(self.user_scaling), repr(self.standardize), self.user_weight
         return *self.make(k).settings(), *lists, repr(self.alpha)
 
     def as_dict(self) -> dict[str, Any]:
@@ -172,7 +183,9 @@ class Setting:
         depth = "k" if self.depth is None else self.depth
         weight = "users count the same" if self.user_weight == "equal" else "users by positives"
         scaling = f", user scaling {self.user_scaling}" if self.user_scaling else ""
-        return f"{self.name}, depth {depth}, {weight}, alpha {self.alpha:.4g}{scaling}"
+        alpha = self.alpha if isinstance(self.alpha, str) else f"{self.alpha:.4g}"
+        units = "" if self.standardize else ", columns in their own units"
+        return f"{self.name}, depth {depth}, {weight}, alpha {alpha}{scaling}{units}"
 
 
 def order_of_depth(depth: int | float | None) -> tuple[float, float]:

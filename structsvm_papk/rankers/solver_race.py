@@ -13,7 +13,8 @@ from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import InputError, OracleFailure, as_names, check_callback, check_type
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.settings import make_solver
+from structsvm_papk.rankers.penalty import Evidence, automatic_alpha, check_alpha, is_auto
+from structsvm_papk.rankers.settings import ALPHA, make_solver
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.solver import CheckpointStore, check_store
 from structsvm_papk.surrogates import Surrogate, make_surrogate
@@ -103,13 +104,14 @@ def compare(
     data: RankingData,
     surrogates: Sequence[str],
     k: int,
-    alpha: float,
+    alpha: float | str = ALPHA,
     etas: Sequence[float] = ETAS,
     test: RankingData | None = None,
     watch: Callable[[str, str], Callback] | None = None,
     n_threads: int = 1,
     checkpoint: CheckpointStore | None = None,
     depth: int | float | None = None,
+    standardize: bool | str = "auto",
     **limits: Any,
 ) -> list[Run]:
     """Cutting plane against subgradient descent, surrogate by surrogate.
@@ -119,12 +121,12 @@ def compare(
     Parameters
     ----------
     data : RankingData
-        Users without a positive or with fewer than k negatives are left out. The problem is that of
-        the columns as they are; `PAPKRanker` solves the one of ``data.standardized()``.
+        Users without a positive or with fewer than k negatives are left out.
     surrogates : sequence of str
         Convex ones.
     k : int
-    alpha : float
+    alpha : float or 'auto'
+        As for `PAPKRanker`.
     etas : sequence of float
         Step sizes of subgradient descent, one run each.
     test : RankingData, optional
@@ -135,6 +137,8 @@ def compare(
         Every run saves its result in a part of it, and goes on from there.
     depth : int, float, optional
         Training depth, see `Surrogate`.
+    standardize : {'auto', True, False}
+        As for `PAPKRanker`.
     **limits
         ``tol``, ``max_iter``, ``time_limit`` of the cutting plane.
 
@@ -153,27 +157,30 @@ def compare(
             f"the test data has {test.n_features} features, the training data {data.n_features}"
         )
     losses = [make_surrogate(name, k, depth) for name in as_names("surrogates", surrogates)]
-    _warm_up(data, losses, alpha)
+    check_alpha(alpha)
+    lists = data.standardized(standardize)
+    _warm_up(lists, losses)
     runs: list[Run] = []
     for loss in losses:
-        risk, n_passes = EmpiricalRisk(loss, data, n_threads=n_threads), 0
+        risk, n_passes = EmpiricalRisk(loss, lists, n_threads=n_threads), 0
+        strength = automatic_alpha(Evidence.of(lists, risk.data)) if is_auto(alpha) else alpha
         for eta in (None, *etas):
             solver = "cutting_plane" if eta is None else "subgradient"
             name = solver if eta is None else f"eta-{eta!r}"
             callback = watch(solver, loss.name) if watch else None
             part = checkpoint and checkpoint.part(f"{loss.name}-{name}")
             settings = limits if eta is None else {"eta": eta, "max_iter": n_passes}
-            runs.append(solve(solver, risk, alpha, test, callback, part, **settings))
+            runs.append(solve(solver, risk, strength, test, callback, part, **settings))
             if runs[-1].result.status == Status.INTERRUPTED:
                 return runs
             n_passes = runs[-1].result.data_passes if eta is None else n_passes
     return runs
 
 
-def _warm_up(data: RankingData, losses: Sequence[Surrogate], alpha: float) -> None:
+def _warm_up(data: RankingData, losses: Sequence[Surrogate]) -> None:
     """Load compiled code and libraries on two users, so that their time is counted for no run."""
     for loss in losses:
         usable = data.usable(loss.negatives_needed())
         risk = EmpiricalRisk(loss, usable.subset(np.arange(usable.n_users) < 2))
-        solve("cutting_plane", risk, alpha, max_iter=2)
-        solve("subgradient", risk, alpha, max_iter=2)
+        solve("cutting_plane", risk, 1.0, max_iter=2)
+        solve("subgradient", risk, 1.0, max_iter=2)

@@ -24,7 +24,7 @@ from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.plots.figures import has_matplotlib
-from structsvm_papk.rankers import settings
+from structsvm_papk.rankers import penalty, settings
 from structsvm_papk.rankers.settings import as_depth
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
@@ -50,7 +50,10 @@ SOLVER = partial(option, "Solver")
 OUTPUT = partial(option, "Output")
 WRITTEN = partial(OUTPUT, use=Use.WRITES)
 TOL = "Relative certified gap to stop at."
-ALPHA = "Regularisation strength: alpha/2 ||w||^2 + risk."
+ALPHA = (
+    "Regularisation strength, alpha/2 ||w||^2 + risk: a number, or auto, the columns' variances "
+    "within users, added up, times two over the number of lists."
+)
 _FILES = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
 _USERS = f"User column; by default the first of {', '.join(USER_COLUMNS)} (or userId, ..)."
 _NO_FEATURE = (
@@ -68,7 +71,8 @@ DEPTH = (
 )
 STANDARDIZE = (
     "Regularise columns in units of their standard deviation within users, so that their own units "
-    "do not matter; without, as they are, which is the paper's problem."
+    "do not matter: yes; auto, which divides the columns of sparse data by one number; or no, as "
+    "they are, which is the paper's problem."
 )
 USER_SCALING = (
     "Scale columns inside each user's list, in training and prediction: standardise, rank, or none."
@@ -86,9 +90,30 @@ def parse_scaling(text: str) -> str | None:
     return None if text == "none" else text
 
 
+def parse_alpha(text: str) -> float | str:
+    """The strength that a text means: a number, or 'auto'."""
+    if text == penalty.AUTO:
+        return text
+    try:
+        alpha = float(text)
+    except ValueError:
+        alpha = math.nan
+    if not 0 < alpha < math.inf:
+        raise InputError(f"--alpha {text}: a number above 0, or auto")
+    return alpha
+
+
+def parse_standardize(text: str) -> bool | str:
+    """What `--standardize` means to rankers."""
+    if text not in _STANDARDIZE:
+        raise InputError(f"--standardize {text!r} must be auto, yes or no")
+    return _STANDARDIZE[text]
+
+
 DATA = argument(..., _FILES)
 K = PROBLEM(..., "Number of items that a user is shown.", flags="--k")
 ONE_LIST = READING(False, "All rows are one ranked list.", flags="--one-list")
+_STANDARDIZE: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 _PLOTS = (".png", ".svg", ".pdf")
 JSON = OUTPUT(
     False, "Print one JSON object on standard output, nothing else there.", flags="--json"
@@ -155,12 +180,13 @@ class Weighting:
         "equal", "What users count: equal, or positives (as many as they have).", "NAME"
     )
 
-    standardize: bool = PROBLEM(True, STANDARDIZE)
+    standardize: str = PROBLEM("auto", STANDARDIZE, "HOW")
     user_scaling: str = PROBLEM("none", USER_SCALING, "NAME")
 
     def __post_init__(self) -> None:
         parse_depth(self.depth)
         parse_scaling(self.user_scaling)
+        parse_standardize(self.standardize)
         if self.user_weight not in ("equal", "positives"):
             raise InputError(f"--user-weight {self.user_weight!r} must be equal or positives")
 
@@ -170,21 +196,29 @@ class Weighting:
         return {
             "depth": self.negatives,
             "user_weight": self.user_weight,
-            "standardized": self.standardize,
+            "standardized": bool(self.units),
             "user_scaling": self.scaling,
         }
 
-    def title(self, **more: float) -> str:
+    def title(self, **more: float | str) -> str:
         """What was minimised, for the title of a table."""
-        texts = [f"{name} = {value:g}" for name, value in more.items()]
+        texts = [
+            f"{name} = {value if isinstance(value, str) else format(value, 'g')}"
+            for name, value in more.items()
+        ]
         texts += [f"depth {self.negatives or 'k'}", f"users' weight {self.user_weight}"]
-        texts.append("standardized columns" if self.standardize else "columns as they are")
+        texts.append("standardized columns" if self.units else "columns as they are")
         return ", ".join([*texts, f"user scaling {self.scaling}"] if self.scaling else texts)
 
     @property
     def negatives(self) -> int | float | None:
         """The depth as surrogates take it."""
         return parse_depth(self.depth)
+
+    @property
+    def units(self) -> bool | str:
+        """Whether columns are divided by their deviations, as rankers take it."""
+        return parse_standardize(self.standardize)
 
     @property
     def scaling(self) -> str | None:
@@ -199,7 +233,7 @@ class Weighting:
         """The lists as they are trained on, where the surrogate's depth suits them."""
         refuse_deeper_than_all(surrogate, lists.most_negatives)
         lists = scaled_lists(lists, self.scaling)
-        lists = lists.standardized() if self.standardize else lists
+        lists = lists.standardized(self.units)
         return lists if self.user_weight == "equal" else lists.weighted(self.user_weight)
 
 
