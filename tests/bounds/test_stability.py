@@ -109,7 +109,7 @@ def test_sparse_files_and_divided_columns_give_the_same(tmp_path):
     result = CuttingPlane(alpha=0.3, tol=1e-9).solve(dense)
     expected = bounds.stability(dense, result)
     assert expected.note == "the columns' scale"
-    csr = RankingData.from_groups(sparse.csr_matrix(X), y, groups).standardized()
+    csr = RankingData.from_groups(sparse.csr_matrix(X), y, groups).standardized(True)
     on_file = StreamedRisk(surrogate, sources.npy_source(tmp_path, X, y, groups), X.nbytes)
     divided = RankingData.from_groups(X / dense.column_scale, y, groups)
     for risk in (

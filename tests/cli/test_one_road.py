@@ -104,4 +104,6 @@ def test_other_commands_scale_and_weigh_as_fit_does_and_say_it(tmp_path, capsys)
     _, fitted = run_json(capsys, "fit", rows, "--k", "2", *scaling, "-o", model)
     assert told["runs"][0]["objective"] == pytest.approx(fitted["objective"], rel=1e-5)
     assert run("fit", rows, "--k", "2", *scaling, "-o", model) == 0
-    assert f"k = 2, alpha = 0.01, {title}" in " ".join(capsys.readouterr().out.split())
+    assert f"k = 2, alpha = {fitted['alpha']:g}, {title}" in " ".join(
+        capsys.readouterr().out.split()
+    )

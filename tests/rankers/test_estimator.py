@@ -96,7 +96,7 @@ def test_row_order_container_and_labels_do_not_matter(task):
     for variant in (
         PAPKRanker(k=3).fit(X[order], y[order], groups[order]),
         PAPKRanker(k=3).fit(np.asfortranarray(X), 2 * y - 1, qid=names),
-        PAPKRanker(k=3).fit(sparse.csr_array(X), y == 1, groups),
+        PAPKRanker(k=3, standardize=True).fit(sparse.csr_array(X), y == 1, groups),
         PAPKRanker(k=3).fit(frame, pd.Series(y), pd.Series(names)),
         PAPKRanker(k=3).fit(pl.DataFrame(frame.to_dict("list")), pl.Series(y), pl.Series(names)),
         PAPKRanker(k=3, relevance_threshold=5).fit(X, 2 + 3 * y, groups),

@@ -1,4 +1,7 @@
-"""standardize=True solves the problem of columns divided by their deviations, without the copy."""
+"""standardize solves the problem of columns divided by their deviations, without the copy.
+
+'auto' divides the columns of a sparse X by one number.
+"""
 
 import numpy as np
 import pytest
@@ -61,7 +64,7 @@ def test_it_is_the_fit_on_divided_columns(form, settings):
     X = FORMS[form](X)
     scale = deviation(X, users)
     divided = FORMS["sparse"](X / scale) if form == "sparse" else X / scale
-    own = PAPKRanker(2, tol=1e-9, **settings).fit(X, y, groups=users)
+    own = PAPKRanker(2, tol=1e-9, standardize=True, **settings).fit(X, y, groups=users)
     by_hand = PAPKRanker(2, tol=1e-9, standardize=False, **settings).fit(divided, y, groups=users)
     assert own.result_.converged
     assert_same_problem(own, by_hand, scale)
@@ -78,7 +81,7 @@ def test_objective_weights_and_model_file_are_of_the_problem_that_was_solved(set
     own = PAPKRanker(2, max_iter=20, **settings).fit(X, y, groups=users)
     np.testing.assert_allclose(own.result_.w, own.coef_ * scale, rtol=1e-12)
     data, w = RankingData.from_groups(X / scale, y, users), own.coef_ * scale
-    value = EmpiricalRisk(own.make_surrogate(), data)(w)[0] + own.alpha / 2 * w @ w
+    value = EmpiricalRisk(own.make_surrogate(), data)(w)[0] + own.alpha_ / 2 * w @ w
     assert own.result_.objective == pytest.approx(value, rel=1e-9)
     assert "standard deviations" in own.result_.message
     own.save(tmp_path / "m")
@@ -110,7 +113,8 @@ def test_units_and_offsets_of_columns_change_nothing():
     np.testing.assert_allclose(moved.coef_ * units, plain.coef_, rtol=1e-4)
     sparse_X = sparse.csr_array(X * units)
     for solver in ("cutting_plane", "dual_ascent"):
-        moved = PAPKRanker(2, tol=1e-9, solver=solver).fit(sparse_X, y, groups=users)
+        settings = {"solver": solver, "standardize": True}
+        moved = PAPKRanker(2, tol=1e-9, **settings).fit(sparse_X, y, groups=users)
         np.testing.assert_allclose(moved.coef_ * units, plain.coef_, rtol=1e-4)
     moved = PAPKRanker(2, tol=1e-7).fit(X + 1e8, y, groups=users)
     assert moved.result_.converged
@@ -121,6 +125,32 @@ def test_units_and_offsets_of_columns_change_nothing():
     np.testing.assert_allclose(ranker.coef_[[1, 2]], 0.0, atol=1e-9)
     data = RankingData.from_groups(X, y, np.arange(y.size)).standardized()
     np.testing.assert_array_equal(data.column_scale, 1.0)  # users of one row
+
+
+def test_a_sparse_matrix_is_divided_by_one_number(tmp_path):
+    """The root of the mean variance of the columns that vary: in the file, the note, the bound."""
+    X, y, users = lists(density=0.4)
+    X = np.hstack([X, np.zeros((len(X), 2)), np.full((len(X), 1), 3.0)])
+    spreads = deviation(X, users)[:5]
+    factor = np.sqrt(np.mean(spreads**2))
+    own = PAPKRanker(2, alpha=0.1, tol=1e-9).fit(sparse.csr_array(X), y, groups=users)
+    np.testing.assert_allclose(own.scale_, factor, rtol=1e-12)
+    by_hand = PAPKRanker(2, alpha=0.1, tol=1e-9, standardize=False)
+    by_hand.fit(X / factor, y, groups=users)
+    np.testing.assert_allclose(own.coef_ * factor, by_hand.coef_, atol=1e-5)
+    assert own.result_.objective == pytest.approx(by_hand.result_.objective, rel=1e-8)
+    # units do not matter, nor does how many rows or columns of zeros there are
+    moved = PAPKRanker(2, alpha=0.1, tol=1e-9).fit(sparse.csr_array(1e-6 * X), y, groups=users)
+    assert moved.result_.objective == pytest.approx(own.result_.objective, rel=1e-8)
+    assert "divided by one number" in own.result_.message
+    own.save(tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    assert model.standardized and model.common_scale and own.export_weights()["common_scale"]
+    dense = PAPKRanker(2, alpha=0.1).fit(X, y, groups=users)
+    assert not dense.to_model().common_scale
+    np.testing.assert_allclose(dense.scale_[:5], spreads, rtol=1e-12)
+    with pytest.raises(InputError, match="standardize must be 'auto', True or False"):
+        PAPKRanker(2, standardize="yes").fit(X, y, groups=users)
 
 
 def test_without_it_the_paper_s_problem_is_solved_to_the_bit():
@@ -165,7 +195,7 @@ def test_files(tmp_path, surrogate):
 
 def test_a_warm_start_is_the_last_weights_whatever_the_scale_was():
     X, y, users = lists()
-    ranker = PAPKRanker(2, warm_start=True, solver="subgradient", max_iter=20)
+    ranker = PAPKRanker(2, alpha=0.01, warm_start=True, solver="subgradient", max_iter=20)
     last = ranker.fit(X, y, groups=users).coef_
     assert last.any()
     more = np.concatenate([X, 3.0 * X[:140]])  # other users, and so another scale

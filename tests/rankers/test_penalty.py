@@ -1,0 +1,111 @@
+"""alpha='auto': 2 d / n, whatever holds the data."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from helpers.sources import npy_source
+from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate, rankers
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.model import load_model
+from structsvm_papk.oracles import StreamedRisk
+
+
+def lists(n_users=30, size=20, n_features=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_users * size, n_features)) * np.arange(1, n_features + 1)
+    users = np.repeat(np.arange(n_users), size)
+    y = X @ rng.normal(size=n_features) + 3 * rng.normal(size=users.size) > 6
+    y[users == 0] = False  # a list without a positive, which does not train
+    y[::size][1:] = True
+    return X, y, users
+
+
+def test_it_is_two_times_the_columns_over_the_lists_that_train():
+    X, y, users = lists()
+    X = np.hstack([X, np.full((len(X), 1), 7.0)])  # constant: no column that counts
+    ranker = PAPKRanker(3).fit(X, y, users)
+    assert ranker.alpha_ == 2 * 6 / 29 == ranker.result_.alpha == ranker.to_model().alpha
+    by_hand = PAPKRanker(3, alpha=2 * 6 / 29).fit(X, y, users)
+    np.testing.assert_array_equal(by_hand.coef_, ranker.coef_)
+    assert by_hand.alpha_ == by_hand.alpha
+
+
+def test_columns_as_they_are_count_by_their_variance():
+    X, y, users = lists()
+    ranker = PAPKRanker(3, standardize=False).fit(X, y, users)
+    within = np.mean([X[users == u].var(axis=0) for u in range(30)], axis=0).sum()
+    assert ranker.alpha_ == pytest.approx(2 * within / 29, rel=1e-12)
+    moved = PAPKRanker(3, standardize=False).fit(1e5 * X, y, users)  # units do not matter
+    np.testing.assert_allclose(moved.coef_ * 1e5, ranker.coef_, rtol=1e-3, atol=1e-6)
+
+
+def test_weights_of_users_count_as_many_as_equal_ones_of_the_same_certainty():
+    X, y, users = lists()
+    weight = np.where(users < 15, 1.0, 9.0)
+    ranker = PAPKRanker(3).fit(X, y, users, sample_weight=weight)
+    assert ranker.alpha_ == pytest.approx(12 * (14 + 15 * 81) / (14 + 15 * 9) ** 2, rel=1e-12)
+    by_positives = PAPKRanker(3, user_weight="positives").fit(X, y, users)
+    n_pos = np.bincount(users, y)
+    assert by_positives.alpha_ == pytest.approx(12 * np.sum(n_pos**2) / n_pos.sum() ** 2)
+
+
+@pytest.mark.parametrize("weight", ["equal", "positives"])
+def test_files_have_the_alpha_of_memory(tmp_path, weight):
+    X, y, users = lists()
+    npy_source(tmp_path, X, y.astype(int), users)
+    ranker = PAPKRanker(3, user_weight=weight)
+    from structsvm_papk.data.partitions import open_source
+
+    source = open_source(tmp_path)
+    risk = StreamedRisk(ranker.make_surrogate(), source, 60_000, user_weight=weight)
+    ranker.fit_risk(risk)
+    in_memory = PAPKRanker(3, user_weight=weight).fit(X, y, users)
+    assert ranker.alpha_ == pytest.approx(in_memory.alpha_, rel=1e-12)
+    assert ranker.result_.objective == pytest.approx(in_memory.result_.objective, rel=1e-5)
+
+
+def test_a_sparse_matrix_counts_the_values_that_a_row_stores():
+    X, y, users = lists()
+    X[np.random.default_rng(1).random(X.shape) < 0.5] = 0.0
+    stored = sparse.csr_array(X)
+    ranker = PAPKRanker(3).fit(stored, y, users)
+    assert ranker.alpha_ == pytest.approx(2 * stored.nnz / len(X) / 29, rel=1e-12)
+
+
+def test_models_commands_and_comparisons_say_it(tmp_path):
+    X, y, users = lists()
+    ranker = PAPKRanker(3).fit(X, y, users)
+    ranker.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").alpha == ranker.alpha_ == ranker.export_weights()["alpha"]
+    data = RankingData.from_groups(X, y, users)
+    # the same problem as the ranker's: columns, strength, optimum
+    runs = rankers.compare(data, ["avg"], 3, etas=[0.1], depth=0.9)
+    assert {run.alpha for run in runs} == {ranker.alpha_}
+    assert runs[0].result.objective == pytest.approx(ranker.result_.objective, rel=1e-5)
+    as_they_are = rankers.compare(data, ["avg"], 3, 0.5, [0.1], depth=0.9, standardize=False)
+    risk = EmpiricalRisk(make_surrogate("avg", 3, 0.9), data)
+    w = as_they_are[0].result.w
+    assert as_they_are[0].result.objective == pytest.approx(0.25 * w @ w + risk(w)[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("alpha", ["large", 0.0, -1.0, None, float("nan")])
+def test_other_strengths_are_refused(alpha):
+    X, y, users = lists()
+    with pytest.raises(InputError, match="alpha"):
+        PAPKRanker(3, alpha=alpha).fit(X, y, users)
+
+
+def test_columns_that_say_nothing_and_warm_starts():
+    X, y, users = lists()
+    constant = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), 20, axis=0)
+    with pytest.warns(UserWarning, match="w = 0 is the optimum"):
+        nothing = PAPKRanker(3).fit(constant, y, users)
+    assert 0.0 < nothing.alpha_ < np.inf and not nothing.coef_.any()
+    ranker = PAPKRanker(3, warm_start=True, tol=1e-8).fit(X, y, users)
+    first = ranker.alpha_
+    half = users < 15
+    ranker.fit(X[half], y[half], users[half])
+    assert ranker.alpha_ == pytest.approx(first * 29 / 14)
+    cold = PAPKRanker(3, tol=1e-8).fit(X[half], y[half], users[half])
+    assert ranker.result_.objective == pytest.approx(cold.result_.objective, rel=1e-7)
