@@ -1,12 +1,13 @@
 """How strong the penalty is where nobody says: the rule behind ``alpha="auto"``.
 
-    alpha = 2 d / n        d = sum_f var_f,    n = (sum_u v_u)^2 / sum_u v_u^2
+    alpha = 2 d / p        d = sum_f var_f,    p = positives of the lists that train
 
 d is the sum of the variances of the columns within lists, as the penalty sees them: the number of
-columns that are not constant, where each is divided by its deviation. n is the number of lists that
-train, with weights v of users their effective number. It is the mean squared norm of a row over the
-number of lists, as in the default C of SVM^light (Joachims, Making large-scale SVM learning
-practical, 1999), counted in lists because a list has one loss.
+columns that are not constant, where each is divided by its deviation. It is the mean squared norm
+of a row over the number of labels that say something, of which there are as many as positives:
+lists of one positive say as much as there are lists, and one list of a hundred positives about as
+much as a hundred of one. The default C of SVM^light has the same norm in it (Joachims, Making
+large-scale SVM learning practical, 1999).
 
 This is the only place where the rule stands; `Evidence` is all that it looks at.
 """
@@ -39,9 +40,9 @@ class Evidence:
         Stored values of a row, in the mean: fewer than columns where X is sparse.
     is_sparse : bool
     n_lists : float
-        Effective number of lists that train.
+        Lists that train; with weights v of users ``(sum v)^2 / sum v^2``, their effective number.
     n_pos : float
-        Positives of those lists, in all.
+        Positives of these lists: their mean number times `n_lists`.
     """
 
     variances: Array
@@ -55,17 +56,18 @@ class Evidence:
         """Of what `fit` was given, and of the lists of it that train: lists, or a risk of both."""
         deviation = given.deviation()
         scale = given.column_scale
+        n_lists = trained.effective_users
         return cls(
             variances=np.square(deviation if scale is None else deviation / scale),
             row_entries=given.row_entries,
             is_sparse=given.is_sparse,
-            n_lists=trained.effective_users,
-            n_pos=trained.total_positives,
+            n_lists=n_lists,
+            n_pos=n_lists * (trained.total_positives / trained.n_users),
         )
 
 
 def automatic_alpha(evidence: Evidence) -> float:
-    """The strength that ``alpha="auto"`` stands for: ``2 d / n``.
+    """The strength that ``alpha="auto"`` stands for: ``2 d / p``.
 
     Of a sparse X, d is the stored values of a row times the mean variance of a column: the same
     number where every row stores every column, and less where most columns are rare.
@@ -73,14 +75,11 @@ def automatic_alpha(evidence: Evidence) -> float:
     variances = evidence.variances
     varying = variances[variances > 0.0]
     if not varying.size:
-        return FACTOR / evidence.n_lists  # nothing to rank by: any strength gives w = 0
+        return FACTOR / evidence.n_pos  # nothing to rank by: any strength gives w = 0
     d = float(varying.sum())
     if evidence.is_sparse:
         d = evidence.row_entries * float(varying.mean())
-    n = evidence.n_lists
-    if n < 2.0:
-        n = max(evidence.n_pos, 1.0)  # one list has as much to say as it has positives
-    return float(np.clip(FACTOR * d / n, _LEAST, _MOST))
+    return float(np.clip(FACTOR * d / evidence.n_pos, _LEAST, _MOST))
 
 
 def check_alpha(alpha: Any) -> None:

@@ -62,10 +62,10 @@ class PAPKRanker(LinearRanker):
         What a user counts in the mean: the same, or its number of positives. For other weights
         give `fit` a sample_weight.
     alpha : float or 'auto'
-        Regularisation strength, > 0. 'auto': ``2 d / n``, where d is the sum of the columns'
+        Regularisation strength, > 0. 'auto': ``2 d / p``, where d is the sum of the columns'
         variances within users as the penalty sees them (the number of columns that are not
-        constant, where they are standardized) and n the number of lists that train, with weights
-        of users their effective number. `alpha_` says what it was.
+        constant, where they are standardized) and p the number of positives of the lists that
+        train. `alpha_` says what it was.
     solver : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}
         'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
         subgradient descent for 'ts_alg2'.

@@ -430,7 +430,7 @@ def test_tune_shows_ten_settings_or_all_and_the_lead_over_the_default(noisy, cap
     ahead = told["ahead_of_default"]
     assert f" {abs(ahead['mean']):.4f} ± {ahead['error']:.4f} " in told["choice"]
     assert told["default"] == {
-        "surrogate": "avg", "depth": 0.9, "user_weight": "equal", "alpha": 1,
+        "surrogate": "avg", "depth": 0.9, "user_weight": "equal", "alpha": 0.1,
         "user_scaling": None, "standardize": "auto",
     }  # fmt: skip
     assert told["certified"]

@@ -33,7 +33,7 @@ CASES = {
     "depth": (["rows.csv", "--depth", "k"], "--depth k"),
     "user_weight": (["rows.csv", "--user-weight", "positives"], "--user-weight positives"),
     "alpha": (["rows.csv", "--alpha", "0.5"], "--alpha 0.5"),
-    "standardize": (["rows.csv", "--no-standardize"], "--no-standardize"),
+    "standardize": (["rows.csv", "--standardize", "no"], "--standardize no"),
     "user_scaling": (["rows.csv", "--user-scaling", "rank"], "--user-scaling rank"),
     "cv": (["rows.csv", "--cv", "3"], ""),
     "scoring": (["rows.csv", "--scoring", "auc"], ""),
@@ -120,7 +120,7 @@ def assert_same_model(one, two):
 def test_the_printed_ranker_has_what_the_search_was_told(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     usual = [word for item in USUAL.items() for word in item]
-    given = ["--one-list", "--relevance-threshold", "2", "--max-iter", "50", "--no-standardize"]
+    given = ["--one-list", "--relevance-threshold", "2", "--max-iter", "50", "--standardize", "no"]
     _, told = run_json(capsys, "tune", "graded.csv", *usual, *given)
     ranker = eval(told["python"], {"PAPKRanker": PAPKRanker})
     expected = {

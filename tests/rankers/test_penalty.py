@@ -1,4 +1,4 @@
-"""alpha='auto': 2 d / n, whatever holds the data."""
+"""alpha='auto': 2 d / p, whatever holds the data."""
 
 import numpy as np
 import pytest
@@ -21,12 +21,13 @@ def lists(n_users=30, size=20, n_features=6, seed=0):
     return X, y, users
 
 
-def test_it_is_two_times_the_columns_over_the_lists_that_train():
+def test_it_is_two_times_the_columns_over_the_positives_that_train():
     X, y, users = lists()
     X = np.hstack([X, np.full((len(X), 1), 7.0)])  # constant: no column that counts
     ranker = PAPKRanker(3).fit(X, y, users)
-    assert ranker.alpha_ == 2 * 6 / 29 == ranker.result_.alpha == ranker.to_model().alpha
-    by_hand = PAPKRanker(3, alpha=2 * 6 / 29).fit(X, y, users)
+    assert ranker.alpha_ == pytest.approx(2 * 6 / y.sum(), rel=1e-12)
+    assert ranker.alpha_ == ranker.result_.alpha == ranker.to_model().alpha
+    by_hand = PAPKRanker(3, alpha=ranker.alpha_).fit(X, y, users)
     np.testing.assert_array_equal(by_hand.coef_, ranker.coef_)
     assert by_hand.alpha_ == by_hand.alpha
 
@@ -35,7 +36,7 @@ def test_columns_as_they_are_count_by_their_variance():
     X, y, users = lists()
     ranker = PAPKRanker(3, standardize=False).fit(X, y, users)
     within = np.mean([X[users == u].var(axis=0) for u in range(30)], axis=0).sum()
-    assert ranker.alpha_ == pytest.approx(2 * within / 29, rel=1e-12)
+    assert ranker.alpha_ == pytest.approx(2 * within / y.sum(), rel=1e-12)
     moved = PAPKRanker(3, standardize=False).fit(1e5 * X, y, users)  # units do not matter
     np.testing.assert_allclose(moved.coef_ * 1e5, ranker.coef_, rtol=1e-3, atol=1e-6)
 
@@ -44,10 +45,11 @@ def test_weights_of_users_count_as_many_as_equal_ones_of_the_same_certainty():
     X, y, users = lists()
     weight = np.where(users < 15, 1.0, 9.0)
     ranker = PAPKRanker(3).fit(X, y, users, sample_weight=weight)
-    assert ranker.alpha_ == pytest.approx(12 * (14 + 15 * 81) / (14 + 15 * 9) ** 2, rel=1e-12)
+    n_lists = (14 + 15 * 9) ** 2 / (14 + 15 * 81)
+    assert ranker.alpha_ == pytest.approx(12 / (n_lists * y.sum() / 29), rel=1e-12)
     by_positives = PAPKRanker(3, user_weight="positives").fit(X, y, users)
     n_pos = np.bincount(users, y)
-    assert by_positives.alpha_ == pytest.approx(12 * np.sum(n_pos**2) / n_pos.sum() ** 2)
+    assert by_positives.alpha_ == pytest.approx(12 * 29 * np.sum(n_pos**2) / n_pos.sum() ** 3)
 
 
 @pytest.mark.parametrize("weight", ["equal", "positives"])
@@ -70,7 +72,7 @@ def test_a_sparse_matrix_counts_the_values_that_a_row_stores():
     X[np.random.default_rng(1).random(X.shape) < 0.5] = 0.0
     stored = sparse.csr_array(X)
     ranker = PAPKRanker(3).fit(stored, y, users)
-    assert ranker.alpha_ == pytest.approx(2 * stored.nnz / len(X) / 29, rel=1e-12)
+    assert ranker.alpha_ == pytest.approx(2 * stored.nnz / len(X) / y.sum(), rel=1e-12)
 
 
 def test_models_commands_and_comparisons_say_it(tmp_path):
@@ -106,6 +108,6 @@ def test_columns_that_say_nothing_and_warm_starts():
     first = ranker.alpha_
     half = users < 15
     ranker.fit(X[half], y[half], users[half])
-    assert ranker.alpha_ == pytest.approx(first * 29 / 14)
+    assert ranker.alpha_ == pytest.approx(first * y.sum() / y[half].sum())
     cold = PAPKRanker(3, tol=1e-8).fit(X[half], y[half], users[half])
     assert ranker.result_.objective == pytest.approx(cold.result_.objective, rel=1e-7)

@@ -52,7 +52,7 @@ WRITTEN = partial(OUTPUT, use=Use.WRITES)
 TOL = "Relative certified gap to stop at."
 ALPHA = (
     "Regularisation strength, alpha/2 ||w||^2 + risk: a number, or auto, the columns' variances "
-    "within users, added up, times two over the number of lists."
+    "within users, added up, times two over the number of positives."
 )
 _FILES = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
 _USERS = f"User column; by default the first of {', '.join(USER_COLUMNS)} (or userId, ..)."
