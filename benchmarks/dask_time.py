@@ -191,7 +191,7 @@ def watch():
         (list_risk.ListRisk, "scores", "products"),
         (list_risk.ListRisk, "slopes", "products"),
         (short_lists.ShortLists, "at", "products"),
-        (list_risk.ListRisk, "user_tangents", "kernels"),
+        (list_risk.ListRisk, "tangents", "kernels"),
         (dask_risk._DaskParts, "run", "messages"),
         (steps, "_minimum", "sample"),
     ):

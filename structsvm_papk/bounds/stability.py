@@ -170,10 +170,9 @@ def _check(risk: Any, result: SolverResult) -> None:
         )
 
 
-def _geometry(
-    data: Any, *_: Any, surrogate: Surrogate, w: Array, scale: Array
-) -> tuple[Array, ...]:
+def _geometry(partition: Any, *, surrogate: Surrogate, w: Array, scale: Array) -> tuple[Array, ...]:
     """Of each row its score and distance from the user's mean row, of each user the slope."""
+    data = partition.data
     found = [
         _spread(rows, starts, n_pos, w[columns], scale[columns])
         for rows, columns, starts, n_pos in _dense_lists(data)

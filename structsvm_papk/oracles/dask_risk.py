@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, wait
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from structsvm_papk._version import __version__
 from structsvm_papk.data.partitions import ArrayPartition
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure, as_names, check_number, whole_number
-from structsvm_papk.oracles.list_risk import ListRisk, sampled, users_needed
+from structsvm_papk.oracles.list_risk import ListRisk, Partition, sampled, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, Summary, summarise
 from structsvm_papk.solvers.solver import seconds_left
 
@@ -94,8 +94,7 @@ class DaskRisk(PartitionedRisk):
             parts.check_sent(surrogate)
         super().__init__(surrogate, parts, policy)
 
-    @cached_property
-    def sample(self) -> ListRisk | None:  # type: ignore[override]
+    def _make_sample(self) -> ListRisk | None:
         """As `ListRisk.sample`, in this process, for which many workers do not wait for long."""
         n_bytes, parts = 8 * self.n_features * self._n_rows, self.parts
         step = max(20, 10 * parts.n_threads, n_bytes // _SAMPLE_BYTES)
@@ -184,7 +183,7 @@ class _Held:
     def run(self, task, share):
         """The task's result, and which data it is of."""
         with self._lock:
-            result = task(self.data, share, 1, self._memory)
+            result = task(Partition(self.data, share, n_threads=1, cache=self._memory))
         return self.loaded, self.summary.fingerprint, result
 
 

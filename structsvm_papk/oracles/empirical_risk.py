@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +23,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice
 from structsvm_papk.oracles.boxes import Boxes
 from structsvm_papk.oracles.cut_blocks import CutBlocks
-from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.list_risk import ListRisk, OtherCuts
 from structsvm_papk.oracles.short_lists import ShortLists
 from structsvm_papk.oracles.user_blocks import AverageBlocks, gram_bytes
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -36,11 +36,12 @@ from structsvm_papk.solvers.oracle import (
     LineOracle,
     Majorant,
     Oracle,
+    Rounding,
 )
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates._kernels import tangent_intercepts
-from structsvm_papk.surrogates.base import ListTerms, MajorantSurrogate, check_scores
+from structsvm_papk.surrogates.base import ListTerms, MajorantSurrogate, TermBlocks, check_scores
 from structsvm_papk.surrogates.losses import Avg, MeanThreshold
 
 _FEATURES, _USERS = 1000, 20  # from which on the ascent was faster, see docs/benchmarks.md
@@ -175,9 +176,11 @@ class MajorantRisk(EmpiricalRisk, Majorant):
         if type(self.surrogate) is not type(previous.surrogate):
             return None
         slopes, intercepts, blocks = cuts
-        changed = (self.surrogate.held != previous.surrogate.held).any(axis=0)
-        per_block = np.logical_or.reduceat(changed, self.data.indptr[self.user_bounds[:-1]])
-        keep, empty = ~per_block[blocks], np.flatnonzero(per_block)
+        changed_rows = (self.surrogate.held != previous.surrogate.held).any(axis=0)
+        block_starts = self.data.indptr[self.user_bounds[:-1]]
+        changed = np.logical_or.reduceat(changed_rows, block_starts)
+        keep = ~changed[blocks]
+        empty = np.flatnonzero(changed)
         return (
             np.concatenate([slopes[keep], np.zeros((empty.size, slopes.shape[1]))]),
             np.concatenate([intercepts[keep], np.zeros(empty.size)]),
@@ -185,33 +188,44 @@ class MajorantRisk(EmpiricalRisk, Majorant):
         )
 
 
-class OneListCuts(ListRisk):
+class OneListCuts(OtherCuts):
     """One user's risk with several cuts from one evaluation of the list.
 
     Its loss is the sum of the c largest of many convex terms f_i (`ListTerms`) over r,
     ``min_s c s + sum_i (f_i - s)_+``: for fixed s a sum over terms, any partition of which gives
     blocks, convex in (w, s). At the optimal s their cuts together are the usual single cut. The
     variable of the cuts is s/r, between 0 and R(w) at its optimum: the certified bound uses this.
-    At most one block for each positive (pAUC, Max) or negative (TS, Avg). ``docs/math/one-list.md``
+    At most one block for each positive (pAUC, Max) or negative (TS, Avg). ``paper/proofs.md``, "One
+    long list".
     """
 
     def __init__(
         self, risk: ListRisk, terms: ListTerms, n_blocks: int, short: ShortLists | None
     ) -> None:
-        vars(self).update(vars(risk), rows_scored=0, _rounding=None)
-        self._terms, self._short = terms, short
-        n_pos, size = int(self.data.n_pos[0]), terms.n_terms
+        super().__init__(risk)
+        self._terms = terms
+        self._short = short
+        n_pos = int(risk.data.n_pos[0])
         first = n_pos if terms.over_negatives else 0
-        edges = np.linspace(first, first + size, min(n_blocks, size) + 1)
+        edges = np.linspace(first, first + terms.n_terms, min(n_blocks, terms.n_terms) + 1)
         self._bounds = edges.astype(np.int64)
         # the most scores that a sum has: those of a block that count, and all of the other side
-        own, others = (terms.depth, n_pos) if terms.over_negatives else (n_pos, terms.depth)
-        self._longest = others + min(own, int(np.diff(self._bounds).max()))
+        in_block = int(np.diff(self._bounds).max())
+        if terms.over_negatives:
+            self._longest = n_pos + min(terms.depth, in_block)
+        else:
+            self._longest = terms.depth + min(n_pos, in_block)
         self.n_blocks = self._bounds.size - 1
         self.layout = f"rows {self._bounds.tolist()}"
+        self.rows_scored = 0
 
-    def _longest_sum(self):
-        return self._longest
+    @cached_property
+    def _rounding(self) -> Rounding:
+        return self.risk.rounding_of(self._longest)
+
+    def rounding(self) -> Rounding:
+        """What rounding of scores and slopes can do at any w, see `Rounding`."""
+        return self._rounding
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
         """Value and slope of each block at w and the best s."""
@@ -220,41 +234,60 @@ class OneListCuts(ListRisk):
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w; see `Cuts`."""
-        data, bounds, scores = self._list_at(w)
-        check_scores(scores)
-        terms = self._terms.blocks(scores, int(data.n_pos[0]), bounds)
-        values, counted = terms.values, terms.counted
-        intercepts, sizes, steep = tangent_intercepts(scores, terms.own, bounds, values)
-        shared, partners = np.abs(terms.shared), scores[terms.partners]
-        intercepts -= terms.shared @ partners
-        sizes += shared @ (1.0 + np.abs(partners))
-        slopes = self._slopes_of(terms, data, bounds)
-        steeper = (steep.sum() + shared.sum()) / self.surrogate.l1_bound(data.n_pos).mean()
-        errors = (self._longest + FEW_ROUNDINGS) * EPS * sizes
+        at = self._list_at(w)
+        check_scores(at.scores)
+        n_pos = at.data.n_pos
+        terms = self._terms.blocks(at.scores, int(n_pos[0]), at.bounds)
+        intercepts, sizes, steep = tangent_intercepts(at.scores, terms.own, at.bounds, terms.values)
+        partner_scores = at.scores[terms.partners]
+        weights = np.abs(terms.shared)
+        intercepts -= terms.shared @ partner_scores
+        sizes += weights @ (1.0 + np.abs(partner_scores))
+        steepest = (steep.sum() + weights.sum()) / self.risk.surrogate.l1_bound(n_pos).mean()
+        slopes = self._slopes_of(terms, at.data, at.bounds)
+        point = w
+        counted = terms.counted
         if counted.sum() < self._terms.n_terms:  # some terms are dropped: s decides which
-            share = -counted / counted.sum()
-            share[0] += 1.0
-            slopes = np.column_stack([slopes, share])
-            w = np.append(w, terms.lowest)
-        return Cuts(values.sum(), slopes, intercepts, w, errors, max(1.0, float(steeper)))
+            slope_in_s = -counted / counted.sum()
+            slope_in_s[0] += 1.0
+            slopes = np.column_stack([slopes, slope_in_s])
+            point = np.append(w, terms.lowest)
+        return Cuts(
+            value=terms.values.sum(),
+            slopes=slopes,
+            intercepts=intercepts,
+            point=point,
+            errors=(self._longest + FEW_ROUNDINGS) * EPS * sizes,
+            steeper=max(1.0, float(steepest)),
+        )
 
-    def _list_at(self, w):
-        """The list, or what counts of it at w; the blocks' bounds in it; its scores."""
-        short = self._short
-        if short is None:
-            return self.data, self._bounds, self.scores(w)
-        scores = short.at(w)
-        self.rows_scored = short.n_visits
-        return short.data, np.searchsorted(short.positions, self._bounds), scores
+    def _list_at(self, w: Array) -> _ListAt:
+        """The list, or what counts of it at w."""
+        if self._short is None:
+            scores = self.risk.scores(w)
+            self.rows_scored += scores.size
+            return _ListAt(self.risk.data, self._bounds, scores)
+        scores = self._short.at(w)
+        self.rows_scored = self._short.n_visits
+        bounds = np.searchsorted(self._short.positions, self._bounds)
+        return _ListAt(self._short.data, bounds, scores)
 
-    def _slopes_of(self, terms, data, bounds):
+    def _slopes_of(self, terms: TermBlocks, data: RankingData, bounds: Array) -> Array:
         """The blocks' subgradients in the features."""
-        origins = None if self.origins() is None else data.origins()
-        at = None if origins is None else origins.at(terms.partners)
-        rows = features.shifted_rows(data.X, data.rows[terms.partners], at)
+        origins = None if self.risk.origins() is None else data.origins()
+        partners_origins = None if origins is None else origins.at(terms.partners)
+        rows = features.shifted_rows(data.X, data.rows[terms.partners], partners_origins)
         slopes = np.asarray(terms.shared @ rows, dtype=np.float64)
         features.add_weighted_rows(data.X, data.rows, terms.own, bounds, slopes, origins)
         return data.divided(slopes)
+
+
+class _ListAt(NamedTuple):
+    """One list, or what counts of it at some w: its blocks' bounds, and its scores there."""
+
+    data: RankingData
+    bounds: Array
+    scores: Array
 
 
 class Ties:

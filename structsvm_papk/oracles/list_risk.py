@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -36,6 +36,34 @@ _FEW_FEATURES = 8  # a bound costs about as much memory traffic as two features
 _MANY_ROWS = 100_000  # below, a solve is too short for anything beside it
 
 
+class Tangents(NamedTuple):
+    """The surrogate of every user at some scores s, and the plane below it that touches there.
+
+    ``S_u(s') >= intercept_u + coef_u . s'`` for all s', but for ``error_u``, which is what rounding
+    may have added to the intercept. `steeper` is as in `Cuts`.
+    """
+
+    values: Array
+    coef: Array
+    intercepts: Array
+    errors: Array
+    steeper: float
+
+
+class Partition(NamedTuple):
+    """Lists that are evaluated in one place, and what an evaluation may use there.
+
+    `share` is what the caller has for these lists, as a rule how many blocks to cut them into.
+    `cache` is a dict that stays with the lists from one evaluation to the next, None where nothing
+    does.
+    """
+
+    data: Any
+    share: int
+    n_threads: int
+    cache: dict[str, Any] | None
+
+
 class ListRisk(BlockOracle):
     """What a cutting plane asks for; `EmpiricalRisk` has the same parameters and attributes."""
 
@@ -52,23 +80,34 @@ class ListRisk(BlockOracle):
         n_blocks = whole_number("n_blocks", n_blocks)
         n_threads = whole_number("n_threads", n_threads)
         needed, setting, policy = users_needed(surrogate, policy)
-        self.surrogate, self.convex = surrogate, surrogate.convex
+        self.surrogate = surrogate
+        self.convex = surrogate.convex
         self.exclusions = data.exclusions(needed, setting)
         self.data = data.usable(needed, policy, setting)
-        self.n_threads, self.skip_rows = n_threads, skip_rows
-        self.n_features, self.n_users = self.data.n_features, self.data.n_users
+        self.n_threads = n_threads
+        self.skip_rows = skip_rows
+        self.n_features = self.data.n_features
+        self.n_users = self.data.n_users
         self.column_scale = self.data.column_scale
         weight = self.data.user_weight
         self._total = self.n_users if weight is None else weight.sum()
         self._split_at(_split_users(self.data.indptr, n_blocks))
 
     def _split_at(self, user_bounds):
+        """Let the blocks be the runs of users between these bounds."""
         self._rounding: Rounding | None = None
         self.user_bounds = user_bounds
-        self.n_blocks, self.layout = user_bounds.size - 1, f"users {user_bounds.tolist()}"
+        self.n_blocks = user_bounds.size - 1
+        self.layout = f"users {user_bounds.tolist()}"
         self.edges, self._block_starts = _split_rows(
             self.data.indptr[self.user_bounds], max(CHUNK_ROWS, 4 * self.n_features)
         )
+
+    def in_runs(self, user_bounds: Array) -> ListRisk:
+        """The same risk with other runs of users for its blocks; it counts its own rows."""
+        split = copy.copy(self)
+        split._split_at(user_bounds)
+        return split
 
     def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r}"
@@ -79,20 +118,25 @@ class ListRisk(BlockOracle):
         Blocks are runs of users, or parts of a single user's list where its terms are known. The
         oracle may remember scores from one evaluation to the next (`short_lists`).
         """
-        skip = self.skip_rows and self.convex  # the others are asked for majorants, of all rows
-        X, n_neg = self.data.X, self.data.n_neg
-        per_row = X.nnz / X.shape[0] if sparse.issparse(X) else self.n_features
-        skip = skip and skipping_pays(self.surrogate, n_neg, per_row)
-        short = ShortLists(self.data, self.surrogate, self._map) if skip else None
+        short = self._short_lists()
         if self.n_users == 1 and n_blocks > 1:
             one_list = self._blocks_of_one_list(n_blocks, short)
             if one_list is not None:
                 return one_list
         if short is not None:
             return _OnShortLists(self, short, n_blocks)
-        split = copy.copy(self)
-        split._split_at(_split_users(self.data.indptr, n_blocks))
-        return split
+        return self.in_runs(_split_users(self.data.indptr, n_blocks))
+
+    def _short_lists(self) -> ShortLists | None:
+        """What leaves rows out that provably do not count, where that is allowed and pays."""
+        # a risk that is not convex is asked for majorants, which are made of all rows
+        if not (self.skip_rows and self.convex):
+            return None
+        X = self.data.X
+        values_per_row = X.nnz / X.shape[0] if sparse.issparse(X) else self.n_features
+        if not skipping_pays(self.surrogate, self.data.n_neg, values_per_row):
+            return None
+        return ShortLists(self.data, self.surrogate, self._map)
 
     def _blocks_of_one_list(self, n_blocks: int, short: ShortLists | None) -> BlockOracle | None:
         """A single user's list in blocks of its terms, or None."""
@@ -109,10 +153,10 @@ class ListRisk(BlockOracle):
 
     def score_terms(self) -> Array:
         """How many scores of each user a sum of the surrogate may have."""
-        data, surrogate = self.data, self.surrogate
-        if not surrogate.top_negatives_only:
+        data = self.data
+        if not self.surrogate.top_negatives_only:
             return data.sizes
-        return data.n_pos + surrogate.negatives_counted(data.n_neg)
+        return data.n_pos + self.surrogate.negatives_counted(data.n_neg)
 
     def fingerprint(self) -> str:
         """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
@@ -133,13 +177,20 @@ class ListRisk(BlockOracle):
         ``S(s') >= S(s) + coef . (s' - s)``: the intercept is ``S(s) - coef . s``, whatever rounding
         did to the scores.
         """
-        values, coef, intercepts, errors, steeper = self.user_tangents(scores)
-        users = np.diff(self.user_bounds)
-        errors = self._block_sums(errors)
-        errors += users * EPS * self._block_sums(np.abs(values) + np.abs(intercepts))
-        values, intercepts = self._block_sums(values), self._block_sums(intercepts)
-        slopes = self.slopes(coef)
-        return Cuts(float(values.sum()), slopes, intercepts, w, errors, steeper, values)
+        tangents = self.tangents(scores)
+        values = self._block_sums(tangents.values)
+        # what the sum over a block's users may lose comes on top of what its terms have lost
+        n_users = np.diff(self.user_bounds)
+        sizes = self._block_sums(np.abs(tangents.values) + np.abs(tangents.intercepts))
+        return Cuts(
+            value=float(values.sum()),
+            slopes=self.slopes(tangents.coef),
+            intercepts=self._block_sums(tangents.intercepts),
+            point=w,
+            errors=self._block_sums(tangents.errors) + n_users * EPS * sizes,
+            steeper=tangents.steeper,
+            values=values,
+        )
 
     def along(self, scores: Array, direction: Array) -> Callback:
         """``t -> (R, dR/dt)`` at ``scores + t * direction``, without another look at X."""
@@ -152,7 +203,8 @@ class ListRisk(BlockOracle):
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
-        data, origins = self.data, self.origins()
+        data = self.data
+        origins = self.origins()
         w = data.divided(checked_weights(w, self.n_features))
         out = np.empty(data.rows.size)
         self.rows_scored += out.size
@@ -176,7 +228,8 @@ class ListRisk(BlockOracle):
         """Surrogate value of each user for given scores, and its score-space subgradient."""
         check_scores(scores)
         data = self.data
-        values, coef = np.empty(data.n_users), np.empty(scores.size)
+        values = np.empty(data.n_users)
+        coef = np.empty(scores.size)
 
         def part(lo, hi):
             self.surrogate.evaluate(scores, data.indptr, data.n_pos, lo, hi, values, coef)
@@ -184,27 +237,37 @@ class ListRisk(BlockOracle):
         self.map_ranges(part, np.arange(data.n_users + 1))
         return values, coef
 
-    def user_tangents(self, scores: Array) -> tuple[Array, Array, Array, Array, float]:
-        """Each user's value, subgradient, intercept and its error; the `Cuts.steeper` of all."""
+    def tangents(self, scores: Array) -> Tangents:
+        """The users' `Tangents` at some scores."""
         data = self.data
         values, coef = self.user_values(scores)
         intercepts, sizes, steep = tangent_intercepts(scores, coef, data.indptr, values)
-        steeper = float((steep / self.surrogate.l1_bound(data.n_pos)).max())
-        errors = (self.score_terms() + FEW_ROUNDINGS) * EPS * sizes
-        return values, coef, intercepts, errors, max(1.0, steeper)
+        steepest = float((steep / self.surrogate.l1_bound(data.n_pos)).max())
+        return Tangents(
+            values=values,
+            coef=coef,
+            intercepts=intercepts,
+            errors=(self.score_terms() + FEW_ROUNDINGS) * EPS * sizes,
+            steeper=max(1.0, steepest),
+        )
 
     def on_each_part(self, task: Callback) -> Iterator[Any]:
-        """What ``task(data, n_blocks, n_threads, memory)`` gives: here of all users at once."""
-        yield task(self.data, self.n_blocks, self.n_threads, None)
+        """What a task gives of a `Partition`: here of all users at once."""
+        yield task(Partition(self.data, self.n_blocks, self.n_threads, cache=None))
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
         if self._rounding is None:
-            data, shifted = self.data, self.origins() is not None
-            l1_bound = self.mean_over_users(self.surrogate.l1_bound(data.n_pos))
-            bound = rounding_bound(data.spread(), shifted, l1_bound, self._longest_sum())
-            self._rounding = bound.scaled(data.column_scale)
+            self._rounding = self.rounding_of(self._longest_sum())
         return self._rounding
+
+    def rounding_of(self, longest_sum: int) -> Rounding:
+        """`rounding`, if at most so many rows are added up one after the other in a slope."""
+        data = self.data
+        shifted = self.origins() is not None
+        l1_bound = self.mean_over_users(self.surrogate.l1_bound(data.n_pos))
+        bound = rounding_bound(data.spread(), shifted, l1_bound, longest_sum)
+        return bound.scaled(data.column_scale)
 
     def _longest_sum(self):
         """The most rows that are added up one after the other in a slope."""
@@ -217,8 +280,11 @@ class ListRisk(BlockOracle):
 
     def slopes(self, coef: Array) -> Array:
         """Weighted mean over the users of ``X_u' coef_u``, block by block."""
-        data, origins, coef = self.data, self.origins(), self._weigh_rows(coef)
-        edges, partial = self.edges, np.zeros((self.edges.size - 1, data.n_features))
+        data = self.data
+        origins = self.origins()
+        coef = self._weigh_rows(coef)
+        edges = self.edges
+        partial = np.zeros((edges.size - 1, data.n_features))
 
         def part(lo, hi):
             bounds = edges[lo : hi + 1]
@@ -259,24 +325,83 @@ class ListRisk(BlockOracle):
             list(pool.map(lambda args: task(*args), arguments))
 
 
-class _OnShortLists(ListRisk, LineOracle):
-    """A risk that is evaluated on the rows that decide it; `scores` and `along` take them all."""
+class OtherCuts(BlockOracle):
+    """A risk of lists that one solve asks for other cuts than one for each run of users.
 
-    def __init__(self, risk, short, n_blocks):
-        vars(self).update(vars(risk))
-        self._short, surrogate = short, risk.surrogate.on_counted_lists()
+    What it says of itself is what the risk says.
+    """
+
+    def __init__(self, risk: ListRisk) -> None:
+        self.risk = risk
+        self.n_features = risk.n_features
+        self.convex = risk.convex
+
+    def __str__(self) -> str:
+        return str(self.risk)
+
+    @property
+    def sample(self) -> ListRisk | None:  # type: ignore[override]
+        """The risk of few of the users."""
+        return self.risk.sample
+
+    def fingerprint(self) -> str:
+        """That of the risk: how it is cut does not count."""
+        return self.risk.fingerprint()
+
+    def column_text(self, f: int) -> str:
+        """A column with its mean and spread, for messages."""
+        return self.risk.column_text(f)
+
+    def rounding(self) -> Rounding:
+        """What rounding of scores and slopes can do at any w, see `Rounding`."""
+        return self.risk.rounding()
+
+
+class _OnShortLists(OtherCuts, LineOracle):
+    """A risk that is evaluated on the rows that decide it; line searches take them all."""
+
+    def __init__(self, risk: ListRisk, short: ShortLists, n_blocks: int) -> None:
+        surrogate = risk.surrogate.on_counted_lists()
+        self._short = short
         self._on_short = ListRisk(surrogate, short.data, "cap", n_blocks, risk.n_threads)
-        self._split_at(self._on_short.user_bounds)
+        super().__init__(risk.in_runs(self._on_short.user_bounds))
+        self.n_blocks = self._on_short.n_blocks
+        self.layout = self._on_short.layout
 
-    def blocks(self, w):
-        cuts = self.cuts(w)
+    @property
+    def user_bounds(self) -> Array:
+        """Bounds of the runs of users that the blocks are."""
+        return self.risk.user_bounds
+
+    @property
+    def rows_scored(self) -> int:  # type: ignore[override]
+        """Rows scored so far, by evaluations and by line searches."""
+        return self.risk.rows_scored + self._short.n_visits
+
+    def scores(self, w: Array) -> Array:
+        """``X @ w`` at the list positions, all of them."""
+        return self.risk.scores(w)
+
+    def along(self, scores: Array, direction: Array) -> Callback:
+        """``t -> (R, dR/dt)`` at ``scores + t * direction``."""
+        return self.risk.along(scores, direction)
+
+    def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
+        """The cuts of the runs of users, for scores that are known already."""
+        return self.risk.cuts_from_scores(w, scores)
+
+    def slopes(self, coef: Array) -> Array:
+        """Weighted mean over the users of ``X_u' coef_u``, block by block."""
+        return self.risk.slopes(coef)
+
+    def blocks(self, w: Array) -> tuple[Array, Array]:
+        """Value and a subgradient of each block's share of the risk."""
+        cuts: Any = self.cuts(w)
         return cuts.values, cuts.slopes
 
-    def cuts(self, w):
-        before = self._short.n_visits
-        scores = self._short.at(w)
-        self.rows_scored += self._short.n_visits - before
-        return self._on_short.cuts_from_scores(w, scores)
+    def cuts(self, w: Array) -> Cuts:
+        """The cuts of an evaluation at w, one for each block; see `Cuts`."""
+        return self._on_short.cuts_from_scores(w, self._short.at(w))
 
 
 def sampled(n_users: int, n_rows: int, n_features: int, step: float = _SAMPLED) -> int | None:

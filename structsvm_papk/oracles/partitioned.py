@@ -13,7 +13,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -37,7 +37,12 @@ from structsvm_papk.oracles.empirical_risk import (
     warm_starts,
     ways_to_break,
 )
-from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, refuse_deeper_than_all
+from structsvm_papk.oracles.list_risk import (
+    CHUNK_ROWS,
+    ListRisk,
+    Partition,
+    refuse_deeper_than_all,
+)
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle, Rounding
 from structsvm_papk.surrogates import Surrogate
 
@@ -96,17 +101,18 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     """An oracle like `EmpiricalRisk`, over partitions that someone else holds.
 
     `parts` has ``summaries``, one `Summary` each; ``notes`` on what went wrong and was put right;
-    and ``run(task, shares)``, which yields ``task(data, n_blocks, n_threads, memory)`` for each
-    partition with users, in order; memory is a dict that stays with the partition from one task to
-    the next, or None where nothing does. Blocks are of consecutive users; every partition has a
+    and ``run(task, shares)``, which yields what the task gives of a `Partition` with its share, for
+    each partition with users, in order. Blocks are of consecutive users; every partition has a
     share of them in proportion to its rows. `exclusions` numbers the users through the partitions.
     """
 
     _most_sampled: float = np.inf  # rows that starts may be made of
-    _frozen: tuple[Any, ...] = ()  # of a majorant: the point, and a direction that breaks ties
+    _frozen: Frozen | None = None  # where a majorant touches the risk
 
     def __init__(self, surrogate: Surrogate, parts: Any, policy: str = "exclude") -> None:
-        self.surrogate, self.convex, self.parts = surrogate, surrogate.convex, parts
+        self.surrogate = surrogate
+        self.convex = surrogate.convex
+        self.parts = parts
         self.exclusions = _joined([each.exclusions for each in parts.summaries])
         self.n_users = self.exclusions.n_used  # in the mean
         self.most_negatives = max(each.most_negatives for each in parts.summaries)  # of any user
@@ -125,6 +131,8 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         self._n_rows = sum(each.n_rows for each in self._used)
         self.column_scale: Array | None = None
         self._rounding: Rounding | None = None
+        self._has_sample = False
+        self._sample: ListRisk | None = None
         self._split(1)
 
     def __str__(self) -> str:
@@ -134,6 +142,17 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     def data(self) -> RankingData:
         """Refused: what asks for it needs all rows in one place."""
         raise InputError("this needs all data in one place, and the data are in partitions")
+
+    @property
+    def sample(self) -> ListRisk | None:  # type: ignore[override]
+        """The risk of few of the users, where there are many: made once for each scale."""
+        if not self._has_sample:
+            self._sample = self._make_sample()
+            self._has_sample = True
+        return self._sample
+
+    def _make_sample(self) -> ListRisk | None:
+        return None
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -175,7 +194,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         other = copy.copy(self)
         other.column_scale = column_scale_of(self.deviation(), how, self.is_sparse)
         other._rounding = None
-        other.__dict__.pop("sample", None)  # of a risk on file, made for the other scale
+        other._has_sample = False  # it was made for the other scale
         return other
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
@@ -197,27 +216,42 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        values, intercepts, errors = np.zeros((3, self.n_blocks))
+        values = np.zeros(self.n_blocks)
+        intercepts = np.zeros(self.n_blocks)
+        errors = np.zeros(self.n_blocks)
         slopes = np.zeros((self.n_blocks, self.n_features))
-        task = partial(_cuts, surrogate=self.surrogate, w=self._own_units(w), frozen=self._frozen)
+        task = partial(
+            _cuts, surrogate=self.surrogate, w=self._in_own_units(w), frozen=self._frozen
+        )
         results = self.parts.run(task, self._shares)
-        done, steeper = 0, 1.0
-        for summary, (visits, part) in zip(self._used, results, strict=True):
-            self.rows_scored += visits
-            n_blocks, weight = part.values.size, summary.weight / self._total
-            blocks = self._block_of[done : done + n_blocks]
+        n_done = 0
+        steeper = 1.0
+        for summary, (n_scored, part) in zip(self._used, results, strict=True):
+            self.rows_scored += n_scored
+            weight = summary.weight / self._total
+            blocks = self._block_of[n_done : n_done + part.values.size]
             values[blocks] += weight * part.values
             slopes[blocks] += weight * part.slopes
             intercepts[blocks] += weight * part.intercepts
             errors[blocks] += weight * part.errors
-            done, steeper = done + n_blocks, max(steeper, part.steeper)
+            n_done += part.values.size
+            steeper = max(steeper, part.steeper)
+        # what adding up the partitions may lose comes on top
         errors += len(self._used) * EPS * (np.abs(values) + np.abs(intercepts))
         if self.column_scale is not None:
             slopes /= self.column_scale
-        return Cuts(float(values.sum()), slopes, intercepts, w, errors, steeper, values)
+        return Cuts(
+            value=float(values.sum()),
+            slopes=slopes,
+            intercepts=intercepts,
+            point=w,
+            errors=errors,
+            steeper=steeper,
+            values=values,
+        )
 
     def on_each_part(self, task: Any) -> Iterator[Any]:
-        """What a task of `parts.run` gives for each partition, in the columns' own units."""
+        """What a task gives of each `Partition`, in the columns' own units."""
         yield from self.parts.run(task, self._shares)
 
     def rounding(self) -> Rounding:
@@ -241,16 +275,16 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         Where nothing stays with the partitions, what is frozen at w is found anew in each of them
         at every evaluation, at the price of a second product ``X @ w``.
         """
-        return _PartitionedMajorant(self, self._own_units(w))
+        return _PartitionedMajorant(self, Frozen(self._in_own_units(w)))
 
     def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[PartitionedRisk]:
         """Majorants at w with ties broken otherwise, as an iterator; see `Ties`."""
-        own = self._own_units(w)
-        for v in ways_to_break(partial(self._look_at_ties, own), w, alpha, limit):
-            yield _PartitionedMajorant(self, own, self._own_units(v))
+        point = self._in_own_units(w)
+        for v in ways_to_break(partial(self._look_at_ties, point), w, alpha, limit):
+            yield _PartitionedMajorant(self, Frozen(point, self._in_own_units(v)))
 
     def _look_at_ties(self, w, directions):
-        directions = [self._own_units(v) for v in directions]
+        directions = [self._in_own_units(v) for v in directions]
         task = partial(_look_at_ties, surrogate=self.surrogate, w=w, directions=directions)
         counts, slopes, keys = zip(*self.parts.run(task, self._shares), strict=True)
         weighted = zip(self._used, slopes, strict=True)
@@ -271,7 +305,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 
     def gain(self, w: Array) -> float:
         """Mean pAp@k gain over the users, ties counting as errors."""
-        task = partial(_gain, k=self.surrogate.k, w=self._own_units(w))
+        task = partial(_gain, k=self.surrogate.k, w=self._in_own_units(w))
         return sum(self.parts.run(task, self._shares)) / self.n_users
 
     def _split(self, n_blocks):
@@ -289,7 +323,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         self._shares, self.n_blocks = shares.tolist(), int(self._block_of[-1]) + 1
         self.layout = fingerprint_of("partitions", shares, self._block_of)
 
-    def _own_units(self, w):
+    def _in_own_units(self, w):
         """Checked weights in the units of X."""
         w = checked_weights(w, self.n_features)
         return w if self.column_scale is None else w / self.column_scale
@@ -298,51 +332,78 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 class _PartitionedMajorant(PartitionedRisk, Majorant):
     """A convex risk that is nowhere below another one and tight at one point."""
 
-    def __init__(self, risk, *frozen):
-        none = np.empty(0, dtype=np.int64)
-        risk.surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), none)  # or refuse
-        vars(self).update(vars(risk), rows_scored=0, convex=True, _frozen=frozen)
+    def __init__(self, risk: PartitionedRisk, frozen: Frozen) -> None:
+        no_rows = np.empty(0, dtype=np.int64)
+        risk.surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), no_rows)  # or refuse
+        super().__init__(risk.surrogate, risk.parts)
+        self.convex = True
+        self.column_scale = risk.column_scale
+        self._frozen = frozen
+        self._key = frozen.key()
+        self._split(risk.n_blocks)
         n_pos = np.concatenate([each.n_pos for each in self._used])
         self.exact = risk.surrogate.is_convex_on(n_pos)
 
-    def fingerprint(self):
+    def fingerprint(self) -> str:
         """SHA-256 that tells this majorant from those at other points, and from the risk."""
-        return fingerprint_of(super().fingerprint(), "majorant", *self._frozen)
+        return fingerprint_of(super().fingerprint(), "majorant", *self._key)
 
 
-def _cuts(data, n_blocks, n_threads, memory, *, surrogate, w, frozen):
+class Frozen(NamedTuple):
+    """Where a majorant touches the risk, in the columns' own units, and how ties break there."""
+
+    point: Array
+    direction: Array | None = None
+
+    def key(self) -> list[Array]:
+        """What tells one majorant from another."""
+        return [self.point] if self.direction is None else [self.point, self.direction]
+
+
+def _cuts(
+    partition: Partition, *, surrogate: Surrogate, w: Array, frozen: Frozen | None
+) -> tuple[int, Cuts]:
     """Rows scored, and the cuts of the blocks of one partition's risk, or of its majorant.
 
     The oracle stays with the partition, with what an evaluation leaves for the next one.
     """
-    keeps, memory = memory is not None, {} if memory is None else memory
-    key = fingerprint_of(str(n_blocks), *surrogate.settings(), *frozen)
-    if key not in memory:
-        memory.clear()  # before the next one takes its memory
-        memory[key] = _oracle(data, n_blocks, n_threads, keeps, surrogate, *frozen)
-    oracle = memory[key]
-    before, cuts = oracle.rows_scored, oracle.cuts(w)
-    return oracle.rows_scored - before, cuts
+    frozen_key = [] if frozen is None else frozen.key()
+    key = fingerprint_of(str(partition.share), *surrogate.settings(), *frozen_key)
+    cache = {} if partition.cache is None else partition.cache
+    if key not in cache:
+        cache.clear()  # before the next one takes its memory
+        cache[key] = _oracle(partition, surrogate, frozen)
+    oracle = cache[key]
+    n_before = oracle.rows_scored
+    cuts = oracle.cuts(w)
+    return oracle.rows_scored - n_before, cuts
 
 
-def _oracle(data, n_blocks, n_threads, skip_rows, surrogate, at=None, along=None):
+def _oracle(partition: Partition, surrogate: Surrogate, frozen: Frozen | None) -> BlockOracle:
+    data = partition.data
+    n_threads = partition.n_threads
+    # short lists remember scores from one evaluation to the next, so they need a cache
+    skip_rows = partition.cache is not None
     risk = ListRisk(surrogate, data, "cap", 1, n_threads, skip_rows)
-    if at is None:
-        return risk.with_blocks(n_blocks)
-    if along is None:
-        surrogate = surrogate.majorant(risk.scores(at), data.indptr, data.n_pos)
+    if frozen is None:
+        return risk.with_blocks(partition.share)
+    if frozen.direction is None:
+        majorant = surrogate.majorant(risk.scores(frozen.point), data.indptr, data.n_pos)
     else:
-        surrogate = Ties(risk, at).majorant(along)
-    return ListRisk(surrogate, data, "cap", n_blocks, n_threads)
+        majorant = Ties(risk, frozen.point).majorant(frozen.direction)
+    return ListRisk(majorant, data, "cap", partition.share, n_threads)
 
 
-def _look_at_ties(data, n_blocks, n_threads, memory, *, surrogate, w, directions):
-    return Ties(ListRisk(surrogate, data, "cap", 1, n_threads), w).look(directions)
+def _look_at_ties(
+    partition: Partition, *, surrogate: Surrogate, w: Array, directions: Any
+) -> tuple[Array, Array, list[bytes]]:
+    risk = ListRisk(surrogate, partition.data, "cap", 1, partition.n_threads)
+    return Ties(risk, w).look(directions)
 
 
-def _every_nth(data, first, n_threads, memory, *, n):
-    """Every n-th user, with rows of its own."""
-    some = data.every_nth(n, first)
+def _every_nth(partition: Partition, *, n: int) -> tuple[Any, Array, Array, Array | None]:
+    """Every n-th user, with rows of its own; the share is the number of the first user."""
+    some = partition.data.every_nth(n, partition.share)
     return some.X[some.rows], some.indptr, some.n_pos, some.user_weight
 
 
@@ -358,8 +419,9 @@ def _stacked(parts):
     )  # fmt: skip
 
 
-def _gain(data, n_blocks, n_threads, memory, *, k, w):
+def _gain(partition: Partition, *, k: int, w: Array) -> float:
     """Sum of the users' gains of one partition."""
+    data = partition.data
     name = f"pap@{k}"
     table = evaluate(name, data.scores(w), data.labels, indptr=data.indptr)
     return table.mean(name) * data.n_users

@@ -10,7 +10,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from mmap import mmap
 
 import numpy as np
@@ -24,7 +24,13 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import checked_weight, refuse_non_finite
 from structsvm_papk.data.sources import Source
 from structsvm_papk.errors import InputError, OracleFailure, check_number, whole_number
-from structsvm_papk.oracles.list_risk import ListRisk, sampled, skipping_pays, users_needed
+from structsvm_papk.oracles.list_risk import (
+    ListRisk,
+    Partition,
+    sampled,
+    skipping_pays,
+    users_needed,
+)
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 from structsvm_papk.oracles.short_lists import ShortLists
 from structsvm_papk.solvers.oracle import BlockOracle
@@ -102,8 +108,7 @@ class StreamedRisk(PartitionedRisk):
         kept = sum(len(data.X) for data in parts) if rows is None else len(rows.kept)
         return kept / self.parts.n_rows
 
-    @cached_property
-    def sample(self) -> ListRisk | None:  # type: ignore[override]
+    def _make_sample(self) -> ListRisk | None:
         """As `ListRisk.sample`, where rows are skipped and the budget has room for it."""
         if not (self.convex and self.parts.skips_rows(self.surrogate)) or self.parts.sample is None:
             return None
@@ -123,9 +128,11 @@ class _OnFile(ListRisk):
     column_text = BlockOracle.column_text  # the columns of all rows are on file
 
     def __init__(self, risk, short, n_blocks):
-        surrogate, n_threads = risk.surrogate.on_counted_lists(), risk.parts.n_threads
-        super().__init__(surrogate, short.data, "cap", n_blocks, n_threads)
-        self._risk, self._short, self.sample = risk, short, risk.sample
+        surrogate = risk.surrogate.on_counted_lists()
+        super().__init__(surrogate, short.data, "cap", n_blocks, risk.parts.n_threads)
+        self._risk = risk
+        self._short = short
+        self.sample = risk.sample
 
     def __str__(self):
         return str(self._risk)
@@ -146,18 +153,25 @@ class _StreamedParts:
     notes = ()
 
     def __init__(self, source, needed, budget, threshold, n_threads, scratch, user_weight):
-        self.n_threads, self._lists = n_threads, scan_users(source, threshold)
-        starts, users = self._lists.indptr[:-1], self._lists.users
-        n_pos = np.add.reduceat(self._lists.positive, starts, dtype=np.int64)
-        self._user_weight = checked_weight(user_weight, users, n_pos)
-        self._bounds, free = self._plan(source, budget)
-        self._free, self.n_rows = free, source.n_rows
-        self.rows = self.sample = None
-        self._file = _FeatureFile(source, scratch)
-        largest = int(np.diff(self._lists.indptr[self._bounds]).max())
-        self._largest, self._buffers = largest, [self._file.buffer(largest) for _ in range(2)]
-        self.kept, self._users, self._spreads, self.summaries = {}, [], [], []
+        self.n_threads = n_threads
+        self.n_rows = source.n_rows
         self._names = source.feature_names
+        self._lists = scan_users(source, threshold)
+        starts = self._lists.indptr[:-1]
+        n_pos = np.add.reduceat(self._lists.positive, starts, dtype=np.int64)
+        self._user_weight = checked_weight(user_weight, self._lists.users, n_pos)
+        self._bounds, free = self._plan(source, budget)
+        self._free = free
+        self.rows = None  # those that short lists ask for, instead of whole partitions
+        self.sample = None
+        self._file = _FeatureFile(source, scratch)
+        self._largest = int(np.diff(self._lists.indptr[self._bounds]).max())
+        self._buffers = [self._file.buffer(self._largest) for _ in range(2)]
+        self.summaries = []
+        # of the partitions with users
+        self.kept = {}
+        self._users = []
+        self._spreads = []
         for p in range(self._bounds.size - 1):
             free = self._survey(p, needed, free)
 
@@ -176,7 +190,8 @@ class _StreamedParts:
         What was kept of whole partitions is given up for the rows that they ask for. Not where rows
         are read from an origin, which may be anywhere in the file.
         """
-        lists, users = self._lists, np.concatenate(self._users)
+        lists = self._lists
+        users = np.concatenate(self._users)
         n_pos = np.add.reduceat(lists.positive, lists.indptr[:-1], dtype=np.int64)[users]
         n_neg = np.diff(lists.indptr)[users] - n_pos
         n_short = (n_pos + surrogate.negatives_counted(n_neg)).sum()  # or fewer, for Max
@@ -188,9 +203,11 @@ class _StreamedParts:
 
     def _make_room(self, users, n_short):
         """Keep rows instead of partitions, and a sample of the users, if the budget has room."""
-        lent, npy = 2 * self._largest, self._file.npy
+        npy = self._file.npy
+        lent = 2 * self._largest
         used = _SKIPPING_BYTES * self.n_rows + _SHORT_BYTES * n_short
-        free, wanted = self._free + lent * npy.row_bytes - used, max(_ROOM * n_short, lent)
+        free = self._free + lent * npy.row_bytes - used
+        wanted = max(_ROOM * n_short, lent)
         room = partial(FileRows.room, npy.shape, npy.dtype)
         if room(free) < wanted:
             return
@@ -207,7 +224,8 @@ class _StreamedParts:
 
     def _copied(self, users):
         """The lists of some users, with their rows in memory of their own."""
-        starts, sizes = self._lists.indptr[users], np.diff(self._lists.indptr)[users]
+        starts = self._lists.indptr[users]
+        sizes = np.diff(self._lists.indptr)[users]
         places = np.cumsum(sizes) - sizes
         X = self._file.buffer(sizes.sum())
         with self.readable():
@@ -241,11 +259,12 @@ class _StreamedParts:
                     data = ahead.result()
                 if i + 1 < len(shares):
                     ahead = reader.submit(self._load, i + 1)
-                yield task(data, share, self.n_threads, None)
+                yield task(Partition(data, share, self.n_threads, cache=None))
 
     def _plan(self, source, budget):
         """Bounds of the partitions in users, and the bytes that are free to keep some of them."""
-        lists, row_bytes = self._lists, source.row_bytes
+        lists = self._lists
+        row_bytes = source.row_bytes
         always = lists.nbytes + (_USER_BYTES + lists.users.itemsize) * lists.users.size
         free = int((1 - _CUT_SHARE) * budget) - always
         bounds = cut_users(lists.indptr, max(1, free // (_PARTS_IN_BUDGET * row_bytes)))
@@ -305,9 +324,11 @@ class _StreamedParts:
     def _laid_out(self, users, X, origins, spread=None):
         """The lists of some users; X holds their rows of the file, moved by `origins`."""
         lists = self._lists
-        starts, sizes = lists.indptr[users], lists.indptr[users + 1] - lists.indptr[users]
+        starts = lists.indptr[users]
+        sizes = lists.indptr[users + 1] - starts
         indptr = np.concatenate([[0], np.cumsum(sizes)])
-        rows, n_pos = np.empty(indptr[-1], dtype=np.int64), np.empty_like(sizes)
+        rows = np.empty(indptr[-1], dtype=np.int64)
+        n_pos = np.empty_like(sizes)
         _positives_first(lists.positive, starts, origins, indptr, rows, n_pos)
         weight = None if self._user_weight is None else self._user_weight[users]
         return RankingData.from_parts(
@@ -325,9 +346,9 @@ class _FeatureFile:
 
     def buffer(self, n_rows):
         """Memory for some rows; it counts only as far as it is written."""
-        shape, dtype = (n_rows, self.npy.shape[1]), self.npy.dtype
         # the allocator would not give it back to the system when it is not needed any more
-        return np.frombuffer(mmap(-1, n_rows * self.npy.row_bytes), dtype).reshape(shape)
+        memory = mmap(-1, n_rows * self.npy.row_bytes)
+        return np.frombuffer(memory, self.npy.dtype).reshape(n_rows, self.npy.shape[1])
 
     def check(self):
         """Refuse a file of another size or time than at first."""

@@ -116,11 +116,12 @@ class UserBlocks(DualBlocks):
         risk = self.risk
         self.passes += 1
         scores = risk.scores(w)
-        values, _, _, errors, _ = risk.user_tangents(scores)
+        tangents = risk.tangents(scores)
         square = 0.5 * self.alpha * float(np.sum(w * w))
-        objective = risk.mean_over_users(values) + square
-        error = risk.mean_over_users(errors) + score_error(risk, w, EXACTER * (objective - bound))
-        return scores, values, objective, error + PAIRWISE * (abs(objective) + square)
+        objective = risk.mean_over_users(tangents.values) + square
+        error = risk.mean_over_users(tangents.errors)
+        error += score_error(risk, w, EXACTER * (objective - bound))
+        return scores, tangents.values, objective, error + PAIRWISE * (abs(objective) + square)
 
     def _slope_errors(self, duals):
         """How far rounding may have put the slope off, by feature: few rows have each of them."""
@@ -163,8 +164,10 @@ class UserBlocks(DualBlocks):
     def _started(self, start):
         """The duals of any start, scaled for the highest bound."""
         if isinstance(start, np.ndarray):
-            _, coef, intercepts, errors, _ = self.risk.user_tangents(self.risk.scores(start))
-            duals = Duals(self.risk, coef, intercepts, errors, 0)
+            tangents = self.risk.tangents(self.risk.scores(start))
+            duals = Duals(
+                self.risk, tangents.coef, tangents.intercepts, tangents.errors, roundings=0
+            )
         elif isinstance(start, Duals):
             duals = self._adopted(start)
         elif isinstance(start, Mapping):

@@ -7,7 +7,7 @@ from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions
 from structsvm_papk.datasets import two_gaussians
 from structsvm_papk.datasets.generators import Lists
-from structsvm_papk.oracles.list_risk import users_needed
+from structsvm_papk.oracles.list_risk import Partition, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
 
 
@@ -103,7 +103,7 @@ class InProcess:
 
     def run(self, task, shares):
         for data, share in zip(self.data, shares, strict=True):
-            yield task(data, share, 1, None)
+            yield task(Partition(data, share, n_threads=1, cache=None))
 
 
 def partitioned(surrogate, data, n):

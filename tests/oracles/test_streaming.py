@@ -119,8 +119,8 @@ def test_the_next_partition_is_read_while_one_is_computed(tmp_path):
         begun[i].set()
         return load(i)
 
-    def task(data, share, n_threads, memory):
-        computed.append(data)
+    def task(partition):
+        computed.append(partition.data)
         following = begun[len(computed)] if len(computed) < len(begun) else begun[-1]
         return following.wait(10)
 

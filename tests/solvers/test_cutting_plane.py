@@ -344,7 +344,7 @@ def test_an_interrupt_in_the_sample_ends_the_solve(many, monkeypatch):
         raise KeyboardInterrupt
 
     risk = many("ts")
-    monkeypatch.setattr(risk.sample, "user_tangents", interrupted)
+    monkeypatch.setattr(risk.sample, "tangents", interrupted)
     with pytest.raises(KeyboardInterrupt):  # as in a first evaluation: there is no point yet
         CuttingPlane(1e-2).solve(risk)
     result = CuttingPlane(1e-2).solve(risk, np.ones(3))
