@@ -190,7 +190,7 @@ MISSING_OR_MIXED = {
 @pytest.mark.parametrize("ids", MISSING_OR_MIXED.values(), ids=MISSING_OR_MIXED)
 def test_users_that_are_missing_mixed_or_rounded_are_refused(ids):
     words = r"missing in row 1|mix types|floating-point|masked values in row 1"
-    doors = ID_DOORS | {"pool of CatBoost": lambda g: hooks.CatBoostMetric("auc", [g])}
+    doors = ID_DOORS | {"pool of CatBoost": lambda g: hooks.CatBoostMetric("auc", [g], [[0]])}
     assert refusing(doors, InputError, words, ids) == set(doors)
 
 

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 
@@ -89,7 +91,7 @@ def test_catboost_ranker_stops_early_on_pap():
     ranker = catboost.CatBoostRanker(
         iterations=80, loss_function="YetiRank", depth=3, verbose=False, thread_count=1,
         allow_writing_files=False, early_stopping_rounds=8, use_best_model=True,
-        eval_metric=hooks.CatBoostMetric(NAME, [TRAIN[2], VALID[2]]),
+        eval_metric=hooks.CatBoostMetric(NAME, [TRAIN[2], VALID[2]], [TRAIN[1], VALID[1]]),
     )  # fmt: skip
     ranker.fit(pools[0], eval_set=pools[1])
     history = ranker.get_evals_result()["validation"]["CatBoostMetric"]
@@ -98,15 +100,84 @@ def test_catboost_ranker_stops_early_on_pap():
 
 
 def test_catboost_pools_are_told_apart():
-    scores, labels = np.array([3.0, 2, 1, 0]), [np.array([1, 0, 0, 1]), np.array([0, 0, 1, 1])]
+    scores, labels = np.array([3.0, 2, 1, 0]), [np.array([1, 0, 0, 1]), np.array([0, 0, 0.1, 1])]
     groups = [np.array([0, 0, 1, 1]), np.zeros(4, dtype=int)]
-    metric = hooks.CatBoostMetric("auc", groups, labels)
-    assert metric.evaluate([scores], labels[0], None) == (0.5, 1.0)
-    assert metric.evaluate([scores], labels[1], None) == (0.0, 1.0)
-    with pytest.raises(InputError, match="two pools have 4 rows"):
-        hooks.CatBoostMetric("auc", groups).evaluate([scores], labels[0], None)
+    metric = hooks.CatBoostMetric("auc", groups, labels, relevance_threshold=0.05)
+    assert metric.evaluate([scores], np.float32(labels[0]), None) == (0.5, 1.0)
+    assert metric.evaluate([scores], np.float32(labels[1]), None) == (0.0, 1.0)
     with pytest.raises(InputError, match="no groups were given for a pool of 2 rows"):
         metric.evaluate([scores[:2]], labels[0][:2], None)
-    apart = hooks.CatBoostMetric("auc", [[0, 1, 1, 0]])  # rows of a user need not stand together
+    with pytest.raises(InputError, match="has_time=True keeps their order"):
+        metric.evaluate([scores], labels[0][::-1] + labels[1], None)
+    # rows of a user need not stand together
+    apart = hooks.CatBoostMetric("auc", [[0, 1, 1, 0]], [[1, 0, 1, 0]])
     assert apart.evaluate([scores], np.array([1, 0, 1, 0]), None) == (0.5, 1.0)
-    assert not hooks.CatBoostMetric("auc", groups, gain=False).is_max_optimal()
+    assert not hooks.CatBoostMetric("auc", groups, labels, gain=False).is_max_optimal()
+
+
+def test_catboost_pools_that_no_metric_can_be_of_are_refused():
+    with pytest.raises(InputError, match="same labels and other groups"):
+        hooks.CatBoostMetric("auc", [[1, 1, 2], [1, 2, 2]], [[1, 0, 1]] * 2)
+    with pytest.raises(InputError, match="one entry for each row"):
+        hooks.CatBoostMetric("auc", [[1, 1, 2]], [[1, 0]])
+    nobody = hooks.CatBoostMetric("auc", [[1, 1]], [[0, 0]])
+    with pytest.raises(InputError, match="auc is defined for no user of the pool of 2 rows"):
+        nobody.evaluate([np.zeros(2)], np.zeros(2), None)
+
+
+def uneven(seed, n_users=40):
+    """Lists of 1 to 15 rows."""
+    rng = np.random.default_rng(seed)
+    users = np.repeat(np.arange(n_users), rng.integers(1, 16, n_users))
+    X = rng.normal(size=(users.size, 3))
+    return X, (X[:, 0] + rng.normal(size=users.size) > 0.8).astype(int), users
+
+
+def mean_by_xgboost(metric, scores, labels, users):
+    """What XGBRanker makes of the values of users: rows are the weights, single rows count 1."""
+    places = [np.flatnonzero(users == user) for user in np.unique(users)]
+    values = [metric(labels[at], scores[at]) if at.size > 1 else 1.0 for at in places]
+    return np.average(values, weights=[at.size for at in places])
+
+
+@pytest.mark.parametrize("name", ["pap@3", "ndcg@5", "recall@2"])
+def test_xgboosts_mean_over_rows_becomes_one_over_users(name):
+    X, y, users = uneven(0)
+    scores, used = X[:, 0].round(1), np.bincount(users)[users] > 1
+    values = metrics.per_user(name, scores[used], y[used], users[used])
+    wanted = np.nan_to_num(values).sum() / 40
+    metric = hooks.xgboost_eval_metric(name, users)
+    assert mean_by_xgboost(metric, scores, y, users) == pytest.approx(wanted)
+    plain = hooks.xgboost_eval_metric(name)
+    assert abs(mean_by_xgboost(plain, scores, y, users) - wanted) > 0.02
+    assert pickle.loads(pickle.dumps(metric)) == metric
+    with pytest.raises(InputError, match="mean='pooled' is not available here"):
+        hooks.xgboost_eval_metric("auc", mean="pooled")
+
+
+def test_the_mean_by_xgboost_is_that_of_xgboost():
+    xgb = pytest.importorskip("xgboost")
+    X, y, users = uneven(1)
+    for metric in (hooks.xgboost_eval_metric(NAME), hooks.xgboost_eval_metric(NAME, users)):
+        ranker = xgb.XGBRanker(n_estimators=3, eval_metric=metric, n_jobs=1, max_depth=3)
+        ranker.fit(X, y, qid=users, eval_set=[(X, y)], eval_qid=[users], verbose=False)
+        last = ranker.evals_result()["validation_0"][NAME][-1]
+        mean = mean_by_xgboost(metric, ranker.predict(X), y, users)
+        assert last == pytest.approx(mean, abs=1e-5)
+        pickle.dumps(ranker)
+
+
+@pytest.mark.parametrize("boosting", ["Plain", "Ordered"])
+def test_rows_that_catboost_shuffles_are_refused_and_others_are_right(boosting):
+    catboost = pytest.importorskip("catboost")
+    X, y, users = uneven(2)
+    settings = {"iterations": 3, "loss_function": "QueryRMSE", "verbose": False}
+    settings |= {"allow_writing_files": False, "boosting_type": boosting, "thread_count": 1}
+    settings |= {"eval_metric": hooks.CatBoostMetric(NAME, [users], [y])}
+    pool = catboost.Pool(X, y, group_id=users)
+    if boosting == "Ordered":
+        with pytest.raises(Exception, match="has_time=True keeps their order"):
+            catboost.CatBoostRanker(**settings).fit(pool)
+    ranker = catboost.CatBoostRanker(**settings, has_time=boosting == "Ordered").fit(pool)
+    last = ranker.get_evals_result()["learn"]["CatBoostMetric"][-1]
+    assert last == pytest.approx(expected(ranker.predict(pool), (X, y, users)))

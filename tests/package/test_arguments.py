@@ -189,7 +189,7 @@ def calls(folder):
         integrations.lightgbm_eval_metric: {"name": "ap"},
         integrations.lightgbm_feval: {"name": "ap"},
         integrations.xgboost_custom_metric: {"name": "ap"},
-        integrations.xgboost_eval_metric: {"name": "ap"},
+        integrations.xgboost_eval_metric: {"name": "ap", "groups": USERS},
         integrations.CatBoostMetric: {"name": "ap", "groups": [USERS], "labels": [Y]},
     }  # fmt: skip
 
