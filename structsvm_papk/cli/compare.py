@@ -39,6 +39,7 @@ def compare(
     test: Path | None = READING(None, "Report pAp@k on this file as well.", "FILE"),
     eta: list[float] | None = ETA,
     plot: Path | None = options.PLOT,
+    positive: bool = options.POSITIVE,
     as_json: bool = options.JSON,
 ) -> None:
     """Cutting plane against subgradient descent with the same data passes.
@@ -60,7 +61,7 @@ def compare(
     with console.live() as watch:
         runs = run_all(
             train, names, k, strength, depth=weighting.negatives, etas=eta or ETAS, test=held_out,
-            standardize=weighting.units,
+            standardize=weighting.units, positive=positive,
             watch=watch, n_threads=stopping.threads, checkpoint=checkpoint, **stopping.limits(),
         )  # fmt: skip
     for used in (table, second):
@@ -69,7 +70,9 @@ def compare(
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
     title = weighting.title(k=k, alpha=runs[0].alpha)
-    finish(runs, f"{data.name}: {title}", weighting.content, plot, as_json)
+    title += ", weights >= 0" if positive else ""
+    content = weighting.content | {"positive": positive}
+    finish(runs, f"{data.name}: {title}", content, plot, as_json)
 
 
 def finish(

@@ -34,6 +34,7 @@ def fit(
     saving: options.Saving,
     where: scale.Scale,
     policy: str = options.policy("exclude"),
+    positive: bool = options.POSITIVE,
     as_json: bool = options.JSON,
 ) -> None:
     """Train a ranker and write a model file.
@@ -47,6 +48,7 @@ def fit(
         relevance_threshold=reading.relevance_threshold, checkpoint=saving.checkpoint,
         solver_options=None if eta is None else {"eta": eta},
         standardize=weighting.units, user_scaling=weighting.scaling,
+        positive=positive,
     )  # fmt: skip
     ranker.check_settings()
     with where.loaded(data, reading, ranker) as loaded:
@@ -71,9 +73,10 @@ def fit(
             console.warn(_said(warning.message))
     if run.result.status is not Status.DEGENERATE:
         compare.explain(run)
-    content = run.as_dict() | weighting.content
+    content = run.as_dict() | weighting.content | {"positive": positive}
     content |= {"model": str(output)}
     title = weighting.title(k=model.k, alpha=model.alpha)
+    title += ", weights >= 0" if positive else ""
     console.answer(as_json, content, compare.print_runs, [run], f"{data.name}: {title}")
     console.note(f"model written to {output}")
     if run.result.status == Status.FAILED:
@@ -90,5 +93,8 @@ def _said(warning: Any) -> str:
     """A warning in the words of the command line."""
     if not isinstance(warning, DegenerateOptimumWarning):
         return str(warning)
-    given = " ".join(f"--{option} {value}" for option, value in warning.settings.items())
+    given = " ".join(
+        "without --positive" if option == "positive" else f"--{option} {value}"
+        for option, value in warning.settings.items()
+    )
     return f"degenerate: {warning.what}" + (f"\ntry {given}, or tune" if given else "")

@@ -50,11 +50,12 @@ class Grid:
         "for more. By default none.",
         "NAME",
     )
+    positive: bool = options.POSITIVE
 
     def settings(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
         settings: dict[str, Any] = {
-            "k": self.k, "surrogates": self.surrogate,
+            "k": self.k, "surrogates": self.surrogate, "positive": self.positive,
             "standardize": options.parse_standardize(self.standardize),
             "user_weights": self.user_weight, "alphas": self.alpha,
             "depths": [options.parse_depth(text) for text in self.depth or ()],
@@ -198,6 +199,7 @@ def _content(
         "command": _command(best, asked),
         "python": _python(ranker, asked),
         "standardized": bool(best["standardize"]),
+        "positive": ranker.positive,
         "model": None if model_file is None else str(model_file),
     }
 

@@ -39,7 +39,7 @@ _DTYPES = ("float64", "float32")
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
     **dict.fromkeys(("surrogate", "solver", "user_weight", "package_version", "status"), str),
-    **dict.fromkeys(("standardized", "common_scale", "converged"), bool),
+    **dict.fromkeys(("standardized", "common_scale", "converged", "positive"), bool),
     **dict.fromkeys(("k", "n_iter"), int),
 }
 _NUMBERS: dict[str, dict[str, Any]] = {
@@ -92,6 +92,8 @@ class Model:
         How columns are scaled inside each user's list before they are multiplied by `coef`.
     package_version : str
         The version that wrote the file.
+    positive : bool
+        Whether the certificate is of the problem with weights >= 0.
     """
 
     coef: np.ndarray
@@ -109,6 +111,7 @@ class Model:
     user_scaling: str | None = None
     package_version: str = ""
     common_scale: bool = False
+    positive: bool = False
 
     @property
     def n_features(self) -> int:
@@ -280,7 +283,10 @@ _OPSET, _IR = 13, 8  # of 2021: read by everything since
 def weights_of(model: Model) -> dict[str, Any]:
     """A model as names and numbers that JSON can say; features without names are x0, x1, .."""
     names = model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
-    kept = ("surrogate", "depth", "user_weight", "standardized", "common_scale", "user_scaling")
+    kept = (
+        "surrogate", "depth", "user_weight", "standardized", "common_scale", "user_scaling",
+        "positive",
+    )  # fmt: skip
     return {
         "weights": dict(zip(names, model.coef.tolist(), strict=True)),
         "k": int(model.k),

@@ -85,6 +85,7 @@ class LinearRanker(BaseEstimator):
     n_threads: int
     relevance_threshold: float | None
     one_list: bool
+    positive: bool
     solver_options: dict[str, Any] | None
     coef_: Array
     alpha_: float
@@ -191,7 +192,9 @@ class LinearRanker(BaseEstimator):
         if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
             surrogate = self._setting.make(self.n_shown)
             limit = max(1.0, result.seconds)
-            warning: Any = warning_of_zero(surrogate, result.alpha, risk, everyone, limit)
+            warning: Any = warning_of_zero(
+                surrogate, result.alpha, risk, everyone, limit, self.positive
+            )
             warnings.warn(warning, stacklevel=4)
         elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
             warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
@@ -199,8 +202,11 @@ class LinearRanker(BaseEstimator):
 
     def _extra_settings(self) -> dict[str, Any]:
         options = {} if self.solver_options is None else self.solver_options
-        if not isinstance(options, dict) or "alpha" in options:
-            raise InputError("solver_options must be a dict of solver fields, without 'alpha'")
+        if not isinstance(options, dict) or {"alpha", "positive"} & options.keys():
+            raise InputError(
+                "solver_options must be a dict of solver fields, without 'alpha' and 'positive', "
+                "which are settings of the ranker"
+            )
         return options
 
     def decision_function(self, X: Any, groups: ArrayLike | None = None) -> Array:
@@ -281,6 +287,7 @@ class LinearRanker(BaseEstimator):
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
             relevance_threshold=self.relevance_threshold,
+            positive=self.positive,
         )
 
     def save(self, path: PathLike) -> None:
@@ -347,20 +354,26 @@ def warning_of_zero(
     risk: EmpiricalRisk | None = None,
     everyone: RankingData | None = None,
     max_seconds: float = 1.0,
+    positive: bool = False,
 ) -> DegenerateOptimumWarning:
     """The warning that a surrogate's optimum is zero, and the settings that leave zero.
 
     `risk` is what was minimised, `everyone` the lists that it was made of, those that it leaves out
     included; without them nothing is tried, and the settings are the usual ones. `max_seconds` are
-    for the search of the critical depth, which may cost more than the fit.
+    for the search of the critical depth, which may cost more than the fit; there is none where the
+    optimum is among `positive` weights, since the test at zero knows of no signs.
     """
     settings: dict[str, Any] = {}
     text = (
-        f"w = 0 is the optimum of {surrogate.label} at depth {surrogate.depth or surrogate.k}, to "
-        "within the tolerance, and ranks nothing"
+        f"w = 0 is the optimum of {surrogate.label} at depth {surrogate.depth or surrogate.k}"
+        f"{' among weights >= 0' if positive else ''}, to within the tolerance, and ranks nothing"
     )
     if risk is None or everyone is None:
         settings = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
+    elif positive:
+        deeper = [(AUTO_DEPTH, {"depth": "auto"})] if surrogate.depth != AUTO_DEPTH else []
+        signed: list[Any] = [(surrogate.depth, {"positive": False})]
+        settings = _first_not_zero(risk, everyone, alpha, [*deeper, *signed], positive)
     elif has_test(surrogate):  # of others no critical depth is known
         answer = critical_depth(risk, max_seconds=max_seconds)
         text += f": {str(answer).partition(': ')[2]}"
@@ -379,14 +392,24 @@ def _deeper(
     least = answer.informative_from
     if not risk.convex or (least is None and not answer.out_of_time):
         return {}
-    lists = everyone.scaled_by(risk.column_scale)
     tried: list[tuple[Any, dict[str, Any]]] = [(AUTO_DEPTH, {"depth": "auto"})]
     if least is not None:
         tried += [(depth, {"depth": depth, "policy": "cap"}) for depth in (least, answer.deepest)]
+    return _first_not_zero(risk, everyone, alpha, tried)
+
+
+def _first_not_zero(
+    risk: EmpiricalRisk, everyone: RankingData, alpha: float, tried: Any, positive: bool = False
+) -> dict[str, Any]:
+    """The first of some settings, each with its depth, whose optimum is not zero; else none."""
+    if not risk.convex:
+        return {}
+    lists = everyone.scaled_by(risk.column_scale)
     for depth, settings in tried:
         policy = settings.get("policy", "exclude")
         deeper = EmpiricalRisk(replace(risk.surrogate, depth=depth), lists, policy)
-        solver = CuttingPlane(alpha, tol=_CLEARLY, max_iter=_FEW_STEPS)
+        signs = settings.get("positive", positive)
+        solver = CuttingPlane(alpha, tol=_CLEARLY, max_iter=_FEW_STEPS, positive=signs)
         if solver.solve(deeper).objective < 1.0 - _CLEARLY:
             return settings
     return {}

@@ -32,6 +32,7 @@ from structsvm_papk.rankers.settings import (
     make_solver,
 )
 from structsvm_papk.solvers.result import SolverResult
+from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate
 
 
@@ -116,6 +117,10 @@ class PAPKRanker(LinearRanker):
         Scale every column inside each user's list, in `fit` and in `predict`, which then needs
         `groups`: 'standardise' to mean 0 and deviation 1, 'rank' to ranks between -1/2 and 1/2.
         X is copied; a sparse one is refused. `coef_` is for the scaled columns.
+    positive : bool
+        Minimise over w >= 0 only, with a certificate of that problem: for scores of other systems,
+        none of which is to count against an item, and for search engines that refuse negative
+        weights. 'dual_ascent' cannot.
 
     Attributes
     ----------
@@ -182,6 +187,7 @@ class PAPKRanker(LinearRanker):
     verbose: int = 0
     standardize: bool | str = "auto"
     user_scaling: str | None = None
+    positive: bool = False
 
     def _fit_lists(self, lists: RankingData) -> Any:
         check_number("n_threads", self.n_threads, least=1)
@@ -297,5 +303,7 @@ class PAPKRanker(LinearRanker):
             check_seed(self.random_state)
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             settings["seed"] = int(seed)
+        check_signs(self.positive)
+        settings["positive"] = self.positive
         settings |= self._extra_settings()
         return make_solver(self.solver, surrogate, alpha, **settings)

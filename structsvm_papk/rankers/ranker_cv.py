@@ -43,6 +43,7 @@ from structsvm_papk.rankers.settings import (
     order_of_depth,
     weighted,
 )
+from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ class PAPKRankerCV(LinearRanker):
     checkpoint : path-like or Checkpoint, optional
         Folder where fits on folds are kept, under all that determines them. A search that was
         stopped, or another one on the same data, takes those that it would compute itself.
+    positive : bool
+        As for `PAPKRanker`, in every solve.
 
     Attributes
     ----------
@@ -174,6 +177,7 @@ class PAPKRankerCV(LinearRanker):
     verbose: int = 0
     standardize: bool | str = "auto"
     user_scaling: Any = None
+    positive: bool = False
 
     @property
     def n_shown(self) -> int:
@@ -261,6 +265,7 @@ class PAPKRankerCV(LinearRanker):
         if not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs == 0:
             raise InputError(f"n_jobs must be a whole number, -1 for all cores, got {jobs!r}")
         check_number("verbose", self.verbose, least=0)
+        check_signs(self.positive)
 
     def _scoring(self, k: int) -> ByMetric | ByScorer:
         """How held-out lists are scored; by default by pAp@k."""

@@ -67,7 +67,7 @@ class Training:
     def identity(self) -> tuple[Any, ...]:
         """What of it determines a fit on a fold."""
         ranker, options = self.ranker, sorted(self.solver_options.items())
-        own = repr((ranker.n_shown, ranker.policy, ranker.max_iter, options))
+        own = repr((ranker.n_shown, ranker.policy, ranker.max_iter, ranker.positive, options))
         return own, ranker.cv_tol
 
     def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
@@ -92,6 +92,7 @@ class Training:
         limits = {"tol": tol, "max_iter": self.ranker.max_iter, "time_limit": time_limit}
         if in_fold and surrogate.majorised:
             limits["max_ties"] = 0
+        limits["positive"] = self.ranker.positive
         limits |= self.solver_options
         solver = make_solver("auto", surrogate, setting.alpha, **limits)
         warm_start = warm_start if surrogate.convex else None

@@ -66,12 +66,19 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
     """The solver called `name`, one of `SOLVERS`, for a surrogate.
 
     `settings` are fields of the solver; those that are None keep its own default, and ``tol``,
-    ``time_limit`` and ``seed`` are dropped where it has no use for them.
+    ``time_limit`` and ``seed`` are dropped where it has no use for them. ``positive`` is refused
+    there.
     """
     solver = _SOLVERS[solver_name(name, surrogate)]
     known = solver.__dataclass_fields__
     given = {key: value for key, value in settings.items() if value is not None}
-    unknown = set(given) - set(known) - {"tol", "time_limit", "seed"}
+    if given.get("positive") and "positive" not in known:
+        able = [other for other, cls in _SOLVERS.items() if "positive" in cls.__dataclass_fields__]
+        raise InputError(
+            f"{solver.__name__} cannot keep weights from being negative: with positive=True use "
+            f"solver='auto' or {', '.join(able)}"
+        )
+    unknown = set(given) - set(known) - {"tol", "time_limit", "seed", "positive"}
     if unknown:
         raise InputError(f"{solver.__name__} has no setting {sorted(unknown)[0]!r}")
     return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})

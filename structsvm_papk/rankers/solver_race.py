@@ -112,6 +112,7 @@ def compare(
     checkpoint: CheckpointStore | None = None,
     depth: int | float | None = None,
     standardize: bool | str = "auto",
+    positive: bool = False,
     **limits: Any,
 ) -> list[Run]:
     """Cutting plane against subgradient descent, surrogate by surrogate.
@@ -139,6 +140,8 @@ def compare(
         Training depth, see `Surrogate`.
     standardize : {'auto', True, False}
         As for `PAPKRanker`.
+    positive : bool
+        Whether all of them minimise over w >= 0 only.
     **limits
         ``tol``, ``max_iter``, ``time_limit`` of the cutting plane.
 
@@ -170,6 +173,7 @@ def compare(
             callback = watch(solver, loss.name) if watch else None
             part = checkpoint and checkpoint.part(f"{loss.name}-{name}")
             settings = limits if eta is None else {"eta": eta, "max_iter": n_passes}
+            settings = settings | ({"positive": True} if positive else {})
             runs.append(solve(solver, risk, strength, test, callback, part, **settings))
             if runs[-1].result.status == Status.INTERRUPTED:
                 return runs

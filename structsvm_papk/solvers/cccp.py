@@ -93,6 +93,9 @@ class CCCP(Solver[CCCPResult]):
     max_ties : int
         At the critical point where the run would end, so many more majorants are tried, which break
         ties in other ways; where one goes down, the run goes on. 0 for none.
+    positive : bool
+        Minimise over w >= 0 only: majorants, starts and steps alike. `criticality` is that of this
+        problem.
 
     References
     ----------
@@ -114,6 +117,7 @@ class CCCP(Solver[CCCPResult]):
     qp_solver: str = "blocks"
     time_limit: float | None = None
     max_ties: int = 6
+    positive: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,8 +157,15 @@ class CCCP(Solver[CCCPResult]):
     ) -> CuttingPlane:
         """The solver of the majorants."""
         blocks, limit = n_blocks or self.n_blocks, time_limit or self.time_limit
-        limits = 0.5 * self.tol, _INNER_ITERATIONS
-        return CuttingPlane(alpha, *limits, "bundle", blocks, self.qp_solver, limit)
+        return CuttingPlane(
+            alpha,
+            tol=0.5 * self.tol,
+            max_iter=_INNER_ITERATIONS,
+            n_blocks=blocks,
+            qp_solver=self.qp_solver,
+            time_limit=limit,
+            positive=self.positive,
+        )
 
 
 def _starts(config, oracle, w_init, warm_start):
@@ -167,6 +178,7 @@ def _starts(config, oracle, w_init, warm_start):
     starts: dict[str, Array] = {}
     for name, point in points.items():
         w = finite_start(point, oracle.n_features, f"start {name!r}")
+        w = np.maximum(w, 0.0) if config.positive else w
         if not any(np.array_equal(w, other) for other in starts.values()):
             starts[name] = w  # the convex optimum of 'avg' is often the zero of 'zero'
     return starts

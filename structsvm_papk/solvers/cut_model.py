@@ -10,6 +10,8 @@ from structsvm_papk.solvers.qp import RestrictedQP, duality_gap, onto_simplices
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
+_FREE_ROUNDS = 6  # guesses at which weights are zero, where weights may not be negative
+_BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 _EPS = np.finfo(float).eps
@@ -23,12 +25,23 @@ class CutModel:
     model is ``sum_j max_(cuts i of block j) (a_i . z + b_i)``. The dual point `theta` is
     non-negative and sums to 1 over each block; see `lower_bound`.
 
+    With `positive` the features' part of z is not negative: all minima are over such z.
+
     Cuts live in slots that are reused; `order` lists the slots in use, block after block. With many
     features the cuts' inner products are kept, and the restricted problem is solved in their span.
     """
 
-    def __init__(self, n_features: int, n_variables: int, n_blocks: int, qp_solver: str) -> None:
-        self.n_features, self.n_blocks = n_features, n_blocks
+    def __init__(
+        self,
+        n_features: int,
+        n_variables: int,
+        n_blocks: int,
+        qp_solver: str,
+        positive: bool = False,
+    ) -> None:
+        self.n_features = n_features
+        self.n_blocks = n_blocks
+        self.positive = positive
         self.qp = RestrictedQP(qp_solver)
         self._slopes = np.empty((0, n_variables))
         self._intercepts = np.empty(0)
@@ -36,7 +49,7 @@ class CutModel:
         self._theta = np.empty(0)  # zero in the slots that are free
         self._norms = np.empty(0)
         self._idle = np.empty(0, dtype=np.int64)
-        self._gram = np.empty((0, 0)) if n_features > WIDE else None
+        self._gram = np.empty((0, 0)) if n_features > WIDE and not positive else None
         self.order = np.empty(0, dtype=np.int64)
         self.starts = np.zeros(n_blocks, dtype=np.int64)
 
@@ -75,9 +88,26 @@ class CutModel:
         matter. Both work in coordinates in which the curvature, the same for all features, is 1 and
         the centre 0.
         """
-        slopes = self._coordinates(curvature)
         heights = self._intercepts[self.order] + (self._slopes @ centre)[self.order]
         theta = self._theta[self.order]
+        if self.positive:
+            theta, rise = self._rise_above_zero(heights, theta, centre, curvature, target)
+        else:
+            slopes = self._coordinates(curvature)
+            theta = onto_simplices(self._improve(slopes, heights, theta, target), self.starts)
+            rise = -(slopes @ (theta @ slopes))
+        self._theta[self.order] = theta
+        z = centre - self._theta @ self._slopes / curvature
+        if self.positive:
+            z[: self.n_features] = np.maximum(z[: self.n_features], 0.0)
+        return z, np.maximum.reduceat(heights + rise, self.starts).sum()
+
+    def _improve(self, slopes, heights, theta, target):
+        """Weights whose duality gap is `target`, or as close to it as the methods come.
+
+        In coordinates with curvature 1 and centre 0; the sums of the weights may drift.
+        """
+        theta = theta.copy()
         gap = np.inf
         if self.n_blocks >= _FEW_BLOCKS:
             v = -(theta @ slopes)
@@ -86,11 +116,54 @@ class CutModel:
             if gap <= target or not self._solve_qp(slopes, heights, theta, 0.5 * target):
                 break
             gap = duality_gap(theta, slopes, heights, self.starts)
-        theta = onto_simplices(theta, self.starts)  # the steps let the sums drift
-        self._theta[self.order] = theta
-        heights -= slopes @ (theta @ slopes)
-        z = centre - self._theta @ self._slopes / curvature
-        return z, np.maximum.reduceat(heights, self.starts).sum()
+        return theta
+
+    def _rise_above_zero(self, heights, theta, centre, curvature, target):
+        """As `_improve` where z may not be negative; with what the cuts rise to at the new z.
+
+        The z that belongs to weights is ``max(centre - A' theta / curvature, 0)``. While the
+        features that are zero stay so, the dual is that of a problem in the others without signs:
+        its answer is a Newton step for the weights, and as the dual is concave, an exact line
+        search along the step makes sure that it rises. It ends when the guess at which features
+        are zero was right.
+        """
+        root = np.sqrt(curvature)
+        slopes = self._slopes[self.order] / root
+        floor = np.full(centre.size, -np.inf)
+        floor[: self.n_features] = -(root * centre)[: self.n_features]
+        for _ in range(_FREE_ROUNDS):
+            v = np.maximum(-(theta @ slopes), floor)
+            now = heights + slopes @ v
+            if np.maximum.reduceat(now, self.starts).sum() - now @ theta <= target:
+                break
+            free = v > floor
+            fixed = heights + slopes[:, ~free] @ floor[~free]
+            step = self._improve(_span(slopes[:, free]), fixed, theta, 0.5 * target)
+            step = onto_simplices(step, self.starts) - theta
+            theta = onto_simplices(theta + self._length(step, theta, slopes, heights, floor) * step,
+                                   self.starts)  # fmt: skip
+        return theta, slopes @ np.maximum(-(theta @ slopes), floor)
+
+    def _length(self, step, theta, slopes, heights, floor):
+        """Where in [0, 1] the dual is largest along a step of the weights."""
+        origin = -(theta @ slopes)
+        direction = -(step @ slopes)
+        gain = heights @ step
+
+        def rises(t):
+            return gain - direction @ np.maximum(origin + t * direction, floor) >= 0.0
+
+        if rises(1.0):
+            return 1.0
+        low = 0.0
+        high = 1.0
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            if rises(middle):
+                low = middle
+            else:
+                high = middle
+        return low
 
     def _coordinates(self, curvature):
         """Slopes in coordinates with curvature 1: of the variables, or of the span of the cuts."""
@@ -122,8 +195,9 @@ class CutModel:
         return float(np.maximum.reduceat(heights, self.starts).sum())
 
     def dual_point(self, alpha: float) -> Array:
-        """The w at which the dual point's bound is attained, ``-g_w / alpha``."""
-        return -(self._theta @ self._slopes)[: self.n_features] / alpha
+        """The w at which the dual point's bound is attained: ``-g_w / alpha``, or its part >= 0."""
+        w = -(self._theta @ self._slopes)[: self.n_features] / alpha
+        return np.maximum(w, 0.0) if self.positive else w
 
     def lower_bound(
         self, alpha: float, upper_bound: float, slope_errors: Array | float = 0.0
@@ -134,12 +208,14 @@ class CutModel:
         lies between 0 and the optimum, so ``min(0, g_s)`` times an upper bound of that is added.
         Rounding may have put g off by `slope_errors` before it was summed, and by `off` in the sum:
         the bound is taken at the worst g within both, less what the other sums may have lost
-        (proof in ``docs/math/certificate.md``).
+        (proof in ``paper/proofs.md``). Where w >= 0, ``(-g_w)_+`` is in place of g_w.
         """
         theta, d = self._theta, self.n_features
         noise = ROUNDING + np.count_nonzero(theta) * _EPS
         total = theta @ self._slopes
         slope, rest = total[:d], total[d:] - noise * (theta @ np.abs(self._slopes[:, d:]))
+        if self.positive:  # a w >= 0 cannot follow a slope that rises
+            slope = np.minimum(slope, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):  # then there is no bound
             least = np.minimum(rest, 0.0).sum() * upper_bound
             square, off = slope @ slope / (2 * alpha), noise * (theta @ self._norms)
@@ -168,6 +244,13 @@ class CutModel:
         self.order = slots[np.argsort(self._block[slots], kind="stable")]
         counts = np.bincount(self._block[self.order], minlength=self.n_blocks)
         self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+
+
+def _span(slopes):
+    """Slopes in an orthonormal basis of their span, where features are many."""
+    if slopes.shape[1] <= max(WIDE, slopes.shape[0]):
+        return slopes
+    return _factor(slopes @ slopes.T)
 
 
 def _factor(gram):

@@ -25,6 +25,7 @@ from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
 from structsvm_papk.solvers.solver import (
     CheckpointStore,
     Solver,
+    check_signs,
     check_store,
     digest_of,
     finite_start,
@@ -72,6 +73,9 @@ class CuttingPlane(Solver[SolverResult]):
         stand in when it fails. By default 'blocks', and 'piqp' for 'one_slack'.
     time_limit : float, optional
         Seconds.
+    positive : bool
+        Minimise over w >= 0 only, with a certificate of that problem. A start is taken at its
+        nearest point there.
 
     References
     ----------
@@ -87,6 +91,7 @@ class CuttingPlane(Solver[SolverResult]):
     n_blocks: int | None = None
     qp_solver: str | None = None
     time_limit: float | None = None
+    positive: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,6 +102,7 @@ class CuttingPlane(Solver[SolverResult]):
                 f"method {self.method!r} takes one cut an iteration: n_blocks must be 1"
             )
         check_type("qp_solver", self.qp_solver, str, "the name of a solver", optional=True)
+        check_signs(self.positive)
 
     def _run(self, oracle, w_init, warm_start):
         if not oracle.convex:
@@ -112,9 +118,9 @@ class CuttingPlane(Solver[SolverResult]):
     def suited_to(self, oracle: Oracle) -> Solver[Any]:
         """`DualAscent` in place of a bundle, with its limits, where the oracle says that it pays.
 
-        Not where options of the bundle are set.
+        Not where options of the bundle are set, or weights may not be negative.
         """
-        if not isinstance(oracle, DualOracle) or self.method != "bundle":
+        if not isinstance(oracle, DualOracle) or self.method != "bundle" or self.positive:
             return self
         usual = (None, default_blocks(oracle) if oracle.n_blocks == 1 else oracle.n_blocks)
         plain = self.n_blocks in usual and self.qp_solver in (None, "blocks")
@@ -197,12 +203,15 @@ class _Run(BundleState):
         if w_init is None:
             w_init = self.step.start(self) if warm is None else warm.w
         w = finite_start(w_init, self.oracle.n_features, "the start")
+        if self.config.positive:
+            w = np.maximum(w, 0.0)
         self.steeper = 1.0 if warm is None else warm.steeper
         cuts = self._known(w, warm) or self.ask(w)
         if not w.any():
             self.at_zero = float(cuts.value)
         qp_solver = self.config.qp_solver or self.step.qp_solver
-        self.model = CutModel(w.size, cuts.point.size, self.oracle.n_blocks, qp_solver)
+        sizes = w.size, cuts.point.size, self.oracle.n_blocks
+        self.model = CutModel(*sizes, qp_solver, self.config.positive)
         self.add(cuts)
         if warm is not None and warm.cuts is not None:
             self._take_cuts(warm.cuts, cuts)

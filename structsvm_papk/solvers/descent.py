@@ -126,6 +126,7 @@ class Descent:
                 self.w,
                 jac=True,
                 method="L-BFGS-B",
+                bounds=[(0.0, None)] * self.w.size if self.config.positive else None,
                 callback=after_step,
                 options={"maxfun": self.config.quasi_newton, "maxcor": _MEMORY},
             )
@@ -280,6 +281,7 @@ class Descent:
         """Double the step while F decreases, and there is time."""
         while not self.search.clock.late():
             w = self.w + step
+            w = np.maximum(w, 0.0) if self.config.positive else w
             objective = self._evaluate(w)
             if not objective < self.objective:
                 return

@@ -312,6 +312,11 @@ def not_convex(what: str) -> InputError:
     )
 
 
+def check_signs(positive: Any) -> None:
+    """Refuse a setting `positive` that is not one."""
+    check_type("positive", positive, bool | np.bool_, "True or False")
+
+
 def finite_start(w: Any, n_features: int, name: str) -> Array:
     """A starting point as an array of its own; refused where it does not fit or overflows."""
     w = np.array(as_floats(name, w))

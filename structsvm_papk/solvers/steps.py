@@ -179,6 +179,8 @@ class ProximalBundle(OneSlack):
         """Curvature at which the first step is Polyak's for an optimum of zero."""
         alpha, w = state.config.alpha, state.best_w
         gradient = state.evaluation.slopes.sum(axis=0)[: w.size] + alpha * w
+        if state.config.positive:  # no step makes a weight of zero smaller
+            gradient = gradient[(w > 0.0) | (gradient < 0.0)]
         state.prox = max(10 * alpha, gradient @ gradient / max(abs(state.best), RISK_SCALE))
 
     def visit(self, state: BundleState, w: Array, predicted: float) -> float:

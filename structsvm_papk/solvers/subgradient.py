@@ -10,7 +10,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.solver import Run, Solver, digest_of, finite_start
+from structsvm_papk.solvers.solver import Run, Solver, check_signs, digest_of, finite_start
 
 _SEEDS_OF_STARTS = 1 << 20
 
@@ -40,6 +40,9 @@ class SubgradientDescent(Solver[SolverResult]):
         Seed of the random start, see `normal_start`.
     time_limit : float, optional
         Seconds.
+    positive : bool
+        Minimise over w >= 0: every step, and the start, is followed by the projection
+        ``w <- max(w, 0)``.
 
     References
     ----------
@@ -54,12 +57,14 @@ class SubgradientDescent(Solver[SolverResult]):
     start_scale: float = 0.0
     seed: int = 0
     time_limit: float | None = None
+    positive: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("eta", self.eta, above=0)
         check_choice("keep", self.keep, ("best", "last", "average"))
         check_number("start_scale", self.start_scale, least=0.0)
+        check_signs(self.positive)
 
     @classmethod
     def paper(
@@ -75,6 +80,8 @@ class SubgradientDescent(Solver[SolverResult]):
             start = self.start_scale * normal_start(oracle.n_features, self.seed)
         else:
             start = finite_start(w_init, oracle.n_features, "w_init")
+        if self.positive:
+            start = np.maximum(start, 0.0)
         return _Run(self, oracle, start, w_init is not None)
 
 
@@ -127,6 +134,8 @@ class _Run(Run[SolverResult]):
         if config.keep == "average" and t >= config.max_iter // 2:
             total, n_total = total + self.w, n_total + 1
         w = self.w - config.eta / np.sqrt(t + 1) * gradient
+        if config.positive:
+            w = np.maximum(w, 0.0)
         # at once, so that a step that is interrupted is taken again as a whole
         self.w, self.total, self.n_total, self.n_steps = w, total, n_total, t + 1
         return self.record()

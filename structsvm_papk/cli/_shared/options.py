@@ -110,6 +110,9 @@ def parse_standardize(text: str) -> bool | str:
     return _STANDARDIZE[text]
 
 
+POSITIVE = PROBLEM(
+    False, "Weights >= 0 only, with a certificate of that problem.", flags="--positive"
+)
 DATA = argument(..., _FILES)
 K = PROBLEM(..., "Number of items that a user is shown.", flags="--k")
 ONE_LIST = READING(False, "All rows are one ranked list.", flags="--one-list")

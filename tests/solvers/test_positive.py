@@ -1,0 +1,322 @@
+"""Weights >= 0: by certificate, and against the full problem with these constraints in cvxpy."""
+
+from dataclasses import replace
+from functools import partial
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from benchmarks.solvers_benchopt.benchmark_utils.full_problem import full_problem
+from helpers import problems
+from helpers.commands import run, run_json
+from helpers.problems import objective
+from structsvm_papk import (
+    CCCP,
+    CuttingPlane,
+    EmpiricalRisk,
+    PAPKRanker,
+    PAPKRankerCV,
+    RankingData,
+    Status,
+    SubgradientDescent,
+    alpha_path,
+    make_surrogate,
+)
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.files.model import load_model
+from structsvm_papk.oracles import list_risk
+from structsvm_papk.solvers import cut_model
+from structsvm_papk.solvers.cut_model import CutModel
+from structsvm_papk.surrogates import CONVEX
+
+SOLVERS = {
+    "bundle": CuttingPlane,
+    "line_search": partial(CuttingPlane, method="line_search"),
+    "one_slack": partial(CuttingPlane, method="one_slack"),
+    "clarabel": partial(CuttingPlane, qp_solver="clarabel"),
+    "few blocks": partial(CuttingPlane, n_blocks=5),
+}
+
+
+def optimum(risk, alpha):
+    """The optimum over w >= 0 of the whole problem, every pair of it."""
+    free, w = full_problem(risk, alpha)
+    problem = cp.Problem(free.objective, [*free.constraints, w >= 0])
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    return problem.value
+
+
+def random_problem(seed):
+    """A risk and an alpha; some columns have a sign that w >= 0 cannot use, some none."""
+    rng = np.random.default_rng(seed)
+    n_users, n_features = rng.integers(1, 13), rng.integers(1, 9)
+    n_pos, n_neg = rng.integers(1, 5, n_users), rng.integers(3, 12, n_users)
+    groups = np.repeat(np.arange(n_users), n_pos + n_neg)
+    y = np.concatenate([np.arange(p + n) < p for p, n in zip(n_pos, n_neg, strict=True)])
+    X = rng.normal(size=(y.size, n_features)) * 10.0 ** rng.integers(-1, 2, n_features)
+    X[y] += rng.choice([-1.0, 0.0, 1.0], n_features) * rng.random(n_features) * X.std(axis=0)
+    if rng.random() < 0.3:
+        X = np.round(X)  # ties, and columns that are constant
+    data = RankingData.from_groups(X, y, groups)
+    depth = rng.choice([None, 3, 0.5, 0.9])
+    depth = depth if depth is None or depth < 1 else int(depth)
+    surrogate = make_surrogate(rng.choice(CONVEX), int(rng.integers(1, 4)), depth)
+    return EmpiricalRisk(surrogate, data, "cap"), float(10.0 ** rng.uniform(-3, 0))
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [range(12), pytest.param(range(12, 250), marks=pytest.mark.stress)],
+    ids=["a few", "many"],
+)
+def test_every_bound_is_below_the_optimum_and_the_last_one_there(seeds):
+    signs = 0
+    for seed in seeds:
+        risk, alpha = random_problem(seed)
+        best = optimum(risk, alpha)
+        for name, solver in SOLVERS.items():
+            result = solver(alpha, tol=1e-6, positive=True).solve(risk)
+            where = f"seed {seed}, {name}"
+            assert result.converged, where
+            assert (result.w >= 0).all(), where
+            assert (result.curve("lower_bound") <= best + 1e-9).all(), where
+            assert (result.curve("objective") >= best - 1e-9).all(), where
+            assert result.objective == pytest.approx(best, rel=2e-6, abs=2e-9), where
+            assert result.objective == pytest.approx(objective(risk, alpha, result.w), rel=1e-12)
+        signs += best > 1.001 * CuttingPlane(alpha).solve(risk).objective
+    assert signs >= len(seeds) / 3  # else the constraint was hardly ever felt
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_one_long_list_has_a_variable_that_may_be_of_any_sign(name):
+    """R(w) = min over s of sum_j R_j(w, s): the sign of s is not constrained."""
+    data = problems.one_user_risk(name, n_neg=60).data
+    X = data.X[data.rows] * np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    risk = EmpiricalRisk(make_surrogate(name, 10), RankingData(X, data.labels, data.indptr))
+    result = CuttingPlane(0.01, n_blocks=8, positive=True).solve(risk)
+    assert result.problem[0] > 1
+    assert result.converged and (result.w >= 0).all() and not result.w.all()
+    one_block = CuttingPlane(0.01, tol=1e-8, method="line_search", positive=True).solve(risk)
+    assert result.objective == pytest.approx(one_block.objective, rel=2e-6)
+    assert result.lower_bound <= one_block.objective
+
+
+@pytest.mark.parametrize("storage", ["partitions", "sparse", "standardized", "short lists"])
+@pytest.mark.parametrize("name", ["avg", "ts"])
+def test_every_storage_has_the_same_optimum(name, storage):
+    data = problems.uneven()
+    surrogate = make_surrogate(name, 3, 0.9)
+    risk = EmpiricalRisk(surrogate, data, "cap")
+    expected = CuttingPlane(0.01, tol=1e-9, positive=True).solve(risk)
+    assert 0 < (expected.w == 0).sum() < expected.w.size
+    if storage == "partitions":
+        data = data.usable(3)
+        expected = CuttingPlane(0.01, tol=1e-9, positive=True).solve(
+            EmpiricalRisk(make_surrogate(name, 3), data)
+        )
+        risk = problems.partitioned(make_surrogate(name, 3), data, 4)
+    elif storage == "sparse":
+        X = sp.csr_matrix(data.X[data.rows])
+        risk = EmpiricalRisk(surrogate, RankingData(X, data.labels, data.indptr), "cap")
+    elif storage == "standardized":
+        expected = CuttingPlane(0.01, tol=1e-9, positive=True).solve(
+            EmpiricalRisk(surrogate, data.standardized(), "cap")
+        )
+        X = data.X[data.rows] / data.standardized().column_scale
+        risk = EmpiricalRisk(surrogate, RankingData(X, data.labels, data.indptr), "cap")
+    else:
+        assert risk.with_blocks(4).n_blocks > 1
+    result = CuttingPlane(0.01, tol=1e-7, positive=True).solve(risk)
+    assert result.converged
+    assert result.objective == pytest.approx(expected.objective, rel=2e-7)
+
+
+def test_more_features_than_the_model_keeps_products_of(monkeypatch):
+    """Wide problems are solved in the span of the cuts; those >= 0 in that of the free features."""
+    data = problems.ranking_data(n_features=40)
+    risk = EmpiricalRisk(make_surrogate("ts", 3), data)
+    expected = CuttingPlane(0.05, tol=1e-8, positive=True).solve(risk).objective
+    monkeypatch.setattr(cut_model, "WIDE", 4)
+    result = CuttingPlane(0.05, tol=1e-7, positive=True).solve(risk)
+    assert result.converged
+    assert result.objective == pytest.approx(expected, rel=2e-7)
+
+
+def test_the_bound_holds_at_any_weights():
+    """`lower_bound` of arbitrary dual points, far from what the QP would answer."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        d, n_blocks, alpha = int(rng.integers(1, 5)), int(rng.integers(1, 4)), 0.1
+        slopes, heights = rng.normal(size=(n_blocks * 3, d)), rng.random(n_blocks * 3)
+        model = CutModel(d, d, n_blocks, "blocks", positive=True)
+        model.add(slopes, heights, np.repeat(np.arange(n_blocks), 3))
+        model._theta[:] = 0.0
+        model._theta[model.order] = rng.dirichlet(np.ones(3), n_blocks).ravel()
+        w, xi = cp.Variable(d, nonneg=True), cp.Variable(n_blocks)
+        cuts = [xi[i // 3] >= slopes[i] @ w + heights[i] for i in range(n_blocks * 3)]
+        least = cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + cp.sum(xi)), cuts)
+        least.solve(solver="CLARABEL")
+        assert model.lower_bound(alpha, 1e9) <= least.value + 1e-7
+        z, _ = model.minimise(np.zeros(d), np.full(d, alpha), 1e-10)
+        assert (z >= 0).all()
+        assert model.lower_bound(alpha, 1e9) == pytest.approx(least.value, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_zero_is_optimal_where_no_slope_of_a_subgradient_is_negative(name):
+    """Positives are lower in every column: only weights < 0 would help."""
+    data = problems.ranking_data()
+    X = -np.abs(data.X[data.rows])
+    X[data.labels] -= 3.0
+    data = RankingData(X, data.labels, data.indptr)
+    risk = EmpiricalRisk(make_surrogate(name, 3), data)
+    for solver in SOLVERS.values():
+        result = solver(0.1, positive=True).solve(risk)
+        assert result.status is Status.DEGENERATE and not result.w.any()
+        assert result.objective == pytest.approx(1.0, abs=1e-12)
+    assert solver(0.1).solve(risk).objective < 0.9
+    assert (risk(np.zeros(risk.n_features))[1] >= 0).all()  # why: a subgradient >= 0
+    groups = np.repeat(np.arange(data.n_users), data.sizes)
+    ranker = PAPKRanker(3, name, positive=True)
+    with pytest.warns(DegenerateOptimumWarning, match="among weights >= 0") as raised:
+        ranker.fit(X, data.labels, groups)
+    settings = raised[0].message.settings
+    assert settings == {"positive": False}
+    assert ranker.set_params(**settings).fit(X, data.labels, groups).coef_.any()
+
+
+def test_starts_warm_starts_and_paths_stay_there():
+    risk = EmpiricalRisk(make_surrogate("ts", 3, 0.9), problems.uneven(n_features=6), "cap")
+    solver = CuttingPlane(0.01, positive=True)
+    expected = solver.solve(risk)
+    assert 0 < (expected.w == 0).sum() < 6
+    far = -100.0 * np.ones(6)
+    for method in ("bundle", "line_search", "one_slack"):
+        result = replace(solver, method=method).solve(risk, far)
+        assert result.objective == pytest.approx(expected.objective, rel=2e-6)
+        assert (result.w >= 0).all()
+    signed = CuttingPlane(0.01).solve(risk)
+    assert (signed.w < 0).any()
+    warm = solver.solve(risk, warm_start=signed)
+    assert warm.objective == pytest.approx(expected.objective, rel=2e-6)
+    assert warm.lower_bound <= expected.objective
+    alphas = (1.0, 0.1, 0.01)
+    for alpha, result in zip(alphas, alpha_path(risk, alphas, solver), strict=True):
+        fresh = CuttingPlane(alpha, positive=True).solve(risk)
+        assert result.objective == pytest.approx(fresh.objective, rel=2e-6)
+
+
+def test_a_sample_of_the_users_takes_steps_there_too(monkeypatch):
+    data = problems.ranking_data(n_users=400, n_items=12, n_features=3)
+    w = CuttingPlane(0.01).solve(EmpiricalRisk(make_surrogate("avg", 3), data)).w
+    weakest = np.abs(w) == np.abs(w).min()
+    X = data.X[data.rows] * np.where(weakest, -1, 1) * np.sign(w)
+    data = RankingData(X, data.labels, data.indptr)
+    plain = EmpiricalRisk(make_surrogate("avg", 3), data)
+    expected = CuttingPlane(0.01, tol=1e-8, positive=True).solve(plain)
+    assert 0 < (expected.w == 0).sum() < 3
+    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
+    risk = EmpiricalRisk(make_surrogate("avg", 3), data)
+    assert risk.sample is not None
+    result = CuttingPlane(0.01, tol=1e-8, positive=True).solve(risk)
+    assert result.converged and (result.w >= 0).all()
+    assert result.objective == pytest.approx(expected.objective, rel=3e-8)
+
+
+@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+def test_the_convex_concave_procedure_stays_there(name):
+    data = problems.uneven()
+    risk = EmpiricalRisk(make_surrogate(name, 3), data, "cap")
+    result = CCCP(0.01, positive=True).solve(risk)
+    assert result.converged
+    assert (result.w >= 0).all() and all((start.w >= 0).all() for start in result.starts)
+    assert result.objective < 1.0 and (result.w == 0).sum() > 0
+    assert result.objective == pytest.approx(objective(risk, 0.01, result.w), rel=1e-12)
+    # critical: the majorant's own optimum over w >= 0 is no lower
+    there = CuttingPlane(0.01, tol=1e-8, positive=True).solve(risk.majorant(result.w))
+    assert there.objective >= result.objective - 2e-6
+
+
+@pytest.mark.parametrize("keep", ["best", "last", "average"])
+def test_descent_projects(keep):
+    risk = problems.risk("avg", n_features=6)
+    expected = CuttingPlane(0.05, positive=True).solve(risk)
+    settings = {"eta": 0.5, "max_iter": 3000, "keep": keep, "positive": True}
+    result = SubgradientDescent(0.05, start_scale=1.0, **settings).solve(risk)
+    assert (result.w >= 0).all()
+    assert expected.lower_bound <= result.objective <= expected.objective + 2e-3
+
+
+def test_what_cannot_do_it_refuses_and_auto_takes_what_can():
+    rng = np.random.default_rng(0)
+    risk = problems.risk("avg")
+    assert isinstance(CuttingPlane(0.1, positive=True).suited_to(risk), CuttingPlane)
+    with pytest.raises(InputError, match=r"DualAscent cannot keep weights .* cutting_plane, cccp"):
+        PAPKRanker(3, solver="dual_ascent", positive=True).check_settings()
+    with pytest.raises(InputError, match="'alpha' and 'positive'"):
+        PAPKRanker(3, solver_options={"positive": True}).check_settings()
+    for wrong in (1, "yes", None):
+        for make in (CuttingPlane, SubgradientDescent, CCCP):
+            with pytest.raises(TypeError, match="positive must be True or False"):
+                make(0.1, positive=wrong)
+    # many sparse columns: DualAscent where signs are free
+    X = sp.random(3000, 3000, 0.003, random_state=rng, format="csr")
+    y = rng.random(3000) < 0.2
+    groups = np.repeat(np.arange(100), 30)
+    free = PAPKRanker(3, policy="cap", max_iter=2)
+    with pytest.warns(Warning):
+        assert free.fit(X, y, groups).to_model().solver == "dual_ascent"
+        free.positive = True
+        model = free.fit(X, y, groups).to_model()
+    assert model.solver == "cutting_plane" and model.positive
+
+
+def test_model_file_search_and_exports_say_so(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    y = X @ [1.0, -1.0, 0.5, 0.0] + rng.normal(size=600) > 1
+    groups = np.repeat(np.arange(30), 20)
+    ranker = PAPKRanker(2, positive=True).fit(X, y, groups)
+    assert (ranker.coef_ >= 0).all() and ranker.coef_[1] == 0.0
+    ranker.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").positive
+    assert ranker.export_weights()["positive"] is True
+    grid = {"surrogates": ("avg",), "depths": (0.9,), "alphas": (1e-2, 1e-3), "cv": 3}
+    for checkpoint in (None, tmp_path / "kept"):
+        free = PAPKRankerCV(2, **grid, checkpoint=checkpoint).fit(X, y, groups)
+        search = PAPKRankerCV(2, **grid, checkpoint=checkpoint, positive=True).fit(X, y, groups)
+        assert (search.coef_ >= 0).all() and (free.coef_ < 0).any()
+        assert search.to_model().positive and not free.to_model().positive
+
+
+def test_commands(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = X @ [1.0, -1.0, 0.5] + rng.normal(size=400) > 1
+    lines = [f"{int(r)} qid:{i // 20} " + " ".join(f"{j + 1}:{v:.6f}" for j, v in enumerate(x))
+             for i, (r, x) in enumerate(zip(y, X, strict=True))]  # fmt: skip
+    data, model = tmp_path / "train.txt", tmp_path / "model"
+    data.write_text("\n".join(lines) + "\n")
+    status, said = run_json(capsys, "fit", data, "--k", 2, "--output", model, "--positive")
+    assert status == 0 and said["positive"] is True
+    assert (load_model(model).coef >= 0).all()
+    flipped = tmp_path / "flipped.txt"
+    columns = [line.split() for line in lines]
+    flipped.write_text("".join(f"{r} {q} {two}\n" for r, q, _, two, _ in columns))
+    assert run("fit", flipped, "--k", 2, "--output", model, "--positive") == 0
+    assert "without --positive" in capsys.readouterr().err
+    options = ("--k", 2, "--surrogate", "avg")
+    _, said = run_json(capsys, "compare", data, *options, "--positive")
+    _, free = run_json(capsys, "compare", data, *options)
+    assert said["positive"] is True and free["positive"] is False
+    assert all(
+        ours["objective"] > other["objective"]
+        for ours, other in zip(said["runs"], free["runs"], strict=True)
+    )
+    few = (*options, "--depth", "0.9", "--alpha", 0.01, "--cv", 3, "--user-weight", "equal")
+    _, said = run_json(capsys, "tune", data, *few, "--positive", "--model", model)
+    assert said["positive"] is True and " --positive" in said["command"]
+    assert "positive=True" in said["python"]
+    assert (load_model(model).coef >= 0).all()
