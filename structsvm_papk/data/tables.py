@@ -26,6 +26,7 @@ from structsvm_papk.errors import InputError
 USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id")
 ITEM_COLUMNS = ("item_id", "item")
 LABEL_COLUMNS = ("label", "relevant", "target", "y")
+GRADE_COLUMNS = ("grade", "relevance", "relevance_grade", "rel", *LABEL_COLUMNS)
 FORMATS = ("csv", "tsv", "parquet")
 _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 _ID_NAME = re.compile(  # the last two: what pandas calls an index

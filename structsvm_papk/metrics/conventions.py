@@ -7,6 +7,7 @@ loss       a tied pair is an error; negatives stand before positives (Def. 1 of 
 win        a tied pair is a success; positives stand before negatives (RecTools on scores)
 half       a tied pair counts one half; rank metrics take the mean over the orders of a block
 threshold  as `half`, but average precision treats a tied block as one threshold (scikit-learn)
+trec_eval  scores in single precision, then the item's text, both descending (needs items)
 ========== ===========================================================================
 """
 
@@ -16,8 +17,9 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from structsvm_papk.errors import InputError, check_choice
+from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.metrics import _kernels
 
 TIES = {
@@ -25,6 +27,7 @@ TIES = {
     "half": _kernels.HALF,
     "win": _kernels.WIN,
     "threshold": _kernels.THRESHOLD,
+    "trec_eval": _kernels.LOSS,  # of which none are left by then
 }
 FEW_NEGATIVES = {
     "exclude": _kernels.EXCLUDE,
@@ -41,6 +44,7 @@ _CHOICES = {
     "ideal": ("achievable", "all_places"),
     "mean": ("user", "positives", "pairs", "pooled"),
     "insufficient_handling": ("ignore", "exclude", "raise"),
+    "population": ("raise", "listed", "judged", "both", "either"),
 }
 
 
@@ -50,7 +54,7 @@ class Conventions:
 
     Parameters
     ----------
-    ties : {"loss", "half", "win", "threshold"}
+    ties : {"loss", "half", "win", "threshold", "trec_eval"}
         Equal scores, see the module's table.
     few_negatives : {"exclude", "raise", "normalise", "as_wins"}
         pAp@k and pAUC(0, k/n_neg] of a user with fewer than k negatives: leave the user out,
@@ -69,6 +73,13 @@ class Conventions:
     insufficient_handling : {"ignore", "exclude", "raise"}
         A truncated list too short to decide pAp@k or pAUC@k: take what is there (understates),
         leave the user out, or raise.
+    population : {"raise", "listed", "judged", "both", "either"}
+        Whose lists count beside all relevant pairs: `listed`, every user with a list; `judged`,
+        every user with a pair, without a list all relevant items are missed (trec_eval -c);
+        `both`, those with a list and a pair (trec_eval); `either`; `raise`: as `listed`, but a
+        user with relevant items and no list is an error.
+    relevance_threshold : float, optional
+        Grades of at least this are relevant, unless `evaluate` is told another threshold.
     """
 
     ties: str = "loss"
@@ -78,13 +89,18 @@ class Conventions:
     ideal: str = "achievable"
     mean: str = "user"
     insufficient_handling: str = "ignore"
+    population: str = "raise"
+    relevance_threshold: float | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            check_choice(field.name, getattr(self, field.name), _CHOICES[field.name])
+        for name, choices in _CHOICES.items():
+            check_choice(name, getattr(self, name), choices)
+        check_number("relevance_threshold", self.relevance_threshold, optional=True)
 
     def __str__(self) -> str:
-        return ", ".join(f"{field.name}={getattr(self, field.name)}" for field in fields(self))
+        unsaid = {"population": "raise", "relevance_threshold": None}  # where they play no part
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return ", ".join(f"{n}={v}" for n, v in values.items() if n not in unsaid or v != unsaid[n])
 
 
 PRESETS = {
@@ -92,19 +108,33 @@ PRESETS = {
     "icml2020-code": Conventions(ties="half"),
     "rectools": Conventions(ties="win", few_negatives="as_wins", ideal="all_places"),
     "sklearn": Conventions(ties="threshold", no_positives="zero"),
+    "catalogue": Conventions(few_negatives="as_wins"),
+    "trec_eval": Conventions(
+        ties="trec_eval",
+        few_negatives="as_wins",
+        no_positives="zero",
+        auc_no_positives="zero",
+        population="both",
+        relevance_threshold=1.0,
+    ),
 }
 
 
-def resolve(preset: str | Conventions, **choices: str | None) -> Conventions:
+def resolve(
+    preset: str | Conventions | None, beside_pairs: bool = False, **choices: str | None
+) -> Conventions:
     """Conventions of a preset with the choices that are not None put over it.
 
-    `preset` is a name of `PRESETS` or a `Conventions`. A choice of `no_positives` applies to the
-    AUC as well, unless `auc_no_positives` is given.
+    `preset` is a name of `PRESETS` or a `Conventions`; None: `icml2020`, and `catalogue` for lists
+    beside all relevant pairs. A choice of `no_positives` applies to the AUC as well, unless
+    `auc_no_positives` is given.
     """
+    if preset is None:
+        preset = "catalogue" if beside_pairs else "icml2020"
     if not isinstance(preset, Conventions):
         check_choice("preset", preset, PRESETS)
         preset = PRESETS[preset]
-    given = {name: value for name, value in choices.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
     if "no_positives" in given:
         given.setdefault("auc_no_positives", given["no_positives"])
     return replace(preset, **given)

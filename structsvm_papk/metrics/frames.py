@@ -5,19 +5,24 @@ Frames are read column by column; pairs of users and items are matched by pandas
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.tables import ITEM_COLUMNS as ITEMS
+from structsvm_papk.data.tables import USER_COLUMNS as USERS
+from structsvm_papk.data.tables import usual_column
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import table
+from structsvm_papk.metrics.ranked_lists import column
+from structsvm_papk.metrics.relevant import ids, pairs_of, refuse_pairs_twice
 
 if TYPE_CHECKING:
+    from structsvm_papk.metrics.conventions import Conventions
     from structsvm_papk.metrics.table import MetricTable
 
 _SHOWN = 5
@@ -33,6 +38,8 @@ def evaluate_frame(
     rank: str | None = None,
     label: str = "label",
     by: str | Sequence[str] = (),
+    relevant: Any = None,
+    grade: str | None = None,
     **options: Any,
 ) -> MetricTable:
     """`metrics.evaluate` on a long frame, one row per user and item, in any order.
@@ -44,25 +51,37 @@ def evaluate_frame(
     user : str or None
         User column; None: all rows are one list.
     item : str, optional
-        Item column; only to refuse a pair (user, item) that occurs twice.
+        Item column; a pair (user, item) that occurs twice is refused.
     score : str
         Score column; ignored when `rank` is given.
     rank : str, optional
         Column of ranks 1, 2, .. per user, without gaps or ties.
     label : str
+        Beside relevant pairs the frame needs none; where it has one, both have to agree.
     by : str or sequence of str
         User or item columns to split by, see `segments` of `evaluate`.
+    relevant : frame, optional
+        All relevant pairs, in the columns `user`, `item` and `grade` (1 where there is none), so
+        that what no list holds counts in ideals and recalls; see `evaluate`.
+    grade : str, optional
+        Column of grades in `relevant`; by default one named grade, relevance or label.
     **options
         Of `evaluate`.
     """
-    labels = column(frame, label)
-    groups = None if user is None else _ids(frame, user)
+    scores = column(frame, score if rank is None else rank)
+    groups = None if user is None else ids(frame, user)
     if item is not None:
-        _refuse_pairs_twice(*_by_user(frame, user, labels.size), *codes_of(item, frame))
-    if rank is None:
-        scores = column(frame, score)
-    else:
-        scores = -_checked_ranks(frame, rank, *_by_user(frame, user, labels.size))
+        options["items"] = ids(frame, item)
+        refuse_pairs_twice(*_by_user(frame, user, scores.size), *codes_of(item, frame))
+    if rank is not None:
+        scores = -_checked_ranks(frame, rank, *_by_user(frame, user, scores.size))
+    labels = None
+    if relevant is None or label in frame:
+        labels = column(frame, label)
+    if relevant is not None:
+        if user is None or item is None:
+            raise InputError("relevant pairs need the columns of users and items: user=, item=")
+        options["relevant"] = pairs_of(relevant, user, item, grade)
     columns = [by] if isinstance(by, str) or not isinstance(by, Iterable) else list(by)
     segments = {name: column(frame, name) for name in columns}
     return table.evaluate(metrics, scores, labels, groups, segments=segments or None, **options)
@@ -76,11 +95,15 @@ def evaluate_recommendations(
     user: str = "user_id",
     item: str = "item_id",
     rank: str = "rank",
-    preset: str = "rectools",
+    preset: str | Conventions | None = None,
     unmatched: str = "raise",
+    grade: str | None = None,
     **options: Any,
 ) -> MetricTable:
     """Metrics of recommended lists against a table of what users liked, as RecTools takes them.
+
+    The same name gives the same number as in `evaluate` and `evaluate_frame` beside the same
+    relevant pairs.
 
     Parameters
     ----------
@@ -91,11 +114,14 @@ def evaluate_recommendations(
     metrics : str or sequence of str
         Those of `evaluate` but `auc`.
     user, item, rank : str
-        Column names in both frames.
+        Column names in both frames; others are recognised by their usual names.
     preset : see `evaluate`
+        By default `catalogue`; `rectools`: the rules of RecTools, whose NDCG@k divides by k hits.
     unmatched : {"raise", "count"}
         Users in one frame and not in the other. `count`: without recommendations all their items
         are missed; without interactions the rule `no_positives` decides.
+    grade : str, optional
+        Column of grades in `interactions`; without it every pair has grade 1.
     **options
         Of `evaluate`, without groups and list lengths.
 
@@ -103,61 +129,34 @@ def evaluate_recommendations(
     -----
     Only listed negatives are known, so `few_negatives` refers to them, and `auc` is refused.
     """
-    import pandas as pd
-
     check_choice("unmatched", unmatched, ("raise", "count"))
-    users, whose = codes_of(user, recommendations, interactions)
-    items, which = codes_of(item, recommendations, interactions)
-    n_shown = column(recommendations, rank).size
-    shown, liked = slice(n_shown), slice(n_shown, None)
-    for part in (shown, liked):
-        _refuse_pairs_twice(users, whose[part], items, which[part])
-    lengths = np.bincount(whose[shown], minlength=users.size)
+    user, item = (_named_so(recommendations, *pair) for pair in ((user, USERS), (item, ITEMS)))
+    pairs = pairs_of(interactions, user, item, grade, guess_grade=False)
+    groups = ids(recommendations, user)
+    items = ids(recommendations, item)
     if unmatched == "raise":
-        _refuse_unmatched(users, lengths, np.bincount(whose[liked], minlength=users.size))
-    ranks = _checked_ranks(recommendations, rank, users, whose[shown])
-    pairs = whose * items.size + which
-    at = pd.Index(pairs[liked]).get_indexer(pairs[shown])
-    relevant, missed = at >= 0, np.ones(pairs[liked].size, dtype=bool)
-    missed[at[relevant]] = False  # of the liked pairs, those that are not shown
-    evaluated = table.evaluate(
-        metrics,
-        np.concatenate([-ranks, np.full(missed.sum(), -np.inf)]),  # the missed ones come last
-        np.concatenate([relevant, np.ones(missed.sum(), bool)]),
-        np.concatenate([whose[shown], whose[liked][missed]]),
-        preset=preset, list_length=lengths, **options,
+        _refuse_unmatched(groups, pairs.users)
+    ranks = _checked_ranks(recommendations, rank, *codes_of(user, recommendations))
+    return table.evaluate(
+        metrics, -ranks, None, groups,
+        items=items, relevant=pairs, preset=preset, population="either", **options,
     )  # fmt: skip
-    named = [replace(s, table=replace(s.table, users=users[s.table.users]))
-             for s in evaluated.segments]  # fmt: skip
-    return replace(evaluated, users=users[evaluated.users], segments=tuple(named))
 
 
-def column(frame: Any, name: str) -> Array:
-    """One column as an array."""
-    if not isinstance(frame, dict) and not hasattr(frame, "columns"):
-        raise TypeError(
-            f"a pandas or polars frame, or a dict of columns, is needed, not {type(frame).__name__}"
-        )
-    names = list(frame) if isinstance(frame, dict) else list(frame.columns)
-    if not isinstance(name, Hashable) or name not in names:
-        shown = ", ".join(map(str, names))
-        raise InputError(f"there is no column {name!r}; the frame has {shown}")
-    return _validation.as_array(frame[name], f"column {name!r}")
+def _named_so(frame: Any, name: str, usual: Sequence[str]) -> str:
+    """The column that is asked for, or where there is none one of a usual name."""
+    names = [str(column) for column in (frame if isinstance(frame, dict) else frame.columns)]
+    return name if name in names else usual_column(usual, names) or name
 
 
 def codes_of(name: str, *frames: Any) -> tuple[Array, Array]:
     """The sorted distinct values of a column of all frames in turn, and the code of each row's."""
-    arrays = [_ids(frame, name) for frame in frames]
+    arrays = [ids(frame, name) for frame in frames]
     if not sum(array.size for array in arrays):
         raise InputError("there are no rows: the table is empty")
     if not _validation.same_kind(*arrays):
         raise InputError(f"column {name!r} holds numbers in one table and text in the other")
     return lists.grouped(_validation.joined(*arrays))[:2]
-
-
-def _ids(frame: Any, name: str) -> Array:
-    values = column(frame, name)
-    return _validation.check_ids(values, values.size, f"column {name!r}")
 
 
 def _by_user(frame: Any, user: str | None, n_rows: int) -> tuple[Array, Array]:
@@ -186,29 +185,18 @@ def _checked_ranks(frame: Any, name: str, users: Array, whose: Array) -> Array:
     return ranks.astype(np.float64)
 
 
-def _refuse_pairs_twice(users: Array, whose: Array, items: Array, which: Array) -> None:
-    import pandas as pd
-
-    pairs = pd.Series(whose * items.size + which)
-    twice = pairs.duplicated()
-    if twice.any():
-        second = int(twice.argmax())
-        first = int((pairs == pairs[second]).argmax())
-        raise InputError(
-            f"item {items[which[second]]} of user {users[whose[second]]} occurs in row {first} and "
-            f"in row {second}; give every pair (user, item) once"
-        )
-
-
-def _refuse_unmatched(users: Array, shown: Array, liked: Array) -> None:
-    for some, other, have, lack in (
-        (shown, liked, "recommendations", "interactions"),
-        (liked, shown, "interactions", "recommendations"),
+def _refuse_unmatched(shown: Array, liked: Array) -> None:
+    users, codes = lists.grouped(_validation.joined(shown, liked))[:2]
+    is_shown = np.bincount(codes[: shown.size], minlength=users.size) > 0
+    is_liked = np.bincount(codes[shown.size :], minlength=users.size) > 0
+    for only, have, lack in (
+        (is_shown & ~is_liked, "recommendations", "interactions"),
+        (is_liked & ~is_shown, "interactions", "recommendations"),
     ):
-        only = users[(some > 0) & (other == 0)]
-        if only.size:
-            names = ", ".join(map(str, only[:_SHOWN])) + (", .." if only.size > _SHOWN else "")
+        if only.any():
+            names = ", ".join(map(str, users[only][:_SHOWN]))
+            more = ", .." if only.sum() > _SHOWN else ""
             raise InputError(
-                f"{only.size} users have {have} but no {lack} ({names}); "
+                f"{only.sum()} users have {have} but no {lack} ({names}{more}); "
                 "unmatched='count' counts them by the rules"
             )

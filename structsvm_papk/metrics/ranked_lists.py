@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -37,7 +37,8 @@ class RankedLists:
     """Rows sorted by user; user u owns the rows indptr[u] .. indptr[u+1]-1.
 
     `gains` is None where they equal `relevant`; `lengths` is empty when lists are complete;
-    `codes` says of the rows as they were given whose they are; None: they stay.
+    `codes` says of the rows as they were given whose they are; None: they stay. `tied` marks users
+    whose scores tied before a rule ordered them; None: scores are as they were given.
     """
 
     users: np.ndarray
@@ -47,6 +48,7 @@ class RankedLists:
     gains: np.ndarray | None
     lengths: np.ndarray
     codes: np.ndarray | None = None
+    tied: np.ndarray | None = None
 
     @property
     def n_users(self) -> int:
@@ -61,7 +63,9 @@ class RankedLists:
     def pooled(self) -> RankedLists:
         """All rows as one list."""
         if self.lengths.size:
-            raise InputError("a pooled mean needs complete lists; list_length was given")
+            raise InputError(
+                "a pooled mean needs complete lists, but list_length or relevant pairs were given"
+            )
         return replace(self, users=np.zeros(1, dtype=int), indptr=np.array([0, self.scores.size]))
 
     def only(self, mask: Array) -> RankedLists:
@@ -202,6 +206,19 @@ def run_over_users(
             done.result()
 
 
+def column(frame: Any, name: str) -> Array:
+    """One column of a frame, or of a dict of columns, as an array."""
+    if not isinstance(frame, dict) and not hasattr(frame, "columns"):
+        raise TypeError(
+            f"a pandas or polars frame, or a dict of columns, is needed, not {type(frame).__name__}"
+        )
+    names = list(frame) if isinstance(frame, dict) else list(frame.columns)
+    if not isinstance(name, Hashable) or name not in names:
+        shown = ", ".join(map(str, names))
+        raise InputError(f"there is no column {name!r}; the frame has {shown}")
+    return _validation.as_array(frame[name], f"column {name!r}")
+
+
 def levels(column: str, values: ArrayLike, rows: RankedLists) -> tuple[list[Any], Array]:
     """Distinct values in order, `missing` last where some are, and each row's, by their index.
 
@@ -254,6 +271,8 @@ class Values:
         self.values = np.empty((rows.n_users, len(parsed)))
         self.counts = np.zeros((rows.n_users, _kernels.N_COUNTS), dtype=np.int64)
         self._run_kernels()
+        if rows.tied is not None:
+            self.counts[:, _kernels.TIED] = rows.tied
         self._check_truncation()
         self.left_out = np.zeros(self.values.shape, dtype=bool)
         self.touched = {metric.name: self._apply_rules(m) for m, metric in enumerate(parsed)}
@@ -359,7 +378,9 @@ class Values:
         if not self.rows.lengths.size:
             return
         if any(metric.code == _kernels.AUC for metric in self.parsed):
-            raise InputError("auc needs complete lists, but list_length was given; use auc@k")
+            raise InputError(
+                "auc needs complete lists, but list_length or relevant pairs were given; use auc@k"
+            )
         tied = self.counts[:, _kernels.CUT_TIED] > 0
         if self.rules.ties in ("half", "threshold") and tied.any():
             raise InputError(

@@ -16,9 +16,11 @@ from structsvm_papk.data.rows import required
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions
 from structsvm_papk.metrics import ranked_lists as lists
+from structsvm_papk.metrics import relevant as beside
 from structsvm_papk.metrics.conventions import Conventions, Metric
 from structsvm_papk.metrics.discounts import Discount
 from structsvm_papk.metrics.ranked_lists import Gains, RankedLists, Values
+from structsvm_papk.metrics.relevant import Relevance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,6 +93,9 @@ class MetricTable:
         positives and with few negatives hold for that one list as well.
     segments : tuple of Segment
         The same metrics per value of each segment column.
+    relevance : Relevance or None
+        What is known of relevant items that no list holds; None: ideals and recalls are those of
+        the candidates.
     """
 
     users: np.ndarray
@@ -104,6 +109,7 @@ class MetricTable:
     gain: bool = True
     pooled: dict[str, float] = field(default_factory=dict)
     segments: tuple[Segment, ...] = ()
+    relevance: Relevance | None = None
 
     def _column(self, metric: str) -> int:
         if not isinstance(metric, str) or metric not in self.metrics:
@@ -192,8 +198,14 @@ class MetricTable:
 
         return pd.DataFrame(self.to_columns())
 
+    @property
+    def relevant_items(self) -> str:
+        """Which relevant items ideals and recalls count, in words."""
+        return "of the candidates" if self.relevance is None else str(self.relevance)
+
     def __str__(self) -> str:
-        return "\n".join(map(str, self.summary())) + f"\n[{self.conventions}]"
+        rules = f"[{self.conventions}; relevant items: {self.relevant_items}]"
+        return "\n".join([*map(str, self.summary()), rules])
 
     def __repr__(self) -> str:
         return f"MetricTable of {self.users.size} users\n{self}"
@@ -204,17 +216,18 @@ class MetricTable:
             (s.metric, f"{s.value:.4f}", f"{s.n_used} of {s.n_users}", s.touched_words() or "none")
             for s in self.summary()
         ]
-        return html_table(head, rows, str(self.conventions))
+        rules = f"{self.conventions}; relevant items: {self.relevant_items}"
+        return html_table(head, rows, rules)
 
 
 def evaluate(
     metrics: str | Sequence[str],
     scores: ArrayLike,
-    labels: ArrayLike,
+    labels: ArrayLike | None = None,
     groups: ArrayLike | str | None = None,
     *,
     indptr: Array | None = None,
-    preset: str | Conventions = "icml2020",
+    preset: str | Conventions | None = None,
     ties: str | None = None,
     few_negatives: str | None = None,
     no_positives: str | None = None,
@@ -228,6 +241,9 @@ def evaluate(
     gain: bool = True,
     segments: Mapping[str, ArrayLike] | None = None,
     n_threads: int | None = None,
+    items: ArrayLike | None = None,
+    relevant: Any = None,
+    population: str | None = None,
 ) -> MetricTable:
     """Every metric of every user in one pass.
 
@@ -241,9 +257,12 @@ def evaluate(
         Rows. Infinite scores order as usual, NaN is refused; labels are 0/1, -1/1, bool, or graded;
         groups, of any dtype and order, are the users of the rows; indptr says instead where each
         user's rows begin, as in CSR. With neither, or with groups="one_list", there is one list.
-    preset : {"icml2020", "icml2020-code", "rectools", "sklearn"} or Conventions
-        The set of rules; the next four arguments override single ones.
-    ties, few_negatives, no_positives, ideal, mean, insufficient_handling : str, optional
+    preset : str or Conventions, optional
+        The set of rules, `icml2020` (the paper's, the default), `icml2020-code`, `rectools`,
+        `sklearn`, `trec_eval`, or `catalogue`, the default beside `relevant`. The following
+        arguments override single ones.
+    ties, few_negatives, no_positives, ideal, mean : str, optional
+    insufficient_handling, population : str, optional
         See `Conventions`.
     list_length : int or array of int, optional
         How many top items of each list were shown (truncated lists). Positives further down
@@ -264,6 +283,14 @@ def evaluate(
         restricted to the rows with that value (an item column).
     n_threads : int, optional
         Default: one per processor. Results do not depend on it.
+    items : array, optional
+        Item of each row; needed beside `relevant` and by ``ties="trec_eval"``.
+    relevant : frame or dict of columns, optional
+        All relevant pairs: the user (a column named user, query, .. as in files), the item (item,
+        document, ..) and the grade (grade, relevance or label; 1 where there is none), such as
+        `read_judgments` gives. What no list holds then counts in ideals and recalls; labels are
+        the grades of the pairs, above 0 relevant, and may be left out. Without it both are those of
+        the candidates.
 
     Raises
     ------
@@ -275,16 +302,39 @@ def evaluate(
     if not isinstance(gain, bool):
         raise InputError(f"gain={gain!r} must be True or False")
     rules = conventions.resolve(
-        preset, ties=ties, few_negatives=few_negatives, no_positives=no_positives, ideal=ideal,
-        mean=mean, insufficient_handling=insufficient_handling,
+        preset, relevant is not None, ties=ties, few_negatives=few_negatives,
+        no_positives=no_positives, ideal=ideal, mean=mean, population=population,
+        insufficient_handling=insufficient_handling,
     )  # fmt: skip
-    rows = lists.build(
-        scores, labels, groups, indptr=indptr, list_length=list_length,
-        relevance_threshold=relevance_threshold, gains=gains, n_threads=n_threads,
-        need_binary=any(metric.code != _kernels.NDCG for metric in parsed),
-    )  # fmt: skip
+    if relevance_threshold is None:
+        relevance_threshold = rules.relevance_threshold
+    making: dict[str, Any] = {
+        "relevance_threshold": relevance_threshold,
+        "gains": gains,
+        "n_threads": n_threads,
+        "need_binary": any(metric.code != _kernels.NDCG for metric in parsed),
+    }
+    relevance = None
+    if relevant is not None:
+        if indptr is not None or list_length is not None:
+            raise InputError("relevant pairs need groups=, not indptr= or list_length=")
+        users = beside.users_of(groups)
+        if items is None:
+            raise InputError("relevant pairs need items=, the item of each row")
+        pairs = beside.pairs_of(relevant)
+        rows, relevance, matched = beside.build(
+            scores, labels, users, items, pairs, rules, **making
+        )
+        if isinstance(segments, Mapping):
+            segments = dict(beside.by_user(segments, matched, rows))
+    else:
+        if labels is None:
+            raise InputError("labels are missing: give the label of each row, or relevant=")
+        rows = lists.build(scores, labels, groups, indptr=indptr, list_length=list_length, **making)
+        if rules.ties == "trec_eval":
+            rows = beside.ordered_by_item(rows, scores, items)
     how: dict[str, Any] = {"discount": discount, "gain": gain, "n_threads": n_threads}
-    table = evaluate_lists(parsed, rows, rules, **how)
+    table = replace(evaluate_lists(parsed, rows, rules, **how), relevance=relevance)
     if segments is None:
         return table
     if not isinstance(segments, Mapping):

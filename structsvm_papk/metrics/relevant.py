@@ -1,0 +1,394 @@
+"""Lists beside all relevant pairs: what no list holds counts in ideals and recalls.
+
+The lists are the top of something larger, so a relevant item that a list does not hold was missed:
+it ranks below all that the list holds, and takes no place. Labels of the rows come from the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from structsvm_papk._types import Array
+from structsvm_papk.data import tables
+from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.trec import places_of
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import ranked_lists as lists
+from structsvm_papk.metrics.conventions import Conventions
+from structsvm_papk.metrics.ranked_lists import RankedLists
+
+ANY_GRADE = float(np.finfo(np.float64).tiny)  # the relevance threshold: every grade above 0
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """What is known of relevant items that no list holds.
+
+    Attributes
+    ----------
+    n_pairs : int
+        Relevant pairs of the users that count.
+    n_missed : int
+        Those among them that no list holds.
+    n_without_list : int
+        Users with relevant items and without a list, whether they count or not.
+    n_unjudged : int
+        Lists of users of whom no pair is known, whether they count or not.
+    population : str
+        Who counts, see `Conventions`.
+    """
+
+    n_pairs: int
+    n_missed: int
+    n_without_list: int
+    n_unjudged: int
+    population: str
+
+    def __str__(self) -> str:
+        return f"all {self.n_pairs:,} known, {self.n_missed:,} of them in no list"
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All relevant pairs: a user, an item and a grade each; no pair twice."""
+
+    users: Array
+    items: Array
+    grades: Array
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Lists and relevant pairs in the same codes.
+
+    `users` are the distinct ids; `listed_user` and `listed_item` are the codes of the rows of the
+    lists, `pair_user` and `pair_item` those of the pairs; `grades` are the grades of the rows, 0
+    where no pair is known, and `missed` marks the pairs that no list holds.
+    """
+
+    users: Array
+    items: Array
+    listed_user: Array
+    listed_item: Array
+    pair_user: Array
+    pair_item: Array
+    grades: Array
+    missed: Array
+
+
+def pairs_of(
+    relevant: Any,
+    user: str | None = None,
+    item: str | None = None,
+    grade: str | None = None,
+    guess_grade: bool = True,
+) -> Pairs:
+    """The pairs of a frame; columns that are not there are those of usual names."""
+    if isinstance(relevant, Pairs):
+        return relevant
+    names = _names(relevant)
+    user = user if user in names else tables.usual_column(tables.USER_COLUMNS, names) or user
+    item = item if item in names else tables.usual_column(tables.ITEM_COLUMNS, names) or item
+    for role, name in (("user", user), ("item", item)):
+        if name not in names:
+            raise InputError(
+                f"the frame of relevant pairs has no column of the {role}; it has "
+                f"{tables.listed(names)}"
+            )
+    if grade is None and guess_grade:
+        grade = tables.usual_column(tables.GRADE_COLUMNS, names)
+    users = ids(relevant, str(user))
+    grades = np.ones(users.size)
+    if grade is not None:
+        given = lists.column(relevant, grade)
+        grades = _validation.check_grades(given, users.size, name=f"column {grade!r}")
+        grades = np.maximum(grades.astype(np.float64), 0.0)  # judged, and not relevant
+    return Pairs(users, ids(relevant, str(item)), grades)
+
+
+def _names(frame: Any) -> list[str]:
+    if not isinstance(frame, Mapping) and not hasattr(frame, "columns"):
+        raise TypeError(
+            "relevant must be a pandas or polars frame, or a dict of columns, not "
+            f"{type(frame).__name__}"
+        )
+    return [str(name) for name in (frame if isinstance(frame, Mapping) else frame.columns)]
+
+
+def ids(frame: Any, name: str) -> Array:
+    """A column of ids, checked."""
+    values = lists.column(frame, name)
+    return _validation.check_ids(values, values.size, f"column {name!r}")
+
+
+def users_of(groups: Any) -> Array:
+    """The users of the rows, checked; one list of all rows has none."""
+    if groups is None or isinstance(groups, str):
+        raise InputError("relevant pairs need groups=, the user of each row")
+    groups = _validation.as_array(groups, "groups")
+    return _validation.check_ids(groups, groups.size)
+
+
+def match(users: Array, items: Array, pairs: Pairs) -> Matched:
+    """Which row of the lists is which pair."""
+    import pandas as pd
+
+    known_users, whose = _together("users", users, pairs.users)
+    known_items, which = _together("items", items, pairs.items)
+    n = users.size
+    refuse_pairs_twice(known_users, whose[:n], known_items, which[:n])
+    refuse_pairs_twice(known_users, whose[n:], known_items, which[n:], " of the relevant pairs")
+    codes = whose * known_items.size + which
+    at = pd.Index(codes[n:]).get_indexer(codes[:n])
+    held = at >= 0
+    missed = np.ones(pairs.users.size, dtype=bool)
+    missed[at[held]] = False
+    grades = np.zeros(n)
+    grades[held] = pairs.grades[at[held]]
+    return Matched(
+        users=known_users,
+        items=known_items,
+        listed_user=whose[:n],
+        listed_item=which[:n],
+        pair_user=whose[n:],
+        pair_item=which[n:],
+        grades=grades,
+        missed=missed,
+    )
+
+
+def _together(what: str, *columns: Array) -> tuple[Array, Array]:
+    if not sum(column.size for column in columns):
+        raise InputError("there are no rows: the table is empty")
+    if not _validation.same_kind(*columns):
+        raise InputError(f"{what} are numbers in the lists and text in the relevant pairs, or so")
+    return lists.grouped(_validation.joined(*columns))[:2]
+
+
+def refuse_pairs_twice(
+    users: Array, whose: Array, items: Array, which: Array, where: str = ""
+) -> None:
+    """Raise where a user has an item twice."""
+    import pandas as pd
+
+    pairs = pd.Series(whose * items.size + which)
+    twice = pairs.duplicated()
+    if twice.any():
+        second = int(twice.argmax())
+        first = int((pairs == pairs[second]).argmax())
+        raise InputError(
+            f"item {items[which[second]]} of user {users[whose[second]]} occurs in row {first} and "
+            f"in row {second}{where}; give every pair (user, item) once"
+        )
+
+
+def build(
+    scores: ArrayLike,
+    labels: ArrayLike | None,
+    users: Array,
+    items: ArrayLike,
+    pairs: Pairs,
+    rules: Conventions,
+    *,
+    relevance_threshold: float | None = None,
+    **how: Any,
+) -> tuple[RankedLists, Relevance, Matched]:
+    """Lists of the users that count, each with the relevant items that it misses.
+
+    `how` are `gains`, `need_binary` and `n_threads` of `ranked_lists.build`.
+    """
+    values = _validation.check_scores(scores, users)
+    items = _validation.check_ids(items, values.size, "items")
+    matched = match(users, items, pairs)
+    threshold = ANY_GRADE if relevance_threshold is None else relevance_threshold
+    if labels is not None:
+        _refuse_other_labels(labels, matched, relevance_threshold)
+    ordered = _above_what_is_missed(values)
+    if rules.ties == "trec_eval":
+        ordered = in_trec_eval_order(values, np.asarray(items))
+    counted, relevance = _who_counts(matched, pairs.grades, rules)
+    rows = counted[matched.listed_user]
+    extra = _missed_rows(matched, pairs.grades, counted)
+    user = np.concatenate([matched.listed_user[rows], matched.pair_user[extra]])
+    if not user.size:
+        raise InputError(
+            f"no user counts: population={rules.population!r}, but no list is of a user of whom a "
+            "relevant pair is known (are the ids of the same kind?)"
+        )
+    lengths = np.bincount(matched.listed_user[rows], minlength=matched.users.size)
+    present = np.unique(user)
+    built = lists.build(
+        np.concatenate([ordered[rows], np.full(extra.size, -np.inf)]),
+        np.concatenate([matched.grades[rows], pairs.grades[extra]]),
+        user,
+        list_length=lengths[present],
+        relevance_threshold=threshold,
+        **how,
+    )
+    tied = None
+    if rules.ties == "trec_eval":
+        coarse = np.concatenate([_single(values[rows]), np.full(extra.size, np.nan)])
+        tied = tied_users(built, coarse)
+    built = replace(built, users=matched.users[built.users], tied=tied)
+    return built, relevance, matched
+
+
+def _above_what_is_missed(scores: Array) -> Array:
+    """The same order without minus infinity, which is the score of what a list misses."""
+    if not np.isneginf(scores).any():
+        return scores
+    return np.unique(scores, return_inverse=True)[1].astype(np.float64)
+
+
+def _who_counts(matched: Matched, grades: Array, rules: Conventions) -> tuple[Array, Relevance]:
+    """Mask of the users that count, and what is said of the others."""
+    n_users = matched.users.size
+    listed = np.bincount(matched.listed_user, minlength=n_users) > 0
+    judged = np.bincount(matched.pair_user, minlength=n_users) > 0
+    wanting = np.bincount(matched.pair_user[grades > 0], minlength=n_users) > 0
+    lost = wanting & ~listed
+    if rules.population == "raise" and lost.any():
+        raise InputError(
+            f"{named(matched.users, lost)} {'have' if lost.sum() > 1 else 'has'} relevant items "
+            "but no list; population='either' counts them as 0, population='listed' leaves them "
+            "out (--population)"
+        )
+    counted = {
+        "raise": listed,
+        "listed": listed,
+        "judged": judged,
+        "both": listed & judged,
+        "either": listed | judged,
+    }[rules.population]
+    of_counted = counted[matched.pair_user] & (grades > 0)
+    return counted, Relevance(
+        n_pairs=int(of_counted.sum()),
+        n_missed=int((of_counted & matched.missed).sum()),
+        n_without_list=int(lost.sum()),
+        n_unjudged=int((listed & ~judged).sum()),
+        population=rules.population,
+    )
+
+
+def _missed_rows(matched: Matched, grades: Array, counted: Array) -> Array:
+    """Pairs that become rows below the lists: the missed relevant ones of users that count.
+
+    Of a user without a list and without a relevant item, one pair that was judged stands for the
+    list, which has to have a row.
+    """
+    wanted = matched.missed & counted[matched.pair_user]
+    extra = np.flatnonzero(wanted & (grades > 0))
+    has_row = np.zeros(matched.users.size, dtype=bool)
+    has_row[matched.listed_user] = True
+    has_row[matched.pair_user[extra]] = True
+    empty = np.flatnonzero(wanted & ~has_row[matched.pair_user])
+    _, first = np.unique(matched.pair_user[empty], return_index=True)
+    return np.concatenate([extra, empty[first]])
+
+
+def _refuse_other_labels(labels: ArrayLike, matched: Matched, threshold: float | None) -> None:
+    """Labels beside relevant pairs have to say the same."""
+    given = _validation.check_grades(labels, matched.grades.size)
+    least = ANY_GRADE if threshold is None else threshold
+    differ = (given >= least) != (matched.grades >= least)
+    if not differ.any():
+        return
+    row = int(np.argmax(differ))
+    user = matched.users[matched.listed_user[row]]
+    item = matched.items[matched.listed_item[row]]
+    grade = matched.grades[row]
+    raise InputError(
+        f"row {row} has the label {given[row]:g}, but by the relevant pairs the grade of item "
+        f"{item} for user {user} is {grade:g} ({int(differ.sum())} such rows): leave the labels "
+        "out, or give all relevant pairs"
+    )
+
+
+def named(users: Array, mask: Array) -> str:
+    """`user 5`, or `12 users (1, 2, 3, 4, 5, ..)`."""
+    chosen = users[mask]
+    shown = ", ".join(map(str, chosen[:_SHOWN]))
+    if chosen.size == 1:
+        return f"user {shown}"
+    return f"{chosen.size} users ({shown}{', ..' if chosen.size > _SHOWN else ''})"
+
+
+def by_user(columns: Mapping[str, ArrayLike], matched: Matched, rows: RankedLists) -> Iterator[Any]:
+    """Segment columns with a value for each user that counts, None for one without a list."""
+    n = matched.listed_user.size
+    place = np.full(matched.users.size, -1)
+    place[matched.listed_user[::-1]] = np.arange(n)[::-1]  # the first row of each user
+    kept = np.flatnonzero(np.isin(matched.users, rows.users))
+    for name, given in columns.items():
+        values = _validation.as_array(given, name)
+        if values.shape != (n,):
+            raise InputError(
+                f"segment column {name!r} has shape {values.shape}; beside relevant pairs give one "
+                f"value per row ({n})"
+            )
+        objects = values.astype(object)
+        same = objects == objects[place[matched.listed_user]]
+        if not (same | _validation.missing(objects)).all():
+            raise InputError(
+                f"segment column {name!r} differs within a list: relevant items that no list holds "
+                "have no value of it, so it cannot split lists beside relevant pairs"
+            )
+        of_user = np.full(kept.size, None, dtype=object)
+        has_list = place[kept] >= 0
+        of_user[has_list] = objects[place[kept][has_list]]
+        yield name, of_user
+
+
+# --- the order of trec_eval -----------------------------------------------------------------------
+
+
+def in_trec_eval_order(scores: Array, items: Array) -> Array:
+    """Scores without ties: by score in single precision, then by the item's text, both descending.
+
+    trec_eval holds scores in single precision and compares names byte by byte.
+    """
+    import pandas as pd
+
+    codes, known = pd.factorize(items)
+    names = np.array([str(name) for name in known], dtype=object)
+    order = np.lexsort((places_of(names)[codes], _single(scores)))
+    ordered = np.empty(scores.size)
+    ordered[order] = np.arange(scores.size)
+    return ordered
+
+
+def ordered_by_item(rows: RankedLists, scores: ArrayLike, items: ArrayLike | None) -> RankedLists:
+    """Complete lists in the order of trec_eval; scores and items are as they were given."""
+    if items is None:
+        raise InputError("ties='trec_eval' needs items=, the item of each row")
+    values = _validation.check_scores(scores)
+    strict = in_trec_eval_order(values, _validation.check_ids(items, values.size, "items"))
+    tied = tied_users(rows, _single(values))
+    if rows.codes is not None:
+        strict = strict[np.argsort(rows.codes, kind="stable")]
+    return replace(rows, scores=strict, tied=tied)
+
+
+def _single(scores: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return scores.astype(np.float32).astype(np.float64)
+
+
+def tied_users(rows: RankedLists, scores: Array) -> Array:
+    """Mask of the users with a relevant and another item of the same score, which is not NaN.
+
+    `scores` are those of the rows as they were given.
+    """
+    if rows.codes is not None:
+        scores = scores[np.argsort(rows.codes, kind="stable")]
+    user = rows.user_of_row
+    order = np.lexsort((rows.relevant, scores, user))
+    same = (user[order][1:] == user[order][:-1]) & (scores[order][1:] == scores[order][:-1])
+    differ = same & (rows.relevant[order][1:] != rows.relevant[order][:-1])
+    return np.bincount(user[order][1:][differ], minlength=rows.n_users) > 0

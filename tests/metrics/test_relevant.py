@@ -1,0 +1,333 @@
+"""Lists beside all relevant pairs: definitions written out, and the numbers of trec_eval."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics.relevant import in_trec_eval_order
+
+NAMES = ["ndcg@5", "ndcg", "recall@5", "precision@5", "hit@5", "ap", "rr", "pap@3", "pauc@3"]
+
+
+def drawn(seed=0, n_users=30, n_items=40, text=False):
+    """Lists of a catalogue without ties, and graded pairs, some in no list and some of nobody."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    pairs = []
+    for user in range(n_users):
+        listed = rng.permutation(n_items)[: rng.integers(1, 15)]
+        scores = rng.permutation(listed.size) + 0.0
+        if user % 10 != 3:  # some users are judged only
+            rows += [(user, item, score) for item, score in zip(listed, scores, strict=True)]
+        judged = rng.permutation(n_items)[: rng.integers(0, 12)]
+        if user % 10 != 4:  # of some, nothing is known
+            pairs += [(user, item, grade) for item, grade in
+                      zip(judged, rng.integers(-1, 4, judged.size), strict=True)]  # fmt: skip
+    lists = pd.DataFrame(rows, columns=["user", "item", "score"])
+    relevant = pd.DataFrame(pairs, columns=["user", "item", "grade"])
+    order = rng.permutation(len(lists))
+    lists = lists.iloc[order].reset_index(drop=True)
+    if text:
+        lists = lists.astype({"user": str, "item": str})
+        relevant = relevant.astype({"user": str, "item": str})
+    return lists, relevant
+
+
+def by_definition(name, ranked, grades):
+    """One user's value: `ranked` are the items of the list, best first, `grades` all known ones."""
+    kind, _, k = name.partition("@")
+    k = int(k) if k else len(ranked) + len(grades)
+    good = {item for item, grade in grades.items() if grade > 0}
+    hits = [item in good for item in ranked]
+    if not good:
+        return math.nan
+    if kind == "ndcg":
+        gains = [max(grades.get(item, 0), 0) for item in ranked]
+        best = sorted((max(grade, 0) for grade in grades.values()), reverse=True)
+        dcg, ideal = (
+            sum(g / math.log2(place + 2) for place, g in enumerate(part[:k]))
+            for part in (gains, best)
+        )
+        return dcg / ideal
+    if kind == "recall":
+        return sum(hits[:k]) / len(good)
+    if kind == "precision":
+        return sum(hits[:k]) / k
+    if kind == "hit":
+        return float(any(hits[:k]))
+    if kind == "ap":
+        return sum(sum(hits[: place + 1]) / (place + 1) for place, h in enumerate(hits) if h) / len(
+            good
+        )
+    if kind == "rr":
+        return next((1 / (place + 1) for place, hit in enumerate(hits) if hit), 0.0)
+    most = min(len(good), k) if kind == "pap" else len(good)
+    counted = [place for place, hit in enumerate(hits) if hit][:most]
+    won = sum(k - min(k, sum(not h for h in hits[:place])) for place in counted)
+    return won / (most * k)
+
+
+def expected(name, lists, relevant, users):
+    values = []
+    for user in users:
+        own = lists[lists.user == user].sort_values("score", ascending=False)
+        known = relevant[relevant.user == user]
+        values.append(
+            by_definition(name, list(own.item), dict(zip(known.item, known.grade, strict=True)))
+        )
+    return np.array(values)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("text", [False, True])
+def test_every_function_gives_the_number_of_the_definition(seed, text):
+    lists, relevant = drawn(seed, text=text)
+    users = sorted({*lists.user, *relevant.user})
+    arrays = metrics.evaluate(
+        NAMES, lists.score, groups=lists.user, items=lists.item, relevant=relevant,
+        population="either",
+    )  # fmt: skip
+    framed = metrics.evaluate_frame(
+        lists, NAMES, user="user", item="item", relevant=relevant, population="either"
+    )
+    ranks = lists.groupby("user").score.rank(ascending=False).astype(int)
+    recommended = metrics.evaluate_recommendations(
+        lists.assign(rank=ranks), relevant, NAMES, user="user", item="item", grade="grade",
+        unmatched="count",
+    )  # fmt: skip
+    assert list(arrays.users) == users
+    for name in NAMES:
+        truth = expected(name, lists, relevant, users)
+        for table in (arrays, framed, recommended):
+            np.testing.assert_allclose(table[name], truth, rtol=1e-13, atol=1e-15, err_msg=name)
+            assert table.mean(name) == pytest.approx(np.nanmean(truth), rel=1e-13)
+
+
+def test_what_no_list_holds_counts_and_the_table_says_so():
+    lists, relevant = drawn(1)
+    lists = lists[lists.user.isin(relevant.user)]
+    grade = relevant.set_index(["user", "item"]).grade
+    labels = [max(grade.get(pair, 0), 0) for pair in zip(lists.user, lists.item, strict=True)]
+    rows = (lists.score, labels, lists.user)
+    candidates = metrics.evaluate(["ndcg@5", "recall@5"], *rows, relevance_threshold=1)
+    whole = metrics.evaluate(
+        ["ndcg@5", "recall@5"], *rows, items=lists.item, relevant=relevant, population="listed"
+    )
+    assert candidates.mean("recall@5") > whole.mean("recall@5") + 0.2
+    assert candidates.mean("ndcg@5") > whole.mean("ndcg@5") + 0.1
+    assert "relevant items: of the candidates" in str(candidates)
+    n_pairs = whole.relevance.n_pairs
+    counted = relevant[relevant.user.isin(lists.user) & (relevant.grade > 0)]
+    held = pd.MultiIndex.from_frame(lists[["user", "item"]])
+    missed = (~pd.MultiIndex.from_frame(counted[["user", "item"]]).isin(held)).sum()
+    assert n_pairs == len(counted)
+    assert whole.relevance.n_missed == missed
+    assert f"all {n_pairs} known, {missed} of them in no list" in str(whole)
+
+
+@pytest.mark.parametrize("population", ["listed", "judged", "both", "either"])
+def test_who_counts(population):
+    lists, relevant = drawn(2)
+    listed = {*lists.user}
+    judged = {*relevant.user}
+    users = {"listed": listed, "judged": judged, "both": listed & judged, "either": listed | judged}
+    table = metrics.evaluate_frame(
+        lists, "rr", user="user", item="item", relevant=relevant, population=population,
+        no_positives="zero",
+    )  # fmt: skip
+    assert list(table.users) == sorted(users[population])
+    truth = np.nan_to_num(expected("rr", lists, relevant, table.users))
+    np.testing.assert_allclose(table["rr"], truth)
+
+
+def test_a_user_without_a_list_is_an_error_unless_it_is_said_what_it_means():
+    lists, relevant = drawn(2)
+    with pytest.raises(InputError, match=r"users \(.*have relevant items but no list; population="):
+        metrics.evaluate_frame(lists, "rr", user="user", item="item", relevant=relevant)
+
+
+def test_minus_infinity_in_a_list_is_above_what_the_list_misses():
+    table = metrics.evaluate(
+        ["ndcg", "hit@3"], [-np.inf, 1.0], groups=[1, 1], items=[5, 6],
+        relevant={"user": [1, 1], "item": [5, 7], "grade": [1, 1]}, ties="half",
+    )  # fmt: skip
+    assert table.mean("ndcg") == pytest.approx((1 / math.log2(3)) / (1 + 1 / math.log2(3)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"items": None}, "need items="),
+        ({"groups": None}, "need groups="),
+        ({"groups": "one_list"}, "need groups="),
+        ({"relevant": {"user": [1], "item": ["a"]}}, "numbers in the lists and text"),
+        ({"relevant": {"user": [1], "grade": [1]}}, "no column of the item"),
+        ({"relevant": {"user": [1, 1], "item": [5, 5]}}, "occurs in row 0 and in row 1 of the rel"),
+        ({"items": [5, 5, 6]}, "item 5 of user 1 occurs in row 0 and in row 1"),
+        ({"relevant": [1, 2]}, "relevant must be a pandas"),
+        ({"list_length": 2}, "not indptr= or list_length="),
+        ({"labels": [1, 1, 0]}, "row 1 has the label 1, but .* item 6 for user 1 is 0 .1 such"),
+        ({"segments": {"kind": ["a", "b", "a"]}}, "segment column 'kind' differs within a list"),
+        ({"metrics": "auc"}, "auc needs complete lists"),
+        ({"relevant": {"user": [9], "item": [5]}, "population": "both"}, "no user counts"),
+        ({"population": "some"}, "population='some' is not known"),
+        ({"ties": "trec_eval", "relevant": None, "items": None, "labels": [1, 0, 0]}, "items="),
+        ({"relevant": None}, "labels are missing"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(change, message):
+    given = {
+        "metrics": "rr", "scores": [3.0, 2.0, 1.0], "groups": [1, 1, 2], "items": [5, 6, 5],
+        "relevant": {"user": [1], "item": [5]},
+    }  # fmt: skip
+    error = TypeError if change.get("relevant") == [1, 2] else InputError
+    with pytest.raises(error, match=message):
+        metrics.evaluate(**given | change)
+
+
+def test_segments_of_users_beside_relevant_pairs():
+    lists, relevant = drawn(3)
+    table = metrics.evaluate_frame(
+        lists.assign(tier=lists.user % 2), "recall@5", user="user", item="item", by="tier",
+        relevant=relevant, population="either",
+    )  # fmt: skip
+    for segment in table.segments[:2]:
+        truth = expected("recall@5", lists, relevant, segment.table.users)
+        assert set(segment.table.users % 2) == {segment.value}
+        assert segment.table.mean("recall@5") == pytest.approx(np.nanmean(truth))
+    assert table.segments[2].value == "missing"  # users without a list have no tier
+
+
+# --- trec_eval ------------------------------------------------------------------------------------
+
+TREC = {
+    "ndcg@10": "ndcg_cut_10", "ndcg": "ndcg", "ap": "map", "rr": "recip_rank",
+    "precision@5": "P_5", "recall@10": "recall_10", "hit@1": "success_1",
+}  # fmt: skip
+
+
+def with_ties(seed=0, n_queries=25):
+    """Scores that tie exactly and in single precision only, and judgments of some queries."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    judged = []
+    for query in range(n_queries):
+        documents = rng.permutation(200)[:30]
+        scores = rng.integers(0, 6, documents.size) + rng.integers(-1, 2, documents.size) * 1e-10
+        rows += [(f"q{query}", f"d{d}", s) for d, s in zip(documents, scores, strict=True)]
+        if query % 8 == 5:
+            continue
+        known = rng.permutation(200)[:60]
+        grades = rng.choice([-1, 0, 1, 2, 3], known.size, p=[0.1, 0.5, 0.2, 0.1, 0.1])
+        judged += [(f"q{query}", f"d{d}", g if query % 8 != 6 else 0)
+                   for d, g in zip(known, grades, strict=True)]  # fmt: skip
+    judged += [("only judged", "d1", 1), ("judged in vain", "d1", 0)]
+    run = pd.DataFrame(rows, columns=["query", "document", "score"])
+    return run, pd.DataFrame(judged, columns=["query", "document", "grade"])
+
+
+# means by pytrec_eval-terrier 0.5.11 of the judged queries of the run, and over all judged queries
+GOLDEN = {
+    0: {
+        "ndcg@10": (0.070919091089, 0.065009166832),
+        "ndcg": (0.102800085041, 0.094233411287),
+        "ap": (0.027756603031, 0.025443552779),
+        "rr": (0.225398465171, 0.206615259740),
+        "precision@5": (0.100000000000, 0.091666666667),
+        "recall@10": (0.045467436604, 0.041678483553),
+        "hit@1": (0.090909090909, 0.083333333333),
+    },
+    1: {
+        "ndcg@10": (0.046751453482, 0.042855499025),
+        "ndcg": (0.083737750234, 0.076759604381),
+        "ap": (0.021529064922, 0.019734976179),
+        "rr": (0.137567987568, 0.126103988604),
+        "precision@5": (0.090909090909, 0.083333333333),
+        "recall@10": (0.036238011783, 0.033218177467),
+        "hit@1": (0.000000000000, 0.000000000000),
+    },
+    2: {
+        "ndcg@10": (0.057937206140, 0.053109105629),
+        "ndcg": (0.102172332292, 0.093657971268),
+        "ap": (0.027916091705, 0.025589750729),
+        "rr": (0.162857975358, 0.149286477411),
+        "precision@5": (0.072727272727, 0.066666666667),
+        "recall@10": (0.048601998673, 0.044551832117),
+        "hit@1": (0.000000000000, 0.000000000000),
+    },
+}
+
+
+def ours(run, judgments, **how):
+    return metrics.evaluate_frame(
+        run, [*TREC], user="query", item="document", relevant=judgments, preset="trec_eval", **how
+    )
+
+
+def nested(frame):
+    queries = {}
+    for query, document, value in frame.itertuples(index=False):
+        queries.setdefault(query, {})[document] = value
+    return queries
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_numbers_of_trec_eval_recorded(seed):
+    run, judgments = with_ties(seed)
+    table = ours(run, judgments)
+    complete = ours(run, judgments, population="judged")
+    for name, (mean, over_all) in GOLDEN[seed].items():
+        assert table.mean(name) == pytest.approx(mean, abs=1e-9), name
+        assert complete.mean(name) == pytest.approx(over_all, abs=1e-9), name
+    assert table.relevance.n_without_list == 1
+    assert table.relevance.n_unjudged == 3
+    assert table.summary("ap").touched["ties"] > 15
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_query_has_the_number_of_pytrec_eval(seed):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    run, judgments = with_ties(seed)
+    evaluator = pytrec_eval.RelevanceEvaluator(nested(judgments), set(TREC.values()))
+    theirs = evaluator.evaluate(nested(run))
+    table = ours(run, judgments)
+    assert sorted(theirs) == list(table.users)
+    for name, measure in TREC.items():
+        values = [theirs[query][measure] for query in table.users]
+        np.testing.assert_allclose(table[name], values, rtol=0, atol=1e-9, err_msg=name)
+
+
+def test_means_over_all_judged_queries_are_those_of_ir_measures():
+    ir_measures = pytest.importorskip("ir_measures")
+    names = {
+        "ndcg@10": "nDCG@10",
+        "ap": "AP",
+        "rr": "RR",
+        "precision@5": "P@5",
+        "hit@1": "Success@1",
+    }
+    run, judgments = with_ties(4)
+    measures = {name: ir_measures.parse_measure(text) for name, text in names.items()}
+    theirs = ir_measures.calc_aggregate(measures.values(), nested(judgments), nested(run))
+    table = ours(run, judgments, population="judged")
+    for name, measure in measures.items():
+        assert table.mean(name) == pytest.approx(theirs[measure], abs=1e-9), name
+
+
+def test_equal_in_single_precision_is_ordered_by_the_text_of_the_item():
+    order = in_trec_eval_order(np.array([1.0, 1.0 + 1e-10, 1.0, 2.0]), np.array([9, 10, 8, 1]))
+    assert order.tolist() == [2.0, 0.0, 1.0, 3.0]
+    text = in_trec_eval_order(np.zeros(4), np.array(["Z", "a", "\u00fc", "z"]))
+    assert text.tolist() == [0.0, 1.0, 3.0, 2.0]
+
+
+def test_ties_by_item_without_pairs():
+    table = metrics.evaluate(
+        "rr", [1.0, 1.0, 1.0], [0, 1, 0], [7, 7, 7], items=["a", "b", "c"], preset="trec_eval"
+    )
+    assert table.mean("rr") == 0.5
+    assert table.summary("rr").touched["ties"] == 1
