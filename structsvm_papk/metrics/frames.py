@@ -145,8 +145,10 @@ def evaluate_recommendations(
 
 def _named_so(frame: Any, name: str, usual: Sequence[str]) -> str:
     """The column that is asked for, or where there is none one of a usual name."""
-    names = [str(column) for column in (frame if isinstance(frame, dict) else frame.columns)]
-    return name if name in names else usual_column(usual, names) or name
+    names = lists.column_names(frame)
+    if not isinstance(name, str) or name in names:
+        return name
+    return usual_column(usual, [str(one) for one in names]) or name
 
 
 def codes_of(name: str, *frames: Any) -> tuple[Array, Array]:

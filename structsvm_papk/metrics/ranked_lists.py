@@ -206,13 +206,18 @@ def run_over_users(
             done.result()
 
 
-def column(frame: Any, name: str) -> Array:
-    """One column of a frame, or of a dict of columns, as an array."""
+def column_names(frame: Any) -> list[Any]:
+    """The names of the columns of a frame, or of a dict of columns."""
     if not isinstance(frame, dict) and not hasattr(frame, "columns"):
         raise TypeError(
             f"a pandas or polars frame, or a dict of columns, is needed, not {type(frame).__name__}"
         )
-    names = list(frame) if isinstance(frame, dict) else list(frame.columns)
+    return list(frame) if isinstance(frame, dict) else list(frame.columns)
+
+
+def column(frame: Any, name: str) -> Array:
+    """One column of a frame, or of a dict of columns, as an array."""
+    names = column_names(frame)
     if not isinstance(name, Hashable) or name not in names:
         shown = ", ".join(map(str, names))
         raise InputError(f"there is no column {name!r}; the frame has {shown}")

@@ -6,7 +6,7 @@ it ranks below all that the list holds, and takes no place. Labels of the rows c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,33 +92,33 @@ def pairs_of(
     """The pairs of a frame; columns that are not there are those of usual names."""
     if isinstance(relevant, Pairs):
         return relevant
-    names = _names(relevant)
-    user = user if user in names else tables.usual_column(tables.USER_COLUMNS, names) or user
-    item = item if item in names else tables.usual_column(tables.ITEM_COLUMNS, names) or item
-    for role, name in (("user", user), ("item", item)):
-        if name not in names:
-            raise InputError(
-                f"the frame of relevant pairs has no column of the {role}; it has "
-                f"{tables.listed(names)}"
-            )
+    names = [str(name) for name in lists.column_names(relevant)]
+    user = _named("user", user, tables.USER_COLUMNS, names)
+    item = _named("item", item, tables.ITEM_COLUMNS, names)
     if grade is None and guess_grade:
         grade = tables.usual_column(tables.GRADE_COLUMNS, names)
-    users = ids(relevant, str(user))
+    users = ids(relevant, user)
     grades = np.ones(users.size)
     if grade is not None:
         given = lists.column(relevant, grade)
         grades = _validation.check_grades(given, users.size, name=f"column {grade!r}")
         grades = np.maximum(grades.astype(np.float64), 0.0)  # judged, and not relevant
-    return Pairs(users, ids(relevant, str(item)), grades)
+    return Pairs(users, ids(relevant, item), grades)
 
 
-def _names(frame: Any) -> list[str]:
-    if not isinstance(frame, Mapping) and not hasattr(frame, "columns"):
-        raise TypeError(
-            "relevant must be a pandas or polars frame, or a dict of columns, not "
-            f"{type(frame).__name__}"
+def _named(role: str, name: str | None, usual: Sequence[str], names: Sequence[str]) -> str:
+    """The column that was asked for, or else the one of a usual name."""
+    if isinstance(name, str) and name in names:
+        return name
+    if name is not None and not isinstance(name, str):
+        raise InputError(f"{role}={name!r} must be the name of a column")
+    known = tables.usual_column(usual, names)
+    if known is None:
+        raise InputError(
+            f"the frame of relevant pairs has no column of the {role}; it has "
+            f"{tables.listed(names)}"
         )
-    return [str(name) for name in (frame if isinstance(frame, Mapping) else frame.columns)]
+    return known
 
 
 def ids(frame: Any, name: str) -> Array:
@@ -167,7 +167,7 @@ def _together(what: str, *columns: Array) -> tuple[Array, Array]:
     if not sum(column.size for column in columns):
         raise InputError("there are no rows: the table is empty")
     if not _validation.same_kind(*columns):
-        raise InputError(f"{what} are numbers in the lists and text in the relevant pairs, or so")
+        raise InputError(f"the {what} are numbers in one table and text in the other")
     return lists.grouped(_validation.joined(*columns))[:2]
 
 
