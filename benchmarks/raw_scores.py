@@ -27,7 +27,7 @@ from benchmarks.tables import table
 from structsvm_papk import PAPKRanker, PAPKRankerCV
 from structsvm_papk.errors import InputError
 
-SCALINGS = [None, "standardise", "rank"]
+SCALINGS = [None, "standardize", "rank"]
 
 
 def ranker(**settings):
@@ -46,7 +46,7 @@ def search(**settings):
 ROWS = {
     "default": (ranker(), False),
     "default, raw (`standardize=False`)": (ranker(standardize=False), False),
-    'default, `user_scaling="standardise"`': (ranker(user_scaling="standardise"), False),
+    'default, `user_scaling="standardize"`': (ranker(user_scaling="standardize"), False),
     'default, `user_scaling="rank"`': (ranker(user_scaling="rank"), False),
     "logistic regression, raw": (methods.METHODS["logistic regression"], False),
     "logistic regression, StandardScaler": (methods.METHODS["logistic regression"], True),

@@ -14,7 +14,14 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
 from structsvm_papk.data.features import Origins, Spread
-from structsvm_papk.data.rows import check_matrix, checked_weight, encode_groups, laid_out
+from structsvm_papk.data.rows import (
+    check_matrix,
+    checked_weight,
+    encode_groups,
+    laid_out,
+    refuse_non_finite,
+    with_holes,
+)
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
 
@@ -77,6 +84,8 @@ class RankingData:
         or numbers above zero. Only their ratios matter.
     feature_names : sequence of str, optional
         Names of the columns, for messages.
+    missing : {None, 'lowest'}
+        Whether X may hold NaN: lists for an estimator with the same setting, which fills them.
 
     Attributes
     ----------
@@ -94,6 +103,8 @@ class RankingData:
         What the columns of `X` are divided by wherever they are multiplied, see `standardized`:
         scores of weights and sums of rows are those of ``X / column_scale``, of which there is no
         copy.
+    with_holes : ndarray of bool, shape (n_features,)
+        Columns that hold NaN: lists with such columns have no scores and no risk.
 
     Raises
     ------
@@ -113,6 +124,7 @@ class RankingData:
     _origins: Origins | None
     _deviation: Array | None
     _fingerprint: str | None
+    with_holes: Array
 
     def __init__(
         self,
@@ -122,8 +134,9 @@ class RankingData:
         users: ArrayLike | None = None,
         user_weight: str | ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
+        missing: str | None = None,
     ) -> None:
-        X = check_matrix(X)
+        X = check_matrix(X, feature_names, missing)
         bounds = validation.check_indptr(indptr, X.shape[0])
         n_users = bounds.size - 1
         labels = np.arange(n_users) if users is None else validation.as_array(users, "users")
@@ -143,12 +156,13 @@ class RankingData:
         groups: ArrayLike | None = None,
         user_weight: str | ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
+        missing: str | None = None,
     ) -> RankingData:
         """Build from one group label per row, of any type and in any order.
 
         Parameters
         ----------
-        X, y, feature_names
+        X, y, feature_names, missing
             As for the class; data frames and series (pandas, polars) are taken as arrays.
         groups : array-like of shape (n_rows,), optional
             User label of each row; without it all rows are one list. Users are kept in sorted
@@ -161,7 +175,7 @@ class RankingData:
         InputError
             As for the class; also missing (None, NaN) group labels.
         """
-        X = check_matrix(X)
+        X = check_matrix(X, feature_names, missing)
         users, user_of_row = encode_groups(groups, X.shape[0])
         return cls._of(X, y, users, user_of_row, user_weight, feature_names)
 
@@ -170,7 +184,9 @@ class RankingData:
         positive = validation.check_labels(y, X.shape[0], name="labels y")
         rows, indptr, n_pos = laid_out(positive, user_of_row, users.size)
         weight = checked_weight(user_weight, users, n_pos)
-        return cls.from_parts(X, rows, indptr, n_pos, users, weight, feature_names)
+        data = cls.from_parts(X, rows, indptr, n_pos, users, weight, feature_names)
+        data.with_holes = with_holes(X)
+        return data
 
     @classmethod
     def from_parts(
@@ -193,6 +209,7 @@ class RankingData:
         data.column_scale = column_scale
         data._spread, data._origins = spread, origins  # these and the next two: computed once
         data._deviation = data._fingerprint = None
+        data.with_holes = np.zeros(X.shape[1], dtype=bool)
         return data
 
     @property
@@ -266,6 +283,7 @@ class RankingData:
 
         A column whose values within a user differ by no more than its storage resolves is refused.
         """
+        self.refuse_holes()
         if self._spread is None:
             spread = features.spread_of(self.X, self.rows, self.indptr)
             features.refuse_unresolved(self.X, self.rows, spread, self.feature_names)
@@ -318,8 +336,14 @@ class RankingData:
 
         Rows with the same values have the same score, see `features.reported_scores`.
         """
+        self.refuse_holes()
         w = self.divided(checked_weights(w, self.n_features))
         return features.reported_scores(self.X, w, self.rows)
+
+    def refuse_holes(self) -> None:
+        """Refuse lists whose missing values nobody has filled."""
+        if self.with_holes.any():
+            refuse_non_finite(self.X, self.feature_names)
 
     def rmatvec(self, coef: Array) -> Array:
         """``X.T @ coef`` for coefficients at the list positions, shape (n_features,)."""
@@ -392,7 +416,7 @@ class RankingData:
 
     def _part(self, positions: Array, users: Array, sizes: Array, n_pos: Array) -> RankingData:
         """These positions and users, who have so many rows and positives of them."""
-        return RankingData.from_parts(
+        part = RankingData.from_parts(
             self.X,
             self.rows[positions],
             np.concatenate([[0], np.cumsum(sizes[users])]),
@@ -402,6 +426,8 @@ class RankingData:
             self.feature_names,
             column_scale=self.column_scale,
         )
+        part.with_holes = self.with_holes
+        return part
 
     def _why_nothing_is_left(self, excluded):
         if excluded.no_positive.size == self.n_users:

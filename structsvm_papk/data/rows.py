@@ -5,6 +5,7 @@ column: NaN and infinite values, dates and durations, text, and whole numbers th
 rounds. Groups are asked for, and one list only where it is said.
 """
 
+from collections.abc import Sequence
 from datetime import date, time, timedelta
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.validation import EXACT, as_array, check_ids, encode, is_number
+from structsvm_papk.data.validation import EXACT, as_array, as_numbers, check_ids, encode, is_number
+from structsvm_papk.data.validation import missing as missing_values
 from structsvm_papk.errors import InputError, as_floats
 
 ROUNDED = (
@@ -35,9 +37,14 @@ _BY_SCORER = "scorer.set_score_request(groups=True)  # and hand groups=users to 
 _AT_ONCE = 1 << 22  # values that are looked at before the next ones
 
 
-def check_matrix(X: Any) -> Any:
-    """X as finite float64 or float32, dense or canonical CSR; not copied where it is."""
+def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None = None) -> Any:
+    """X as finite float64 or float32, dense or canonical CSR; not copied where it is.
+
+    With `missing` NaN stays, of which None and pandas' NA become one. Messages use the `names` of
+    the columns.
+    """
     refuse_misread(X)
+    X = nan_for_missing(X)
     X = X if sparse.issparse(X) else as_array(X, "X")
     if X.dtype.kind == "c":
         raise InputError("X must be numeric and real, but it holds complex numbers")
@@ -51,8 +58,39 @@ def check_matrix(X: Any) -> Any:
     if 0 in X.shape:
         raise InputError(f"X is empty: shape {X.shape}")
     X = canonical_csr(X) if sparse.issparse(X) else X
-    refuse_non_finite(X)
+    refuse_non_finite(X, names, missing)
     return X
+
+
+def nan_for_missing(X: Any) -> Any:
+    """X with NaN for None and pandas' NA, which numbers cannot be made of; else X itself."""
+    if sparse.issparse(X):
+        return X
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        columns = [X.iloc[:, c] for c in range(X.shape[1])]
+        plain = all(
+            isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf" for column in columns
+        )
+        if plain or not any(column.isna().any() for column in columns):
+            return X
+        numbers = {c: _as_floats(column) for c, column in enumerate(columns)}
+        frame = type(X)(numbers, index=X.index)
+        frame.columns = X.columns
+        return frame
+    if isinstance(X, list | tuple):
+        X = np.array(X, dtype=object) if _holds_none(X) else X
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O" and missing_values(X).any():
+        return _as_floats(X)
+    return X
+
+
+def _as_floats(values):
+    values = as_array(values, "X")
+    return as_numbers(values, "X").astype(np.float64, copy=False)
+
+
+def _holds_none(rows):
+    return any(value is None for row in rows if isinstance(row, list | tuple) for value in row)
 
 
 def refuse_misread(X: Any) -> None:
@@ -122,32 +160,60 @@ def _anew(csr, copy=False):
     return type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=copy)
 
 
-def refuse_non_finite(X: Any) -> None:
-    """Raise where a feature is NaN or infinite."""
-    place = first_non_finite(X)
-    if place is not None:
-        row, column, value = place
-        raise InputError(
-            f"X holds {value} at row {row}, column {column} (counted from 0); "
-            "remove or impute missing and infinite values first"
-        )
+def refuse_non_finite(
+    X: Any, names: Sequence[str] | None = None, missing: str | None = None
+) -> None:
+    """Raise where a feature is NaN or infinite; with `missing` only where it is infinite."""
+    place = first_non_finite(X, missing)
+    if place is None:
+        return
+    row, column, value = place
+    name = f"column {column}" if names is None else f"column {names[column]!r}"
+    advice = what_to_do(value, sparse.issparse(X))
+    shown = "NaN" if np.isnan(value) else value
+    raise InputError(f"X holds {shown} at row {row}, {name} (counted from 0); {advice}")
 
 
-def first_non_finite(X: Any) -> tuple[int, int, float] | None:
-    """Row, column and value of a feature that is NaN or infinite."""
+def what_to_do(value: float, in_sparse: bool = False, setting: str = 'missing="lowest"') -> str:
+    """What to do with a feature that is NaN or infinite, for messages."""
+    if np.isinf(value) or in_sparse:
+        return "remove or impute missing and infinite values first"
+    return (
+        f"remove or impute missing values first, or set {setting} where one means that a source "
+        "did not return the item: it ranks with the lowest of its column in its list"
+    )
+
+
+def first_non_finite(X: Any, missing: str | None = None) -> tuple[int, int, float] | None:
+    """Row, column and value of a feature that is NaN or infinite; with `missing` NaN may be."""
     if sparse.issparse(X):
         bad = np.flatnonzero(~np.isfinite(X.data))[:1]
         if not bad.size:
             return None
         row = np.searchsorted(X.indptr, bad[0], side="right") - 1
         return int(row), int(X.indices[bad[0]]), X.data[bad[0]]
-    step = max(1, _AT_ONCE // X.shape[1])
-    for start in range(0, X.shape[0], step):
-        finite = np.isfinite(X[start : start + step])
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0].tolist()
+    for start, block in _blocks(X):
+        wrong = np.isinf(block) if missing else ~np.isfinite(block)
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0].tolist()
             return start + row, column, X[start + row, column]
     return None
+
+
+def with_holes(X: Any) -> Array:
+    """Which columns hold NaN, a mask."""
+    mask = np.zeros(X.shape[1], dtype=bool)
+    if not sparse.issparse(X):
+        for _, block in _blocks(X):
+            mask |= np.isnan(block).any(axis=0)
+    return mask
+
+
+def _blocks(X):
+    """First row and rows of a dense matrix, some at a time."""
+    step = max(1, _AT_ONCE // X.shape[1])
+    for start in range(0, X.shape[0], step):
+        yield start, X[start : start + step]
 
 
 def first_rounded(values: Array) -> int | None:

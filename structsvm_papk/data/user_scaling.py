@@ -1,6 +1,16 @@
-"""Features on a scale of their own inside each user's list: query-level normalisation."""
+"""Columns inside each user's list: a scale of their own, and what stands in for missing values.
 
-from typing import Any
+First a column is scaled by what is there; then every hole takes the lowest of its column in its
+list, and a further column for each one with holes says whether the value is there, 1 or 0. Scores
+of retrievers that return their best hundred are the usual case: what one did not return, it ranked
+below. ("There" and not "missing": weights that have to be >= 0 then count for what was returned.)
+
+A list that has nothing in a column gets 0 there. Any other number would do: it is the same for all
+rows of the list, so it moves none of them past another.
+"""
+
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -11,54 +21,157 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import one_list_or
 from structsvm_papk.errors import InputError, check_choice
 
-USER_SCALINGS = ("standardise", "rank")
+USER_SCALINGS = ("standardize", "rank", "minmax")
+MISSING = ("lowest",)
+OLD_NAMES = {"standardise": "standardize"}
+_REMOVED_IN = "1.0"
 _RESOLVED = 16  # of the last digits: a column that varies by less is constant
 
 
-def check_user_scaling(how: Any) -> None:
-    """Refuse what is neither None nor the name of a scaling."""
+def check_user_scaling(how: Any) -> str | None:
+    """The name of a scaling, or None; an old spelling warns, all else is refused."""
     if isinstance(how, list | tuple):
         raise InputError(f"user_scaling={how!r}: one is needed; PAPKRankerCV tries several")
+    if isinstance(how, str) and how in OLD_NAMES:
+        warnings.warn(
+            f"user_scaling={how!r} is called {OLD_NAMES[how]!r} now; version {_REMOVED_IN} no "
+            "longer takes the old name",
+            FutureWarning,
+            stacklevel=3,
+        )
+        return OLD_NAMES[how]
     if how is not None:
         check_choice("user_scaling", how, USER_SCALINGS)
+    return how
 
 
-def scaled_rows(X: Any, groups: Any, how: str | None) -> Any:
-    """A checked matrix with each column scaled inside each user's rows, as `UserScaler` says.
+def check_missing(missing: Any) -> None:
+    """Refuse what is neither None nor a way to treat missing values."""
+    if missing is not None:
+        check_choice("missing", missing, MISSING)
+
+
+class Completed(NamedTuple):
+    """Columns without holes, and where the holes were: None where none were looked for."""
+
+    X: Any
+    holes: Array | None
+
+    @property
+    def matrix(self) -> Any:
+        """What is multiplied by `weights`: the columns, and behind each other the holes of all."""
+        return self.X if self.holes is None else np.hstack([self.X, self.holes])
+
+    def weights(self, coef: Array, missing_coef: Array | None) -> Array:
+        """The weights of `matrix`."""
+        return coef if missing_coef is None else np.concatenate([coef, missing_coef])
+
+
+def completed_rows(X: Any, groups: Any, how: str | None, missing: str | None) -> Completed:
+    """A checked matrix, scaled and filled inside each user's rows.
 
     Raises
     ------
     InputError
         No groups, or X is sparse: its zeros would not stay zeros.
     """
-    if how is None:
-        return X
+    how = check_user_scaling(how)
+    if how is None and missing is None:
+        return Completed(X, None)
+    if missing is not None:
+        refuse_sparse_holes(X)
     if groups is None:
+        what = f"user_scaling={how!r} scales" if missing is None else f"missing={missing!r} fills"
         raise InputError(
-            f"user_scaling={how!r} scales X inside each user's list: give groups=, the user of "
-            "each row, or 'one_list'"
+            f"{what} X inside each user's list: give groups=, the user of each row, or 'one_list'"
         )
     users = one_list_or(groups)
     codes = np.zeros(X.shape[0], dtype=np.int64)
     if users is not None:
         _, codes = validation.encode(validation.check_ids(users, X.shape[0]))
-    return _scaled(X, codes, how)
+    scaled = X if how is None else _scaled(X, codes, how)
+    if missing is None:
+        return Completed(scaled, None)
+    rows = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
+    lowest = _lowest(scaled, rows, starts)
+    holes = np.isnan(scaled)
+    return Completed(np.where(holes, lowest[codes], scaled), holes)
 
 
-def scaled_lists(lists: RankingData, how: str | None) -> RankingData:
-    """Lists with the columns scaled inside each of them, see `scaled_rows`; X is copied."""
-    check_user_scaling(how)
-    if how is None:
+def scaled_rows(X: Any, groups: Any, how: str | None) -> Any:
+    """A checked matrix with each column scaled inside each user's rows, as `UserScaler` says."""
+    return completed_rows(X, groups, how, None).X
+
+
+def scaled_lists(
+    lists: RankingData,
+    how: str | None,
+    missing: str | None = None,
+    columns: Array | None = None,
+) -> RankingData:
+    """Lists with the columns scaled and filled inside each of them; X is copied where they are.
+
+    With `missing`, columns that say "is there" come behind the others, one for each of `columns`:
+    by default those with holes, see `RankingData.with_holes`.
+    """
+    how = check_user_scaling(how)
+    check_missing(missing)
+    if missing is None:
+        lists.refuse_holes()
+        columns = np.zeros(0, dtype=int)
+    else:
+        refuse_sparse_holes(lists.X)
+        columns = np.flatnonzero(lists.with_holes) if columns is None else columns
+    if how is None and not (columns.size or lists.with_holes.any()):
         return lists
-    codes = np.full(lists.X.shape[0], lists.n_users)  # rows of no list form one that nobody reads
-    codes[lists.rows] = lists.user_of_position
+    X = lists.X
+    user_of_row = np.full(X.shape[0], lists.n_users)  # rows of no list: one that nobody reads
+    user_of_row[lists.rows] = lists.user_of_position
+    if how is not None:
+        X = _scaled(X, user_of_row, how)
+    if missing is not None:
+        X = _filled(X, columns, lists, user_of_row)
+    names = lists.feature_names
+    if names is not None:
+        names = [*names, *(f"{names[c]} is there" for c in columns)]
     return RankingData.from_parts(
-        _scaled(lists.X, codes, how), lists.rows, lists.indptr, lists.n_pos, lists.users,
-        lists.user_weight, lists.feature_names,
-    )  # fmt: skip
+        X, lists.rows, lists.indptr, lists.n_pos, lists.users, lists.user_weight, names
+    )
+
+
+def refuse_sparse_holes(X: Any) -> None:
+    """Refuse missing values in a sparse matrix."""
+    if sparse.issparse(X):
+        raise InputError(
+            'missing="lowest" needs a dense X: of a sparse one all that is not stored is 0, and '
+            "not missing. Give X.toarray(), or leave the setting out"
+        )
+
+
+def _filled(X: Array, columns: Array, lists: RankingData, user_of_row: Array) -> Array:
+    """X with the lowest of column and list in its holes, and a column "is there" for some."""
+    n_features = X.shape[1]
+    holes = np.isnan(X)
+    out = np.empty((X.shape[0], n_features + columns.size), X.dtype)
+    out[:, :n_features] = X
+    out[:, n_features:] = ~holes[:, columns]
+    some = lists.sizes > 0
+    lowest = np.zeros((lists.n_users + 1, n_features))
+    lowest[:-1][some] = _lowest(X, lists.rows, lists.indptr[:-1][some])
+    rows, places = np.nonzero(holes)
+    out[rows, places] = lowest[user_of_row[rows], places]
+    return out
+
+
+def _lowest(X: Array, rows: Array, starts: Array) -> Array:
+    """The lowest of each column in each list, the rows of which begin at `starts`; 0: none."""
+    lowest = np.fmin.reduceat(X[rows], starts, axis=0)
+    return np.where(np.isnan(lowest), 0.0, lowest)
 
 
 def _scaled(X: Any, codes: Array, how: str) -> Array:
+    """Each column scaled inside each user's rows by what is there; NaN stays."""
     import pandas as pd
 
     if sparse.issparse(X):
@@ -68,15 +181,19 @@ def _scaled(X: Any, codes: Array, how: str) -> Array:
         )
     frame = pd.DataFrame(X).astype(np.float64)
     of_user = frame.groupby(codes)
-    size = of_user.transform("size").to_numpy()[:, None]
     if how == "rank":
-        scaled = (of_user.rank().to_numpy() - (size + 1) / 2) / size
-    else:  # from each user's first row on, so that large offsets do not cancel
-        away = frame * 0.5 - of_user.transform("first") * 0.5  # halves do not overflow
-        largest = away.abs().groupby(codes).transform("max")
-        least = frame.abs().groupby(codes).transform("max") * np.finfo(X.dtype).eps * _RESOLVED
-        away /= largest.where(largest > least, np.inf)
+        size = of_user.transform("count").to_numpy()
+        scaled = of_user.rank().to_numpy() - (size + 1) / 2
+        scaled /= np.maximum(size, 1)
+        return np.ascontiguousarray(scaled, dtype=X.dtype)
+    least = frame.abs().groupby(codes).transform("max") * np.finfo(X.dtype).eps * _RESOLVED
+    # halves do not overflow; from the user's first row on, so that large offsets do not cancel
+    origin = of_user.transform("first" if how == "standardize" else "min")
+    away = frame * 0.5 - origin * 0.5
+    largest = away.abs().groupby(codes).transform("max")
+    away /= largest.where(largest > least, np.inf)
+    if how == "standardize":
         centred = away - away.groupby(codes).transform("mean")
         deviation = away.groupby(codes).transform("std", ddof=0)
-        scaled = (centred / deviation.where(deviation > 0, np.inf)).to_numpy()
-    return np.ascontiguousarray(scaled, dtype=X.dtype)
+        away = centred / deviation.where(deviation > 0, np.inf)
+    return np.ascontiguousarray(away.to_numpy(), dtype=X.dtype)

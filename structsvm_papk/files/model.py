@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 12  # weights in a notebook
 _PLAIN = TensorFile("model", version=1)
-_FILE = TensorFile("model", version=2, older=(1,))  # 2: X is scaled before it is multiplied
+_SCALED = TensorFile("model", version=2, older=(1,))  # X is scaled before it is multiplied
+_FILE = TensorFile("model", version=3, older=(1, 2))  # 3: and may have holes
 _DTYPES = ("float64", "float32")
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
@@ -88,12 +89,15 @@ class Model:
     common_scale : bool
         Whether that was one number for all columns, as for a sparse X: the root of their mean
         variance within users.
-    user_scaling : {None, 'standardise', 'rank'}
+    user_scaling : {None, 'standardize', 'rank', 'minmax'}
         How columns are scaled inside each user's list before they are multiplied by `coef`.
     package_version : str
         The version that wrote the file.
     positive : bool
         Whether the certificate is of the problem with weights >= 0.
+    missing_coef : ndarray of float64, shape (n_features,), or None
+        What a hole (NaN) in each column adds to a score, beside `coef` times the lowest of its
+        column in its list; None: X has no holes.
     """
 
     coef: np.ndarray
@@ -112,11 +116,22 @@ class Model:
     package_version: str = ""
     common_scale: bool = False
     positive: bool = False
+    missing_coef: np.ndarray | None = None
 
     @property
     def n_features(self) -> int:
         """Length of coef."""
         return self.coef.size
+
+    @property
+    def missing(self) -> str | None:
+        """What holes count: 'lowest', or None where X has none."""
+        return None if self.missing_coef is None else "lowest"
+
+    @property
+    def needs_lists(self) -> bool:
+        """Whether the score of a row depends on the others of its list."""
+        return self.user_scaling is not None or self.missing is not None
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
         """Scores, shape (n_rows,); larger ranks higher.
@@ -126,7 +141,8 @@ class Model:
         X : array-like, data frame (pandas, polars) or CSR of shape (n_rows, n_features)
             Of a frame the model takes its features by name, if it names them.
         groups : array-like of shape (n_rows,) or 'one_list', optional
-            User of each row, for a model with `user_scaling`; of a user all rows have to be there.
+            User of each row, for a model with `user_scaling` or `missing_coef`; of a user all rows
+            have to be there.
 
         Warns
         -----
@@ -139,17 +155,18 @@ class Model:
             A feature is missing, or not a finite number; another number of columns; no groups.
         """
         from structsvm_papk.data.features import reported_scores
-        from structsvm_papk.data.user_scaling import scaled_rows
+        from structsvm_papk.data.user_scaling import completed_rows
 
-        if not self.coef.any():
+        weights = (self.coef, self.missing_coef)
+        if not any(part.any() for part in weights if part is not None):
             warnings.warn(
                 f"every score is 0: all weights of this model are, as w = 0 is the optimum of "
                 f"{self.surrogate} at depth {self.depth or self.k} on its training data",
                 DegenerateOptimumWarning,
                 stacklevel=2,
             )
-        X = scaled_rows(self._features(X), groups, self.user_scaling)
-        return reported_scores(X, self.coef)
+        completed = completed_rows(self._features(X), groups, self.user_scaling, self.missing)
+        return reported_scores(completed.matrix, completed.weights(self.coef, self.missing_coef))
 
     def top(self, X: Any, groups: ArrayLike | None = None, n: int | None = None) -> pd.DataFrame:
         """The best items of each user, as a frame with columns user, item, score and rank.
@@ -190,6 +207,7 @@ class Model:
         caption = (
             f"{self.surrogate}, k = {self.k}, depth {self.depth or 'k'}, alpha = {self.alpha:g}, "
             f"columns {self.user_scaling or 'as they are'}, "
+            f"{'' if self.missing is None else 'holes lowest, '}"
             f"{'no certificate' if gap is None else f'gap {gap:.1e}'}; "
             f"{len(largest)} of {self.n_features} weights"
         )
@@ -206,7 +224,7 @@ class Model:
                 if list(columns).count(name) != 1:
                     raise InputError(f"X must have one column {name!r}, a feature of the model")
             X = X[list(self.feature_names)]
-        X = check_matrix(X)
+        X = check_matrix(X, self.feature_names, self.missing)
         if X.shape[1] != self.n_features:
             raise InputError(f"X has {X.shape[1]} columns, the model {self.n_features} features")
         return X
@@ -230,11 +248,15 @@ def _finite_or_none(value):
 
 def save_model(path: PathLike, model: Model) -> None:
     """Write a `Model`; an existing file is replaced in one step or kept."""
-    file = _PLAIN if model.user_scaling is None else _FILE
     entries = vars(model) | {"package_version": model.package_version or __version__}
-    coef = entries.pop("coef")
+    arrays = {"coef": entries.pop("coef")}
+    missing_coef = entries.pop("missing_coef")
+    file = _PLAIN if model.user_scaling is None else _SCALED
+    if missing_coef is not None:
+        file = _FILE
+        arrays["missing_coef"] = missing_coef
     entries |= {"k": int(model.k), "alpha": float(model.alpha)}
-    write_atomically(path, file.encoded(entries, {"coef": coef}))
+    write_atomically(path, file.encoded(entries, arrays))
 
 
 def load_model(path: PathLike) -> Model:
@@ -247,21 +269,27 @@ def load_model(path: PathLike) -> Model:
     """
     description, arrays = _FILE.read(path)
     coef = arrays.get("coef")
-    if len(arrays) != 1 or coef is None or coef.ndim != 1 or not coef.size:
+    others = arrays.keys() - {"coef", "missing_coef"}
+    if others or coef is None or coef.ndim != 1 or not coef.size:
         raise _FILE.damaged(path, "it does not hold one vector of coefficients")
-    if not np.isfinite(coef).all():
-        raise _FILE.damaged(path, "a coefficient is not finite")
+    missing_coef = arrays.get("missing_coef")
+    if missing_coef is not None and missing_coef.shape != coef.shape:
+        raise _FILE.damaged(path, "it does not hold a coefficient for the holes of every column")
+    for values in arrays.values():
+        if not np.isfinite(values).all():
+            raise _FILE.damaged(path, "a coefficient is not finite")
     try:
-        return Model(coef.astype(np.float64), **_checked(description, coef.size))
+        described = _checked(description, coef.size)
+        return Model(coef.astype(float), **described, missing_coef=missing_coef)
     except (KeyError, TypeError, ValueError) as error:
         raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
 
 
 def _checked(description, n_features):
     """The fields of a `Model` that a file has, each of a type and in a range."""
-    from structsvm_papk.data.user_scaling import check_user_scaling
+    from structsvm_papk.data.user_scaling import OLD_NAMES, check_user_scaling
 
-    known = (field.name for field in fields(Model) if field.name != "coef")
+    known = (field.name for field in fields(Model) if "coef" not in field.name)
     entries = {name: description[name] for name in known if name in description}
     entries["certificate"] = {name: description["certificate"][name] for name in _CERTIFICATE}
     values = entries | entries["certificate"]
@@ -273,7 +301,9 @@ def _checked(description, n_features):
         entries["feature_names"] = as_names("feature_names", names, str)
         if not isinstance(names, list) or {len(names), len(set(names))} != {n_features}:
             raise ValueError(f"feature_names must be a list of {n_features} different names")
-    check_user_scaling(values.get("user_scaling"))
+    how = values.get("user_scaling")
+    entries["user_scaling"] = OLD_NAMES.get(how, how) if isinstance(how, str) else how
+    check_user_scaling(entries["user_scaling"])
     return entries
 
 
@@ -285,10 +315,13 @@ def weights_of(model: Model) -> dict[str, Any]:
     names = model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
     kept = (
         "surrogate", "depth", "user_weight", "standardized", "common_scale", "user_scaling",
-        "positive",
+        "positive", "missing",
     )  # fmt: skip
+    weights = {"weights": dict(zip(names, model.coef.tolist(), strict=True))}
+    if model.missing_coef is not None:
+        weights["missing_weights"] = dict(zip(names, model.missing_coef.tolist(), strict=True))
     return {
-        "weights": dict(zip(names, model.coef.tolist(), strict=True)),
+        **weights,
         "k": int(model.k),
         **{name: getattr(model, name) for name in kept},
         "alpha": float(model.alpha),
@@ -301,12 +334,25 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
 
     The metadata ``structsvm_papk`` holds what `weights_of` gives, without the weights, and the
     names of the features in their order.
+
+    Raises
+    ------
+    InputError
+        onnx is missing; weights outside the range of `dtype`; the score of a row depends on the
+        others of its list (`user_scaling`, `missing`), which a graph of rows does not see.
     """
     try:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
         raise InputError("to_onnx needs onnx: pip install 'structsvm-papk[onnx]'") from None
     check_choice("dtype", dtype, _DTYPES)
+    if model.needs_lists:
+        setting = "missing" if model.user_scaling is None else "user_scaling"
+        raise InputError(
+            f"a model with {setting}={getattr(model, setting)!r} scores a row by the others of its "
+            "list, which an ONNX graph of rows does not see: write the model file (save), or the "
+            "weights (export_weights) for a program that prepares the lists itself"
+        )
     coef = _as_type(model, dtype)
     kind = TensorProto.DOUBLE if dtype == "float64" else TensorProto.FLOAT
     about = weights_of(model)

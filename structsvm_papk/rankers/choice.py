@@ -98,9 +98,7 @@ def scalings(user_scaling: Any) -> list[str | None]:
     one = isinstance(user_scaling, str) or not isinstance(user_scaling, Iterable)
     names = (user_scaling,) if one else as_names("user_scaling", user_scaling)
     _refuse_empty("user_scaling", names)
-    for name in names:
-        check_user_scaling(name)
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(check_user_scaling(name) for name in names))
 
 
 def _refuse_empty(name: str, values: Any) -> None:

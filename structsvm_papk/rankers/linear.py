@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, check_random_state
@@ -20,8 +19,14 @@ from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.data.rows import ONE_LIST, canonical_csr, check_matrix, refuse_misread, required
-from structsvm_papk.data.user_scaling import check_user_scaling, scaled_rows
+from structsvm_papk.data.rows import (
+    ONE_LIST,
+    check_matrix,
+    nan_for_missing,
+    refuse_misread,
+    required,
+)
+from structsvm_papk.data.user_scaling import check_user_scaling, completed_rows, scaled_rows
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth, critical_depth
 from structsvm_papk.diagnosis.zero_test import has_test
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
@@ -44,13 +49,14 @@ _FEW_STEPS = 25
 def validated(ranker: Any, X: Any, *y: Any, finite: bool = False, **how: Any) -> Any:
     """scikit-learn's `validate_data` of a matrix, whose complaints are the package's here.
 
-    Masks, which it drops, and dates, which it takes for numbers, are refused before. NaN are left
-    to `RankingData`, which names the place.
+    Masks, which it drops, and dates, which it takes for numbers, are refused before. NaN, of which
+    None and pandas' NA become one, are left to `check_matrix`, which names the place.
     """
     if "skip_check_array" not in how:
         for values, name in zip((X, *y), "Xy", strict=False):
             validation.refuse_masked(values, name)
         refuse_misread(X)
+        X = nan_for_missing(X)
     how |= {"accept_sparse": "csr", "accept_large_sparse": True, "ensure_all_finite": finite}
     try:
         return validate_data(ranker, X, *y, dtype=(np.float64, np.float32), **how)
@@ -87,8 +93,10 @@ class LinearRanker(BaseEstimator):
     one_list: bool
     positive: bool
     solver_options: dict[str, Any] | None
+    missing: str | None
     coef_: Array
     alpha_: float
+    missing_coef_: Array | None
     scale_: Array | None
     exclusions_: Exclusions
     n_iter_: int
@@ -97,6 +105,7 @@ class LinearRanker(BaseEstimator):
     classes_: Array
     _setting: Setting
     _common_scale: bool  # whether `scale_` is one number for all columns
+    _with_holes: Array
 
     @property
     def n_shown(self) -> int:
@@ -149,7 +158,9 @@ class LinearRanker(BaseEstimator):
         y = validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
         names = getattr(self, "feature_names_in_", None)
-        data = RankingData.from_groups(X, self._relevance(y), groups, feature_names=names)
+        data = RankingData.from_groups(
+            X, self._relevance(y), groups, feature_names=names, missing=self.missing
+        )
         if sample_weight is not None:
             data = data.weighted(weights_of_users(data, sample_weight))
         return self._fit_lists(data)
@@ -181,9 +192,10 @@ class LinearRanker(BaseEstimator):
         """Take over the result; `everyone` are the lists in memory that the risk was made of."""
         self.result_ = replace(self.result_, problem=None)  # it would hold the data
         if self.scale_ is None:
-            self.coef_ = self.result_.w
+            self._take_weights(self.result_.w)
         else:
-            self.coef_ = self.result_.w / self.scale_
+            self._take_weights(self.result_.w / self.scale_)
+            self.scale_ = self.scale_[: self.n_features_in_]
             remark = ONE_DIVISOR if self._common_scale else STANDARDIZED
             self.result_ = replace(self.result_, notes=(*self.result_.notes, remark))
         self.n_iter_ = self.result_.n_iter
@@ -199,6 +211,15 @@ class LinearRanker(BaseEstimator):
         elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
             warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
         return self
+
+    def _take_weights(self, weights: Array) -> None:
+        """Weights of the columns, and behind them those of "is there" for columns with holes."""
+        n_features = self.n_features_in_
+        self.coef_ = weights[:n_features]
+        self.missing_coef_ = None
+        if self.missing is not None:
+            self.missing_coef_ = np.zeros(n_features)
+            self.missing_coef_[self._with_holes] = -weights[n_features:]
 
     def _extra_settings(self) -> dict[str, Any]:
         options = {} if self.solver_options is None else self.solver_options
@@ -216,7 +237,8 @@ class LinearRanker(BaseEstimator):
         whatever storage.
 
         With `user_scaling` X is scaled first, inside the list of each user that `groups` names, of
-        whom all rows have to be there; without it `groups` is not needed.
+        whom all rows have to be there, and with `missing` holes are filled there; without these
+        settings `groups` is not needed.
 
         Warns
         -----
@@ -230,12 +252,13 @@ class LinearRanker(BaseEstimator):
                 DegenerateOptimumWarning,
                 stacklevel=2,
             )
-        X = validated(self, X, finite=True, reset=False)
-        if self.user_scaling_ is not None:
-            groups = ONE_LIST if groups is None and self.one_list else groups
-            X = scaled_rows(X, groups, self.user_scaling_)
-        X = canonical_csr(X) if sparse.issparse(X) else X
-        return reported_scores(X, self.coef_, n_threads=self.n_threads)
+        missing = None if self.missing_coef_ is None else "lowest"
+        X = validated(self, X, reset=False)
+        X = check_matrix(X, getattr(self, "feature_names_in_", None), missing)
+        groups = ONE_LIST if groups is None and self.one_list else groups
+        completed = completed_rows(X, groups, self.user_scaling_, missing)
+        weights = completed.weights(self.coef_, self.missing_coef_)
+        return reported_scores(completed.matrix, weights, n_threads=self.n_threads)
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """The same as `decision_function`."""
@@ -284,6 +307,7 @@ class LinearRanker(BaseEstimator):
             standardized=self.scale_ is not None,
             common_scale=self._common_scale,
             user_scaling=self.user_scaling_,
+            missing_coef=self.missing_coef_,
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
             relevance_threshold=self.relevance_threshold,
@@ -341,7 +365,8 @@ class LinearRanker(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.missing is None
+        tags.input_tags.allow_nan = self.missing is not None
         # no classifier, but y takes two values
         tags.classifier_tags = ClassifierTags(multi_class=False)
         tags._skip_test = not self.one_list  # the checks have no groups to give
@@ -423,9 +448,10 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    user_scaling : {'standardise', 'rank', None}
-        ``(x - mean_u) / deviation_u``, 0 where the column is constant in the list; or
-        ``(rank_u - (n_u + 1) / 2) / n_u``, tied values with their mean rank; or None: as they are.
+    user_scaling : {'standardize', 'rank', 'minmax', None}
+        ``(x - mean_u) / deviation_u``; or ``(rank_u - (n_u + 1) / 2) / n_u``, tied values with
+        their mean rank; or ``(x - min_u) / (max_u - min_u)``, what search engines apply; or None:
+        as they are. A column that is constant in a list becomes 0 there.
 
     Examples
     --------
@@ -438,7 +464,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     __metadata_request__transform: ClassVar = {"groups": True}
 
-    def __init__(self, user_scaling: str | None = "standardise") -> None:
+    def __init__(self, user_scaling: str | None = "standardize") -> None:
         self.user_scaling = user_scaling
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
@@ -456,8 +482,8 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             No groups, values that are not finite numbers, or X is sparse.
         """
         check_is_fitted(self)
-        X = check_matrix(validated(self, X, reset=False))
-        return scaled_rows(X, groups, self.user_scaling)
+        X = check_matrix(validated(self, X, reset=False), getattr(self, "feature_names_in_", None))
+        return scaled_rows(X, groups, check_user_scaling(self.user_scaling))
 
     def fit_transform(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Array:
         """`fit`, then `transform`."""

@@ -12,10 +12,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from structsvm_papk._types import Callback
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.features import check_standardize, has_common_scale
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.user_scaling import check_user_scaling, scaled_lists
+from structsvm_papk.data.user_scaling import check_missing, check_user_scaling, scaled_lists
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -113,14 +113,23 @@ class PAPKRanker(LinearRanker):
         by one number, the root of their mean variance, so that rare ones are not nearly free.
         `coef_` is in the columns' own units all the same; objective, bound and gap are of the
         problem that was solved. False is the paper's problem.
-    user_scaling : {None, 'standardise', 'rank'}
+    user_scaling : {None, 'standardize', 'rank', 'minmax'}
         Scale every column inside each user's list, in `fit` and in `predict`, which then needs
-        `groups`: 'standardise' to mean 0 and deviation 1, 'rank' to ranks between -1/2 and 1/2.
-        X is copied; a sparse one is refused. `coef_` is for the scaled columns.
+        `groups`: 'standardize' to mean 0 and deviation 1, 'rank' to ranks between -1/2 and 1/2,
+        'minmax' to 0 for the lowest and 1 for the highest, as search engines do. A column that is
+        constant in a list becomes 0 there. X is copied; a sparse one is refused. `coef_` is for the
+        scaled columns. ('standardise' is an old spelling.)
     positive : bool
         Minimise over w >= 0 only, with a certificate of that problem: for scores of other systems,
         none of which is to count against an item, and for search engines that refuse negative
         weights. 'dual_ascent' cannot.
+    missing : {None, 'lowest'}
+        What NaN (None, pandas' NA) in X means; None refuses them. 'lowest': the source of this
+        column did not return the item, so it takes the lowest of the column in its list, after
+        `user_scaling`, which looks at what is there (0 in a list without any: a constant, which
+        moves no item past another). Besides, every column with holes in training has a weight for
+        "not there", `missing_coef_`, penalised as the others are. `predict` needs `groups` then.
+        X is copied; infinite values and sparse X are refused.
 
     Attributes
     ----------
@@ -128,11 +137,15 @@ class PAPKRanker(LinearRanker):
         For the columns as they are, or as `user_scaling` makes them.
     alpha_ : float
         The regularisation strength that was taken.
+    missing_coef_ : ndarray of shape (n_features_in_,) or None
+        What a hole in the column adds to a score, beside ``coef_`` times the lowest; 0 for columns
+        without holes in training. None without `missing`.
     scale_ : ndarray of shape (n_features_in_,) or None
         What the columns were divided by; None without `standardize`.
     result_ : SolverResult
         objective, lower_bound, gap, status, n_iter, converged, history of the problem that was
-        solved, that of the divided columns: ``result_.w`` is ``scale_ * coef_``.
+        solved, that of the divided columns: ``result_.w`` is ``scale_ * coef_``, and behind these
+        the weights of columns that say "is there", ``-missing_coef_`` times their deviations.
     exclusions_ : Exclusions
         Users that were left out, and why.
     classes_ : ndarray of shape (2,)
@@ -188,6 +201,7 @@ class PAPKRanker(LinearRanker):
     standardize: bool | str = "auto"
     user_scaling: str | None = None
     positive: bool = False
+    missing: str | None = None
 
     def _fit_lists(self, lists: RankingData) -> Any:
         check_number("n_threads", self.n_threads, least=1)
@@ -198,11 +212,11 @@ class PAPKRanker(LinearRanker):
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
         refuse_deeper_than_all(surrogate, lists.most_negatives)
-        if self.user_scaling is not None:
-            lists = scaled_lists(lists, self.user_scaling)
+        with_holes = np.flatnonzero(lists.with_holes)
+        lists = scaled_lists(lists, self.user_scaling, self.missing)
         lists = lists.standardized(self.standardize)
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
-        return self._minimise(risk, lists)
+        return self._minimise(risk, lists, with_holes)
 
     @property
     def n_shown(self) -> int:
@@ -216,6 +230,7 @@ class PAPKRanker(LinearRanker):
     def check_settings(self) -> None:
         """Refuse settings that no data could be fitted with."""
         check_user_scaling(self.user_scaling)
+        check_missing(self.missing)
         check_standardize(self.standardize)
         penalty.check_alpha(self.alpha)
         any_alpha = 1.0 if penalty.is_auto(self.alpha) else self.alpha
@@ -233,6 +248,7 @@ class PAPKRanker(LinearRanker):
         """
         if self.user_scaling is not None:
             raise InputError("user_scaling needs the lists: in memory, or Dask collections")
+        self._refuse_missing("a risk in parts")
         if isinstance(risk, EmpiricalRisk):
             raise InputError("a risk of lists in memory: give the lists to fit_lists")
         if risk.surrogate != self.make_surrogate():
@@ -248,6 +264,7 @@ class PAPKRanker(LinearRanker):
 
         surrogate = self.make_surrogate()
         self.check_settings()  # before anything is loaded
+        self._refuse_missing("a Dask collection")
         with dask_collections.current_client() as client:
             lists = dask_collections.DaskLists(client, X, y, groups)
             validated(self, lists.sample, skip_check_array=True)
@@ -263,12 +280,26 @@ class PAPKRanker(LinearRanker):
             del lists  # the blocks as they were read leave the workers
             return self._minimise(risk)
 
-    def _minimise(self, risk: Any, everyone: RankingData | None = None) -> Any:
-        """Solve, with `warm_start` from the last result, and take over the result."""
+    def _refuse_missing(self, where: str) -> None:
+        """Refuse holes where no pass over the data says which columns have any."""
+        if self.missing is not None:
+            raise InputError(
+                f"missing={self.missing!r} needs the lists in memory, not {where}: which columns "
+                "have holes must be known before the first pass; give a sample of the users"
+            )
+
+    def _minimise(
+        self, risk: Any, everyone: RankingData | None = None, with_holes: Array | None = None
+    ) -> Any:
+        """Solve, with `warm_start` from the last result, and take over the result.
+
+        Behind the columns of X the risk has one for each of the columns `with_holes`.
+        """
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
         if everyone is None and risk.column_scale is None:
             risk = risk.standardized(self.standardize)
-        self.user_scaling_ = self.user_scaling
+        self.user_scaling_ = check_user_scaling(self.user_scaling)
+        self._with_holes = np.zeros(0, dtype=int) if with_holes is None else with_holes
         self.scale_ = risk.column_scale
         is_sparse = risk.is_sparse if everyone is None else everyone.is_sparse
         self._common_scale = has_common_scale(self.standardize, is_sparse)
@@ -279,10 +310,15 @@ class PAPKRanker(LinearRanker):
         self._setting = replace(self._given_setting(), alpha=self.alpha_)
         solver = self._make_solver(risk.surrogate, self.alpha_)
         start = getattr(self, "coef_", None) if self.warm_start else None
-        if start is not None and start.size != risk.n_features:
+        n_features = risk.n_features - self._with_holes.size
+        if start is not None and start.size != n_features:
             raise InputError(
-                f"warm_start: the last fit had {start.size} features, X has {risk.n_features}"
+                f"warm_start: the last fit had {start.size} features, X has {n_features}"
             )
+        if start is not None and self._with_holes.size:
+            last = self.missing_coef_
+            beside = np.zeros(self._with_holes.size) if last is None else -last[self._with_holes]
+            start = np.concatenate([start, beside])
         if start is not None and self.scale_ is not None:
             start = start * self.scale_
         solver = solver.suited_to(risk) if self.solver == "auto" else solver

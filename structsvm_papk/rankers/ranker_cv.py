@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.features import check_standardize, has_common_scale, reported_scores
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.rows import check_matrix
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
@@ -57,7 +58,7 @@ class _OnFold(PAPKRanker):
 
     def decision_function(self, X: Any, groups: Any = None) -> Array:
         """Scores of rows scaled already, of zero weights without a warning."""
-        return reported_scores(X, self.coef_)
+        return reported_scores(check_matrix(X), self.coef_)
 
 
 @dataclass(eq=False, repr=False)
@@ -108,10 +109,11 @@ class PAPKRankerCV(LinearRanker):
         Relative gap of the final fit.
     cv_tol : float
         Relative gap of the fits on folds.
-    user_scaling : None, {'standardise', 'rank'} or sequence of these
-        As for `PAPKRanker`; of a sequence such as ``[None, "standardise", "rank"]`` each is tried,
+    user_scaling : None, {'standardize', 'rank', 'minmax'} or sequence of these
+        As for `PAPKRanker`; of a sequence such as ``[None, "standardize", "rank"]`` each is tried,
         and held in memory as a copy of X.
-    max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose, standardize
+    max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose, standardize,
+    missing
         As for `PAPKRanker`; they apply to every solve. On a fold columns have the scale of its
         training rows.
     time_limit : float, optional
@@ -147,7 +149,7 @@ class PAPKRankerCV(LinearRanker):
         (over folds where all is one list), and 'n_splits'. Scores of folds that a dropped setting
         did not see are NaN, and its mean is over the folds that it saw; it ranks behind the others.
     n_splits_ : int
-    coef_, result_, exclusions_, classes_, n_iter_, n_features_in_, feature_names_in_
+    coef_, missing_coef_, result_, exclusions_, classes_, n_iter_, n_features_in_, feature_names_in_
         As for `PAPKRanker`.
     """
 
@@ -178,6 +180,7 @@ class PAPKRankerCV(LinearRanker):
     standardize: bool | str = "auto"
     user_scaling: Any = None
     positive: bool = False
+    missing: str | None = None
 
     @property
     def n_shown(self) -> int:
@@ -195,7 +198,8 @@ class PAPKRankerCV(LinearRanker):
         started = time.perf_counter()
         self._check_settings()
         k, limit = self.n_shown, self.time_limit
-        tried = {how: scaled_lists(data, how) for how in scalings(self.user_scaling)}
+        self._with_holes = np.flatnonzero(data.with_holes)
+        tried = {how: scaled_lists(data, how, self.missing) for how in scalings(self.user_scaling)}
         everyone = {how: x.standardized(self.standardize) for how, x in tried.items()}
         values = self.surrogates, self.depths, self.user_weights, self.alphas
         rule = {

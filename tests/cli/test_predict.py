@@ -122,7 +122,7 @@ def test_wrong_calls_of_a_model(frame):
         (lambda: model().predict(X.to_numpy()[:, :1]), "1 columns, the model 2 features"),
         (lambda: model(feature_names=None).predict(frame), "columns, the model 2"),
         (lambda: model().predict(X.assign(ease="much")), "much"),
-        (lambda: model().predict(X.assign(ease=np.nan)), "nan at row 0"),
+        (lambda: model().predict(X.assign(ease=np.nan)), "NaN at row 0"),
         (lambda: model().predict(None), "X must"),
         (lambda: model().top(X), "groups= is missing"),
         (lambda: model().top(X, "all"), "'one_list'"),
@@ -161,4 +161,4 @@ def test_wrong_calls_of_the_command(place, capsys):
     fit = ("fit", data, "--k", 3, "-o", place / "m", "--user-scaling")
     assert "--memory-budget" in refused(capsys, *fit, "rank", "--memory-budget", "1GB")
     tune = refused(capsys, "tune", data, "--k", 3, "--user-scaling", "z")
-    assert "must be none, standardise or rank" in tune
+    assert "must be none, standardize, rank or minmax" in tune

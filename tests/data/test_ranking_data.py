@@ -117,7 +117,7 @@ def _csr(part, beyond):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"X": _with(np.nan)}, "nan at row 4, column 1"),
+        ({"X": _with(np.nan)}, "NaN at row 4, column 1"),
         ({"X": sparse.csr_array(_with(-np.inf))}, "-inf at row 4, column 1"),
         ({"X": X[:0], "y": Y[:0]}, "empty"),
         ({"X": X.ravel()}, "two dimensions"),

@@ -42,7 +42,7 @@ OTHERWISE = [
     {"alphas": (1.0, 0.3, 0.1, 0.01, 0.001)},
     {"alphas": (1.0, 0.1, 0.0100001)},
     {"user_scaling": "rank"},
-    {"user_scaling": ("standardise", None)},
+    {"user_scaling": ("standardize", None)},
     {"k": 2},
     {"solver_options": {"n_blocks": 1}},
     {"scoring": "auc"},

@@ -106,7 +106,7 @@ def test_users_are_the_groups_and_the_scores_those_of_the_ranker(dataset):
 
 
 def test_a_ranker_that_scales_users_itself_gets_them(dataset):
-    model = two_stage(PAPKRanker(k=K, policy="cap", user_scaling="standardise", tol=1e-9))
+    model = two_stage(PAPKRanker(k=K, policy="cap", user_scaling="standardize", tol=1e-9))
     rows = model.get_train_with_targets_for_reranker(dataset)
     scores = []
     for standardise in (True, False):

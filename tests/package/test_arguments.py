@@ -133,7 +133,7 @@ def calls(folder):
         made(sp.PAPKRankerCV, fitting): fit | {
             "surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",), "alphas": [0.1],
             "cv": 2, "cv_tol": 1e-2, "policy": "cap", "random_state": 0,
-            "user_scaling": "standardise"},
+            "user_scaling": "standardize"},
         data.read_ranking_data: {"path": folder / "f.csv", "format": None, "label": "label",
                                  "group": None, "ignore": (), "query": None, "first_index": None},
         data.open_source: {"path": folder},

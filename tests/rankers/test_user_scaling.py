@@ -22,7 +22,7 @@ from structsvm_papk.files import load_model
 from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.rankers import UserScaler, ranker_cv
 
-HOW = ["standardise", "rank"]
+HOW = ["standardize", "rank"]
 RNG = np.random.default_rng(3)
 USERS = RNG.permutation(np.repeat(list("dbca"), [20, 15, 25, 12]))
 X = RNG.normal(size=(72, 3)) * [1e-30, 1.0, 1e30] + [0, 1e9, 0]
@@ -62,13 +62,13 @@ def test_scaled_as_by_hand_whatever_the_units_and_the_order_of_rows(how):
 
 def test_largest_and_nearly_constant_values_stay_finite():
     values = np.array([[1.7e308, 0.1], [-1.7e308, 0.1], [0.0, 0.3 - 0.2], [5e-324, 0.1]])
-    scaled = scaled_rows(values, [1, 1, 1, 1], "standardise")
+    scaled = scaled_rows(values, [1, 1, 1, 1], "standardize")
     assert np.isfinite(scaled).all() and not scaled[:, 1].any()
     np.testing.assert_allclose(scaled[:, 0], np.sqrt([2, 2, 0, 0]) * [1, -1, 0, 0], atol=1e-12)
     assert not scaled_rows(values, [1, 2, 3, 4], "rank").any()
 
 
-@pytest.mark.parametrize(("how", "standardize"), [("standardise", True), ("rank", False)])
+@pytest.mark.parametrize(("how", "standardize"), [("standardize", True), ("rank", False)])
 def test_the_problem_is_that_of_columns_scaled_beforehand_in_model_files_too(
     how, standardize, tmp_path
 ):
@@ -114,12 +114,14 @@ def mean_auc(ranker, rows, y, groups):
 def test_a_search_over_scalings_is_a_search_on_each_scaled_matrix(settings, monkeypatch):
     made = []
     monkeypatch.setattr(
-        ranker_cv, "scaled_lists", lambda lists, how: made.append(how) or scaled_lists(lists, how)
+        ranker_cv,
+        "scaled_lists",
+        lambda lists, how, missing: made.append(how) or scaled_lists(lists, how, missing),
     )
-    tried, scale = ["rank", None, "standardise", "rank"], [1e30, 1e-9, 2e-30]
+    tried, scale = ["rank", None, "standardize", "rank"], [1e30, 1e-9, 2e-30]
     settings = {**GRID, **settings, "alphas": "auto"}
     search = PAPKRankerCV(**settings, user_scaling=tried).fit(X * scale, Y, groups=USERS)
-    assert made == ["rank", None, "standardise"]
+    assert made == ["rank", None, "standardize"]
     results = search.cv_results_
     scaling = results["param_user_scaling"]
     for how in tuple(made):
@@ -174,7 +176,7 @@ def test_wrong_input():
         (lambda: fitted.fit(sparse.csr_array(X), Y, USERS), "needs a dense X"),
         (lambda: scale.fit_transform(sparse.csr_array(X), Y, USERS), "dense"),
         (lambda: fitted.fit_risk(risk), "in memory"),
-        (lambda: scale.fit_transform(with_nan, Y, USERS), "nan at row 3, column 1"),
+        (lambda: scale.fit_transform(with_nan, Y, USERS), "NaN at row 3, column 1"),
         (lambda: scale.fit_transform(text, Y, USERS), "'much'"),
         (lambda: UserScaler().fit(X).transform(X[:, :2], USERS), "2 features"),
     ]:

@@ -86,7 +86,8 @@ _POLICY = (
 def parse_scaling(text: str) -> str | None:
     """The user scaling that a text means; None for none."""
     if text not in ("none", *USER_SCALINGS):
-        raise InputError(f"--user-scaling {text!r} must be none, {' or '.join(USER_SCALINGS)}")
+        *others, last = USER_SCALINGS
+        raise InputError(f"--user-scaling {text!r} must be none, {', '.join(others)} or {last}")
     return None if text == "none" else text
 
 
