@@ -134,7 +134,7 @@ def scaled_lists(
         X = _filled(X, columns, lists, user_of_row)
     names = lists.feature_names
     if names is not None:
-        names = [*names, *(f"{names[c]} is there" for c in columns)]
+        names = [*names, *(f"{names[c]} is there" for c in columns.tolist())]
     return RankingData.from_parts(
         X, lists.rows, lists.indptr, lists.n_pos, lists.users, lists.user_weight, names
     )
