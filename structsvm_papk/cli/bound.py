@@ -112,7 +112,7 @@ def bound(
         "With MODEL DATA: the bound of refits at other alphas and depths too.",
         flags="--search",
     ),
-    policy: str = options.policy("exclude"),
+    policy: str | None = options.policy(None),
     plot: Path | None = options.PLOT,
     as_json: bool = options.JSON,
 ) -> None:
@@ -131,14 +131,14 @@ def bound(
         raise InputError("--held-out and --search go with a model and its training data")
     if len(given) == 2:
         answer = _of_new_users(
-            given[0], given[1], held_out, sizes.target, search, form.rho, policy, reading
+            given[0], given[1], held_out, sizes.target, search, form.rho, policy or "cap", reading
         )
     elif sizes.sampled is not None:
         answer = _sampled(sizes)
     elif sizes.target is not None:
         answer = _how_many(sizes, form.rho)
     elif given:
-        answer = _held_out(given[0], sizes.k, form, scorer, policy, reading)
+        answer = _held_out(given[0], sizes.k, form, scorer, policy or "exclude", reading)
     else:
         answer = _uniform(sizes, form, plot)
     console.answer(as_json, answer.content, answer.show)

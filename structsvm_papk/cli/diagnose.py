@@ -58,7 +58,7 @@ def diagnose(
     with console.bar("diagnosing", total=2 * len(k) * len(names)) as update:
         answers, depths = [], []
         for shown, name in product(k, names):
-            risk = EmpiricalRisk(weighting.surrogate(name, shown), lists)
+            risk = EmpiricalRisk(weighting.surrogate(name, shown), lists, "cap")
             answers.append(diagnosis.diagnose(risk, users))
             update(advance=1)
             depths.append(diagnosis.critical_depth(risk))

@@ -33,7 +33,7 @@ def fit(
     output: Path = WRITTEN(..., "Model file to write.", "FILE", flags="--output -o"),
     saving: options.Saving,
     where: scale.Scale,
-    policy: str = options.policy("exclude"),
+    policy: str = options.policy("cap"),
     positive: bool = options.POSITIVE,
     as_json: bool = options.JSON,
 ) -> None:

@@ -228,11 +228,6 @@ class RankingData:
         return bool(sparse.issparse(self.X))
 
     @property
-    def row_entries(self) -> float:
-        """Stored values of a row of X, in the mean; of a dense X the number of columns."""
-        return self.X.nnz / self.X.shape[0] if self.is_sparse else float(self.n_features)
-
-    @property
     def effective_users(self) -> float:
         """``(sum v)^2 / sum v^2`` of the users' weights v: their number, where they are equal."""
         weight = self.user_weight

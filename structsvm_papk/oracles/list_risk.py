@@ -430,7 +430,12 @@ def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
 
 
 def refuse_deeper_than_all(surrogate: Surrogate, most: int) -> None:
-    """A depth above the `most` negatives of any user is a mistake, whatever the policy."""
+    """A k or a depth above the `most` negatives of any user is a mistake, whatever the policy."""
+    if most and surrogate.k > most:
+        raise InputError(
+            f"k={surrogate.k} is larger than the number of negatives of every user (at most "
+            f"{most}); choose k <= {most}"
+        )
     if surrogate.depth is not None and surrogate.depth > most:
         raise InputError(
             f"depth={surrogate.depth} is above every list: the most negatives of a user are "

@@ -54,10 +54,9 @@ class Summary:
     most_negatives: int
     exclusions: Exclusions
     first_excluded: str  # what is wrong with that user
-    n_given: int  # rows; they, the columns' deviation and the entries are of all users
+    n_given: int  # rows; they and the columns' deviation are of all users
     deviation: Array
     is_sparse: bool
-    row_entries: float
     n_rows: int = 0  # from here on of those that can be used
     n_pos: Any = ()  # numbers of positives that occur, and what the users with as many weigh
     weights: Any = ()
@@ -83,7 +82,6 @@ def summarise(
         n_given=n_given,
         deviation=data.deviation(),
         is_sparse=data.is_sparse,
-        row_entries=data.row_entries,
     )
     if not exclusions.n_used:
         return None, of_all
@@ -163,13 +161,6 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     def is_sparse(self) -> bool:
         """Whether a partition's matrix is sparse."""
         return any(each.is_sparse for each in self.parts.summaries)
-
-    @property
-    def row_entries(self) -> float:
-        """Stored values of a row, in the mean; see `RankingData.row_entries`."""
-        every = self.parts.summaries
-        total = sum(each.n_given * each.row_entries for each in every)
-        return total / max(sum(each.n_given for each in every), 1)
 
     @property
     def effective_users(self) -> float:

@@ -431,8 +431,7 @@ def _first_not_zero(
         return {}
     lists = everyone.scaled_by(risk.column_scale)
     for depth, settings in tried:
-        policy = settings.get("policy", "exclude")
-        deeper = EmpiricalRisk(replace(risk.surrogate, depth=depth), lists, policy)
+        deeper = EmpiricalRisk(replace(risk.surrogate, depth=depth), lists, "cap")
         signs = settings.get("positive", positive)
         solver = CuttingPlane(alpha, tol=_CLEARLY, max_iter=_FEW_STEPS, positive=signs)
         if solver.solve(deeper).objective < 1.0 - _CLEARLY:

@@ -48,8 +48,8 @@ class PAPKRanker(LinearRanker):
     Parameters
     ----------
     k : int, optional
-        Number of items that a user is shown. Choose it for your task; every user needs at least
-        k negatives to take part. By default that of a surrogate that is an object, else 1.
+        Number of items that a user is shown. Choose it for your task. By default that of a
+        surrogate that is an object, else 1.
     surrogate : {'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'} or Surrogate
         The first four are convex and solved to a certified gap; the last two to a critical
         point. An object of a class of your own is tried with `check_surrogate` first; its k, and
@@ -63,10 +63,11 @@ class PAPKRanker(LinearRanker):
         What a user counts in the mean: the same, or its number of positives. For other weights
         give `fit` a sample_weight.
     alpha : float or 'auto'
-        Regularisation strength, > 0. 'auto': ``2 d / p``, where d is the sum of the columns'
-        variances within users as the penalty sees them (the number of columns that are not
-        constant, where they are standardized) and p the number of positives of the lists that
-        train. `alpha_` says what it was.
+        Regularisation strength, > 0. 'auto': ``12 m (d / p)^1.5``, where d is the number of columns
+        that vary within users, p the number of positives of the lists that train, and m the mean
+        variance of the columns as the penalty sees them (1, where they are standardized); where the
+        variances differ, d is their effective number ``(sum var)^2 / sum var^2``. Of one list
+        ``.01 m``. `alpha_` says what it was.
     solver : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}
         'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
         subgradient descent for 'ts_alg2'.
@@ -77,10 +78,11 @@ class PAPKRanker(LinearRanker):
         Largest number of iterations; by default the solver's own.
     time_limit : float, optional
         Seconds after which the best w so far is returned.
-    policy : {'exclude', 'raise', 'cap'}
+    policy : {'cap', 'exclude', 'raise'}
         What to do in training with users that have no positive or fewer negatives than `depth` (k
-        where it is None or a share): leave them out, raise, or count the negatives that they have.
-        'cap' leaves out users without a positive or a negative only.
+        where it is None or a share). 'cap' counts the negatives that they have, and leaves out
+        users without a positive or a negative only; 'exclude' leaves all of them out, as the metric
+        pAp@k and the paper do; 'raise' refuses them.
     relevance_threshold : float, optional
         ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1 or boolean; as other
         scikit-learn estimators of two classes, `fit` also takes two other values (but not a
@@ -188,7 +190,7 @@ class PAPKRanker(LinearRanker):
     tol: float = 1e-6
     max_iter: int | None = None
     time_limit: float | None = None
-    policy: str = "exclude"
+    policy: str = "cap"
     relevance_threshold: float | None = None
     n_threads: int = 1
     solver_options: dict[str, Any] | None = None

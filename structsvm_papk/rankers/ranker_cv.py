@@ -119,8 +119,8 @@ class PAPKRankerCV(LinearRanker):
     time_limit : float, optional
         Seconds for search and fit together. The search stops at two thirds of it and the best so
         far is taken.
-    policy : {'exclude', 'raise', 'cap'}
-        As for `PAPKRanker`. Here users with few negatives are capped by default.
+    policy : {'cap', 'exclude', 'raise'}
+        As for `PAPKRanker`.
     n_jobs : int, optional
         Threads that share the settings of a fold; -1 for one each core.
     random_state : int, RandomState or None

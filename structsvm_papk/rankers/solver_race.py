@@ -122,7 +122,8 @@ def compare(
     Parameters
     ----------
     data : RankingData
-        Users without a positive or with fewer than k negatives are left out.
+        Users without a positive or a negative are left out; fewer negatives than k count as they
+        are.
     surrogates : sequence of str
         Convex ones.
     k : int
@@ -165,7 +166,7 @@ def compare(
     _warm_up(lists, losses)
     runs: list[Run] = []
     for loss in losses:
-        risk, n_passes = EmpiricalRisk(loss, lists, n_threads=n_threads), 0
+        risk, n_passes = EmpiricalRisk(loss, lists, "cap", n_threads=n_threads), 0
         strength = automatic_alpha(Evidence.of(lists, risk.data)) if is_auto(alpha) else alpha
         for eta in (None, *etas):
             solver = "cutting_plane" if eta is None else "subgradient"
@@ -184,7 +185,7 @@ def compare(
 def _warm_up(data: RankingData, losses: Sequence[Surrogate]) -> None:
     """Load compiled code and libraries on two users, so that their time is counted for no run."""
     for loss in losses:
-        usable = data.usable(loss.negatives_needed())
-        risk = EmpiricalRisk(loss, usable.subset(np.arange(usable.n_users) < 2))
+        usable = data.usable(1)
+        risk = EmpiricalRisk(loss, usable.subset(np.arange(usable.n_users) < 2), "cap")
         solve("cutting_plane", risk, 1.0, max_iter=2)
         solve("subgradient", risk, 1.0, max_iter=2)

@@ -366,10 +366,11 @@ def test_automatic_alphas_do_not_see_offsets_and_sample_weight_replaces_user_wei
     for x in (X, np.hstack([X, shown])):
         ranker = PAPKRankerCV(**options).fit(x, Y, GROUPS, sample_weight=weight)
         alphas.append([p["alpha"] for p in ranker.cv_results_["params"]])  # one weighting
-    within = np.mean([X[u == GROUPS].var(axis=0) for u in range(24)])
+    within = np.mean([X[u == GROUPS].var(axis=0) for u in range(24)], axis=0)
+    n_columns = within.sum() ** 2 / np.sum(within**2)
     assert alphas[0] == alphas[1]
     # weights of 24 users that are as many as 21.6 equal ones
-    usual = 2 * X.shape[1] * within / (36**2 / 60 * Y.sum() / 24)
+    usual = 12 * within.mean() * (n_columns / (36**2 / 60 * Y.sum() / 24)) ** 1.5
     assert alphas[0] == pytest.approx([10 * usual, usual, 0.1 * usual], rel=1e-9)
     plain = PAPKRanker(k=2, alpha=ranker.best_params_["alpha"], tol=1e-4, standardize=False)
     plain.fit(x, Y, GROUPS, sample_weight=weight)

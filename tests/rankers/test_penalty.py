@@ -1,4 +1,4 @@
-"""alpha='auto': 2 d / p, whatever holds the data."""
+"""alpha='auto': 12 m (d / p)^1.5, whatever holds the data."""
 
 import numpy as np
 import pytest
@@ -21,11 +21,11 @@ def lists(n_users=30, size=20, n_features=6, seed=0):
     return X, y, users
 
 
-def test_it_is_two_times_the_columns_over_the_positives_that_train():
+def test_it_weighs_columns_against_the_positives_that_train():
     X, y, users = lists()
     X = np.hstack([X, np.full((len(X), 1), 7.0)])  # constant: no column that counts
     ranker = PAPKRanker(3).fit(X, y, users)
-    assert ranker.alpha_ == pytest.approx(2 * 6 / y.sum(), rel=1e-12)
+    assert ranker.alpha_ == pytest.approx(12 * (6 / y.sum()) ** 1.5, rel=1e-12)
     assert ranker.alpha_ == ranker.result_.alpha == ranker.to_model().alpha
     by_hand = PAPKRanker(3, alpha=ranker.alpha_).fit(X, y, users)
     np.testing.assert_array_equal(by_hand.coef_, ranker.coef_)
@@ -35,10 +35,12 @@ def test_it_is_two_times_the_columns_over_the_positives_that_train():
 def test_columns_as_they_are_count_by_their_variance():
     X, y, users = lists()
     ranker = PAPKRanker(3, standardize=False).fit(X, y, users)
-    within = np.mean([X[users == u].var(axis=0) for u in range(30)], axis=0).sum()
-    assert ranker.alpha_ == pytest.approx(2 * within / y.sum(), rel=1e-12)
+    within = np.mean([X[users == u].var(axis=0) for u in range(30)], axis=0)
+    n_columns = within.sum() ** 2 / np.sum(within**2)
+    expected = 12 * within.mean() * (n_columns / y.sum()) ** 1.5
+    assert ranker.alpha_ == pytest.approx(expected, rel=1e-12)
     moved = PAPKRanker(3, standardize=False).fit(1e5 * X, y, users)  # units do not matter
-    np.testing.assert_allclose(moved.coef_ * 1e5, ranker.coef_, rtol=1e-3, atol=1e-6)
+    assert moved.result_.objective == pytest.approx(ranker.result_.objective, rel=1e-5)
 
 
 def test_weights_of_users_count_as_many_as_equal_ones_of_the_same_certainty():
@@ -46,10 +48,12 @@ def test_weights_of_users_count_as_many_as_equal_ones_of_the_same_certainty():
     weight = np.where(users < 15, 1.0, 9.0)
     ranker = PAPKRanker(3).fit(X, y, users, sample_weight=weight)
     n_lists = (14 + 15 * 9) ** 2 / (14 + 15 * 81)
-    assert ranker.alpha_ == pytest.approx(12 / (n_lists * y.sum() / 29), rel=1e-12)
+    assert ranker.alpha_ == pytest.approx(12 * (6 / (n_lists * y.sum() / 29)) ** 1.5, rel=1e-12)
     by_positives = PAPKRanker(3, user_weight="positives").fit(X, y, users)
     n_pos = np.bincount(users, y)
-    assert by_positives.alpha_ == pytest.approx(12 * 29 * np.sum(n_pos**2) / n_pos.sum() ** 3)
+    assert by_positives.alpha_ == pytest.approx(
+        12 * (6 * 29 * np.sum(n_pos**2) / n_pos.sum() ** 3) ** 1.5
+    )
 
 
 @pytest.mark.parametrize("weight", ["equal", "positives"])
@@ -67,12 +71,23 @@ def test_files_have_the_alpha_of_memory(tmp_path, weight):
     assert ranker.result_.objective == pytest.approx(in_memory.result_.objective, rel=1e-5)
 
 
-def test_a_sparse_matrix_counts_the_values_that_a_row_stores():
+def test_a_sparse_matrix_has_the_rule_of_a_dense_one():
     X, y, users = lists()
     X[np.random.default_rng(1).random(X.shape) < 0.5] = 0.0
-    stored = sparse.csr_array(X)
-    ranker = PAPKRanker(3).fit(stored, y, users)
-    assert ranker.alpha_ == pytest.approx(2 * stored.nnz / len(X) / y.sum(), rel=1e-12)
+    ranker = PAPKRanker(3, standardize=True).fit(sparse.csr_array(X), y, users)
+    assert ranker.alpha_ == pytest.approx(12 * (6 / y.sum()) ** 1.5, rel=1e-12)
+    by_one_number = PAPKRanker(3).fit(sparse.csr_array(X), y, users)
+    as_they_are = PAPKRanker(3, standardize=False).fit(X, y, users)
+    square = by_one_number.scale_[0] ** 2
+    assert by_one_number.alpha_ * square == pytest.approx(as_they_are.alpha_, rel=1e-12)
+
+
+def test_one_list_has_the_alpha_of_before_whatever_the_units():
+    X, y, _ = lists()
+    ranker = PAPKRanker(3, one_list=True).fit(X, y)
+    assert ranker.alpha_ == 0.01
+    as_they_are = PAPKRanker(3, one_list=True, standardize=False).fit(1e3 * X, y)
+    assert as_they_are.alpha_ == pytest.approx(1e4 * X.var(axis=0).mean())
 
 
 def test_models_commands_and_comparisons_say_it(tmp_path):
@@ -108,6 +123,6 @@ def test_columns_that_say_nothing_and_warm_starts():
     first = ranker.alpha_
     half = users < 15
     ranker.fit(X[half], y[half], users[half])
-    assert ranker.alpha_ == pytest.approx(first * y.sum() / y[half].sum())
+    assert ranker.alpha_ == pytest.approx(first * (y.sum() / y[half].sum()) ** 1.5)
     cold = PAPKRanker(3, tol=1e-8).fit(X[half], y[half], users[half])
     assert ranker.result_.objective == pytest.approx(cold.result_.objective, rel=1e-7)

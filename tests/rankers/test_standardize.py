@@ -54,7 +54,7 @@ def assert_same_problem(own, by_hand, scale, rtol=1e-5):
     [
         ("rows", {}),
         ("columns", {"surrogate": "ts", "user_weight": "positives", "n_threads": 2}),
-        ("float32", {"surrogate": "max", "depth": 5}),
+        ("float32", {"surrogate": "max", "depth": 5, "alpha": 0.1}),
         ("sparse", {"solver": "dual_ascent"}),
         ("sparse", {"surrogate": "pauc", "solver_options": {"method": "one_slack"}}),
     ],

@@ -162,7 +162,7 @@ def test_the_estimator_takes_depth_and_weights_of_rows_in_any_order():
     data = uneven()
     X, y, users = rows(data)
     options = {"k": 3, "surrogate": "ts", "depth": 0.6, "policy": "cap", "tol": 1e-8}
-    options["standardize"] = False
+    options |= {"standardize": False, "alpha": 1e-2}
     assert data.weighted("positives").fingerprint() != data.fingerprint()
     assert data.weighted("equal").user_weight is None
     risk = EmpiricalRisk(make_surrogate("ts", 3, 0.6), data.weighted("positives"), "cap")

@@ -51,8 +51,8 @@ OUTPUT = partial(option, "Output")
 WRITTEN = partial(OUTPUT, use=Use.WRITES)
 TOL = "Relative certified gap to stop at."
 ALPHA = (
-    "Regularisation strength, alpha/2 ||w||^2 + risk: a number, or auto, the columns' variances "
-    "within users, added up, times two over the number of positives."
+    "Regularisation strength, alpha/2 ||w||^2 + risk: a number, or auto, 12 (d/p)^1.5 for d "
+    "columns and p positives."
 )
 _FILES = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
 _USERS = f"User column; by default the first of {', '.join(USER_COLUMNS)} (or userId, ..)."
@@ -78,8 +78,8 @@ USER_SCALING = (
     "Scale columns inside each user's list, in training and prediction: standardise, rank, or none."
 )
 _POLICY = (
-    "Users without a positive or with too few negatives: exclude or raise; cap, in training: few "
-    "negatives count as they are."
+    "Users without a positive or with too few negatives: exclude or raise; cap, in training and by "
+    "default there: few negatives count as they are."
 )
 
 
@@ -127,7 +127,7 @@ PLOT = OUTPUT(
 )
 
 
-def policy(default: str) -> Any:
+def policy(default: str | None) -> Any:
     """The option of what is done with users whose list is too short."""
     return READING(default, _POLICY, "POLICY")
 
