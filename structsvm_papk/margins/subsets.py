@@ -10,12 +10,13 @@ variables.
 """
 
 import time
-import warnings
+from contextlib import nullcontext
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from structsvm_papk.margins.proofs import (
     CommonProof,
@@ -28,8 +29,10 @@ from structsvm_papk.margins.proofs import (
     solve_near,
 )
 from structsvm_papk.margins.separation import Separator, linear_programme, seconds_to
+from structsvm_papk.margins.silence import HIGHS_PRINTS, no_output_of_libraries
 
 NUMERICAL_ZERO = 1e-6
+_FAILED = 4  # what `milp` says of other ends than an optimum, a limit and no solution
 MOST_ENTRIES = 5_000_000  # rows times features that the integer programmes take
 
 
@@ -104,28 +107,29 @@ class SubsetSearch:
         return found, "no"
 
     def _choose(self, sets, alive):
-        """Choose `needed` positives per user that contain none of the sets; None if none exist."""
-        import cvxpy as cp
+        """Choose `needed` positives per user that contain none of the sets; None if none exist.
 
+        ``z`` in {0, 1} for each positive: of each user as many as needed, of each set one is left
+        out.
+        """
         places = np.flatnonzero(alive)
         row_place = {int(self.data.rows[p]): n for n, p in enumerate(places)}
-        z = cp.Variable(max(1, len(places)), boolean=True)
-        counts = 1.0 * (self._user[places] == np.arange(self.data.n_users)[:, None])
-        if (counts.sum(axis=1) < self.needed).any():
+        of_user = 1.0 * (self._user[places] == np.arange(self.data.n_users)[:, None])
+        if (of_user.sum(axis=1) < self.needed).any():
             return None
-        rules = [counts @ z == self.needed]
+        rules = [LinearConstraint(of_user, self.needed, self.needed)]
         inside = [s for s in sets if all(row in row_place for row in s)]
         if inside:
             member = np.zeros((len(inside), len(places)))
             for n, s in enumerate(inside):
                 member[n, [row_place[row] for row in s]] = 1.0
-            rules.append(member @ z <= member.sum(axis=1) - 1)
-        problem = cp.Problem(cp.Minimize(0), rules)
-        _solve(problem, self.deadline)
-        if z.value is None:
+            rules.append(LinearConstraint(member, ub=member.sum(axis=1) - 1))
+        ones = np.ones(len(places))
+        z = _integer_programme(0 * ones, ones, (0 * ones, ones), rules, self.deadline).x
+        if z is None:
             return None
         chosen = np.zeros(len(self._user), dtype=bool)
-        chosen[places[z.value > 0.5]] = True
+        chosen[places[z > 0.5]] = True
         return chosen
 
     def _finish(self, conflicts, sets):
@@ -205,47 +209,71 @@ class SubsetSearch:
 
         Returns w or None, and the solver's numerical upper bound on m.
         """
-        import cvxpy as cp
-
         pos, neg = self._positives, np.flatnonzero(~self.data.labels)
         x_pos = dense_rows(self.data.X, self.data.rows[pos])
         x_neg = dense_rows(self.data.X, self.data.rows[neg])
-        in_user = [(self._user[pos] == u, self._user[neg] == u) for u in range(self.data.n_users)]
-        near, far = np.empty(len(x_pos)), np.empty(len(x_pos))  # l1 distances to negatives
-        for a, b in in_user:
-            for i in np.flatnonzero(a):
-                apart = np.abs(x_neg[b] - x_pos[i]).sum(axis=1)
-                near[i], far[i] = apart.min(), apart.max()
-        most = float(
-            min(np.sort(near[a])[-n] for (a, _), n in zip(in_user, self.needed, strict=True))
+        users = np.arange(self.data.n_users)
+        of_pos = 1.0 * (self._user[pos][:, None] == users)  # rows of positives, columns of users
+        of_neg = 1.0 * (self._user[neg][:, None] == users)
+        near, far = _distances(x_pos, x_neg, self._user[pos], self._user[neg])
+        most = min(
+            float(np.sort(near[own > 0])[-n]) for own, n in zip(of_pos.T, self.needed, strict=True)
         )
-        size = most if condition == "moderate" else most + far
-        w, t, m = cp.Variable(x_pos.shape[1]), cp.Variable(len(in_user)), cp.Variable(nonneg=True)
-        z = cp.Variable(len(pos), boolean=True)
-        t_pos, t_neg = t[self._user[pos]], t[self._user[neg]]
-        rules = [cp.abs(w) <= 1, x_neg @ w <= t_neg, m <= most]
-        rules += [x_pos @ w >= t_pos + m - cp.multiply(size, 1 - z)]
-        rules += [
-            cp.sum(z[np.flatnonzero(a)]) >= n
-            for (a, _), n in zip(in_user, self.needed, strict=True)
+        size = np.full(len(pos), most) if condition == "moderate" else most + far
+        # the variables: w, t, m, z
+        column = np.ones((len(pos), 1))
+        below = sparse.block_array([[x_neg, -of_neg, _none(neg, 1), _none(neg, len(pos))]])
+        above = sparse.block_array([[x_pos, -of_pos, -column, -sparse.diags_array(size)]])
+        nothing = sparse.csr_array((len(users), x_pos.shape[1] + len(users) + 1))
+        counts = sparse.block_array([[nothing, of_pos.T]])
+        rules = [
+            LinearConstraint(below, ub=0.0),
+            LinearConstraint(above, lb=-size),
+            LinearConstraint(counts, lb=self.needed),
         ]
         if condition == "moderate":
-            rules.append(x_pos @ w >= t_pos)
-        problem = cp.Problem(cp.Maximize(m), rules)
-        try:
-            _solve(problem, deadline)
-        except cp.SolverError:
-            return None, most
-        info = problem.solver_stats.extra_stats if problem.solver_stats else None
-        bound = -getattr(info, "mip_dual_bound", -np.inf)
-        bound = min(most, bound) if np.isfinite(bound) else most
-        return w.value, float(bound)
+            at_least = sparse.block_array([[x_pos, -of_pos, 0 * column, _none(pos, len(pos))]])
+            rules.append(LinearConstraint(at_least, lb=0.0))
+        lengths = [x_pos.shape[1], len(users), 1, len(pos)]
+        cost = np.repeat([0.0, 0.0, -1.0, 0.0], lengths)
+        low = np.repeat([-1.0, -np.inf, 0.0, 0.0], lengths)
+        high = np.repeat([1.0, np.inf, most, 1.0], lengths)
+        integral = np.repeat([0, 0, 0, 1], lengths)
+        result = _integer_programme(cost, integral, (low, high), rules, deadline)
+        bound = most if result.mip_dual_bound is None else min(most, -result.mip_dual_bound)
+        return None if result.x is None else result.x[: lengths[0]], float(bound)
 
 
-def _solve(problem, deadline):
-    """Run HiGHS with a time limit; its warning about a stop before optimality is no news here."""
-    import cvxpy as cp
+def _distances(x_pos, x_neg, user_of_pos, user_of_neg):
+    """l1 distances of each positive to the nearest and the farthest negative of its user."""
+    near, far = np.empty(len(x_pos)), np.empty(len(x_pos))
+    for user in np.unique(user_of_pos):
+        negatives = x_neg[user_of_neg == user]
+        for i in np.flatnonzero(user_of_pos == user):
+            apart = np.abs(negatives - x_pos[i]).sum(axis=1)
+            near[i] = apart.min()
+            far[i] = apart.max()
+    return near, far
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        problem.solve(solver=cp.HIGHS, time_limit=seconds_to(deadline))
+
+def _none(rows, n_columns):
+    """Zeros of these rows, for a part of a matrix."""
+    return sparse.csr_array((len(rows), n_columns))
+
+
+def _integer_programme(cost, integral, between, rules, deadline):
+    """``min cost.x`` by HiGHS within the time that is left; x is None where it has none."""
+    silence = no_output_of_libraries if HIGHS_PRINTS else nullcontext
+    for presolve in (True, False):  # after some presolves HiGHS ends in a "solve error"
+        options = {"time_limit": seconds_to(deadline), "presolve": presolve}
+        with silence():
+            result = milp(
+                cost,
+                integrality=integral,
+                bounds=Bounds(*between),
+                constraints=rules,
+                options=options,
+            )
+        if result.status != _FAILED:
+            break
+    return result

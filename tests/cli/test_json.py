@@ -1,0 +1,56 @@
+"""``--json``: one object on standard output and nothing else, whatever the libraries print."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from helpers.commands import run
+from helpers.marks import slow
+from helpers.sources import write_csv
+from structsvm_papk.cli._shared.declared import declared
+from structsvm_papk.cli.program import _PANELS, Commands
+
+MAIN = "import sys; from structsvm_papk.cli import main; sys.exit(main())"
+
+CASES = [
+    slow("demo"),
+    slow("tune rows.csv --k 2 --cv 2 --alpha 0.1 --surrogate ts --depth k"),
+    slow("fit rows.csv --k 2 --output model"),
+    slow("predict model rows.csv --output scores.csv"),
+    slow("evaluate model rows.csv"),
+    slow("compare rows.csv --k 2"),
+    slow("bound --n-pos 50 --n-neg 500 --k 20 --n-features 3"),
+    slow("diagnose rows.csv --k 2"),
+    "margins rows.csv --k 2 --per-user",
+    slow("verify --effort quick --jobs 2"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("json")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)).round(1)
+    users = np.repeat(np.arange(6), 10)
+    rows = write_csv(place / "rows.csv", X, X[:, 0] > 0, users, group="user")
+    assert run("fit", rows, "--k", "2", "--output", place / "model") == 0
+    return place
+
+
+@pytest.mark.parametrize("call", CASES)
+def test_standard_output_is_one_object(folder, call):
+    words = [sys.executable, "-c", MAIN, *call.split(), "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder)
+    told = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert "run" in told and done.stdout.count("\n") == 1
+
+
+def test_every_command_has_a_case():
+    names = [name for panel in _PANELS.values() for name in panel]
+    with_json = {name for name in names if "as_json" in declared(Commands.function(name))}
+    calls = [case if isinstance(case, str) else case.values[0] for case in CASES]
+    assert with_json == {call.split()[0] for call in calls}
