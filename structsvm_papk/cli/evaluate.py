@@ -14,34 +14,43 @@ from rich.markup import escape
 
 from structsvm_papk import metrics
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import WRITTEN, option
+from structsvm_papk.cli._shared.options import OUTPUT, WRITTEN, option
 from structsvm_papk.cli._shared.scores import Columns, Rows, Scorer, load
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.metrics.conventions import PRESETS, parse, resolve
 from structsvm_papk.metrics.discounts import resolve as resolve_discount
 from structsvm_papk.metrics.ranked_lists import build
+from structsvm_papk.metrics.relevant import ANY_GRADE
+from structsvm_papk.metrics.significance import Comparison
 from structsvm_papk.metrics.table import MetricTable
-from structsvm_papk.plots.page import Evaluation, mean_text, page, report
+from structsvm_papk.plots.page import Evaluation, RankingReport, mean_text, page, report
 
 _RULES = partial(option, "Metrics and rules")
 _SURE = partial(option, "Comparison and uncertainty")
 _GAINS = ("linear", "exponential")
+_USUAL = "pap@10,auc,ap,ndcg@10,precision@10"
+_BESIDE_PAIRS = "ndcg@10,ap,rr,precision@10,recall@10"
 
 
 @dataclass(frozen=True)
 class Rules:
     """Which metrics, and what they do in doubtful cases."""
 
-    names: str = _RULES(
-        "pap@10,auc,ap,ndcg@10,precision@10",
+    names: str | None = _RULES(
+        None,
         "Comma-separated: pap@k, pauc@k, auc (or auroc), precision@k, recall@k, hit@k, ap (or "
-        "auprc), ndcg@k, ndcg, rr, auc@k.",
+        f"auprc), ndcg@k, ndcg, rr, auc@k. By default {_USUAL}; with --qrels {_BESIDE_PAIRS}.",
         "NAMES",
         flags="--metrics -m",
     )
-    preset: str = _RULES("icml2020", f"{', '.join(PRESETS)}.", "NAME")
-    ties: str | None = _RULES(None, "loss, half, win or threshold.", "RULE")
+    preset: str | None = _RULES(
+        None,
+        f"{', '.join(PRESETS)}. By default icml2020, the paper's rules; with --qrels catalogue, "
+        "and trec_eval for a run.",
+        "NAME",
+    )
+    ties: str | None = _RULES(None, "loss, half, win, threshold or trec_eval.", "RULE")
     few_negatives: str | None = _RULES(None, "exclude, raise, normalise or as_wins.", "RULE")
     no_positives: str | None = _RULES(None, "exclude, zero, one, nan or raise.", "RULE")
     mean: str | None = _RULES(None, "user, positives, pairs or pooled.", "RULE")
@@ -52,22 +61,39 @@ class Rules:
     )
     discount: str = _RULES("log", "Discount of NDCG: log, zipf, exp or r^-0.5.", "NAME")
     ideal: str | None = _RULES(None, "What NDCG@k divides by: achievable or all_places.", "RULE")
+    population: str | None = _RULES(
+        None,
+        "Whose lists count with --qrels: listed; judged (as trec_eval -c); both (as trec_eval); "
+        "either; or raise, where a user with relevant items and no list is an error.",
+        "RULE",
+    )
 
     def __post_init__(self) -> None:
         """What is wrong here has nothing to do with a file, and is said before one is read."""
         if self.gains not in _GAINS:
             raise InputError(f"--gains {self.gains!r} must be {' or '.join(_GAINS)}")
-        for name in self.metrics():
+        for name in self.metrics(beside_pairs=False):
             parse(name)
         resolve_discount(self.discount)
         resolve(
             self.preset, ties=self.ties, few_negatives=self.few_negatives,
             no_positives=self.no_positives, ideal=self.ideal, mean=self.mean,
+            population=self.population,
         )  # fmt: skip
 
-    def metrics(self) -> list[str]:
+    def metrics(self, beside_pairs: bool) -> list[str]:
         """Names of the metrics."""
-        return [name for name in self.names.replace(" ", "").split(",") if name]
+        names = self.names
+        if names is None:
+            names = _BESIDE_PAIRS if beside_pairs else _USUAL
+        return [name for name in names.replace(" ", "").split(",") if name]
+
+    def choices(self, rows: Rows) -> dict[str, Any]:
+        """The rules as `metrics.evaluate` takes them."""
+        chosen = {name: value for name, value in vars(self).items() if name != "names"}
+        if rows.is_run and self.preset is None:
+            chosen["preset"] = "trec_eval"
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -77,8 +103,13 @@ class Uncertainty:
     compare: Path | None = _SURE(
         None,
         "A second scorer on the same users: another score column of the table, or a table, a model "
-        "file or a file of scores, as the first.",
+        "file, a file of scores or a run, as the first.",
         "OTHER",
+    )
+    require_better: bool = _SURE(
+        False,
+        "With --compare: exit status 1 unless the interval of the difference is above 0 for the "
+        "first of --metrics.",
     )
     interval: str = _SURE(
         "bootstrap",
@@ -93,6 +124,8 @@ class Uncertainty:
     seed: int = _SURE(0, "Seed of the resampling.")
 
     def __post_init__(self) -> None:
+        if self.require_better and self.compare is None:
+            raise InputError("--require-better needs --compare: better than what?")
         if not 0 < self.level < 1:
             meant = f"; did you mean {self.level / 100:g}?" if 1 < self.level < 100 else ""
             raise InputError(f"--level {self.level:g} must lie between 0 and 1{meant}")
@@ -108,8 +141,8 @@ def evaluate(
     *,
     file: Path = options.argument(
         ...,
-        "CSV, TSV or Parquet with a user, a label and a score column; or a model file followed by "
-        "DATA.",
+        "CSV, TSV or Parquet with a user, a label and a score column; a run of TREC, with --qrels; "
+        "or a model file followed by DATA.",
     ),
     rules: Rules,
     columns: Columns,
@@ -120,13 +153,16 @@ def evaluate(
     html: Path | None = WRITTEN(
         None, "Write an interactive page here; needs the extra 'report'.", "FILE"
     ),
+    pooled: bool = OUTPUT(False, "Print AUROC and AUPRC of all rows as one list, too."),
+    print_rules: bool = OUTPUT(False, "Print the rules, too.", flags="--rules"),
     data: Path | None = options.argument(None, "Data to score, when FILE is a model file."),
     as_json: bool = options.JSON,
 ) -> None:
     """Ranking metrics per user, their means with intervals, and comparisons.
 
     Says what every rule did: ties, users without a positive or with too few negatives. Exit status
-    1 where no user can be used for any of the metrics.
+    1 where no user can be used for any of the metrics, and with --require-better where the scores
+    are not shown to be better.
     """
     if data is not None:  # `evaluate MODEL DATA` means `evaluate DATA --model MODEL`
         if scorer.model is not None:
@@ -137,33 +173,91 @@ def evaluate(
     rows, other = load(file, scorer, sure.compare, columns)
     threshold = columns.relevance_threshold
     threshold = rows.threshold if threshold is None else threshold
-    how = vars(rules) | {"relevance_threshold": threshold}
-    del how["names"]
-    table = rows.evaluated(rules.metrics(), how)
-    for note in rows.notes:
+    how = rules.choices(rows) | {"relevance_threshold": threshold}
+    names = rules.metrics(beside_pairs=rows.relevant is not None)
+    table = rows.evaluated(names, how)
+    for note in [*rows.notes, *_left_out(table)]:
         console.note(note)
     compared: list[Any] = []
     second = None
     if other is not None:
-        second = other.evaluated(rules.metrics(), how)
-        _same_positives(table, second, file, sure.compare)
+        second = other.evaluated(names, how)
+        if rows.relevant is None:
+            _same_positives(table, second, file, sure.compare)
         compared = metrics.compare(table, second, correction=sure.correction, **sure.draws())
-    pooled = report(rows.scores, rows.labels, relevance_threshold=threshold)
-    evaluation = Evaluation(table, pooled, compared, sure.interval, **sure.draws())
+    whole = None
+    if pooled or html is not None or as_json:
+        whole = _as_one_list(rows, table, required=pooled or html is not None)
+    evaluation = Evaluation(table, whole, compared, sure.interval, **sure.draws())
     if csv_file is not None:
         write_atomically(csv_file, _csv(evaluation).encode())
     if per_user is not None:
         text = table.to_pandas().to_csv(index=False, lineterminator="\n", na_rep="nan")
         write_atomically(per_user, text.encode())
     if html is not None:
-        lists = build(rows.scores, rows.labels, rows.users, relevance_threshold=threshold)
+        lists = build(
+            rows.scores, rows.labels, rows.users, relevance_threshold=_threshold(table, rows)
+        )
         write_atomically(html, page(evaluation, lists, str(file), second).encode())
     scorers = _names(file, columns, scorer, sure.compare)
     content = {"file": str(file), **evaluation.as_dict()}
+    better = None
+    if sure.require_better:
+        better = bool(compared[0].lower > 0)
+        content["better"] = better
     console.answer(as_json, content, _show, evaluation, scorers)
+    if print_rules:
+        console.note(f"Rules: {table.conventions}")
+    if pooled:
+        console.note(f"All rows as one list: {whole}")
     _warn_of_ties(rows, table)
     if not _any_user(table):
         raise typer.Exit(1)
+    if better is not None:
+        console.note(_verdict(compared[0], scorers, better), style="green" if better else "yellow")
+    if better is False:
+        raise typer.Exit(1)
+
+
+def _verdict(pair: Comparison, scorers: tuple[str, str], better: bool) -> str:
+    first, second = scorers
+    interval = f"[{pair.lower:+.4f}, {pair.upper:+.4f}]"
+    if np.isnan(pair.lower):
+        interval = f"no interval for {pair.n_users} users"
+    shown = "is better than" if better else "is not shown to be better than"
+    return f"{first} {shown} {second}: {pair.metric} {pair.difference:+.4f} {interval}"
+
+
+def _threshold(table: MetricTable, rows: Rows) -> float | None:
+    """From which label on a row is relevant, as in the table."""
+    threshold = table.relevance_threshold
+    return ANY_GRADE if threshold is None and rows.relevant is not None else threshold
+
+
+def _as_one_list(rows: Rows, table: MetricTable, required: bool) -> RankingReport | None:
+    """All rows as one list; None where that has no number and is not asked for."""
+    try:
+        return report(rows.scores, rows.labels, relevance_threshold=_threshold(table, rows))
+    except InputError:
+        if required:
+            raise
+        return None
+
+
+def _left_out(table: MetricTable) -> list[str]:
+    """Who does not count, of lists and of relevant pairs."""
+    relevance = table.relevance
+    if relevance is None:
+        return []
+    notes = []
+    if relevance.n_without_list and relevance.population in ("listed", "both"):
+        notes.append(
+            f"{relevance.n_without_list} with relevant items and no list: left out "
+            "(--population judged counts them as 0, as trec_eval -c does)"
+        )
+    if relevance.n_unjudged and relevance.population in ("judged", "both"):
+        notes.append(f"{relevance.n_unjudged} lists without a judgment: left out")
+    return notes
 
 
 def _names(file: Path, columns: Columns, scorer: Scorer, second: Path | None) -> tuple[str, str]:
@@ -230,9 +324,8 @@ def _show(evaluation: Evaluation, scorers: tuple[str, str]) -> None:
         for s, row in zip(table.summary(), evaluation.overall, strict=True)
     ]
     columns = ["metric", ">mean", level, ">users used", ">touched by a rule"]
-    console.print_table(f"{table.users.size} users", columns, rows)
-    console.note(f"Rules: {table.conventions}")
-    console.note(f"All rows as one list: {evaluation.pooled}")
+    title = f"{table.users.size} users, relevant items: {table.relevant_items}"
+    console.print_table(title, columns, rows)
     if table.segments:
         rows = [
             (escape(f"{row['column']} = {row['segment']}"), str(row["n_rows"]), str(row["n_pos"]),

@@ -14,15 +14,20 @@ def example_data(
     n_users: int = options.PLAIN(400, "Users."),
     seed: int = options.PLAIN(0, "Other data for another seed."),
 ) -> None:
-    """Write train.csv and new.csv: candidates with four scores each.
+    """Write train.csv and new.csv: candidates with four scores each; and liked.csv.
 
     Each row is a candidate of a user: user, item, four scores, and whether it is relevant.
+    liked.csv holds all relevant pairs of new.csv, here all of them candidates.
     """
     files = [folder / "train.csv", folder / "new.csv"]
-    for file in files:
+    liked = folder / "liked.csv"
+    for file in [*files, liked]:
         if file.exists():
             raise InputError(f"{file} exists; remove it, or name another folder")
     folder.mkdir(parents=True, exist_ok=True)
     for file, frame in zip(files, recommender_lists(n_users=n_users, seed=seed), strict=True):
         write_atomically(file, frame.to_csv(index=False).encode())
         console.note(f"{len(frame)} rows of {n_users} users written to {file}")
+    pairs = frame.loc[frame["relevant"] == 1, ["user", "item"]]
+    write_atomically(liked, pairs.to_csv(index=False).encode())
+    console.note(f"{len(pairs)} relevant pairs of {files[1]} written to {liked}")

@@ -31,7 +31,7 @@ _ClickException: type[Any] = next(
 _PANELS = {
     "Train and use a ranker": {
         "demo": "Rank the breast-cancer data of scikit-learn as one list, malignant first.",
-        "example-data": "Write train.csv and new.csv: candidates with four scores each.",
+        "example-data": "Write train.csv, new.csv and liked.csv: candidates with four scores each.",
         "tune": "Choose surrogate, depth and alpha on held-out users, and train with them.",
         "fit": "Train a ranker and write a model file.",
         "predict": "Score every row of a file with a model, or list the best of each user.",

@@ -96,6 +96,8 @@ class MetricTable:
     relevance : Relevance or None
         What is known of relevant items that no list holds; None: ideals and recalls are those of
         the candidates.
+    relevance_threshold : float, optional
+        From which label on a row was relevant.
     """
 
     users: np.ndarray
@@ -110,6 +112,7 @@ class MetricTable:
     pooled: dict[str, float] = field(default_factory=dict)
     segments: tuple[Segment, ...] = ()
     relevance: Relevance | None = None
+    relevance_threshold: float | None = None
 
     def _column(self, metric: str) -> int:
         if not isinstance(metric, str) or metric not in self.metrics:
@@ -334,7 +337,11 @@ def evaluate(
         if rules.ties == "trec_eval":
             rows = beside.ordered_by_item(rows, scores, items)
     how: dict[str, Any] = {"discount": discount, "gain": gain, "n_threads": n_threads}
-    table = replace(evaluate_lists(parsed, rows, rules, **how), relevance=relevance)
+    table = replace(
+        evaluate_lists(parsed, rows, rules, **how),
+        relevance=relevance,
+        relevance_threshold=relevance_threshold,
+    )
     if segments is None:
         return table
     if not isinstance(segments, Mapping):

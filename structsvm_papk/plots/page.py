@@ -53,7 +53,7 @@ def page(
         "title": title,
         "k": k,
         "data": f"{rows.scores.size} rows, {rows.n_users} users",
-        "conventions": str(table.conventions),
+        "conventions": f"{table.conventions}; relevant items: {table.relevant_items}",
         "summary": _summary(evaluation),
         "meanings": [
             [name, parse(name).meaning + _sandwich(table, name)] for name in table.metrics
@@ -66,10 +66,16 @@ def page(
             {"value": _plain(by_k.mean(name)), "n_used": int(by_k.used(name).sum())} for name in ks
         ],
         **_users(rows, by_k, n_users),
-        **_whole_list(rows, evaluation.pooled),
+        **_whole_list(rows, _asked_for(evaluation.pooled)),
     }
     values = {"title": title, "payload": payload, "plotly_js": plotly_js()}
     return filled("plots/page.html", values)
+
+
+def _asked_for(pooled: RankingReport | None) -> RankingReport:
+    if pooled is None:
+        raise InputError("the page needs the report of all rows as one list")
+    return pooled
 
 
 def plotly_js() -> str:
@@ -336,7 +342,7 @@ class Evaluation:
     """
 
     table: MetricTable
-    pooled: RankingReport
+    pooled: RankingReport | None
     compared: Sequence[Comparison] = ()
     method: str = "bootstrap"
     level: float = 0.95
@@ -388,7 +394,8 @@ class Evaluation:
         """Plain values for JSON."""
         return {
             "metrics": self.overall,
-            "pooled": asdict(self.pooled),
+            "relevant_items": self.table.relevant_items,
+            "pooled": None if self.pooled is None else asdict(self.pooled),
             "segments": self.segments,
             "comparison": [asdict(c) for c in self.compared],
         }

@@ -75,7 +75,8 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
         assert [c["p_value"] for c in comparison] == [c.p_value for c in compared]
         assert [c["difference"] for c in comparison] == [c.difference for c in compared]
     out, users = tmp_path / "out.csv", tmp_path / "users.csv"
-    assert run("evaluate", *command, "--compare", second, "--csv", out, "--per-user", users) == 0
+    more = "--csv", out, "--per-user", users, "--rules", "--pooled"
+    assert run("evaluate", *command, "--compare", second, *more) == 0
     shown = capsys.readouterr()
     assert "tier = [new]" in shown.out and "Comparison: paired permutation test" in shown.out
     assert "ties=loss" in shown.err and "AUPRC" in shown.err
@@ -165,7 +166,7 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
         ("", (), "the first line must name the columns, but it is empty"),
         ("user,label\n1,0\n1,1\n", (), "no column 'score' for the score (--score"),
         ("who,label,score\n1,0,1\n1,1,2\n", (), "name it with --group, or give --one-list"),
-        (f"{HEAD}1,1,1\n1,1,2\n", (), "AUROC and AUPRC need both"),
+        (f"{HEAD}1,1,1\n1,1,2\n", ("--pooled",), "AUROC and AUPRC need both"),
         (GOOD, ("--by", "tier"), "no column 'tier' to split by"),
         (GOOD, ("--group", "who"), "(--group); it has 'user', 'label', 'score'"),
         (GOOD, ("--csv", "/no/such/x.csv"), "cannot write"),
@@ -239,3 +240,134 @@ def test_all_tied_scores_are_called_so(tmp_path, capsys):
         path = write(tmp_path / "a.csv", rows(score=scores))
         assert run("evaluate", path, "-m", "auc", *more) == 0
         assert ("equal, so nothing is ranked" in capsys.readouterr().err) == tied
+
+
+# --- all relevant pairs, runs, and what a nightly job asks ----------------------------------------
+
+RUN = "a Q0 d1 1 2 t\na Q0 d2 2 1 t\nb Q0 d9 1 2 t\nb Q0 d1 2 2 t\nc Q0 d1 1 5 t\n"
+QRELS = "a 0 d2 3\na 0 d7 1\nb 0 d1 1\nb 0 d9 0\ne 0 d1 1\n"
+
+
+def judged(tmp_path, run=RUN, qrels=QRELS):
+    paths = tmp_path / "our.run", tmp_path / "test.qrels"
+    for path, text in zip(paths, (run, qrels), strict=True):
+        path.write_text(text)
+    return paths
+
+
+def test_a_run_is_evaluated_as_trec_eval_does(tmp_path, capsys):
+    path, qrels = judged(tmp_path)
+    answer = found(capsys, path, "--qrels", qrels, "-m", "rr,recall@2")
+    assert [row["value"] for row in answer["metrics"]] == [0.5, 0.75]  # d9 before d1, as text
+    assert answer["metrics"][0]["conventions"]["ties"] == "trec_eval"
+    assert answer["relevant_items"] == "all 3 known, 1 of them in no list"
+    complete = found(
+        capsys, path, "--qrels", qrels, "-m", "rr,recall@2", "--population", "judged"
+    )  # fmt: skip
+    assert [row["value"] for row in complete["metrics"]] == pytest.approx([1 / 3, 0.5])
+    assert run("evaluate", path, "--qrels", qrels) == 0
+    shown = capsys.readouterr()
+    assert "1 with relevant items and no list: left out (--population judged" in shown.err
+    assert "1 lists without a judgment: left out" in shown.err
+    assert "ndcg@10" in shown.out and "recall@10" in shown.out
+    assert "--qrels FILE" in refused(capsys, "evaluate", path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_table_beside_all_relevant_pairs(tmp_path, capsys, suffix):
+    """The table's own labels know the candidates, a file of pairs knows the rest."""
+    table = rows(user_id=np.repeat(np.arange(N_USERS), N))
+    path = write(tmp_path / f"a{suffix}", table)
+    pairs = table.loc[table.label == 1, ["user_id", "item_id"]]
+    outside = pd.DataFrame({"user_id": np.arange(N_USERS), "item_id": 100})
+    pairs = pd.concat([pairs, outside], ignore_index=True)
+    names = ["ndcg@5", "recall@5", "pap@3"]
+    expected = metrics.evaluate_frame(table, names, item="item_id", relevant=pairs)
+    command = path, "-m", ",".join(names)
+    for file in (tmp_path / "p.csv", tmp_path / "p.parquet"):
+        answer = found(capsys, *command, "--qrels", write(file, pairs))
+        values = [row["value"] for row in answer["metrics"]]
+        assert values == pytest.approx([expected.mean(name) for name in names], abs=1e-15)
+    judgments = tmp_path / "p.qrels"
+    judgments.write_text("".join(f"{u} 0 {i} 1\n" for u, i in pairs.itertuples(index=False)))
+    for data in (path, write(tmp_path / f"b{suffix}", table.drop(columns="label"))):
+        answer = found(capsys, data, *command[1:], "--qrels", judgments)
+        assert [row["value"] for row in answer["metrics"]] == pytest.approx(values, abs=1e-15)
+    candidates = found(capsys, *command)
+    assert candidates["relevant_items"] == "of the candidates"
+    assert candidates["metrics"][1]["value"] > values[1]
+
+
+def test_a_model_beside_all_relevant_pairs(tmp_path, capsys):
+    table, model = rows(), tmp_path / "model"
+    data = write(tmp_path / "data.csv", table[["user_id", "item_id", "x1", "x2"]])
+    save_model(model, Model(np.array([1.0, 0.2]), 3, "ts", 1.0, "cutting_plane", CERTIFICATE,
+                            feature_names=("x1", "x2")))  # fmt: skip
+    pairs = table.loc[table.label == 1, ["user_id", "item_id"]]
+    table["score"] = table["x1"] + 0.2 * table["x2"]
+    expected = metrics.evaluate_frame(table, "ap", item="item_id", relevant=pairs).mean("ap")
+    answer = found(capsys, model, data, "--qrels", write(tmp_path / "p.csv", pairs), "-m", "ap")
+    assert answer["metrics"][0]["value"] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("qrels", "arguments", "message"),
+    [
+        (QRELS, ("--one-list",), "--qrels needs users and items"),
+        (QRELS, ("--by", "tier"), "--by needs a table with named columns"),
+        (QRELS, ("-m", "auc"), "auc needs complete lists"),
+        ("z 0 d1 1\n", (), "no user counts"),
+        ("a 0 d1\n", (), "line 1: expected 'query 0 document grade'"),
+        (QRELS, ("--population", "some"), "population='some' is not known"),
+        (QRELS, ("--population", "raise"), "user e has relevant items but no list"),
+        (QRELS, ("--require-better",), "--require-better needs --compare"),
+        (QRELS, ("--compare", "no.run"), "cannot read"),
+    ],
+)
+def test_what_does_not_fit_a_run(tmp_path, capsys, qrels, arguments, message):
+    path, qrels = judged(tmp_path, qrels=qrels)
+    assert message in refused(capsys, "evaluate", path, "--qrels", qrels, *arguments)
+
+
+def test_pairs_that_contradict_the_labels_are_refused(tmp_path, capsys):
+    table = rows()
+    path = write(tmp_path / "a.csv", table)
+    pairs = table.loc[table.label == 1, ["user_id", "item_id"]].iloc[1:]
+    message = refused(capsys, "evaluate", path, "--qrels", write(tmp_path / "p.csv", pairs))
+    assert "row 0 has the label 1, but by the relevant pairs the grade of item 0" in message
+
+
+def test_require_better_decides_by_the_interval(tmp_path, capsys):
+    path = write(tmp_path / "a.csv", rows(same=rows()["score"]))
+    for ours, theirs, status in (
+        ("x1", "other", 0),
+        ("other", "x1", 1),
+        ("score", "same", 1),
+    ):
+        command = path, "--score", ours, "--compare", theirs, "--require-better", "-m", "auc,ap"
+        assert run("evaluate", *command, "--json") == status
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["better"] is (status == 0)
+        assert (answer["comparison"][0]["lower"] > 0) is (status == 0)
+        assert run("evaluate", *command) == status
+        shown = capsys.readouterr()
+        assert ("is not shown to be better than" in shown.err) is (status == 1)
+        assert "auc" in shown.err
+
+
+def test_few_users_are_not_shown_to_be_better(tmp_path, capsys):
+    path = write(tmp_path / "a.csv", rows()[: 5 * N])
+    command = path, "--compare", "other", "--require-better", "-m", "auc"
+    assert run("evaluate", *command) == 1
+    assert "no interval for 5 users" in capsys.readouterr().err
+
+
+def test_rules_and_all_rows_as_one_list_are_shown_when_asked_for(tmp_path, capsys):
+    path = write(tmp_path / "a.csv", rows())
+    assert run("evaluate", path, "-m", "auc") == 0
+    shown = capsys.readouterr()
+    assert "of the candidates" in shown.out
+    assert "ties=loss" not in shown.err and "AUPRC" not in shown.err
+    assert run("evaluate", path, "-m", "auc", "--rules", "--pooled") == 0
+    shown = capsys.readouterr()
+    assert "ties=loss" in shown.err and "AUPRC" in shown.err

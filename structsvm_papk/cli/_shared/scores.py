@@ -2,20 +2,22 @@
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.cli._shared import console
+from structsvm_papk.cli._shared import console, judged
 from structsvm_papk.cli._shared.options import ITEM, READING, Reading
-from structsvm_papk.data import tables
+from structsvm_papk.data import tables, trec
 from structsvm_papk.data.rows import ONE_LIST
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Kind, Table
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.metrics.frames import evaluate_frame
+from structsvm_papk.metrics.relevant import Pairs, match
 from structsvm_papk.metrics.table import MetricTable
 
 
@@ -121,6 +123,24 @@ class Columns(Reading):
     by: list[str] | None = READING(
         None, "Split by this user or item column; repeat for more.", "COLUMN"
     )
+    qrels: Path | None = READING(
+        None,
+        "All relevant pairs: TREC judgments, or a table of users, items and grades. What no list "
+        "holds then counts in ideals and recalls; labels come from here.",
+        "FILE",
+    )
+
+    def __post_init__(self) -> None:
+        if self.qrels is not None and self.one_list:
+            raise InputError("--qrels needs users and items, which --one-list does not have")
+
+    def pairs(self) -> Pairs | None:
+        """The relevant pairs, or None."""
+        return None if self.qrels is None else judged.read_pairs(self.qrels)
+
+    def is_run(self, path: Path) -> bool:
+        """Whether a file is a run of TREC."""
+        return self.format is None and tables.format_of(path) is None and trec.is_run(path)
 
     def format_of(self, path: Path) -> str | None:
         """The format of a table with named columns; None where a file is none."""
@@ -135,12 +155,14 @@ class Columns(Reading):
                 raise InputError(f"{path}: {option} needs a table with named columns")
             return self.table(path, like)
         apart = [*(self.ignore or ()), *(self.by or ()), *([self.item] if self.item else [])]
-        return replace(self, ignore=apart).table(path, like)
+        return replace(self, ignore=apart).table(path, like, require_labels=self.qrels is None)
 
     def roles(self, path: Path, present: list[str]) -> dict[str, str | None]:
         """Which column has which role, all of them there."""
         names: dict[str, str | None] = {"user": None}
         names["label"] = tables.label_column(self.label, present)
+        if self.qrels is not None and names["label"] not in present:
+            names["label"] = None
         names |= {"score": self.score} if self.rank is None else {"rank": self.rank}
         if not self.one_list:
             names["user"] = self.group or tables.usual_column(USER_COLUMNS, present)
@@ -173,26 +195,49 @@ class Rows:
     source: str
     notes: tuple[str, ...]
     threshold: float | None = None
+    relevant: Pairs | None = None
+    is_run: bool = False
 
     def evaluated(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
         """The `MetricTable`; errors name the file."""
         try:
-            columns: Any = self.names
-            return evaluate_frame(self.frame, metrics, **columns, by=self.by, **rules)
+            columns: Any = self.names | {"label": self.names["label"] or "no label"}
+            return evaluate_frame(
+                self.frame, metrics, **columns, by=self.by, relevant=self.relevant, **rules
+            )
         except InputError as error:
             raise InputError(f"{self.source}: {error}") from None
 
-    def with_text_users(self) -> "Rows":
-        """The same rows; users that are whole numbers, as in Parquet, as text."""
-        user = self.names["user"]
-        if user is None or self.frame[user].dtype.kind not in "iu":
-            return self
-        return replace(self, frame=self.frame | {user: self.frame[user].astype(str)})
+    def with_text_ids(self) -> "Rows":
+        """The same rows; users and items that are whole numbers, as in Parquet, as text."""
+        names = [name for name in (self.names["user"], self.names.get("item")) if name is not None]
+        texts = {name: _as_text(self.frame[name]) for name in names}
+        return replace(self, frame=self.frame | texts)
 
-    @property
+    def beside(self, pairs: Pairs | None) -> "Rows":
+        """The same rows beside all relevant pairs, with ids of one kind."""
+        if pairs is None:
+            return self
+        if self.names.get("item") is None:
+            raise InputError(f"{self.source}: --qrels needs a column of items; name it with --item")
+        rows = self
+        user = str(self.names["user"])
+        item = str(self.names["item"])
+        kinds = [values.dtype.kind in "iu" for values in (self.frame[user], self.frame[item])]
+        of_pairs = [values.dtype.kind in "iu" for values in (pairs.users, pairs.items)]
+        if kinds != of_pairs:
+            rows = self.with_text_ids()
+            pairs = Pairs(_as_text(pairs.users), _as_text(pairs.items), pairs.grades)
+        return replace(rows, relevant=pairs)
+
+    @cached_property
     def labels(self) -> Array:
-        """Label of each row."""
-        return self.frame[str(self.names["label"])]
+        """Label of each row; the grade of its pair, where there are pairs."""
+        if self.relevant is None:
+            return self.frame[str(self.names["label"])]
+        users = self.frame[str(self.names["user"])]
+        items = self.frame[str(self.names["item"])]
+        return match(users, items, self.relevant).grades
 
     @property
     def users(self) -> Array | None:
@@ -207,10 +252,23 @@ class Rows:
         return -self.frame[str(self.names["rank"])].astype(float)
 
 
+def _as_text(ids: Array) -> Array:
+    return ids.astype(str) if ids.dtype.kind in "iu" else ids
+
+
 def load(
     file: Path, scorer: Scorer, second: Path | None, columns: Columns
 ) -> tuple[Rows, Rows | None]:
     """Rows of the scorer, and of the second one where there is one: a file, or a column."""
+    pairs = columns.pairs()
+    rows, other = _load(file, scorer, second, columns)
+    rows = rows.beside(pairs)
+    return rows, None if other is None else other.beside(pairs)
+
+
+def _load(
+    file: Path, scorer: Scorer, second: Path | None, columns: Columns
+) -> tuple[Rows, Rows | None]:
     in_table = second is not None and not second.exists() and columns.format_of(file) is not None
     if in_table:
         _check_second_column(file, str(second), scorer, columns)
@@ -225,7 +283,7 @@ def load(
         named = [r.users is not None and r.users.dtype.kind == "U" for r in (rows, other)]
         if named[0] == named[1]:
             return rows, other
-        return rows.with_text_users(), other.with_text_users()
+        return rows.with_text_ids(), other.with_text_ids()
     model = scorer.load()
     table = columns.features(file, model)
     threshold = None if model is None else model.relevance_threshold
@@ -258,24 +316,40 @@ def _check_second_column(file: Path, name: str, scorer: Scorer, columns: Columns
 
 
 def _of_scores(path: Path, columns: Columns) -> Rows:
-    """A table that holds the scores."""
+    """A table that holds the scores, or a run."""
+    if columns.is_run(path):
+        return _of_run(path, columns)
     format = columns.format_of(path)
     if format is None:
         raise InputError(
-            f"{path}: not a CSV, TSV or Parquet table with scores; for a file of features give "
-            "--model or --scores"
+            f"{path}: neither a table (CSV, TSV, Parquet) with scores nor a run of TREC; for a "
+            "file of features give --model or --scores"
         )
     present = tables.column_names(path, format)
     names = columns.roles(path, present)
     kinds: dict[Any, Kind] = dict.fromkeys(columns.by or (), Kind.TEXT)
     kinds |= dict.fromkeys((names["user"], names.get("item")), Kind.ID)
-    kinds |= {columns.rank or columns.score: Kind.NUMBER, names["label"]: Kind.NUMBER}
+    kinds |= dict.fromkeys((columns.rank or columns.score, names["label"]), Kind.NUMBER)
     kinds.pop(None, None)
     frame = tables.read_columns(path, format, kinds)
     left = [name for name in present if name not in kinds]
     used = ", ".join(f"{role} {name!r}" for role, name in names.items() if name is not None)
     note = f"{path}: {used}, ignored {tables.listed(left) if left else 'none'}"
     return Rows(frame, names, tuple(columns.by or ()), str(path), (note,))
+
+
+def _of_run(path: Path, columns: Columns) -> Rows:
+    if columns.qrels is None:
+        raise InputError(
+            f"{path}: a run says nothing of relevance; give the judgments with --qrels FILE"
+        )
+    if columns.by:
+        raise InputError(f"{path}: --by needs a table with named columns, and this is a run")
+    frame = judged.read_run(path)
+    names = {"user": "query", "item": "document", "score": "score", "label": None}
+    n_queries = np.unique(frame["query"]).size
+    note = f"{path}: a run of {frame['score'].size} documents for {n_queries} queries"
+    return Rows(frame, names, (), str(path), (note,), is_run=True)
 
 
 def _of_features(
@@ -285,7 +359,11 @@ def _of_features(
         refuse_unknown_users(table)
     # names that no column has: one to split by may be called like any of these
     names: dict[str, str | None] = {"user": None, "label": "the label", "score": "the score"}
-    frame = {"the score": np.asarray(scores, dtype=float), "the label": np.asarray(table.labels)}
+    frame = {"the score": np.asarray(scores, dtype=float)}
+    if table.labels is None:
+        names["label"] = None
+    else:
+        frame["the label"] = np.asarray(table.labels)
     if not columns.one_list:
         names["user"] = "the user"
         frame["the user"] = np.asarray(table.groups)
