@@ -258,7 +258,8 @@ class _DaskParts:
         """A future of a partition on some worker."""
         partition = self._partitions[p]
         if isinstance(partition, ArrayPartition):
-            return self.client.scatter(_hold(partition, *self._users), hash=False)
+            held = _hold(partition, *self._users)
+            return self._patiently(self.client.scatter, held, hash=False)
         key = f"{self._name}-{p}"
         return self.client.submit(_hold, partition, *self._users, key=key, pure=False)
 
@@ -282,17 +283,22 @@ class _DaskParts:
         """The call's result; it is repeated where workers are lost."""
         for attempt in range(self._retries + 1):
             try:
+                if attempt:
+                    self._place_again()
                 return call()
             except _lost():
                 time.sleep(min(0.1 * 2**attempt, 5.0))
                 self._check_cluster()
-                for p, future in enumerate(self._held):
-                    if future.status in ("cancelled", "lost"):  # Dask cannot load it again
-                        self._held[p] = self._place(p)
         raise OracleFailure(
             f"workers were lost {self._retries + 1} times during one evaluation; they may be short "
             "of memory"
         )
+
+    def _place_again(self):
+        """Give workers what Dask cannot load again; a cluster that restarts may refuse it."""
+        for p, future in enumerate(self._held):
+            if future.status in ("cancelled", "lost"):
+                self._held[p] = self._place(p)
 
     def _ask(self, task, shares):
         """One message to every worker, and the answers in the order of the partitions."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from distributed.comm import CommClosedError
 
 from helpers.clusters import kill_a_worker, other_scheduler
 from helpers.marks import POSIX
@@ -61,6 +62,25 @@ def test_a_worker_that_is_retired_hands_its_partitions_on_and_cancelled_ones_com
         n = len(oracle.parts._used)
         (note,) = oracle.notes
         assert note.startswith(f"A worker was lost: {n} of {n} partitions were loaded again")
+
+
+@pytest.mark.recovery
+def test_a_cluster_that_restarts_may_refuse_the_partitions_for_a_while(
+    threads, tmp_path, monkeypatch
+):
+    oracle = risk(threads, tmp_path, "arrays")
+    expected, scatter, asked = oracle(W)[0], threads.scatter, []
+
+    def refusing(*args, **how):
+        asked.append(args)
+        if len(asked) <= 2:
+            raise CommClosedError("in <TCP (closed) ConnectionPool.scatter>: Stream is closed")
+        return scatter(*args, **how)
+
+    threads.cancel(oracle.parts._held, force=True)
+    monkeypatch.setattr(threads, "scatter", refusing)
+    assert oracle(W)[0] == expected
+    assert len(asked) == 2 + len(oracle.parts._used)
 
 
 @pytest.mark.scale
