@@ -1,9 +1,7 @@
 """Kernels of the dual ascent: rows as vectors, a small quadratic problem, and sweeps over users.
 
-A matrix is given as ``data, indices, indptr``: of CSR, or of a dense one its values, row after row,
-and twice None. A *block* is
-one user, with weight v in the risk; its dual variables ``theta >= 0`` weigh *atoms* ``(c, b)``,
-lower bounds ``c . s + b`` of the user's loss in its scores s. `step` is v / alpha, and
+A *block* is one user, with weight v in the risk; its dual variables ``theta >= 0`` weigh *atoms*
+``(c, b)``, lower bounds ``c . s + b`` of the user's loss in its scores s. `step` is v / alpha, and
 
     w = -sum over users step sum over atoms theta M X' c
 
@@ -24,6 +22,22 @@ _SUMS = {"reassoc", "contract", "nsz"}
 _EPS = np.finfo(np.float64).eps
 _FLAT = 1e-12  # curvature below this share of its terms is rounding
 _STEPS = 20  # pairwise steps for each atom, at most
+
+
+class Matrix(NamedTuple):
+    """Rows: the three arrays of CSR, or of a dense matrix its values, row after row, and None."""
+
+    values: Array
+    columns: Array | None
+    starts: Array | None
+
+
+class Point(NamedTuple):
+    """The point w, the diagonal M or None, and `work`: n_features zeros."""
+
+    w: Array
+    metric: Array | None
+    work: Array
 
 
 class Lists(NamedTuple):
@@ -59,30 +73,44 @@ class Weights(NamedTuple):
     gram: Array
 
 
-@kernel(fastmath=_SUMS)
-def row_dot(data, indices, indptr, row, w):
+# Numba compiles one branch of "columns is None" only, where it is an argument, but both where it is
+# a field. So each of these hands the arrays on.
+
+
+@kernel
+def row_dot(matrix, row, w):
     """``x . w`` for a row x of the matrix."""
+    return _row_dot(matrix.values, matrix.columns, matrix.starts, row, w)
+
+
+@kernel(fastmath=_SUMS)
+def _row_dot(values, columns, starts, row, w):
     total = 0.0
-    if indices is None:
+    if columns is None:
         start = row * w.size
         for f in range(w.size):
-            total += data[start + f] * w[f]
+            total += values[start + f] * w[f]
     else:
-        for e in range(indptr[row], indptr[row + 1]):
-            total += data[e] * w[indices[e]]
+        for e in range(starts[row], starts[row + 1]):
+            total += values[e] * w[columns[e]]
     return total
 
 
-@kernel(fastmath=_SUMS)
-def add_row(data, indices, indptr, metric, row, factor, out):
+@kernel
+def add_row(matrix, metric, row, factor, out):
     """Add ``factor * M x`` to `out` for a row x of the matrix."""
-    if indices is None:
+    _add_row(matrix.values, matrix.columns, matrix.starts, metric, row, factor, out)
+
+
+@kernel(fastmath=_SUMS)
+def _add_row(values, columns, starts, metric, row, factor, out):
+    if columns is None:
         start = row * out.size
         for f in range(out.size):
-            out[f] += factor * _times(metric, f, data[start + f])
+            out[f] += factor * _times(metric, f, values[start + f])
     else:
-        for e in range(indptr[row], indptr[row + 1]):
-            out[indices[e]] += factor * _times(metric, indices[e], data[e])
+        for e in range(starts[row], starts[row + 1]):
+            out[columns[e]] += factor * _times(metric, columns[e], values[e])
 
 
 @kernel
@@ -93,13 +121,18 @@ def _times(metric, f, value):
 
 
 @kernel
-def clear_row(indices, indptr, row, out):
+def clear_row(matrix, row, out):
     """Write zeros where a row has entries."""
-    if indices is None:
+    _clear_row(matrix.columns, matrix.starts, row, out)
+
+
+@kernel
+def _clear_row(columns, starts, row, out):
+    if columns is None:
         out[:] = 0.0
     else:
-        for e in range(indptr[row], indptr[row + 1]):
-            out[indices[e]] = 0.0
+        for e in range(starts[row], starts[row + 1]):
+            out[columns[e]] = 0.0
 
 
 @kernel(fastmath=_SUMS)
@@ -115,27 +148,32 @@ def _shift_one(heights, gram, i, n, change):
 
 
 @kernel
-def scores(data, indices, indptr, rows, w, out):
+def scores(matrix, rows, w, out):
     """Write ``x . w`` of these rows."""
     for i in range(rows.size):
-        out[i] = row_dot(data, indices, indptr, rows[i], w)
+        out[i] = row_dot(matrix, rows[i], w)
 
 
 @kernel
-def move(data, indices, indptr, metric, rows, factors, w):
+def move(matrix, point, rows, factors):
     """Add M times the rows, times their factors, to w."""
+    _add_rows(matrix, point.metric, rows, factors, point.w)
+
+
+@kernel
+def _add_rows(matrix, metric, rows, factors, out):
     for i in range(rows.size):
         if factors[i] != 0.0:
-            add_row(data, indices, indptr, metric, rows[i], factors[i], w)
+            add_row(matrix, metric, rows[i], factors[i], out)
 
 
 @kernel
-def products(data, indices, indptr, metric, rows, coef, work, out):
-    """Write ``X M X' coef`` for the matrix X of these rows; `work` is n_features zeros."""
-    move(data, indices, indptr, metric, rows, coef, work)
-    scores(data, indices, indptr, rows, work, out)
+def products(matrix, point, rows, coef, out):
+    """Write ``X M X' coef`` for the matrix X of these rows."""
+    _add_rows(matrix, point.metric, rows, coef, point.work)
+    scores(matrix, rows, point.work, out)
     for row in rows:
-        clear_row(indices, indptr, row, work)
+        clear_row(matrix, row, point.work)
 
 
 @kernel
@@ -205,19 +243,18 @@ def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
 
 
 @kernel
-def average_sweep(
-    data, indices, indptr, metric, lists, active, atoms, order, full, more, share, work, gaps,
-    gains, w,
-):  # fmt: skip
+def average_sweep(matrix, point, lists, active, atoms, order, full, more, share, gaps, gains):
     """Visit users of Avg in this order: solve each block exactly on its active rows.
 
     The atoms are single negatives j, ``c = e_j - mean of the positives``, ``b = 1``, with weights
     of at most 1/m that add up to at most 1. In a `full` visit all negatives are scored, and those
     of the ``more m`` highest that are violated become active; ``gaps[u]`` is then the block's gap.
     Else the active rows alone are looked at. Blocks are solved to `share` of their gap. `gains` are
-    the increases of the dual, `work` is n_features zeros. Returns the number of rows scored.
+    the increases of the dual. Returns the number of rows scored.
     """
-    rows, visited = lists.rows, 0
+    rows = lists.rows
+    w = point.w
+    visited = 0
     for u in order:
         first, last = lists.bounds[u], lists.bounds[u + 1]
         middle, m, step = first + lists.n_pos[u], lists.counted[u], lists.steps[u]
@@ -227,20 +264,18 @@ def average_sweep(
         gram = atoms.gram[atoms.square[u] : atoms.square[u] + room * room].reshape(room, room)
         mean = 0.0
         for p in range(first, middle):
-            mean += row_dot(data, indices, indptr, rows[p], w)
+            mean += row_dot(matrix, rows[p], w)
         mean /= middle - first
         heights = np.empty(room)
         for i in range(n):
-            heights[i] = 1.0 - mean + row_dot(data, indices, indptr, rows[own[i]], w)
+            heights[i] = 1.0 - mean + row_dot(matrix, rows[own[i]], w)
         visited += middle - first + n
         if full:
             scores = np.empty(last - middle)
             for p in range(middle, last):
                 i = active.slot[p]
                 scores[p - middle] = (
-                    heights[i]
-                    if i >= 0
-                    else 1.0 - mean + row_dot(data, indices, indptr, rows[p], w)
+                    heights[i] if i >= 0 else 1.0 - mean + row_dot(matrix, rows[p], w)
                 )
             visited += last - middle - n
             gaps[u] = -(theta[:n] * heights[:n]).sum()
@@ -252,9 +287,7 @@ def average_sweep(
                 n = drop_idle(own, theta, heights, gram, n, active.slot)
                 active.wanted[u] = max(0, n + best.size - room)
                 best = best[: room - n]
-            extend_gram(
-                data, indices, indptr, metric, rows, first, middle, own, n, best, gram, work
-            )
+            extend_gram(matrix, point, rows, first, middle, own, n, best, gram)
             for p in best:
                 own[n], theta[n], heights[n], active.slot[p] = p, 0.0, scores[p - middle], n
                 n += 1
@@ -267,11 +300,11 @@ def average_sweep(
         for i in range(n):
             change = theta[i] - before[i]
             if change != 0.0:
-                add_row(data, indices, indptr, metric, rows[own[i]], -step * change, w)
+                add_row(matrix, point.metric, rows[own[i]], -step * change, w)
                 moved += change
         if moved != 0.0:
             for p in range(first, middle):
-                add_row(data, indices, indptr, metric, rows[p], step * moved / (middle - first), w)
+                add_row(matrix, point.metric, rows[p], step * moved / (middle - first), w)
     return visited
 
 
@@ -293,27 +326,28 @@ def drop_idle(own, theta, heights, gram, n, slot):
 
 
 @kernel
-def extend_gram(data, indices, indptr, metric, rows, first, middle, own, n, new, gram, work):
+def extend_gram(matrix, point, rows, first, middle, own, n, new, gram):
     """Inner products of rows less the mean of the positives: of n negatives and of new ones."""
     if new.size == 0:
         return
+    work = point.work
     share = 1.0 / (middle - first)
     for p in range(first, middle):
-        add_row(data, indices, indptr, metric, rows[p], -share, work)
+        add_row(matrix, point.metric, rows[p], -share, work)
     for j in range(new.size):
-        add_row(data, indices, indptr, metric, rows[new[j]], 1.0, work)
+        add_row(matrix, point.metric, rows[new[j]], 1.0, work)
         mean = 0.0
         for p in range(first, middle):
-            mean += share * row_dot(data, indices, indptr, rows[p], work)
+            mean += share * row_dot(matrix, rows[p], work)
         for i in range(n + j + 1):
             p = own[i] if i < n else new[i - n]
-            gram[i, n + j] = row_dot(data, indices, indptr, rows[p], work) - mean
+            gram[i, n + j] = row_dot(matrix, rows[p], work) - mean
             gram[n + j, i] = gram[i, n + j]
-        add_row(data, indices, indptr, metric, rows[new[j]], -1.0, work)
+        add_row(matrix, point.metric, rows[new[j]], -1.0, work)
     for p in range(first, middle):
-        clear_row(indices, indptr, rows[p], work)
+        clear_row(matrix, rows[p], work)
     for p in new:
-        clear_row(indices, indptr, rows[p], work)
+        clear_row(matrix, rows[p], work)
 
 
 @kernel
@@ -326,7 +360,7 @@ def move_blocks(old, old_at, old_width, new, new_at, new_width, n_rows, n_column
 
 
 @kernel
-def load_average(data, indices, indptr, metric, lists, active, atoms, negative, coef, counts, work):
+def load_average(matrix, point, lists, active, atoms, negative, coef, counts):
     """Give the `negative` positions, `counts` of each user, the weights that `coef` has there."""
     at = 0
     for u in range(counts.size):
@@ -335,9 +369,7 @@ def load_average(data, indices, indptr, metric, lists, active, atoms, negative, 
         gram = atoms.gram[atoms.square[u] : atoms.square[u] + room * room].reshape(room, room)
         own = active.positions[active.at[u] : active.at[u] + room]
         middle = first + lists.n_pos[u]
-        extend_gram(
-            data, indices, indptr, metric, lists.rows, first, middle, own, 0, new, gram, work
-        )
+        extend_gram(matrix, point, lists.rows, first, middle, own, 0, new, gram)
         own[:n] = new
         for i in range(n):
             active.slot[new[i]] = i
@@ -366,33 +398,43 @@ def inside(theta, cap):
 
 
 @kernel
-def column_sizes(data, indices, indptr, rows, coef, sizes, counts):
+def column_sizes(matrix, rows, coef, sizes, counts):
     """Add ``sum_p |coef_p x_pf|`` to `sizes`, and the number of its terms to `counts`."""
-    for p in range(rows.size):
-        if coef[p] == 0.0:
-            continue
-        if indices is None:
-            for f in range(sizes.size):
-                sizes[f] += abs(coef[p] * data[rows[p] * sizes.size + f])
-                counts[f] += 1
-        else:
-            for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-                sizes[indices[e]] += abs(coef[p] * data[e])
-                counts[indices[e]] += 1
+    _column_sizes(matrix.values, matrix.columns, matrix.starts, rows, coef, sizes, counts)
 
 
 @kernel
-def score_sizes(data, indices, indptr, rows, bounds, w):
+def _column_sizes(values, columns, starts, rows, coef, sizes, counts):
+    for p in range(rows.size):
+        if coef[p] == 0.0:
+            continue
+        if columns is None:
+            for f in range(sizes.size):
+                sizes[f] += abs(coef[p] * values[rows[p] * sizes.size + f])
+                counts[f] += 1
+        else:
+            for e in range(starts[rows[p]], starts[rows[p] + 1]):
+                sizes[columns[e]] += abs(coef[p] * values[e])
+                counts[columns[e]] += 1
+
+
+@kernel
+def score_sizes(matrix, rows, bounds, w):
     """The largest ``sum_f |x_f w_f|`` over the rows x of each user."""
+    return _score_sizes(matrix.values, matrix.columns, matrix.starts, rows, bounds, w)
+
+
+@kernel
+def _score_sizes(values, columns, starts, rows, bounds, w):
     out = np.zeros(bounds.size - 1)
     for u in range(out.size):
         for row in rows[bounds[u] : bounds[u + 1]]:
             size = 0.0
-            if indices is None:
+            if columns is None:
                 for f in range(w.size):
-                    size += abs(data[row * w.size + f] * w[f])
+                    size += abs(values[row * w.size + f] * w[f])
             else:
-                for e in range(indptr[row], indptr[row + 1]):
-                    size += abs(data[e] * w[indices[e]])
+                for e in range(starts[row], starts[row + 1]):
+                    size += abs(values[e] * w[columns[e]])
             out[u] = max(out[u], size)
     return out

@@ -24,6 +24,8 @@ largest ``sum_f |x_f w_f|`` in the box, what is added up has a sum of absolute v
 additions and a few products: the bound is off by less than ``n eps m``, twice which is taken off.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import sparse
 
@@ -41,6 +43,41 @@ _PENALTIES = (0.3, 0.03, 0.003)
 _FEW = 16  # operations on a term beside the sums
 
 
+class Users(NamedTuple):
+    """The lists: rows less their user's mean, bounds, positives, weights, and what a pair costs."""
+
+    X: Array
+    indptr: Array
+    n_pos: Array
+    weight: Array
+    k: int
+    depth: float
+    clipped: bool
+
+
+class Minorants(NamedTuple):
+    """``level + slope . (w - c)`` below the loss of each positive, in a box with centre c.
+
+    `safe` is the loss by intervals alone, `chosen` whether the positive is among the beta best at
+    c. `error` says by coordinate how much a box loses by being as wide as it is.
+    """
+
+    level: Array
+    slope: Array
+    safe: Array
+    chosen: Array
+    error: Array
+
+
+class FreePairs(NamedTuple):
+    """Pairs of which any share between 0 and 1 of a minorant may be added to that of a positive."""
+
+    row: Array
+    level: Array
+    slope: Array
+    weight: Array
+
+
 class Boxes:
     """Bounds over boxes for one risk."""
 
@@ -50,13 +87,24 @@ class Boxes:
                 f"no global search for surrogate {risk.surrogate.name!r}: it is for 'ramp' and "
                 "'clipped_ramp'" + ("; CuttingPlane certifies this one" if risk.convex else "")
             )
-        self.data, self.surrogate = risk.data, risk.surrogate
+        self.data = risk.data
+        self.surrogate = risk.surrogate
         self._refuse_large()
-        X, sizes = self.data.X[self.data.rows], self.data.sizes
+        data = self.data
+        X = data.X[data.rows]
         X = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64, order="C")
-        X -= np.repeat(np.add.reduceat(X, self.data.indptr[:-1]) / sizes[:, None], sizes, axis=0)
-        self._X = X = self.data.divided(X)
+        mean = np.add.reduceat(X, data.indptr[:-1]) / data.sizes[:, None]
+        X = data.divided(X - np.repeat(mean, data.sizes, axis=0))
         self._largest = np.abs(X).max(axis=0)
+        self._users = Users(
+            X=X,
+            indptr=data.indptr,
+            n_pos=data.n_pos,
+            weight=np.ones(data.n_users) if data.user_weight is None else data.user_weight,
+            k=self.surrogate.k,
+            depth=self.surrogate.counted,
+            clipped=self.surrogate.clipped,
+        )
 
     def bounds(
         self, alpha: float, low: Array, high: Array, run: Callback
@@ -66,15 +114,15 @@ class Boxes:
         What rounding may have added is taken off. `run` is `ListRisk.map_ranges`.
         """
         n = low.shape[0]
-        lower, centre, split = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
-        data, surrogate = self.data, self.surrogate
-        weight = np.ones(data.n_users) if data.user_weight is None else data.user_weight
+        lower = np.empty(n)
+        centre = np.empty(n)
+        split = np.empty(n, dtype=np.int64)
 
         def part(lo, hi):
+            boxes = slice(lo, hi)
             bound_boxes(
-                self._X, data.indptr, data.n_pos, weight, surrogate.k, surrogate.counted,
-                surrogate.clipped, alpha,
-                low[lo:hi], high[lo:hi], lower[lo:hi], centre[lo:hi], split[lo:hi],
+                self._users, alpha, low[boxes], high[boxes],
+                lower[boxes], centre[boxes], split[boxes],
             )  # fmt: skip
 
         run(part, np.arange(n + 1))
@@ -103,71 +151,79 @@ class Boxes:
 
 
 @kernel
-def bound_boxes(
-    X, indptr, n_pos, user_weight, k, depth, clipped, alpha, low, high, lower, centre, split
-):
+def bound_boxes(users, alpha, low, high, lower, centre, split):
     """Write the bound over each box, the objective at its centre, and where the box is cut best."""
-    n_users, d = n_pos.size, X.shape[1]
-    total = user_weight.sum()
+    n_pos = users.n_pos
+    d = users.X.shape[1]
+    total = users.weight.sum()
     n_rows = n_pos.sum()
     most = 0
-    for u in range(n_users):
-        n_neg = indptr[u + 1] - indptr[u] - n_pos[u]
-        most += n_pos[u] * counted_negatives(depth, k, n_neg)
-    scores = np.empty(X.shape[0])
-    level, slope = np.empty(n_rows), np.empty((n_rows, d))
-    open_row, open_level = np.empty(most, dtype=np.int64), np.empty(most)
-    open_slope, weight = np.empty((most, d)), np.empty(most)
-    chosen = np.empty(n_rows, dtype=np.bool_)
-    safe = np.empty(n_rows)
+    for u in range(n_pos.size):
+        n_neg = users.indptr[u + 1] - users.indptr[u] - n_pos[u]
+        most += n_pos[u] * counted_negatives(users.depth, users.k, n_neg)
+    scores = np.empty(users.X.shape[0])
+    minorants = Minorants(
+        np.empty(n_rows),
+        np.empty((n_rows, d)),
+        np.empty(n_rows),
+        np.empty(n_rows, dtype=np.bool_),
+        np.empty(d),
+    )
+    free = FreePairs(
+        np.empty(most, dtype=np.int64), np.empty(most), np.empty((most, d)), np.empty(most)
+    )
     for b in range(lower.size):
         w = 0.5 * (low[b] + high[b])
         radius = 0.5 * (high[b] - low[b])
-        for i in range(X.shape[0]):
-            scores[i] = np.sum(X[i] * w)
-        error = np.zeros(d)
-        value, crude = 0.0, 0.0
-        n_open, first_row = 0, 0
-        for u in range(n_users):
-            m = counted_negatives(depth, k, indptr[u + 1] - indptr[u] - n_pos[u])
-            scale = user_weight[u] / (total * m * min(n_pos[u], k))
-            n_open, added, bound = _one_user(
-                X, scores, indptr[u], indptr[u] + n_pos[u], indptr[u + 1], k, m, clipped, scale,
-                radius, first_row, level, slope, safe, chosen,
-                n_open, open_row, open_level, open_slope, error,
-            )  # fmt: skip
+        for i in range(users.X.shape[0]):
+            scores[i] = np.sum(users.X[i] * w)
+        minorants.error[:] = 0.0
+        value = 0.0
+        crude = 0.0
+        n_free = 0
+        first_row = 0
+        for u in range(n_pos.size):
+            n_neg = users.indptr[u + 1] - users.indptr[u] - n_pos[u]
+            m = counted_negatives(users.depth, users.k, n_neg)
+            scale = users.weight[u] / (total * m * min(n_pos[u], users.k))
+            n_free, added, bound = _one_user(
+                users, u, scores, m, scale, radius, first_row, minorants, free, n_free
+            )
             value += added
             crude += bound
             first_row += n_pos[u]
         nearest = np.minimum(np.maximum(0.0, low[b]), high[b])
         crude += alpha / 2 * np.sum(nearest * nearest)
         centre[b] = value + alpha / 2 * np.sum(w * w)
-        _choose_weights(
-            alpha * w, radius, level, slope, chosen,
-            n_open, open_row, open_level, open_slope, weight,
-        )  # fmt: skip
-        for m in range(n_open):
-            level[open_row[m]] += weight[m] * open_level[m]
-            slope[open_row[m]] += weight[m] * open_slope[m]
-        lower[b] = max(crude, _over_corners(alpha, w, radius, n_pos, k, level, slope))
+        _choose_weights(alpha * w, radius, minorants, free, n_free)
+        for pair in range(n_free):
+            row = free.row[pair]
+            minorants.level[row] += free.weight[pair] * free.level[pair]
+            minorants.slope[row] += free.weight[pair] * free.slope[pair]
+        at_corners = _over_corners(alpha, w, radius, n_pos, users.k, minorants)
+        lower[b] = max(crude, at_corners)
         best = 0
         for f in range(d):
-            error[f] += alpha * radius[f] * radius[f]
-            if error[f] > error[best]:
+            minorants.error[f] += alpha * radius[f] * radius[f]
+            if minorants.error[f] > minorants.error[best]:
                 best = f
         split[b] = best
 
 
 @kernel
-def _one_user(
-    X, scores, start, middle, stop, k, m, clipped, scale, radius,
-    first_row, level, slope, safe, chosen,
-    n_open, open_row, open_level, open_slope, error,
-):  # fmt: skip
+def _one_user(users, u, scores, m, scale, radius, first_row, minorants, free, n_free):
     """Linear minorants of each positive's loss; pairs with a free weight are listed, not added."""
+    X = users.X
+    clipped = users.clipped
+    level = minorants.level
+    slope = minorants.slope
+    safe = minorants.safe
+    error = minorants.error
     d = radius.size
-    top = middle + increasing_order(-scores[middle:stop])[:m]
-    n = middle - start
+    start = users.indptr[u]
+    n = users.n_pos[u]
+    middle = start + n
+    top = middle + increasing_order(-scores[middle : users.indptr[u + 1]])[:m]
     losses = np.zeros(n)
     edge = np.empty(d)
     for i in range(n):
@@ -187,7 +243,7 @@ def _one_user(
             worst = max(0.0, 1.0 - most)
             safe[row] += scale * (min(1.0, worst) if clipped else worst)
             # minorant over the box: weight * (height - fall * (z' - z)), weight in [0, 1] if free
-            free = False
+            is_free = False
             if least >= 1.0:
                 continue
             if clipped and most <= 0.0:
@@ -198,88 +254,90 @@ def _one_user(
                     fall = most / (most - least)
                 else:
                     fall = 1.0 / (1.0 - least)
-                    free = True
+                    is_free = True
                 height = 1.0 - fall * (z - least)
             else:
-                fall, height = 1.0, 1.0 - z
-                free = most > 1.0
-            if free or (clipped and least < 0.0):
+                fall = 1.0
+                height = 1.0 - z
+                is_free = most > 1.0
+            if is_free or (clipped and least < 0.0):
                 for f in range(d):
                     error[f] += scale * radius[f] * abs(edge[f])
-            if free:
-                open_row[n_open] = row
-                open_level[n_open] = scale * height
+            if is_free:
+                free.row[n_free] = row
+                free.level[n_free] = scale * height
                 for f in range(d):
-                    open_slope[n_open, f] = -scale * fall * edge[f]
-                n_open += 1
+                    free.slope[n_free, f] = -scale * fall * edge[f]
+                n_free += 1
             else:
                 level[row] += scale * height
                 for f in range(d):
                     slope[row, f] -= scale * fall * edge[f]
-    beta = min(n, k)
+    beta = min(n, users.k)
     order = increasing_order(losses)
     value = 0.0
     for r in range(n):
-        chosen[first_row + order[r]] = r < beta
+        minorants.chosen[first_row + order[r]] = r < beta
         if r < beta:
             value += scale * losses[order[r]]
     ordered = safe[first_row : first_row + n].copy()
     sort(ordered, np.empty(n))
     bound = np.sum(ordered[:beta])
-    return n_open, value, bound
+    return n_free, value, bound
 
 
 @kernel
-def _choose_weights(
-    gradient, radius, level, slope, chosen, n_open, open_row, open_level, open_slope, weight
-):  # fmt: skip
+def _choose_weights(gradient, radius, minorants, free, n_free):
     """Weights of the free pairs that make the bound high: those at the centre's positives.
 
     For fixed positives the bound over the box is ``sum_m t_m b_m - sum_f r_f |g_f(t)|`` plus a
     constant; its smooth relatives ``sum_m t_m b_m - sum_f (r_f g_f(t))^2 / (2 mu)`` are maximised
     by coordinate ascent, for a few mu, and the best outcome is kept.
     """
+    chosen = minorants.chosen
     d = radius.size
-    for row in range(level.size):
+    for row in range(chosen.size):
         if chosen[row]:
-            gradient = gradient + slope[row]
-    trial = np.empty(n_open)
+            gradient = gradient + minorants.slope[row]
+    trial = np.empty(n_free)
     total = 0.0
-    for m in range(n_open):
-        trial[m] = 1.0 if open_level[m] > 0.0 else 0.0
-        weight[m] = trial[m]
-        if chosen[open_row[m]]:
-            gradient = gradient + trial[m] * open_slope[m]
-            total += trial[m] * open_level[m]
+    for pair in range(n_free):
+        trial[pair] = 1.0 if free.level[pair] > 0.0 else 0.0
+        free.weight[pair] = trial[pair]
+        if chosen[free.row[pair]]:
+            gradient = gradient + trial[pair] * free.slope[pair]
+            total += trial[pair] * free.level[pair]
     spread = np.sum(radius * np.abs(gradient))
     best = total - spread
     for penalty in _PENALTIES:
         mu = penalty * spread + 1e-300
         for _ in range(_SWEEPS):
-            for m in range(n_open):
-                if not chosen[open_row[m]]:
+            for pair in range(n_free):
+                if not chosen[free.row[pair]]:
                     continue
-                pull, curvature = open_level[m], 1e-300
+                pull, curvature = free.level[pair], 1e-300
                 for f in range(d):
-                    step = radius[f] * open_slope[m, f]
+                    step = radius[f] * free.slope[pair, f]
                     pull -= step * radius[f] * gradient[f] / mu
                     curvature += step * step / mu
-                new = min(1.0, max(0.0, trial[m] + pull / curvature))
-                move = new - trial[m]
+                new = min(1.0, max(0.0, trial[pair] + pull / curvature))
+                move = new - trial[pair]
                 if move != 0.0:
-                    trial[m] = new
-                    total += move * open_level[m]
+                    trial[pair] = new
+                    total += move * free.level[pair]
                     for f in range(d):
-                        gradient[f] += move * open_slope[m, f]
+                        gradient[f] += move * free.slope[pair, f]
         bound = total - np.sum(radius * np.abs(gradient))
         if bound > best:
             best = bound
-            weight[:n_open] = trial
+            free.weight[:n_free] = trial
 
 
 @kernel
-def _over_corners(alpha, w, radius, n_pos, k, level, slope):
+def _over_corners(alpha, w, radius, n_pos, k, minorants):
     """Smallest value over the box's corners of the concave minorant."""
+    level = minorants.level
+    slope = minorants.slope
     d = w.size
     n_corners = 1 << d
     best = np.inf

@@ -113,7 +113,7 @@ class CutBlocks(UserBlocks):
     def _products(self, user, coef):
         out = np.empty(coef.size)
         rows = self.lists.rows[user.positions]
-        kernels.products(*self.matrix, self.metric, rows, coef, self._work, out)
+        kernels.products(self.matrix, self.primal, rows, coef, out)
         return out
 
     def _visit(self, order: Array, full: bool) -> int:
@@ -123,7 +123,7 @@ class CutBlocks(UserBlocks):
             if full:
                 first, last = data.indptr[u], data.indptr[u + 1]
                 out = self._scores[first:last]
-                kernels.scores(*self.matrix, self.lists.rows[first:last], self.w, out)
+                kernels.scores(self.matrix, self.lists.rows[first:last], self.primal.w, out)
                 self.risk.surrogate.evaluate(
                     self._scores, data.indptr, data.n_pos, u, u + 1, self._values, self._coef
                 )
@@ -134,7 +134,7 @@ class CutBlocks(UserBlocks):
                 visited += out.size
             else:
                 scores = np.empty(user.positions.size)
-                kernels.scores(*self.matrix, self.lists.rows[user.positions], self.w, scores)
+                kernels.scores(self.matrix, self.lists.rows[user.positions], self.primal.w, scores)
                 visited += scores.size
             self._gains[u], more = self._solve(u, user, scores)
             visited += more
@@ -195,8 +195,8 @@ class CutBlocks(UserBlocks):
             )
             gain += rise
             change = -step * ((user.theta - before) @ user.coef)
-            kernels.move(*self.matrix, self.metric, rows, change, self.w)
-            kernels.scores(*self.matrix, rows, self.w, scores)
+            kernels.move(self.matrix, self.primal, rows, change)
+            kernels.scores(self.matrix, rows, self.primal.w, scores)
             visited += scores.size
             if rise <= 0.0:
                 break

@@ -61,18 +61,28 @@ class UserBlocks(DualBlocks):
     """The users of a risk as blocks; a subclass knows the polytope."""
 
     def __init__(self, risk: ListRisk, alpha: float) -> None:
-        self.risk, self.alpha = risk, alpha
+        self.risk = risk
+        self.alpha = alpha
         data = risk.data
-        self.n_blocks, n = data.n_users, data.n_users
-        self.share = np.full(n, 1.0 / n) if data.user_weight is None else data.user_weight
-        self.share = self.share / self.share.sum()
-        counted = risk.surrogate.negatives_counted(data.n_neg)
+        self.n_blocks = n = data.n_users
+        weight = np.full(n, 1.0 / n) if data.user_weight is None else data.user_weight
+        self.share = weight / weight.sum()
         self.matrix, rows = matrix_of(risk)
-        self.metric = None if data.column_scale is None else data.column_scale**-2
-        self.lists = kernels.Lists(rows, data.indptr, data.n_pos, counted, self.share / alpha)
+        self.lists = kernels.Lists(
+            rows=rows,
+            bounds=data.indptr,
+            n_pos=data.n_pos,
+            counted=risk.surrogate.negatives_counted(data.n_neg),
+            steps=self.share / alpha,
+        )
         self.gaps = np.full(n, np.inf)
-        self._gaps, self._gains = np.full(n, np.inf), np.zeros(n)
-        self.w, self._work = np.zeros(data.n_features), np.zeros(data.n_features)
+        self._gaps = np.full(n, np.inf)  # of each user, not yet by its weight
+        self._gains = np.zeros(n)
+        self.primal = kernels.Point(
+            w=np.zeros(data.n_features),
+            metric=None if data.column_scale is None else data.column_scale**-2,
+            work=np.zeros(data.n_features),
+        )
 
     @abstractmethod
     def _visit(self, order: Array, full: bool) -> int:
@@ -125,16 +135,17 @@ class UserBlocks(DualBlocks):
 
     def _slope_errors(self, duals):
         """How far rounding may have put the slope off, by feature: few rows have each of them."""
-        risk, d = self.risk, self.w.size
-        sizes, counts = np.zeros(d), np.zeros(d, dtype=np.int64)
+        risk = self.risk
+        sizes = np.zeros(risk.n_features)
+        counts = np.zeros(risk.n_features, dtype=np.int64)
         weights = duals.coef * np.repeat(self.share, risk.data.sizes)
-        kernels.column_sizes(*self.matrix, self.lists.rows, weights, sizes, counts)
+        kernels.column_sizes(self.matrix, self.lists.rows, weights, sizes, counts)
         terms = counts + risk.edges.size + duals.roundings + FEW_ROUNDINGS
         return terms * EPS * risk.data.divided(sizes)
 
     def _move_to(self, w):
         """Let w be the point; kernels have it in the units of X."""
-        self.w[:] = self.risk.data.divided(w)
+        self.primal.w[:] = self.risk.data.divided(w)
 
     def _pulled(self, coef):
         """``sum_u v_u X_u' c_u``."""
@@ -234,15 +245,20 @@ class AverageBlocks(UserBlocks):
 
     def _make_room(self, room):
         """Allocate slots for so many negatives of each user; keep what there is."""
-        n, old = room.size, self.active
+        n = room.size
+        old = self.active
         at = np.concatenate([[0], np.cumsum(room)])
         square = np.concatenate([[0], np.cumsum(room**2)])
-        positions, theta, gram = np.zeros(at[-1], np.int64), np.zeros(at[-1]), np.zeros(square[-1])
+        positions = np.zeros(at[-1], dtype=np.int64)
+        theta = np.zeros(at[-1])
+        gram = np.zeros(square[-1])
         if old is None:
             slot = np.full(self.risk.data.rows.size, -1, dtype=np.int32)
             used, wanted = np.zeros((2, n), dtype=np.int64)
         else:
-            slot, used, wanted = old.slot, old.used, old.wanted
+            slot = old.slot
+            used = old.used
+            wanted = old.wanted
             one = np.ones_like(used)
             for source, out in ((old.positions, positions), (self.atoms.theta, theta)):
                 kernels.move_blocks(source, old.at, one, out, at, one, one, used)
@@ -259,9 +275,15 @@ class AverageBlocks(UserBlocks):
         counts = np.bincount(user, minlength=data.n_users)
         self._make_room(np.minimum(np.maximum(self.active.room, 2 * counts), data.n_neg))
         kernels.load_average(
-            *self.matrix, self.metric, self.lists, self.active, self.atoms, negative, duals.coef,
-            counts, self._work,
-        )  # fmt: skip
+            self.matrix,
+            self.primal,
+            self.lists,
+            self.active,
+            self.atoms,
+            negative,
+            duals.coef,
+            counts,
+        )
         self._move_to(-self._pulled(self.duals.coef) / self.alpha)
 
     def _visit(self, order, full):
@@ -273,30 +295,34 @@ class AverageBlocks(UserBlocks):
             active.wanted[:] = 0
             self._make_room(room)
         return kernels.average_sweep(
-            *self.matrix, self.metric, self.lists, self.active, self.atoms, order, full, MORE,
-            SHARE, self._work, self._gaps, self._gains, self.w,
+            self.matrix, self.primal, self.lists, self.active, self.atoms,
+            order, full, MORE, SHARE, self._gaps, self._gains,
         )  # fmt: skip
 
     @property
     def duals(self):  # noqa: D102
-        coef, sums = np.zeros(self.risk.data.rows.size), np.zeros(self.n_blocks)
+        coef = np.zeros(self.risk.data.rows.size)
+        sums = np.zeros(self.n_blocks)
         most = kernels.average_duals(self.lists, self.active, self.atoms, coef, sums)
         errors = (most + FEW_ROUNDINGS) * EPS * sums
         return Duals(self.risk, coef, sums, errors, 0)
 
 
-def matrix_of(risk: ListRisk) -> tuple[tuple[Any, Any, Any], Array]:
-    """``data, indices, indptr`` as the kernels take a matrix, and the row of each list position.
+def matrix_of(risk: ListRisk) -> tuple[kernels.Matrix, Array]:
+    """The matrix as the kernels take it, and the row of each list position.
 
     Where rows are read from an origin of their user, and for dense data that are not stored row
     after row, this is a copy.
     """
-    X, rows, origins = risk.data.X, risk.data.rows, risk.origins()
+    X = risk.data.X
+    rows = risk.data.rows
+    origins = risk.origins()
     if origins is not None:
-        X, rows = features.shifted_rows(X, rows, origins), np.arange(rows.size)
+        X = features.shifted_rows(X, rows, origins)
+        rows = np.arange(rows.size)
     if sparse.issparse(X):
-        return (X.data, X.indices, X.indptr), rows
-    return (np.ascontiguousarray(X).ravel(), None, None), rows
+        return kernels.Matrix(X.data, X.indices, X.indptr), rows
+    return kernels.Matrix(np.ascontiguousarray(X).ravel(), columns=None, starts=None), rows
 
 
 def score_error(risk: ListRisk, w: Array, allowed: float) -> float:
@@ -305,7 +331,7 @@ def score_error(risk: ListRisk, w: Array, allowed: float) -> float:
     if error <= allowed:
         return error
     matrix, rows = matrix_of(risk)
-    largest = kernels.score_sizes(*matrix, rows, risk.data.indptr, risk.data.divided(w))
+    largest = kernels.score_sizes(matrix, rows, risk.data.indptr, risk.data.divided(w))
     steep = risk.surrogate.l1_bound(risk.data.n_pos)
     terms = risk.data.spread().row_terms + FEW_ROUNDINGS
     return terms * EPS * risk.mean_over_users(steep * largest)
