@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from math import isfinite
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -118,13 +119,26 @@ def verify(
     return [done[name] for name in ids]
 
 
+def _nearest_names(name: str) -> str:
+    """What somebody who wrote `name` may have meant: a check or a group, or what groups exist."""
+    groups = list(dict.fromkeys(i.partition("-")[0] for i in ALL_IDS))
+    known = [*groups, *ALL_IDS]
+    written = name.lower()
+    near = [i for i in groups if written.isdigit() and i.removeprefix("prop") == written]
+    near += [i for i in known if len(written) > 2 and (written in i or i in written)]
+    near += get_close_matches(written, known, n=3)
+    if near:
+        return f"did you mean {' or '.join(list(dict.fromkeys(near))[:3])}?"
+    return f"the groups are {', '.join(groups)}"
+
+
 def expanded(names: Iterable[str]) -> list[str]:
     """The ids of checks and of groups of them, each once."""
     ids: dict[str, None] = {}
     for name in names:
         meant = [i for i in ALL_IDS if i == name or i.startswith(f"{name}-")]
         if not meant:
-            raise InputError(f"unknown check {name!r}; there are: {', '.join(ALL_IDS)}")
+            raise InputError(f"unknown check {name!r}; {_nearest_names(name)}")
         ids |= dict.fromkeys([name] if name in ALL_IDS else meant)
     return list(ids)
 

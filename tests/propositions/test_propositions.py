@@ -254,6 +254,10 @@ def test_verify_refuses_before_the_search(tmp_path, monkeypatch):
     for wrong, words in (
         (("--check", "prop7"), "unknown check 'prop7'"),
         (("--check", "nd"), "unknown check 'nd'"),
+        (("--check", "3"), "did you mean prop3?"),
+        (("--check", "Prop3"), "did you mean prop3 or"),
+        (("--check", "ndgc"), "did you mean ndcg?"),
+        (("--check", "xyz"), "the groups are theorem1, prop1"),
         (("--jobs", -1), "jobs = -1"),
         (("--report", tmp_path / "missing" / "out.html"), "missing"),
         (("--report", tmp_path / "out.html"), r"pip install 'structsvm-papk\[report\]'"),
