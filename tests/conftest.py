@@ -1,5 +1,6 @@
 """What all tests share: two processes, a cluster, what a system that is not POSIX leaves out."""
 
+import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,6 +44,18 @@ def client(cluster):
 
     with connect(cluster) as client:
         yield client
+
+
+@pytest.fixture
+def ctrl_c():
+    """SIGINT raises KeyboardInterrupt, here and in processes that a test starts.
+
+    By itself it does nothing where pytest was started with it ignored, as by `nohup` and by `&` in
+    a script; a test that sends it asks for this fixture.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -481,6 +481,7 @@ sys.meta_path.insert(0, Say())
 
 
 @pytest.mark.recovery
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize(
     "module",
     [

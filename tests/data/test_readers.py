@@ -361,6 +361,7 @@ def test_options_and_formats_that_do_not_fit(tmp_path, name, how, reason):
     assert reason in message(written(tmp_path, name, text), **how)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupt_while_a_file_is_read_stays_one(tmp_path, monkeypatch):
     class Interrupted(io.StringIO):
         def read(self, size=-1):

@@ -145,14 +145,6 @@ def test_fit_and_compare_resume_and_refuse_each_other(file, tmp_path, capsys):
     assert status == 0 and told.count("resumed from") == 2
 
 
-@pytest.fixture
-def ctrl_c():
-    """Python's own handler, also where the tests run in the background, which ignores SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_fit_keeps_its_best_model_and_goes_on(
