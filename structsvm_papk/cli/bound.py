@@ -265,7 +265,9 @@ def _of_new_users(
         )
     table = reading.table(data, model)
     options.say_columns(table)
-    lists = scaled_lists(reading.lists(table).weighted(model.user_weight), model.user_scaling)
+    lists = reading.lists(table).weighted(model.user_weight)
+    every_column = np.arange(model.n_features)
+    lists = scaled_lists(lists, model.user_scaling, model.missing, every_column)
     if model.standardized:
         scale_of = features.common_scale_of if model.common_scale else features.scale_of
         lists = lists.scaled_by(scale_of(lists.deviation()))
@@ -342,5 +344,6 @@ def _result_of(model: Model, scale: Any) -> SolverResult:
     """The fit as its solver returned it, for the columns that it saw."""
     proof = model.certificate
     bound = -np.inf if proof["lower_bound"] is None else proof["lower_bound"]
-    w = model.coef if scale is None else model.coef * scale
+    w = model.list_weights()
+    w = w if scale is None else w * scale
     return SolverResult(w, proof["objective"], bound, Status(proof["status"]), (), model.alpha)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 
 from structsvm_papk.cli._shared import console, options
@@ -55,8 +56,13 @@ def compare(
     options.check_plot(plot)
     table = reading.table(data)
     second = None if test is None else reading.second_table(test, table)
-    train = weighting.lists(reading.lists(table), any_surrogate)
-    held_out = None if second is None else scaled_lists(reading.lists(second), weighting.scaling)
+    lists = reading.lists(table)
+    with_holes = np.flatnonzero(lists.with_holes)
+    train = weighting.lists(lists, any_surrogate, reading.missing)
+    held_out = None
+    if second is not None:
+        others = reading.lists(second)
+        held_out = scaled_lists(others, weighting.scaling, reading.missing, with_holes)
     checkpoint = saving.place()
     with console.live() as watch:
         runs = run_all(
@@ -71,7 +77,8 @@ def compare(
         console.note(f"test: {held_out.exclusions(k)}")
     title = weighting.title(k=k, alpha=runs[0].alpha)
     title += ", weights >= 0" if positive else ""
-    content = weighting.content | {"positive": positive}
+    title += ", missing lowest" if reading.missing else ""
+    content = weighting.content | {"positive": positive, "missing": reading.missing}
     finish(runs, f"{data.name}: {title}", content, plot, as_json)
 
 

@@ -54,7 +54,7 @@ def diagnose(
     lists = reading.lists(table)
     for shown in k:
         refuse_deeper_than_all(weighting.surrogate(names[0], shown), lists.most_negatives)
-    lists = weighting.lists(lists, weighting.surrogate(names[0], k[0]))
+    lists = weighting.lists(lists, weighting.surrogate(names[0], k[0]), reading.missing)
     with console.bar("diagnosing", total=2 * len(k) * len(names)) as update:
         answers, depths = [], []
         for shown, name in product(k, names):

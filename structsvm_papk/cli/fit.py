@@ -48,7 +48,7 @@ def fit(
         relevance_threshold=reading.relevance_threshold, checkpoint=saving.checkpoint,
         solver_options=None if eta is None else {"eta": eta},
         standardize=weighting.units, user_scaling=weighting.scaling,
-        positive=positive,
+        positive=positive, missing=reading.missing,
     )  # fmt: skip
     ranker.check_settings()
     with where.loaded(data, reading, ranker) as loaded:
@@ -74,9 +74,11 @@ def fit(
     if run.result.status is not Status.DEGENERATE:
         compare.explain(run)
     content = run.as_dict() | weighting.content | {"positive": positive}
+    content["missing"] = reading.missing
     content |= {"model": str(output)}
     title = weighting.title(k=model.k, alpha=model.alpha)
     title += ", weights >= 0" if positive else ""
+    title += ", missing lowest" if reading.missing else ""
     console.answer(as_json, content, compare.print_runs, [run], f"{data.name}: {title}")
     console.note(f"model written to {output}")
     if run.result.status == Status.FAILED:

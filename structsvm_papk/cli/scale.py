@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.declared import Use
 from structsvm_papk.cli._shared.options import Reading, option
@@ -50,8 +52,9 @@ class Loaded:
         """Mean pAp@k of a trained ranker on them."""
         if not isinstance(self.lists, RankingData):
             return train_gain(self.lists, ranker.coef_)
-        lists = scaled_lists(self.lists, ranker.user_scaling)
-        return mean_pap_at_k(ranker.coef_, lists, ranker.n_shown)
+        every_column = np.arange(ranker.coef_.size)
+        lists = scaled_lists(self.lists, ranker.user_scaling_, ranker.missing, every_column)
+        return mean_pap_at_k(ranker.list_weights(), lists, ranker.n_shown)
 
     def remember(self, folder: Path | None) -> None:
         """Write into the folder of a checkpoint what the partitions depend on."""
@@ -121,6 +124,11 @@ class Scale:
             raise InputError(
                 "--user-scaling needs the lists in memory, without --memory-budget and --dask; "
                 "PAPKRanker takes it with Dask collections"
+            )
+        if ranker.missing is not None and (self.memory_budget or self.dask):
+            raise InputError(
+                "--missing needs the lists in memory, without --memory-budget and --dask: which "
+                "columns have holes must be known before the first pass"
             )
         if self.dask is not None and ranker.n_threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")

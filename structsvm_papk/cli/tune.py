@@ -46,9 +46,10 @@ class Grid:
     standardize: str = PROBLEM("auto", options.STANDARDIZE, "HOW")
     user_scaling: list[str] | None = PROBLEM(
         None,
-        "Scale columns inside each user's list: try this one, none, standardise or rank; repeat "
-        "for more. By default none.",
+        "Scale columns inside each user's list: try this one, none, standardize, rank or minmax; "
+        "repeat for more. By default none.",
         "NAME",
+        flags=options.SCALING_FLAGS,
     )
     positive: bool = options.POSITIVE
 
@@ -133,6 +134,7 @@ def tune(
         warnings.simplefilter("always")
         ranker = PAPKRankerCV(
             **grid.settings(), **choice.settings(), **stopping.limits(), policy=policy,
+            missing=reading.missing,
             checkpoint=checkpoint, callback=_watch(update),
         )  # fmt: skip
         try:

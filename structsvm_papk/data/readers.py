@@ -19,6 +19,7 @@ from structsvm_papk._types import PathLike
 from structsvm_papk.data import tables
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.tables import Table, listed
+from structsvm_papk.data.user_scaling import check_missing
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 
 FORMATS = ("svmlight", *tables.FORMATS)
@@ -36,18 +37,21 @@ def read_table(
     require_labels: bool = True,
     like: Any = None,
     first_index: int | None = None,
+    missing: str | None = None,
 ) -> Table:
     """Read a file as a `Table`, with `InputError` for all that cannot be read; see
     `read_ranking_data`.
 
     `require_labels`: whether a table without the label column is an error. `like`, a `Table` or a
-    `Model`: take the features as it has them, named columns by its `feature_names`, svmlight
-    indices from its `first_index` on, `n_features` of them; where it has no names, or the indices
-    could be meant otherwise, `Table.remarks` says what was assumed.
+    `Model`: take the features as it has them, with its rule for `missing` values, named columns by
+    its `feature_names`, svmlight indices from its `first_index` on, `n_features` of them; where it
+    has no names, or the indices could be meant otherwise, `Table.remarks` says what was assumed.
     """
     path = as_path(path)
     format = (tables.format_of(path) or "svmlight") if format is None else format
     check_choice("format", format, FORMATS)
+    missing = missing or getattr(like, "missing", None)
+    check_missing(missing)
     if format == "svmlight":
         if group is not None or ignore:
             raise InputError(
@@ -55,6 +59,11 @@ def read_table(
             )
         if first_index not in (None, 0, 1):
             raise InputError(f"{path}: first_index={first_index} must be 0 or 1")
+        if missing is not None:
+            raise InputError(
+                f"{path}: --missing {missing} is for tables: in svmlight a feature that is left "
+                "out is 0, and not missing"
+            )
         with tables.reading(path):
             return _read_svmlight(path, query, like, first_index)
     if query is not None or first_index is not None:
@@ -65,7 +74,7 @@ def read_table(
     check_type("group", group, str, "the name of a column", optional=True)
     ignore = as_names("ignore", ignore, str)
     roles = {"label": label, "group": group, "ignore": ignore, "require_labels": require_labels}
-    return tables.read_features(path, format, like, **roles)
+    return tables.read_features(path, format, like, missing, **roles)
 
 
 def read_ranking_data(
@@ -102,6 +111,9 @@ def read_ranking_data(
         Rows of each user, one count per line (svmlight); by default ``FILE.query`` where it exists.
     first_index : {0, 1}, optional
         From where the file counts features (svmlight); by default 0 if it uses index 0, else 1.
+    missing : {None, 'lowest'}
+        Whether cells may be empty or null, for an estimator with the same setting (CSV, TSV,
+        Parquet).
 
     Raises
     ------

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import rows, validation
@@ -36,9 +37,10 @@ _SHOWN = 8
 
 
 class Kind(Enum):
-    """What a column holds: ids are never missing, other texts may be."""
+    """What a column holds: ids are never missing, other texts and numbers with holes may be."""
 
     NUMBER = "number"
+    NUMBER_OR_HOLE = "number or hole"
     ID = "id"
     TEXT = "text"
 
@@ -50,7 +52,7 @@ class Table:
     Labels are the grades of the file, groups the user of each row; None where the file does not
     say. `place` says where a row stands. `first_index`, 0 or 1, is the svmlight index of the first
     column of X. `columns_used` is one line that says what was taken for what; `remarks` say what
-    had to be assumed to match the features with those of `like`.
+    had to be assumed to match the features with those of `like`. With `missing` X may hold NaN.
     """
 
     source: str
@@ -62,22 +64,22 @@ class Table:
     remarks: tuple[str, ...] = ()
     feature_names: tuple[str, ...] | None = None
     first_index: int | None = None
+    missing: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that are not finite."""
+        """Refuse numbers that are not finite, but for holes that are asked for."""
         labels = np.empty(0) if self.labels is None else self.labels
         bad = np.flatnonzero(~np.isfinite(labels))
         if bad.size:
             raise InputError(f"{self.place(bad[0])}: the label is {labels[bad[0]]}")
-        feature = rows.first_non_finite(self.X)
+        feature = rows.first_non_finite(self.X, self.missing)
         if feature is not None:
             row, column, value = feature
             name = f"feature {column + (self.first_index or 0)}"
             if self.feature_names is not None:
                 name = f"column {self.feature_names[column]!r}"
-            raise InputError(
-                f"{self.place(row)}: {name} is {value}; remove or impute such values first"
-            )
+            advice = rows.what_to_do(value, sparse.issparse(self.X), "--missing lowest")
+            raise InputError(f"{self.place(row)}: {name} is {value}; {advice}")
 
     @property
     def n_features(self) -> int:
@@ -100,7 +102,9 @@ class Table:
                 "if all rows are one list, say so with --one-list (one_list=True in Python)"
             )
         groups = None if one_list else self.groups
-        return RankingData.from_groups(self.X, relevant, groups, feature_names=self.feature_names)
+        return RankingData.from_groups(
+            self.X, relevant, groups, feature_names=self.feature_names, missing=self.missing
+        )
 
 
 class Columns(NamedTuple):
@@ -265,12 +269,19 @@ def _names_and_index(path, format):
     return names, index
 
 
-def read_features(path: Path, format: str, like: Any = None, **roles: Any) -> Table:
-    """The features, labels and users of a file with named columns, see `choose_columns`."""
+def read_features(
+    path: Path, format: str, like: Any = None, missing: str | None = None, **roles: Any
+) -> Table:
+    """The features, labels and users of a file with named columns, see `choose_columns`.
+
+    With `missing` an empty cell, or a null of Parquet, is NaN.
+    """
     names, index = _names_and_index(path, format)
     columns = choose_columns(path, names, index, like=like, **roles)
     label, group = columns.label, columns.group
-    kinds: dict[Any, Kind] = dict.fromkeys((*columns.features, label), Kind.NUMBER)
+    number = Kind.NUMBER if missing is None else Kind.NUMBER_OR_HOLE
+    kinds: dict[Any, Kind] = dict.fromkeys(columns.features, number)
+    kinds[label] = Kind.NUMBER
     kinds[group] = Kind.ID
     kinds.pop(None, None)
     values = read_columns(path, format, kinds)
@@ -284,7 +295,9 @@ def read_features(path: Path, format: str, like: Any = None, **roles: Any) -> Ta
             f"{path}: the model does not name its {X.shape[1]} features, so the columns are "
             f"taken in this order: {listed(columns.features)}",
         )
-    return Table(str(path), X, labels, users, place, columns.used, remarks, columns.features)
+    return Table(
+        str(path), X, labels, users, place, columns.used, remarks, columns.features, missing=missing
+    )
 
 
 def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) -> Array:
@@ -317,8 +330,10 @@ def read_columns(path: Any, format: str, kinds: Mapping[str, Kind]) -> dict[str,
 
 
 def _text_columns(path, format, kinds):
-    numeric = {name for name, kind in kinds.items() if kind is Kind.NUMBER}
-    columns = read_text(path, format, numeric, kinds.keys() - numeric)
+    with_holes = [name for name, kind in kinds.items() if kind is Kind.NUMBER_OR_HOLE]
+    numeric = [*with_holes, *(name for name, kind in kinds.items() if kind is Kind.NUMBER)]
+    texts = [name for name, kind in kinds.items() if kind in (Kind.ID, Kind.TEXT)]
+    columns = read_text(path, format, numeric, texts, with_holes)
     for name, kind in kinds.items():
         if kind is Kind.ID and "" in columns[name]:
             place = place_of(path, format, int(np.argmax(columns[name] == "")))
@@ -340,8 +355,8 @@ def _parquet_values(path, frame, name, kind):
     """Values of the column's own type; those that numpy does not have as text, or None."""
     import pandas as pd
 
-    if kind is Kind.NUMBER:
-        return numbers(path, frame, name)
+    if kind in (Kind.NUMBER, Kind.NUMBER_OR_HOLE):
+        return numbers(path, frame, name, with_holes=kind is Kind.NUMBER_OR_HOLE)
     if kind is Kind.TEXT and frame.column(name).null_count:
         return np.array(frame.column(name).to_pylist(), dtype=object)
     values = values_of(path, frame, name)
@@ -382,13 +397,25 @@ def index_columns(schema: Any) -> list[str]:
     return [name for name in index if isinstance(name, str)]
 
 
-def numbers(path: PathLike, frame: Any, name: str, first: int = 0) -> Array:
+def numbers(
+    path: PathLike, frame: Any, name: str, first: int = 0, with_holes: bool = False
+) -> Array:
     """A column of an Arrow table as numbers or truth values of its type, or float64."""
-    return validation.as_numbers(values_of(path, frame, name, first), f"{path}: column {name!r}")
+    if frame.column(name).null_count and not with_holes:
+        row = first + np.flatnonzero(frame.column(name).is_null().to_numpy())[0]
+        raise InputError(
+            f"{path}: column {name!r} is missing at row {row} of the data (counted from 0); "
+            f"{rows.what_to_do(np.nan, setting='--missing lowest')}"
+        )
+    values = values_of(path, frame, name, first, with_holes)
+    return validation.as_numbers(values, f"{path}: column {name!r}")
 
 
-def values_of(path: PathLike, frame: Any, name: str, first: int = 0) -> Array:
-    """A column of an Arrow table as an array; nested and missing values are refused.
+def values_of(
+    path: PathLike, frame: Any, name: str, first: int = 0, with_holes: bool = False
+) -> Array:
+    """A column of an Arrow table as an array; nested values are refused, and missing ones unless
+    there may be holes.
 
     Rows are counted from `first` on, for messages.
     """
@@ -398,7 +425,7 @@ def values_of(path: PathLike, frame: Any, name: str, first: int = 0) -> Array:
             f"{path}: column {name!r} has type {column.type}: nested values are neither features "
             "nor users"
         )
-    if column.null_count:
+    if column.null_count and not with_holes:
         row = first + np.flatnonzero(column.is_null().to_numpy())[0]
         raise InputError(
             f"{path}: column {name!r} is missing at row {row} of the data (counted from 0)"

@@ -16,6 +16,7 @@ from structsvm_papk.errors import InputError
 
 _ROWS = 1 << 16  # are parsed at a time
 _LONGEST_ID = 1000  # characters: numpy gives every text the room of the longest
+_HOLES = ("", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None")
 _SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
 
 
@@ -26,17 +27,28 @@ def text_names(path: Path, format: str) -> list[str]:
 
 
 def read_text(
-    path: Path, format: str, numeric: Collection[str], texts: Collection[str]
+    path: Path,
+    format: str,
+    numeric: Collection[str],
+    texts: Collection[str],
+    with_holes: Collection[str] = (),
 ) -> dict[str, Array]:
-    """Some columns by name: numbers and truth values as pandas takes them, and texts."""
+    """Some columns by name: numbers and truth values as pandas takes them, and texts.
+
+    In the numeric columns `with_holes` an empty cell, or one that says NaN or null, is NaN.
+    """
     import pandas as pd
 
+    are_numbers = frozenset(numeric)
+    may_be_holes = frozenset(with_holes)
     with _open_rows(path, format) as (file, names, separator):
-        kinds = {c: str for c, name in enumerate(names) if name not in numeric}
+        kinds = {c: str for c, name in enumerate(names) if name not in are_numbers}
         how: dict[str, Any] = {"names": range(len(names)), "dtype": kinds, "header": None}
         if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
             how["float_precision"] = "round_trip"
-        how |= {"sep": separator, "na_filter": False, "low_memory": False}
+        how |= {"sep": separator, "low_memory": False, "keep_default_na": False}
+        how["na_values"] = {c: _HOLES for c, name in enumerate(names) if name in may_be_holes}
+        how["na_filter"] = bool(how["na_values"])
         pieces, source = [], _NoNulls(path, file)
         try:
             for frame in pd.read_csv(source, chunksize=_ROWS, **how):
@@ -63,18 +75,24 @@ def _numbers(path, format, frame, name):
     if frame[name].dtype.kind in "iufb":
         return frame[name].to_numpy()
     values = pd.to_numeric(frame[name], errors="coerce").astype(float)  # types that pandas mixed
-    if values.notna().all():
+    bad = values.isna() & frame[name].notna()
+    if not bad.any():
         return values.to_numpy()
-    row = values.isna().idxmax()
+    row = bad.idxmax()
     text = str(frame[name][row])
     uneven = None if text else _uneven_row(path, format, list(frame))
     if uneven is not None:
         raise InputError(uneven)
     decimal = pd.to_numeric(text.replace(",", "."), errors="coerce")
-    point = "" if pd.isna(decimal) else "; write decimals with a point"
+    advice = "" if pd.isna(decimal) else "; write decimals with a point"
+    if text.strip() in _HOLES:
+        advice = (
+            "; where a missing value means that a source did not return the item, say --missing "
+            'lowest (missing="lowest" in Python)'
+        )
     raise InputError(
         f"{place_of(path, format, row)}: column {name!r} holds {text[:40]!r}, which is not a "
-        f"number{point}"
+        f"number{advice}"
     )
 
 

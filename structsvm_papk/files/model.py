@@ -133,6 +133,12 @@ class Model:
         """Whether the score of a row depends on the others of its list."""
         return self.user_scaling is not None or self.missing is not None
 
+    def list_weights(self) -> np.ndarray:
+        """Weights of `scaled_lists`: of the columns, and of "is there" for each of them."""
+        if self.missing_coef is None:
+            return self.coef
+        return np.concatenate([self.coef, -self.missing_coef])
+
     def predict(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
         """Scores, shape (n_rows,); larger ranks higher.
 

@@ -212,6 +212,10 @@ class LinearRanker(BaseEstimator):
             warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
         return self
 
+    def list_weights(self) -> Array:
+        """Weights of `scaled_lists`: of the columns, and of "is there" for each of them."""
+        return self.to_model().list_weights()
+
     def _take_weights(self, weights: Array) -> None:
         """Weights of the columns, and behind them those of "is there" for columns with holes."""
         n_features = self.n_features_in_

@@ -18,7 +18,7 @@ from structsvm_papk.cli._shared.declared import Use
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.readers import read_table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Table
-from structsvm_papk.data.user_scaling import USER_SCALINGS, scaled_lists
+from structsvm_papk.data.user_scaling import OLD_NAMES, USER_SCALINGS, scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.checkpoint import Checkpoint
@@ -74,8 +74,14 @@ STANDARDIZE = (
     "do not matter: yes; auto, which divides the columns of sparse data by one number; or no, as "
     "they are, which is the paper's problem."
 )
+SCALING_FLAGS = "--user-scaling --scaling"
 USER_SCALING = (
-    "Scale columns inside each user's list, in training and prediction: standardise, rank, or none."
+    "Scale columns inside each user's list, in training and prediction: standardize, rank, minmax, "
+    "or none."
+)
+HOLES = (
+    "lowest: an empty cell means that a source did not return the item; it takes the lowest of its "
+    "column in its list, and columns with holes get a weight for that. By default refused."
 )
 _POLICY = (
     "Users without a positive or with too few negatives: exclude or raise; cap, in training and by "
@@ -85,6 +91,9 @@ _POLICY = (
 
 def parse_scaling(text: str) -> str | None:
     """The user scaling that a text means; None for none."""
+    if text in OLD_NAMES:
+        console.warn(f"--user-scaling {text} is called {OLD_NAMES[text]} now")
+        return OLD_NAMES[text]
     if text not in ("none", *USER_SCALINGS):
         *others, last = USER_SCALINGS
         raise InputError(f"--user-scaling {text!r} must be none, {', '.join(others)} or {last}")
@@ -185,7 +194,7 @@ class Weighting:
     )
 
     standardize: str = PROBLEM("auto", STANDARDIZE, "HOW")
-    user_scaling: str = PROBLEM("none", USER_SCALING, "NAME")
+    user_scaling: str = PROBLEM("none", USER_SCALING, "NAME", flags=SCALING_FLAGS)
 
     def __post_init__(self) -> None:
         parse_depth(self.depth)
@@ -233,10 +242,12 @@ class Weighting:
         """The surrogate called `name` at this depth."""
         return make_surrogate(name, k, self.negatives)
 
-    def lists(self, lists: RankingData, surrogate: Surrogate) -> RankingData:
+    def lists(
+        self, lists: RankingData, surrogate: Surrogate, missing: str | None = None
+    ) -> RankingData:
         """The lists as they are trained on, where the surrogate's depth suits them."""
         refuse_deeper_than_all(surrogate, lists.most_negatives)
-        lists = scaled_lists(lists, self.scaling)
+        lists = scaled_lists(lists, self.scaling, missing)
         lists = lists.standardized(self.units)
         return lists if self.user_weight == "equal" else lists.weighted(self.user_weight)
 
@@ -313,10 +324,11 @@ class Reading(Columns):
         "FILE",
     )
     one_list: bool = ONE_LIST
+    missing: str | None = READING(None, HOLES, "WAY")
 
     def table(self, path: Path, like: Any = None, **more: Any) -> Table:
         """The table in a file, see `read_table`."""
-        return super().table(path, like, query=self.query, **more)
+        return super().table(path, like, query=self.query, missing=self.missing, **more)
 
     def lists(self, table: Table) -> RankingData:
         """The lists of a table."""

@@ -52,7 +52,7 @@ class Scorer:
 
 def scores_of(model: Model, table: Table, one_list: bool = False) -> Array:
     """Scores of every row of a table; says where they are all zero for want of weights."""
-    if model.user_scaling is not None and not one_list:
+    if model.needs_lists and not one_list:
         refuse_unknown_users(table)
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", DegenerateOptimumWarning)

@@ -1,0 +1,90 @@
+"""``--missing lowest`` through the commands: the same model and scores as in Python."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.commands import run, run_json
+from structsvm_papk import PAPKRanker
+from structsvm_papk.files import load_model
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(8), 50)
+    relevance = rng.normal(size=groups.size)
+    X = relevance[:, None] + rng.normal(size=(groups.size, 3))
+    X[X[:, 0] < 0.3, 0] = np.nan
+    X[X[:, 1] < 0.0, 1] = np.nan
+    frame = pd.DataFrame(X, columns=["bm 25", "dense", "full"])
+    return frame.assign(user=groups, item=np.arange(groups.size), label=(relevance > 1).astype(int))
+
+
+@pytest.fixture
+def paths(frame, tmp_path):
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.convert_dtypes().to_parquet(tmp_path / "a.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("file", ["a.csv", "a.parquet"])
+def test_fit_predict_evaluate_and_bound(paths, frame, file, capsys):
+    data, model_file = paths / file, paths / "m.model"
+    fit = ("fit", data, "--k", 3, "--policy", "cap", "-o", model_file)
+    assert run(*fit) == 2
+    said = capsys.readouterr().err
+    assert "--missing lowest" in said
+    assert "bm 25" in said
+    assert run(*fit, "--missing", "mean") == 2
+    assert "missing='mean' is not known" in capsys.readouterr().err
+    _, told = run_json(capsys, *fit, "--missing", "lowest", "--scaling", "minmax")
+    assert told["missing"] == "lowest"
+    X, y, groups = frame[["bm 25", "dense", "full"]], frame["label"], frame["user"]
+    ranker = PAPKRanker(k=3, policy="cap", missing="lowest", user_scaling="minmax")
+    ranker.fit(X, y, groups)
+    model = load_model(model_file)
+    np.testing.assert_allclose(model.coef, ranker.coef_, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(model.missing_coef, ranker.missing_coef_, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(told["pap_at_k"]["train"], ranker.score(X, y, groups), atol=1e-3)
+    _, told = run_json(capsys, "predict", model_file, data)
+    assert told["scores"] == model.predict(X, groups).tolist()
+    _, told = run_json(capsys, "evaluate", data, "--model", model_file, "--metrics", "pap@3")
+    assert told["metrics"][0]["value"] == pytest.approx(ranker.score(X, y, groups), abs=1e-3)
+    assert run("bound", model_file, data) == 0
+    frame.drop(columns="user").to_csv(paths / "nobody.csv", index=False)
+    assert run("predict", model_file, paths / "nobody.csv") == 2
+    assert "which user a row belongs to" in capsys.readouterr().err
+
+
+def test_compare_tune_and_diagnose(paths, capsys):
+    data = paths / "a.csv"
+    told = {}
+    for command, more in {
+        "compare": ("--surrogate", "avg", "--test", data),
+        "tune": ("--surrogate", "avg", "--cv", 2, "--depth", 0.9),
+        "diagnose": ("--surrogate", "avg", "--users", 0),
+    }.items():
+        _, told[command] = run_json(capsys, command, data, "--k", 3, "--missing", "lowest", *more)
+    assert "--missing lowest" in told["tune"]["command"]
+    assert "missing='lowest'" in told["tune"]["python"]
+    gains = told["compare"]["runs"][0]["pap_at_k"]
+    assert gains["train"] == gains["test"]
+
+
+def test_what_reads_in_pieces_refuses(paths, capsys):
+    more = ("--k", 3, "--missing", "lowest", "-o", paths / "m", "--memory-budget", "1GB")
+    assert run("fit", paths / "a.parquet", *more) == 2
+    assert "--missing needs the lists in memory" in capsys.readouterr().err
+    (paths / "a.svm").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+    assert run("fit", paths / "a.svm", *more[:-2]) == 2
+    assert "svmlight" in capsys.readouterr().err
+
+
+def test_an_old_spelling_of_the_scaling(paths, frame, capsys):
+    data = paths / "full.csv"
+    frame.fillna(0.0).to_csv(data, index=False)
+    fit = ("fit", data, "--k", 3, "--policy", "cap", "-o", paths / "m", "--user-scaling")
+    assert run(*fit, "standardise") == 0
+    assert "is called standardize now" in capsys.readouterr().err
+    assert load_model(paths / "m").user_scaling == "standardize"

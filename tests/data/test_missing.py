@@ -1,0 +1,322 @@
+"""Candidates with missing scores: ``missing="lowest"``, against definitions written out by hand."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from structsvm_papk import PAPKRanker, PAPKRankerCV, RankingData
+from structsvm_papk.data import read_ranking_data
+from structsvm_papk.data.user_scaling import USER_SCALINGS, completed_rows, scaled_lists
+from structsvm_papk.errors import InputError
+from structsvm_papk.files import load_model
+from structsvm_papk.rankers import UserScaler
+
+N_LISTS, SIZE, N_FEATURES = 12, 40, 4
+
+
+def candidates(seed=0, cut=0.6):
+    """Lists of four sources, of which the first three return their best only."""
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(np.repeat(np.arange(N_LISTS), SIZE))  # lists in no order
+    relevance = rng.normal(size=groups.size)
+    X = relevance[:, None] + rng.normal(size=(groups.size, N_FEATURES)) * [1.0, 1.5, 2.0, 2.0]
+    X *= [1.0, 10.0, 0.01, 1.0]
+    for user in range(N_LISTS):
+        for column in range(3):
+            mine = groups == user
+            returned = X[:, column] >= np.quantile(X[mine, column], cut)
+            X[mine & ~returned, column] = np.nan
+    X[groups == 3, 1] = np.nan  # a source that returned nothing for this list
+    X[groups == 5, :3] = np.nan
+    return X, relevance > 1.0, groups
+
+
+X, Y, GROUPS = candidates()
+
+
+def by_hand(X, groups, how=None):
+    """The columns filled list by list, and where the holes were."""
+    out = np.array(X, dtype=float)
+    for user in np.unique(groups):
+        for column in range(X.shape[1]):
+            mine = np.flatnonzero(groups == user)
+            values = out[mine, column]
+            there = ~np.isnan(values)
+            if there.any():
+                if how is not None:
+                    scaler = UserScaler(how)
+                    values[there] = scaler.fit_transform(values[there][:, None], groups="one_list")[
+                        :, 0
+                    ]
+                values[~there] = values[there].min()
+            else:
+                values[:] = 0.0
+            out[mine, column] = values
+    return out, np.isnan(X)
+
+
+def ranker(**settings):
+    return PAPKRanker(**{"k": 3, "policy": "cap", "tol": 1e-9, "missing": "lowest", **settings})
+
+
+@pytest.mark.parametrize("how", [None, *USER_SCALINGS])
+def test_holes_are_the_lowest_of_what_is_there_scaled(how):
+    right, holes = by_hand(X, GROUPS, how)
+    completed = completed_rows(X, GROUPS, how, "lowest")
+    np.testing.assert_allclose(completed.X, right, rtol=1e-12, atol=1e-12)
+    assert (completed.holes == holes).all()
+    lists = scaled_lists(RankingData.from_groups(X, Y, GROUPS, missing="lowest"), how, "lowest")
+    np.testing.assert_allclose(lists.X[:, :N_FEATURES], right, rtol=1e-12, atol=1e-12)
+    assert (lists.X[:, N_FEATURES:] == ~holes[:, :3]).all()
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("how", [None, *USER_SCALINGS])
+def test_the_problem_is_that_of_columns_made_by_hand(how, standardize, positive):
+    filled, holes = by_hand(X, GROUPS, how)
+    beside = np.hstack([filled, ~holes[:, :3]])
+    settings = {"standardize": standardize, "positive": positive}
+    plain = ranker(missing=None, **settings).fit(beside, Y, GROUPS)
+    fitted = ranker(user_scaling=how, **settings).fit(X, Y, GROUPS)
+    assert fitted.coef_.shape == fitted.missing_coef_.shape == (N_FEATURES,)
+    np.testing.assert_allclose(fitted.result_.objective, plain.result_.objective, rtol=1e-8)
+    np.testing.assert_allclose(
+        fitted.coef_, plain.coef_[:N_FEATURES], atol=1e-4 * abs(plain.coef_).max()
+    )
+    np.testing.assert_allclose(
+        fitted.missing_coef_[:3], -plain.coef_[N_FEATURES:], atol=1e-4 * abs(plain.coef_).max()
+    )
+    assert fitted.missing_coef_[3] == 0.0  # no hole in training
+    scores = filled @ fitted.coef_ + holes @ fitted.missing_coef_
+    np.testing.assert_allclose(fitted.predict(X, GROUPS), scores, rtol=1e-9, atol=1e-9)
+    assert fitted.result_.gap <= 1e-9
+
+
+def test_any_constant_gives_the_same_where_a_list_has_nothing_in_a_column(monkeypatch):
+    from structsvm_papk.data import user_scaling
+
+    first = ranker().fit(X, Y, GROUPS)
+    lowest = user_scaling._lowest
+
+    def another(*arguments):
+        lows = lowest(*arguments)
+        return np.where(lows == 0.0, 17.0, lows)
+
+    monkeypatch.setattr(user_scaling, "_lowest", another)
+    second = ranker().fit(X, Y, GROUPS)
+    np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-6)
+    for user in range(N_LISTS):
+        mine = user == GROUPS
+        orders = [
+            np.argsort(r.predict(X[mine], "one_list"), kind="stable") for r in (first, second)
+        ]
+        assert (orders[0] == orders[1]).all()
+
+
+def as_frame(kind):
+    frame = pd.DataFrame(X, columns=["bm25", "dense", "splade", "full"])
+    if kind == "None":
+        return frame.astype(object).where(frame.notna(), None)
+    if kind == "NA":
+        return frame.convert_dtypes()
+    if kind == "NA objects":
+        return frame.astype(object).where(frame.notna(), pd.NA)
+    return frame
+
+
+@pytest.mark.parametrize("kind", ["NaN", "None", "NA", "NA objects"])
+def test_every_spelling_of_missing(kind):
+    frame = as_frame(kind)
+    plain = ranker().fit(X, Y, GROUPS)
+    fitted = ranker().fit(frame, Y, GROUPS)
+    assert (fitted.coef_ == plain.coef_).all()
+    assert (fitted.missing_coef_ == plain.missing_coef_).all()
+    assert fitted.feature_names_in_.tolist() == list(frame)
+    assert (fitted.predict(frame, GROUPS) == plain.predict(X, GROUPS)).all()
+    model = fitted.to_model()
+    shuffled = frame[["splade", "full", "bm25", "dense"]]
+    assert (model.predict(shuffled, GROUPS) == plain.predict(X, GROUPS)).all()
+    rows = [[None if np.isnan(x) else x for x in row] for row in X.tolist()]
+    assert (plain.predict(rows, GROUPS) == plain.predict(X, GROUPS)).all()
+
+
+def test_float32_and_the_order_of_columns_in_memory():
+    plain = ranker().fit(X, Y, GROUPS)
+    assert (ranker().fit(np.asfortranarray(X), Y, GROUPS).coef_ == plain.coef_).all()
+    narrow = ranker().fit(X.astype(np.float32), Y, GROUPS)
+    np.testing.assert_allclose(narrow.coef_, plain.coef_, rtol=1e-3, atol=1e-4)
+
+
+def test_a_hole_at_prediction_where_training_had_none():
+    fitted = ranker().fit(X, Y, GROUPS)
+    holed = X.copy()
+    holed[::3, 3] = np.nan
+    filled, holes = by_hand(holed, GROUPS)
+    right = filled @ fitted.coef_ + holes @ fitted.missing_coef_
+    np.testing.assert_allclose(fitted.predict(holed, GROUPS), right, atol=1e-9)
+    no_holes = ranker().fit(by_hand(X, GROUPS)[0], Y, GROUPS)
+    assert not no_holes.missing_coef_.any()
+    np.testing.assert_allclose(no_holes.predict(X, GROUPS), filled_scores(no_holes), atol=1e-9)
+
+
+def filled_scores(fitted):
+    return by_hand(X, GROUPS)[0] @ fitted.coef_
+
+
+def test_a_column_and_a_list_that_are_all_holes():
+    holed = X.copy()
+    holed[:, 1] = np.nan
+    holed[GROUPS == 7] = np.nan
+    fitted = ranker().fit(holed, Y, GROUPS)
+    assert fitted.coef_[1] == fitted.missing_coef_[1] == 0.0
+    scores = fitted.predict(holed, GROUPS)
+    assert np.isfinite(scores).all()
+    assert np.unique(scores[GROUPS == 7]).size == 1  # nothing is known of it: all tie
+    for how in USER_SCALINGS:
+        assert np.isfinite(
+            ranker(user_scaling=how).fit(holed, Y, GROUPS).predict(holed, GROUPS)
+        ).all()
+    with pytest.warns(UserWarning):
+        nothing = ranker().fit(np.full_like(X, np.nan), Y, GROUPS)
+    assert not nothing.coef_.any()
+
+
+@pytest.mark.parametrize("call", ["decision_function", "predict", "Model.predict", "Model.top"])
+def test_forgotten_groups_are_asked_for(call):
+    fitted = ranker().fit(X, Y, GROUPS)
+    model = fitted.to_model()
+    task = {"Model.predict": model.predict, "Model.top": model.top}.get(call)
+    with pytest.raises(InputError, match="groups="):
+        (task or getattr(fitted, call))(X)
+
+
+def test_refusals_name_row_column_and_setting():
+    frame = as_frame("NaN")
+    row = int(np.flatnonzero(np.isnan(X).any(axis=1))[0])
+    column = list(frame)[int(np.flatnonzero(np.isnan(X[row]))[0])]
+    said = rf"NaN at row {row}, column '{column}'.*missing=\"lowest\""
+    for data in (frame, as_frame("None"), as_frame("NA")):
+        with pytest.raises(InputError, match=said):
+            PAPKRanker(k=3).fit(data, Y, GROUPS)
+    plain = PAPKRanker(k=3, policy="cap").fit(frame.fillna(0.0), Y, GROUPS)
+    with pytest.raises(InputError, match=said):
+        plain.predict(frame)
+    with pytest.raises(InputError, match=said):
+        plain.to_model().predict(frame)
+    infinite = X.copy()
+    infinite[4, 2] = np.inf
+    for task in (ranker().fit, ranker().fit(X, Y, GROUPS).score):
+        with pytest.raises(InputError, match="inf at row 4, column 2"):
+            task(infinite, Y, GROUPS)
+    with pytest.raises(InputError, match="needs a dense X"):
+        ranker().fit(sparse.csr_matrix(np.nan_to_num(X)), Y, GROUPS)
+    with pytest.raises(InputError, match="needs a dense X"):
+        ranker().fit(X, Y, GROUPS).predict(sparse.csr_matrix(np.nan_to_num(X)), GROUPS)
+    with pytest.raises(InputError, match="missing='mean' is not known"):
+        ranker(missing="mean").fit(X, Y, GROUPS)
+    with pytest.raises(InputError, match="missing"):
+        RankingData.from_groups(X, Y, GROUPS)
+    with pytest.raises(InputError, match="missing"):
+        RankingData.from_groups(X, Y, GROUPS, missing="lowest").scores(np.ones(N_FEATURES))
+    with pytest.raises(InputError, match="missing"):
+        PAPKRanker(k=3).fit_lists(RankingData.from_groups(X, Y, GROUPS, missing="lowest"))
+
+
+def test_dask_collections_are_refused_with_a_sentence():
+    da = pytest.importorskip("dask.array")
+    rows = da.from_array(X, chunks=(100, 4))
+    with pytest.raises(InputError, match="needs the lists in memory"):
+        ranker().fit(rows, da.from_array(Y), da.from_array(GROUPS))
+
+
+def test_model_files_and_json_say_what_a_hole_adds(tmp_path):
+    fitted = ranker(user_scaling="minmax").fit(as_frame("NaN"), Y, GROUPS)
+    path = tmp_path / "m.model"
+    fitted.save(path)
+    model = load_model(path)
+    assert (model.missing_coef == fitted.missing_coef_).all()
+    assert (model.predict(X, GROUPS) == fitted.predict(as_frame("NaN"), GROUPS)).all()
+    said = json.loads(json.dumps(fitted.export_weights()))
+    assert said["missing"] == "lowest"
+    assert said["missing_weights"] == dict(
+        zip(["bm25", "dense", "splade", "full"], fitted.missing_coef_.tolist(), strict=True)
+    )
+    for needs_lists in (fitted, ranker(missing=None, user_scaling="rank").fit(filled(), Y, GROUPS)):
+        with pytest.raises(InputError, match=r"ONNX|onnx"):
+            needs_lists.to_onnx(tmp_path / "m.onnx")
+
+
+def filled():
+    return by_hand(X, GROUPS)[0]
+
+
+def test_a_search_makes_each_matrix_once_and_is_a_search_on_columns_made_by_hand(monkeypatch):
+    from structsvm_papk.data import user_scaling
+
+    made, build = [], user_scaling._filled
+    monkeypatch.setattr(
+        user_scaling, "_filled", lambda *args: made.append(args[0].shape) or build(*args)
+    )
+    settings = {"k": 3, "surrogates": ["avg"], "alphas": [0.1, 0.01], "cv": 3, "depths": [0.9]}
+    tried = [None, "minmax"]
+    search = PAPKRankerCV(**settings, missing="lowest", user_scaling=tried).fit(X, Y, GROUPS)
+    assert made == [X.shape, X.shape]
+    complete, holes = by_hand(X, GROUPS, search.best_params_["user_scaling"])
+    by_columns = PAPKRankerCV(**settings).fit(np.hstack([complete, ~holes[:, :3]]), Y, GROUPS)
+    np.testing.assert_allclose(search.best_score_, by_columns.best_score_, atol=2e-3)
+    assert search.missing_coef_.shape == (N_FEATURES,)
+    assert np.isfinite(search.predict(X, GROUPS)).all()
+
+
+def test_warm_start_of_a_ranker_with_holes():
+    warm = ranker(warm_start=True).fit(X, Y, GROUPS)
+    coef = warm.coef_
+    again = warm.fit(X, Y, GROUPS)
+    np.testing.assert_allclose(again.coef_, coef, rtol=1e-4, atol=1e-6)
+    assert again.n_iter_ <= 3
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_files_with_empty_cells_and_nulls(tmp_path, suffix):
+    frame = as_frame("NA" if suffix == "parquet" else "NaN")
+    frame = frame.assign(user=GROUPS, label=Y.astype(int))
+    path = tmp_path / f"rows.{suffix}"
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+    with pytest.raises(InputError, match=r"--missing lowest|missing=\"lowest\""):
+        read_ranking_data(path)
+    lists = read_ranking_data(path, missing="lowest")
+    fitted = ranker().fit_lists(lists)
+    plain = ranker().fit(X, Y, GROUPS)
+    np.testing.assert_allclose(fitted.coef_, plain.coef_, rtol=1e-4, atol=1e-6)
+    assert lists.with_holes.tolist() == [True, True, True, False]
+
+
+def test_an_old_spelling_warns_and_means_the_same():
+    with pytest.warns(FutureWarning, match="'standardize' now"):
+        old = ranker(user_scaling="standardise").fit(X, Y, GROUPS)
+    new = ranker(user_scaling="standardize").fit(X, Y, GROUPS)
+    assert old.user_scaling_ == "standardize"
+    assert (old.coef_ == new.coef_).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (old.predict(X, GROUPS) == new.predict(X, GROUPS)).all()
+    with pytest.warns(FutureWarning):
+        UserScaler("standardise").fit_transform(filled(), groups=GROUPS)
+    grid = {"k": 3, "surrogates": ["avg"], "alphas": [0.1], "cv": 3, "depths": [0.9]}
+    with pytest.warns(FutureWarning):
+        search = PAPKRankerCV(**grid, user_scaling="standardise").fit(filled(), Y, GROUPS)
+    assert search.best_params_["user_scaling"] == "standardize"
+
+
+def test_minmax_by_hand():
+    values = np.array([[3.0, 5.0], [1.0, 5.0], [2.0, 5.0], [9.0, 1e300], [-9.0, -1e300]])
+    scaled = UserScaler("minmax").fit_transform(values, groups=[1, 1, 1, 2, 2])
+    assert scaled.tolist() == [[1.0, 0.0], [0.0, 0.0], [0.5, 0.0], [1.0, 1.0], [0.0, 0.0]]
