@@ -74,11 +74,13 @@ class Checkpoint(CheckpointStore):
             warnings.warn(sentence, CheckpointWarning, stacklevel=2)
 
     @contextmanager
-    def opened(self, identity: Mapping[str, Any]) -> Iterator["FolderSession"]:
+    def opened(
+        self, identity: Mapping[str, Any], progress: type[Progress] = Progress
+    ) -> Iterator["FolderSession"]:
         """The session of one solve, with the folder locked for as long as the context lasts."""
         known = json.dumps({**identity, "version": __version__}, default=np.generic.item)
         with held(self.folder):
-            yield FolderSession(self, json.loads(known))
+            yield FolderSession(self, json.loads(known), progress)
 
 
 def as_checkpoint(given: "Checkpoint | PathLike | None") -> Checkpoint | None:
@@ -91,7 +93,9 @@ def as_checkpoint(given: "Checkpoint | PathLike | None") -> Checkpoint | None:
 class FolderSession(CheckpointSession):
     """The checkpoint of one solve: what is in the folder, and the way to write more."""
 
-    def __init__(self, checkpoint: Checkpoint, identity: Mapping[str, Any]) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, identity: Mapping[str, Any], progress: type[Progress]
+    ) -> None:
         super().__init__()
         self._checkpoint, self._identity = checkpoint, identity
         self._path = checkpoint.folder / _NAME
@@ -100,7 +104,7 @@ class FolderSession(CheckpointSession):
                 path.unlink()
         check_writable(self._path)
         if self._path.exists():
-            known, self.saved = read_saved(self._path)
+            known, self.saved = read_saved(self._path, progress)
             self._refuse_other(known)
             if checkpoint.tell is not None:
                 checkpoint.tell(f"resumed from {checkpoint.folder}")
@@ -138,14 +142,16 @@ class FolderSession(CheckpointSession):
             )
 
 
-def read_saved(path: PathLike) -> tuple[dict[str, Any], SolverResult]:
+def read_saved(
+    path: PathLike, progress: type[Progress] = Progress
+) -> tuple[dict[str, Any], SolverResult]:
     """What a checkpoint belongs to, and the result in it; `InputError` where there is none."""
     try:
         description, arrays = _FILE.read(path)
     except InputError as error:
         raise InputError(f"{error}. Delete the folder to start again") from None
     try:
-        return description["identity"], _result_of(arrays, Status(description["status"]))
+        return description["identity"], _result_of(arrays, Status(description["status"]), progress)
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         reason = f"no run writes such a result ({type(error).__name__}: {error})"
         raise _FILE.damaged(path, f"{reason}. Delete the folder to start again") from None
@@ -154,20 +160,22 @@ def read_saved(path: PathLike) -> tuple[dict[str, Any], SolverResult]:
 def _arrays_of(result: SolverResult) -> dict[str, Array]:
     """The numbers of a result by name."""
     named = {name: getattr(result, name) for name in ("w", "objective", "lower_bound", "steeper")}
-    history = np.array([tuple(vars(entry).values()) for entry in result.history], np.float64)
-    named["history"] = history.reshape(len(result.history), len(fields(Progress)))
+    rows = [tuple(vars(entry).values()) for entry in result.history]
+    named["history"] = np.array(rows, np.float64) if rows else np.empty((0, len(fields(Progress))))
     named |= {} if result.cuts is None else dict(zip(_CUTS, result.cuts, strict=True))
     named |= {f"{_EXTRA}{name}": value for name, value in result.extra.items()}
     return {name: np.asarray(value) for name, value in named.items()}
 
 
-def _result_of(arrays: Mapping[str, Array], status: Status) -> SolverResult:
+def _result_of(
+    arrays: Mapping[str, Array], status: Status, progress: type[Progress]
+) -> SolverResult:
     """A result, back from its numbers; KeyError, ValueError or TypeError where they are wrong."""
     if arrays["w"].ndim != 1 or any(np.isnan(array).any() for array in arrays.values()):
         raise ValueError(f"w has shape {arrays['w'].shape}, or there is NaN")
-    types = get_type_hints(Progress).values()
+    types = get_type_hints(progress).values()
     history = (
-        Progress(*(kind(value) for kind, value in zip(types, row, strict=True)))
+        progress(*(kind(value) for kind, value in zip(types, row, strict=True)))
         for row in arrays["history"].tolist()
     )
     extra = {name: array for name, array in arrays.items() if name.startswith(_EXTRA)}

@@ -16,8 +16,8 @@ import numpy as np
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.oracle import BoxedOracle
-from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult
-from structsvm_papk.solvers.solver import Run, Solver
+from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, Status
+from structsvm_papk.solvers.solver import Run, Solver, finite_start
 
 _BATCH = 256
 _SHARE = 8  # at least one of so many open boxes is cut in a round
@@ -82,31 +82,59 @@ GlobalRamp = BranchAndBound  # the name by what it is mostly used for
 class _Run(Run[SolverResult]):
     """State of one search: the best point, the open boxes, the smallest bound of dropped ones."""
 
+    progress = BoxProgress
+
     def __init__(self, config, oracle, w_init, warm_start):
         super().__init__(config, oracle)
         self.start = w_init, warm_start
-        d = oracle.n_features
-        sides = [("low", float, (d,)), ("high", float, (d,))]
         # the first box, whose sides the first search decides; R >= 0 everywhere
         self.lower_bound = 0.0
-        self.boxes = np.zeros(1, [*sides, ("bound", float), ("split", int)])
-        self.dropped, self.n_boxes = np.inf, 0
+        self.boxes = self._no_boxes(1)
+        self.dropped = np.inf
+        self.n_boxes = 0
+
+    def _no_boxes(self, n):
+        """Room for n boxes: sides, lower bound of F in it, and the coordinate to cut along."""
+        side = (float, (self.oracle.n_features,))
+        kinds = {"low": side, "high": side, "bound": (float,), "split": (int,)}
+        return np.zeros(n, [(name, *kind) for name, kind in kinds.items()])
 
     def begin(self):
+        if self.saved is not None:
+            self._go_on(self.saved)
+            return
         limit = self.config.time_limit
         # ties are left to the boxes, which look everywhere
         local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4, max_ties=0)
-        w_init, warm_start = self.start if self.saved is None else (None, self.saved)
-        self._take(local.solve(self.oracle, w_init, warm_start=warm_start))
-        half = np.sqrt(2 * self.best / self.config.alpha) * _WIDER
+        w_init, warm_start = self.start
+        result = local.solve(self.oracle, w_init, warm_start=warm_start)
+        half = np.sqrt(2 * result.objective / self.config.alpha) * _WIDER
         self.boxes["low"], self.boxes["high"] = -half, half
+        self._take(result)  # last: with a point there are boxes that a checkpoint may save
+
+    def _go_on(self, saved):
+        """Take the point and the boxes of a saved result."""
+        w = finite_start(saved.w, self.oracle.n_features, "the start")
+        self.best_w, self.best = w, self.config.alpha / 2 * (w @ w) + self.oracle(w)[0]
+        self.passes += 1
+        boxes = {name: saved.extra[name] for name in self.boxes.dtype.names}
+        self.boxes = self._no_boxes(boxes["bound"].size)
+        for name, values in boxes.items():
+            self.boxes[name] = values
+        self.dropped = float(saved.extra["dropped"])
+        self.n_boxes = int(saved.extra["n_boxes"])
+
+    def saved_fields(self):
+        """The open boxes, with the smallest bound of those that were dropped."""
+        boxes = {name: self.boxes[name] for name in self.boxes.dtype.names}
+        counts = {"dropped": np.array(self.dropped), "n_boxes": np.array(self.n_boxes)}
+        return {"extra": boxes | counts}
 
     def loop(self):
-        next_search = 1
-        while True:
-            status = self._record_and_judge()
-            if status is not None:
-                return status
+        next_search = 1 << len(self.history).bit_length()  # after 1, 2, 4, .. rounds
+        status = self._judge(False if self.history else self._record())
+        while status is None:
+            self.offer()
             centres, values = self._cut_the_lowest()
             self._search_from(centres[np.argmin(values)], values.min())
             if len(self.history) == next_search and self.boxes.size:
@@ -116,6 +144,8 @@ class _Run(Run[SolverResult]):
             keep = self.boxes["bound"] < self.best - self.config.tol * max(self.best, RISK_SCALE)
             self.dropped = self.boxes["bound"][~keep].min(initial=self.dropped)
             self.boxes = self.boxes[keep]
+            status = self._judge(self._record())
+        return status
 
     def _cut_the_lowest(self):
         """Replace the boxes with the lowest bounds by their halves; return the new centres."""
@@ -145,10 +175,13 @@ class _Run(Run[SolverResult]):
         self.passes += result.data_passes
         if result.objective < self.best:
             self.best_w, self.best = result.w, result.objective
+        if result.status is Status.INTERRUPTED:  # the interrupt was meant for this search as well
+            raise KeyboardInterrupt
 
-    def _record_and_judge(self):
+    def _record(self):
         self.lower_bound = self.boxes["bound"].min(initial=self.dropped)
-        counts = {"n_open": self.boxes.size, "n_boxes": self.n_boxes}
-        stop = self.record(kind=BoxProgress, **counts)
+        return self.record(n_open=self.boxes.size, n_boxes=self.n_boxes)
+
+    def _judge(self, stop):
         gap = self.gap() if self.boxes.size else 0.0
         return self.judge(gap, stop, self.boxes.size > self.config.max_boxes)

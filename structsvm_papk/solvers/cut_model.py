@@ -11,6 +11,7 @@ _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
 _FREE_ROUNDS = 6  # guesses at which weights are zero, where weights may not be negative
+_WORTH = 0.9  # of the gap may be left after a guess, for another one
 _BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
@@ -131,11 +132,14 @@ class CutModel:
         slopes = self._slopes[self.order] / root
         floor = np.full(centre.size, -np.inf)
         floor[: self.n_features] = -(root * centre)[: self.n_features]
+        before = np.inf
         for _ in range(_FREE_ROUNDS):
             v = np.maximum(-(theta @ slopes), floor)
             now = heights + slopes @ v
-            if np.maximum.reduceat(now, self.starts).sum() - now @ theta <= target:
+            gap = np.maximum.reduceat(now, self.starts).sum() - now @ theta
+            if gap <= target or gap > _WORTH * before:
                 break
+            before = gap
             free = v > floor
             fixed = heights + slopes[:, ~free] @ floor[~free]
             step = self._improve(_span(slopes[:, free]), fixed, theta, 0.5 * target)

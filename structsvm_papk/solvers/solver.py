@@ -109,7 +109,7 @@ class Solver(ABC, Generic[Result]):
         if checkpoint is None:
             return run.solve(callback)
         check_store(checkpoint)
-        with checkpoint.opened(run.belongs_to()) as session:
+        with checkpoint.opened(run.belongs_to(), run.progress) as session:
             return run.solve(callback, session)
 
     def suited_to(self, oracle: Oracle) -> Solver[Any]:
@@ -142,6 +142,8 @@ class Clock:
 
 class Run(ABC, Generic[Result]):
     """State of one solve, which dies with it. A solver's own run says what an iteration is."""
+
+    progress: ClassVar[type[Progress]] = Progress  # of an iteration, in the history
 
     def __init__(self, config: Any, oracle: Oracle) -> None:
         self.config, self.oracle = config, cast("Any", oracle)  # of the kind that it asks for
@@ -258,14 +260,14 @@ class Run(ABC, Generic[Result]):
             self.session.save(replace(result, **self.saved_fields()))
         return replace(result, notes=(*result.notes, *self.session.notes))
 
-    def record(self, n_cuts: int = 0, kind: type[Progress] = Progress, **more: int) -> bool:
+    def record(self, n_cuts: int = 0, **more: int) -> bool:
         """Note an iteration; whether the callback wants the run to stop."""
         objective, lower_bound = float(self.best), float(min(self.lower_bound, self.best))
         last = self.history[-1] if self.history else None
         if last is None or objective < last.objective or lower_bound > last.lower_bound:
             self.last_progress = len(self.history)
         counts = len(self.history) + 1, self.clock.seconds(), self.passes
-        progress = kind(*counts, objective, lower_bound, n_cuts, **more)
+        progress = self.progress(*counts, objective, lower_bound, n_cuts, **more)
         self.history.append(progress)
         return self.callback is not None and bool(self.callback(progress))
 
@@ -355,8 +357,13 @@ class CheckpointStore(ABC):
     """Where solvers save results so far: the argument `checkpoint` of ``solve``."""
 
     @abstractmethod
-    def opened(self, identity: Mapping[str, Any]) -> AbstractContextManager[CheckpointSession]:
-        """The `CheckpointSession` of one solve; refused where the `identity` is of another run."""
+    def opened(
+        self, identity: Mapping[str, Any], progress: type[Progress] = Progress
+    ) -> AbstractContextManager[CheckpointSession]:
+        """The `CheckpointSession` of one solve; refused where the `identity` is of another run.
+
+        Entries of its history are of the class `progress`.
+        """
 
     @abstractmethod
     def part(self, name: str) -> CheckpointStore:

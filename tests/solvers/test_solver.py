@@ -118,11 +118,13 @@ def count_calls(solve, interrupt_at=-1):
         (DualAscent(1e-2), "avg"),
         (CCCP(1e-1, tol=0.1, quasi_newton=3, starts=("zero",)), "clipped_ramp"),
         (SubgradientDescent(1e-2, max_iter=9), "ts"),
+        (GlobalRamp(1.0, tol=1e-1), "ramp"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in generators
 def test_an_interrupt_at_any_call_leaves_a_point_and_its_objective(solver, surrogate, tmp_path):
-    oracle, number = risk(surrogate), itertools.count()
+    oracle = risk(surrogate, n_features=1 if isinstance(solver, GlobalRamp) else 4)
+    number = itertools.count()
 
     def interrupted(n_calls, saved=None):
         folder = tmp_path / str(next(number))
