@@ -296,13 +296,12 @@ def many(monkeypatch):
     return lambda name, **options: EmpiricalRisk(make_surrogate(name, 3), data, **options)
 
 
-# the passes that the sample saves at least: with a strong penalty the solve ends before it helps,
-# and processors differ by one
-@pytest.mark.parametrize(("alpha", "saved"), [(1e-1, -1), (1e-3, 2)])
+@pytest.mark.parametrize("alpha", [1e-1, 1e-3])
 @pytest.mark.parametrize("name", CONVEX)
-def test_same_optimum_with_a_bound_that_holds_in_fewer_passes(
-    name, alpha, saved, many, monkeypatch
+def test_same_optimum_with_a_bound_that_holds_and_one_percent_in_fewer_passes(
+    name, alpha, many, monkeypatch
 ):
+    """A sample knows where the optimum is; how many cuts prove it to 1e-8 is up to rounding."""
     risk, rng = many(name), np.random.default_rng(0)
     assert risk.sample is not None and risk.sample.n_users == 20
     result = CuttingPlane(alpha, tol=1e-8).solve(risk)
@@ -311,12 +310,16 @@ def test_same_optimum_with_a_bound_that_holds_in_fewer_passes(
     assert plain.sample is None
     other = CuttingPlane(alpha, tol=1e-8).solve(plain)
     assert result.status is other.status is Status.CONVERGED
-    assert other.data_passes - result.data_passes >= saved
+    assert passes_to(1e-2, result) < passes_to(1e-2, other)
     for one, two in ((result, other), (other, result)):
         assert one.lower_bound <= two.objective * (1 + 1e-12)
     assert result.objective == pytest.approx(objective(plain, alpha, result.w))
     for w in result.w + rng.normal(size=(20, 3)) * 10.0 ** rng.integers(-3, 2, (20, 1)):
         assert objective(plain, alpha, w) >= result.lower_bound
+
+
+def passes_to(gap, result):
+    return result.curve("data_passes")[np.argmax(result.curve("gap") <= gap)]
 
 
 def test_what_is_in_the_sample(many):
