@@ -10,8 +10,8 @@ from structsvm_papk.solvers.qp import RestrictedQP, duality_gap, onto_simplices
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
-_FREE_ROUNDS = 6  # guesses at which weights are zero, where weights may not be negative
-_WORTH = 0.9  # of the gap may be left after a guess, for another one
+_FREE_ROUNDS = 12  # guesses at which weights are zero, where weights may not be negative
+_WORTH = 1e-6  # of the gap, by which such a guess has to raise the dual for another one
 _BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
@@ -132,14 +132,15 @@ class CutModel:
         slopes = self._slopes[self.order] / root
         floor = np.full(centre.size, -np.inf)
         floor[: self.n_features] = -(root * centre)[: self.n_features]
-        before = np.inf
+        before = -np.inf
         for _ in range(_FREE_ROUNDS):
             v = np.maximum(-(theta @ slopes), floor)
             now = heights + slopes @ v
             gap = np.maximum.reduceat(now, self.starts).sum() - now @ theta
-            if gap <= target or gap > _WORTH * before:
+            dual = now @ theta + v @ v / 2
+            if gap <= target or dual - before <= _WORTH * gap:
                 break
-            before = gap
+            before = dual
             free = v > floor
             fixed = heights + slopes[:, ~free] @ floor[~free]
             step = self._improve(_span(slopes[:, free]), fixed, theta, 0.5 * target)
