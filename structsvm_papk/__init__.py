@@ -50,7 +50,7 @@ _ROOM_OF = {
     "make_surrogate": "surrogates",
 }
 _ROOMS = (
-    *("bounds", "cli", "data", "datasets", "diagnosis", "errors", "files"),
+    *("bounds", "cli", "data", "datasets", "diagnosis", "errors", "files", "fusion"),
     *("integrations", "margins", "metrics", "oracles", "plots", "propositions", "rankers"),
     *("solvers", "surrogates"),
 )

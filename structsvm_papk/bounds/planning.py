@@ -91,22 +91,23 @@ def required_users(
 
     Half of the interval's width is at most `half_width`. The interval of "kl" is not symmetric
     about the measured mean, so one of its ends can be further away than that; "hoeffding" gives
-    the number of users for which neither end is, whatever the mean.
+    the number of users for which neither end is, whatever the mean. "bootstrap" is about its
+    width for many users, ``z std / sqrt(n)`` with the normal quantile z: asymptotic.
 
     Parameters
     ----------
     half_width : float
     rho : float
-    method : {"kl", "hoeffding", "bernstein"}
+    method : {"kl", "hoeffding", "bernstein", "bootstrap"}
     mean : float
         Expected mean risk, for "kl"; 0.5 is the worst case.
     std : float, optional
-        Expected standard deviation over users (ddof 1), for "bernstein"; by default the largest
-        that n users with this mean can have, ``sqrt(mean (1 - mean) n/(n - 1))``.
+        Expected standard deviation over users (ddof 1), for "bernstein" and "bootstrap"; by default
+        the largest that n users with this mean can have, ``sqrt(mean (1 - mean) n/(n - 1))``.
     """
     check_number("half_width", half_width, above=0, below=1)
     check_rho(rho)
-    check_choice("method", method, MANY_USERS[:3])
+    check_choice("method", method, (*MANY_USERS[:3], "bootstrap"))
     check_number("mean, of risks,", mean, least=0.0, most=1)
 
     def enough(n: int) -> bool:
@@ -114,6 +115,8 @@ def required_users(
             level = np.log(2 / rho) / n
             return kl_inverse_up(mean, level) - kl_inverse_down(mean, level) <= 2 * half_width
         variance = mean * (1 - mean) * n / max(n - 1, 1) if std is None else std**2
+        if method == "bootstrap":
+            return float(scipy.stats.norm.isf(rho / 2) * np.sqrt(variance / n)) <= half_width
         return mean_half_width(n, variance, rho, method) <= half_width
 
     return _smallest(enough)

@@ -34,6 +34,7 @@ _PANELS = {
         "example-data": "Write train.csv, new.csv and liked.csv: candidates with four scores each.",
         "tune": "Choose surrogate, depth and alpha on held-out users, and train with them.",
         "fit": "Train a ranker and write a model file.",
+        "fuse": "Put the lists of several retrievers or recommenders into one.",
         "predict": "Score every row of a file with a model, or list the best of each user.",
     },
     "Measure": {
@@ -82,6 +83,20 @@ class Commands(TyperGroup):
 
 class RecordedCommand(TyperCommand):
     """A command that notes how it was called."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Let an option that is described as ``NAME ..`` take all words up to the next option."""
+        several = [each for each in self.params if str(each.metavar or "").endswith(" ..")]
+        flags = {flag for each in several for flag in each.opts if flag.startswith("-")}
+        spread: list[str] = []
+        flag = None
+        for word in args:
+            if word.startswith("-"):
+                flag = word if word in flags else None
+            elif flag is not None and spread[-1] != flag:
+                spread.append(flag)
+            spread.append(word)
+        return super().parse_args(ctx, spread)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command with its record at hand."""

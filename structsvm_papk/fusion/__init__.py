@@ -1,0 +1,23 @@
+"""Fusion: the ranked lists of several retrievers or recommenders, put into one.
+
+A query is a list, a run a column, judgments are labels: `join_lists` makes the frame that
+`PAPKRanker(missing="lowest")` learns weights from; `cross_validate` says what the weights are worth
+beside every run alone and beside the yardsticks `rrf`, `combsum` and `combmnz`. May import
+`rankers`, `metrics` and below; training is the estimator's.
+"""
+
+from structsvm_papk.data.trec import read_judgments, read_run, write_run
+from structsvm_papk.fusion.comparing import cross_validate
+from structsvm_papk.fusion.joining import join_lists
+from structsvm_papk.fusion.yardsticks import combmnz, combsum, rrf
+
+__all__ = [
+    "combmnz",
+    "combsum",
+    "cross_validate",
+    "join_lists",
+    "read_judgments",
+    "read_run",
+    "rrf",
+    "write_run",
+]

@@ -1,0 +1,147 @@
+"""What a fusion reads and writes as files: names of runs, fused lists, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structsvm_papk.data import tables, trec
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.model import weights_of
+from structsvm_papk.fusion.joining import Joined
+from structsvm_papk.fusion.yardsticks import places
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from structsvm_papk.files.model import Model
+    from structsvm_papk.fusion.comparing import RunWeight
+
+_ENDINGS = (".gz", ".run", ".txt", ".trec", ".res", ".csv", ".tsv", ".parquet", ".pq")
+RECOMMENDED = ("user", "item")
+RETRIEVED = ("query", "document")
+
+
+def named_runs(given: Sequence[str]) -> dict[str, Path]:
+    """Paths of runs by name: of ``name=path``, or of the files without what all names share.
+
+    ``2019/dl19.bm25.run`` and ``2019/dl19.splade.run`` are bm25 and splade, so that the files of
+    another year have the same names.
+    """
+    stated: dict[str, Path] = {}
+    unnamed: list[Path] = []
+    for text in given:
+        name, equals, path = text.partition("=")
+        if equals and not Path(text).exists():
+            if not name or not path:
+                raise InputError(f"run {text!r}: give a path, or name=path")
+            _add(stated, name, Path(path))
+        else:
+            unnamed.append(Path(text))
+    runs: dict[str, Path] = {}
+    names = dict(zip(unnamed, _different_parts(unnamed), strict=True))
+    if len(names) < len(unnamed):
+        twice = next(path for path in unnamed if unnamed.count(path) > 1)
+        raise InputError(f"run {twice} is given twice")
+    for text in given:  # in the order in which they were given
+        path = Path(text)
+        if path in names:
+            _add(runs, names[path], path)
+        else:
+            name = text.partition("=")[0]
+            _add(runs, name, stated[name])
+    return runs
+
+
+def _add(runs: dict[str, Path], name: str, path: Path) -> None:
+    if name in runs:
+        raise InputError(
+            f"two runs are called {name!r}: {runs[name]} and {path}; give names, as {name}2={path}"
+        )
+    runs[name] = path
+
+
+def _different_parts(paths: Sequence[Path]) -> list[str]:
+    """File names without endings, and without what all of them begin or end with, up to a point."""
+    words = []
+    for path in paths:
+        name = path.name
+        while name.lower().endswith(_ENDINGS) and Path(name).stem:
+            name = Path(name).stem
+        words.append(name.split("."))
+    if len(words) > 1:
+        for end in (0, -1):
+            while min(map(len, words)) > 1 and len({each[end] for each in words}) == 1:
+                words = [each[1:] if end == 0 else each[:-1] for each in words]
+    return [".".join(each) for each in words]
+
+
+def list_columns(path: Path) -> tuple[str, str]:
+    """Whether a file is of queries and documents, or of users and items, by its columns."""
+    format = tables.format_of(path)
+    if format is None:
+        return RETRIEVED
+    present = tables.column_names(path, format)
+    has_item = tables.usual_column(tables.ITEM_COLUMNS, present) is not None
+    return RECOMMENDED if has_item else RETRIEVED
+
+
+def fused(model: Model, joined: Joined) -> pd.DataFrame:
+    """The joined rows with their fused scores: columns of ids, and score."""
+    frame = joined.frame.iloc[:, :2].copy(deep=False)
+    frame["score"] = model.predict(joined.scores, joined.query)
+    return frame
+
+
+def write_fused(path: Path, lists: pd.DataFrame, top: int) -> int:
+    """Write the best rows of each list, as a run or a table; returns their number."""
+    query = lists.iloc[:, 0].factorize()[0]
+    codes, ids = lists.iloc[:, 1].factorize()
+    in_order = trec.places_of(np.asarray(ids, dtype=object))
+    place = places(query, lists["score"].to_numpy(), in_order[codes])
+    shown = place < top
+    best = lists[shown]
+    format = tables.format_of(path)
+    if format is None:
+        trec.write_run(
+            path, best.set_axis(["query", "document", "score"], axis=1), "structsvm-papk"
+        )
+        return len(best)
+    best = best.assign(rank=place[shown] + 1)
+    order = np.lexsort((best["rank"].to_numpy(), query[shown]))
+    best = best.iloc[order]
+    if format == "parquet":
+        content = best.to_parquet(index=False)
+    else:
+        separator = "," if format == "csv" else "\t"
+        content = best.to_csv(index=False, sep=separator, lineterminator="\n").encode()
+    write_atomically(path, content)
+    return len(best)
+
+
+def matched(runs: dict[str, Path], model: Model) -> dict[str, Path]:
+    """The runs that a model was trained on, in its order; refuses others."""
+    wanted = model.feature_names or ()
+    absent = [name for name in wanted if name not in runs]
+    more = [name for name in runs if name not in wanted]
+    if absent or more:
+        raise InputError(
+            f"the model is of the runs {', '.join(wanted) or '(without names)'}; given are "
+            f"{', '.join(runs)}: name the files as these, with name=path"
+        )
+    return {name: runs[name] for name in wanted}
+
+
+def weights_file(model: Model, weights: Sequence[RunWeight], for_engine: bool) -> dict[str, Any]:
+    """Weights for other programs, as plain values."""
+    if for_engine:
+        return {
+            "normalization": "minmax",
+            "not_retrieved": 0.0,
+            "weights": {each.name: each.share for each in weights},
+        }
+    return weights_of(model)

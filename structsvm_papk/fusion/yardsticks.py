@@ -1,0 +1,104 @@
+"""What joins lists without judgments: sums of reciprocal ranks and of scores between 0 and 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError, check_number, check_type
+from structsvm_papk.fusion.joining import GRADE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def rrf(joined: pd.DataFrame, k: float = 60) -> Array:
+    """Reciprocal rank fusion: ``sum over runs of 1 / (k + rank)``, 0 where not retrieved.
+
+    Ranks count from 1 in each query's list of a run; of equal scores the larger document id is
+    first, as trec_eval sorts. Cormack, Clarke and Buettcher, SIGIR 2009.
+
+    Parameters
+    ----------
+    joined : pandas.DataFrame
+        As `join_lists` makes it.
+    k : float
+        The larger, the less the first places count.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+    """
+    check_number("k", k, least=0.0)
+    query = _query(joined)
+    document = _codes_in_order(joined.iloc[:, 1])
+    total = np.zeros(len(joined))
+    for name in run_names(joined):
+        score = joined[name].to_numpy()
+        rows = np.flatnonzero(~np.isnan(score))
+        total[rows] += 1.0 / (k + 1.0 + places(query[rows], score[rows], document[rows]))
+    return total
+
+
+def combsum(joined: pd.DataFrame) -> Array:
+    """CombSUM: the sum of the runs' `minmax` scores; equal weights. Shape (n_rows,).
+
+    Fox and Shaw, TREC-2, 1994.
+    """
+    return minmax(joined).sum(axis=1)
+
+
+def combmnz(joined: pd.DataFrame) -> Array:
+    """CombMNZ: `combsum` times the number of runs that retrieved the document. Shape (n_rows,)."""
+    retrieved = joined[run_names(joined)].notna().to_numpy()
+    return combsum(joined) * retrieved.sum(axis=1)
+
+
+def minmax(joined: pd.DataFrame) -> Array:
+    """Each run's scores between 0 (the lowest of the query's list) and 1, shape (n_rows, n_runs).
+
+    0 where the run did not retrieve the document, and where all of its scores are equal.
+    """
+    query = _query(joined)
+    scaled = np.zeros((len(joined), len(run_names(joined))))
+    for column, name in enumerate(run_names(joined)):
+        score = joined[name]
+        of_query = score.groupby(query)
+        lowest = of_query.transform("min").to_numpy()
+        width = of_query.transform("max").to_numpy() - lowest
+        there = width > 0  # NaN where the run has nothing for the query
+        np.divide(score.to_numpy() - lowest, width, out=scaled[:, column], where=there)
+    return np.nan_to_num(scaled, copy=False, nan=0.0)
+
+
+def places(query: Array, score: Array, document: Array) -> Array:
+    """Place of each row in its query's list, from 0: by score, then by document, descending."""
+    order = np.lexsort((-document, -score, query))
+    sizes = np.bincount(query)
+    starts = np.cumsum(sizes) - sizes
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size) - starts[query[order]]
+    return place
+
+
+def run_names(joined: pd.DataFrame) -> list[str]:
+    """The columns of runs in a frame of `join_lists`."""
+    check_type("joined", getattr(joined, "iloc", None), object, "a frame, as join_lists makes it")
+    names = [name for name in joined.columns[2:] if name != GRADE]
+    if not names:
+        raise InputError("the frame has no column of a run: give one that join_lists made")
+    return names
+
+
+def _query(joined: pd.DataFrame) -> Array:
+    return joined.iloc[:, 0].factorize()[0]
+
+
+def _codes_in_order(column: pd.Series) -> Array:
+    """The place of each row's id among the ids in their order."""
+    from structsvm_papk.data.trec import places_of
+
+    codes, ids = column.factorize()
+    return places_of(np.asarray(ids, dtype=object))[codes]

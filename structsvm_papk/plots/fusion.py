@@ -1,0 +1,54 @@
+"""The picture of a fusion: every ranking with its interval, and how far the fused one is ahead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.plots.figures import COLORS, has_matplotlib, literal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_OTHERS = "#7d8794"
+
+
+def comparison_figure(report: Any) -> Figure:
+    """Two panels of a `FusionReport`: means with intervals, and paired differences to the first."""
+    if not has_matplotlib():
+        raise InputError("cannot draw: matplotlib is missing; pip install 'structsvm-papk[plot]'")
+    from matplotlib.figure import Figure
+
+    rankings = report.rankings
+    height = 1.5 + 0.36 * len(rankings)
+    figure = Figure(figsize=(8.4, height), layout="constrained")
+    means, ahead = figure.subplots(1, 2, sharey=True)
+    for at, each in enumerate(rankings):
+        color = COLORS[0] if at == 0 else _OTHERS
+        _whisker(means, at, each.mean, each.lower, each.upper, color)
+        if at > 0:
+            decided = each.ahead_lower > 0 or each.ahead_upper < 0
+            color = COLORS[0] if decided else _OTHERS
+            _whisker(ahead, at, each.ahead, each.ahead_lower, each.ahead_upper, color)
+    means.set_yticks(range(len(rankings)), [literal(each.name) for each in rankings])
+    means.invert_yaxis()
+    ahead.axvline(0, color="black", lw=0.8)
+    level = f"{100 * report.level:g}%"
+    means.set_xlabel(f"{report.metric}, {level} interval over queries")
+    ahead.set_xlabel(f"fused ahead by, {level} interval, paired by query")
+    for axes in (means, ahead):
+        axes.grid(axis="x", alpha=0.25)
+    figure.suptitle(
+        f"{report.n_queries} judged queries, {report.n_folds} folds: each ranked by weights "
+        "learned from the others",
+        fontsize="medium",
+    )
+    return figure
+
+
+def _whisker(axes: Any, at: int, value: float, lower: float, upper: float, color: str) -> None:
+    if not np.isnan(lower):
+        axes.plot([lower, upper], [at, at], color=color, lw=2)
+    axes.plot(value, at, "o", color=color, ms=6)
