@@ -2,6 +2,7 @@
 
 import json
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -198,7 +199,7 @@ def _show(report: FusionReport) -> None:
         f"Weights to a relative gap of {result.gap:.1e} (alpha {result.alpha:.3g}, "
         f"{result.n_iter} iterations)."
     )
-    print(report.advice)
+    print(textwrap.fill(report.advice, 79))
 
 
 def _show_rankings(report: FusionReport) -> None:
@@ -214,7 +215,7 @@ def _show_rankings(report: FusionReport) -> None:
         rows.append(cells)
     title = (
         f"{report.metric} of {report.n_queries} judged queries, each ranked by weights learned "
-        f"from\nthe others ({report.n_folds} folds); fused ahead of each: paired by query"
+        f"from the others ({report.n_folds} folds); fused ahead of each: paired by query"
     )
     columns = ["ranking", f">{report.metric}", f">{level} interval", ">ahead", f">{level} interval"]
     console.print_table(title, columns, rows, box=None, padding=(0, 1, 0, 0))
@@ -232,7 +233,7 @@ def _show_weights(report: FusionReport) -> None:
     ]  # fmt: skip
     unit = "min-max score" if report.for_engine else "standard deviation of its scores"
     title = (
-        f"Weights of a {unit}, as shares; documents that a run missed,\nof {report.n_documents}, "
+        f"Weights of a {unit}, as shares; documents that a run missed, of {report.n_documents}, "
         f"and relevant ones, of {report.n_relevant}"
     )
     columns = ["run", ">weight", "", ">not there", ">missed", ">relevant missed"]

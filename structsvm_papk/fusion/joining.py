@@ -349,7 +349,7 @@ def _of_dictionary(given: Mapping[Any, Any], what: str, on: tuple[str, str], kin
 
 def _named(name: str, present: Sequence[Any], what: str) -> str:
     """The column of this name, or of one that it usually has."""
-    usual = (name, *_USUAL.get(name, ()))
+    usual = tuple(dict.fromkeys((name, *_USUAL.get(name, ()))))
     column = tables.usual_column(usual, [one for one in present if isinstance(one, str)])
     if column is None:
         raise InputError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, check_number, check_type
+from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.fusion.joining import GRADE
 
 if TYPE_CHECKING:
@@ -25,17 +25,18 @@ def rrf(joined: pd.DataFrame, k: float = 60) -> Array:
     joined : pandas.DataFrame
         As `join_lists` makes it.
     k : float
-        The larger, the less the first places count.
+        At least 0; the larger, the less the first places count.
 
     Returns
     -------
     ndarray of shape (n_rows,)
     """
     check_number("k", k, least=0.0)
+    names = run_names(joined)
     query = _query(joined)
     document = _codes_in_order(joined.iloc[:, 1])
     total = np.zeros(len(joined))
-    for name in run_names(joined):
+    for name in names:
         score = joined[name].to_numpy()
         rows = np.flatnonzero(~np.isnan(score))
         total[rows] += 1.0 / (k + 1.0 + places(query[rows], score[rows], document[rows]))
@@ -47,13 +48,15 @@ def combsum(joined: pd.DataFrame) -> Array:
 
     Fox and Shaw, TREC-2, 1994.
     """
-    return minmax(joined).sum(axis=1)
+    scaled: Array = minmax(joined).sum(axis=1)
+    return scaled
 
 
 def combmnz(joined: pd.DataFrame) -> Array:
     """CombMNZ: `combsum` times the number of runs that retrieved the document. Shape (n_rows,)."""
     retrieved = joined[run_names(joined)].notna().to_numpy()
-    return combsum(joined) * retrieved.sum(axis=1)
+    times: Array = retrieved.sum(axis=1)
+    return combsum(joined) * times
 
 
 def minmax(joined: pd.DataFrame) -> Array:
@@ -61,9 +64,10 @@ def minmax(joined: pd.DataFrame) -> Array:
 
     0 where the run did not retrieve the document, and where all of its scores are equal.
     """
+    names = run_names(joined)
     query = _query(joined)
-    scaled = np.zeros((len(joined), len(run_names(joined))))
-    for column, name in enumerate(run_names(joined)):
+    scaled = np.zeros((len(joined), len(names)))
+    for column, name in enumerate(names):
         score = joined[name]
         of_query = score.groupby(query)
         lowest = of_query.transform("min").to_numpy()
@@ -85,7 +89,8 @@ def places(query: Array, score: Array, document: Array) -> Array:
 
 def run_names(joined: pd.DataFrame) -> list[str]:
     """The columns of runs in a frame of `join_lists`."""
-    check_type("joined", getattr(joined, "iloc", None), object, "a frame, as join_lists makes it")
+    if not hasattr(joined, "iloc"):
+        raise TypeError(f"a frame is needed, as join_lists makes it, not {type(joined).__name__}")
     names = [name for name in joined.columns[2:] if name != GRADE]
     if not names:
         raise InputError("the frame has no column of a run: give one that join_lists made")

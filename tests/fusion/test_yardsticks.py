@@ -1,0 +1,56 @@
+"""RRF, CombSUM and CombMNZ against their definitions, written out query by query."""
+
+import numpy as np
+import pytest
+
+from structsvm_papk import fusion
+
+
+def by_hand(runs, of_rank=None):
+    """Scores {(query, document): value} by the definition; `of_rank` makes it RRF."""
+    total = {}
+    for run in runs.values():
+        for query, members in run.items():
+            ranked = sorted(members, key=lambda d: (members[d], d), reverse=True)
+            low, high = min(members.values()), max(members.values())
+            for place, document in enumerate(ranked):
+                value = (members[document] - low) / (high - low) if high > low else 0.0
+                value = of_rank(place + 1) if of_rank else value
+                key = query, document
+                total[key] = (total.get(key, (0, 0))[0] + value, total.get(key, (0, 0))[1] + 1)
+    return total
+
+
+@pytest.fixture
+def runs():
+    rng = np.random.default_rng(1)
+    return {
+        name: {
+            f"q{q}": {
+                f"d{d}": float(rng.integers(5)) for d in rng.choice(30, rng.integers(1, 20), False)
+            }
+            for q in range(25)
+            if rng.random() < 0.9
+        }
+        for name in "abcd"
+    }
+
+
+@pytest.mark.filterwarnings("ignore:run")
+def test_yardsticks_are_their_definitions(runs):
+    joined = fusion.join_lists(runs)
+    keys = list(zip(joined["query"], joined["document"], strict=True))
+    sums = by_hand(runs)
+    ranks = by_hand(runs, lambda rank: 1 / (7 + rank))
+    assert np.allclose(fusion.combsum(joined), [sums[key][0] for key in keys], atol=1e-12)
+    assert np.allclose(fusion.combmnz(joined), [np.prod(sums[key]) for key in keys], atol=1e-12)
+    assert np.allclose(fusion.rrf(joined, k=7), [ranks[key][0] for key in keys], atol=1e-15)
+
+
+@pytest.mark.filterwarnings("ignore:run")
+def test_the_order_of_rows_does_not_matter(runs):
+    joined = fusion.join_lists(runs)
+    order = np.random.default_rng(0).permutation(len(joined))
+    mixed = joined.iloc[order].reset_index(drop=True)
+    for yardstick in (fusion.rrf, fusion.combsum, fusion.combmnz):
+        assert np.allclose(yardstick(joined)[order], yardstick(mixed), atol=1e-15)
