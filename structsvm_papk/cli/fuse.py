@@ -225,7 +225,7 @@ def _show_rankings(report: FusionReport) -> None:
 def _show_weights(report: FusionReport) -> None:
     largest = max(abs(each.share) for each in report.weights) or 1.0
     n_relevant = max(report.n_relevant, 1)
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (escape(each.name), f"{each.share:+.3f}", _bar(each.share / largest),
          f"{each.not_there:+.3g}", f"{each.n_missed / report.n_documents:.0%}",
          f"{each.n_relevant_missed / n_relevant:.0%}")

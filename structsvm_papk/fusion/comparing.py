@@ -434,7 +434,7 @@ def _folds(usable: Array, how: Settings) -> Array:
     order = np.random.default_rng(how.seed).permutation(usable.size)
     order = np.concatenate([order[usable[order]], order[~usable[order]]])
     fold = np.empty(usable.size, dtype=np.int64)
-    fold[order] = np.arange(usable.size) % min(how.n_folds, np.count_nonzero(usable))
+    fold[order] = np.arange(usable.size) % min(how.n_folds, int(np.count_nonzero(usable)))
     return fold
 
 
@@ -442,7 +442,7 @@ def _ranking(
     name: str, table: MetricTable, how: Settings, fused: MetricTable | None = None
 ) -> Ranking:
     metric = table.metrics[0]
-    drawn = {"level": how.level, "n_resamples": how.n_resamples, "seed": how.seed}
+    drawn: dict[str, Any] = {"level": how.level, "n_resamples": how.n_resamples, "seed": how.seed}
     lower = upper = np.nan
     if no_interval(table, metric) is None:
         made = metrics.interval(table, metric, **drawn)

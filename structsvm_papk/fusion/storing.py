@@ -48,12 +48,8 @@ def named_runs(given: Sequence[str]) -> dict[str, Path]:
         twice = next(path for path in unnamed if unnamed.count(path) > 1)
         raise InputError(f"run {twice} is given twice")
     for text in given:  # in the order in which they were given
-        path = Path(text)
-        if path in names:
-            _add(runs, names[path], path)
-        else:
-            name = text.partition("=")[0]
-            _add(runs, name, stated[name])
+        name = names.get(Path(text)) or text.partition("=")[0]
+        _add(runs, name, stated.get(name) or Path(text))
     return runs
 
 

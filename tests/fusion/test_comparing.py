@@ -1,0 +1,244 @@
+"""Weights on held-out queries: nDCG by its definition, nothing leaks, and what is advised."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from structsvm_papk import fusion
+from structsvm_papk.datasets import retrieval_runs
+from structsvm_papk.errors import InputError
+from structsvm_papk.fusion import comparing
+from structsvm_papk.fusion.comparing import CHOSEN, FUSED, cross_validate
+from structsvm_papk.fusion.joining import join
+
+K = 10
+HOW = comparing.Settings(
+    k=K, threshold=1, for_engine=False, n_folds=5, level=0.95, n_resamples=200, n_refits=20, seed=0
+)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return retrieval_runs()
+
+
+@pytest.fixture(scope="module")
+def report(sample):
+    return cross_validate(sample.train.runs, sample.train.judgments, k=K)
+
+
+def ndcg(ranked, grades):
+    """nDCG@K of documents in order, with the ideal of all judgments."""
+    ideal = sorted((max(grade, 0) for grade in grades.values()), reverse=True)
+    dcg, best = (
+        sum(gain / math.log2(place + 2) for place, gain in enumerate(gains[:K]))
+        for gains in ([max(grades.get(document, 0), 0) for document in ranked], ideal)
+    )
+    return dcg / best if best > 0 else 0.0
+
+
+def mean_ndcg(frame, judgments):
+    """By the definition: by score, then by document id, both descending."""
+    grades = {q: dict(zip(g["document"], g["grade"], strict=True))
+              for q, g in judgments.groupby("query")}  # fmt: skip
+    values = []
+    for query, rows in frame.groupby("query"):
+        pairs = sorted(zip(rows["score"], rows["document"], strict=True), reverse=True)
+        values.append(ndcg([document for _, document in pairs], grades[query]))
+    return np.mean(values)
+
+
+def test_runs_alone_have_the_ndcg_of_the_definition(sample, report):
+    means = {each.name: each.mean for each in report.rankings}
+    for name, run in sample.train.runs.items():
+        assert means[name] == pytest.approx(mean_ndcg(run, sample.train.judgments), abs=1e-12)
+    assert means["bm25"] == pytest.approx(0.5058, abs=5e-5)  # as published for Anserini's BM25
+    joined = fusion.join_lists(sample.train.runs, sample.train.judgments)
+    for name, score in (("RRF", fusion.rrf(joined)), ("CombSUM", fusion.combsum(joined))):
+        scored = joined[["query", "document"]].astype(str).assign(score=score)
+        assert means[name] == pytest.approx(mean_ndcg(scored, sample.train.judgments), abs=1e-12)
+
+
+def test_the_fused_ranking_is_ahead_on_the_sample_and_holds_on_the_other_year(sample, report):
+    by_name = {each.name: each for each in report.rankings}
+    assert by_name[FUSED].mean > max(each.mean for each in report.rankings[1:])
+    assert by_name[CHOSEN].ahead_lower > 0 and report.advice.startswith("Use the fused ranking")
+    assert report.ranker.result_.converged
+    joined = fusion.join_lists(sample.test.runs, sample.test.judgments)
+    names = list(sample.test.runs)
+    score = report.ranker.predict(joined[names], groups=joined["query"])
+    rows = joined[["query", "document"]].astype(str)
+    fused = mean_ndcg(rows.assign(score=score), sample.test.judgments)
+    equal = mean_ndcg(rows.assign(score=fusion.combsum(joined)), sample.test.judgments)
+    assert fused > equal > 0.7
+
+
+def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(sample):
+    joined = join(sample.train.runs, sample.train.judgments)
+    problem = comparing._Problem.of(joined, HOW)
+    before = problem.held_out(joined.names)
+    fold = problem.fold[joined.query] == 2
+    frame = joined.frame.copy()
+    rng = np.random.default_rng(0)
+    frame.loc[fold, "grade"] = rng.permutation(frame.loc[fold, "grade"])
+    mixed = replace(problem, joined=replace(joined, frame=frame))
+    after = mixed.held_out(joined.names)
+    assert np.array_equal(before[fold], after[fold])
+    assert not np.array_equal(before[~fold], after[~fold])
+
+
+def test_the_best_of_the_others_is_chosen_on_the_other_folds(sample):
+    joined = join(sample.train.runs, sample.train.judgments)
+    problem = comparing._Problem.of(joined, HOW)
+    tables = problem.alone()
+    values = pd.DataFrame({name: table.values[:, 0] for name, table in tables.items()})
+    chosen = problem.best_of(tables).values[:, 0]
+    for fold in range(5):
+        test = problem.fold == fold
+        best = values[~test].mean().idxmax()
+        assert np.array_equal(chosen[test], values.loc[test, best])
+
+
+def test_every_fold_has_queries_to_train_on():
+    usable = np.arange(23) % 3 == 0
+    fold = comparing._folds(usable, HOW)
+    assert set(fold) == set(range(5))
+    assert np.ptp(np.bincount(fold[usable], minlength=5)) <= 1
+    assert comparing._folds(np.ones(3, dtype=bool), HOW).max() == 2
+
+
+@pytest.mark.parametrize("year", ["train", "test"])
+def test_an_engine_gives_the_same_order_by_its_own_rule(sample, year):
+    """Weights times min-max scores, 0 where not retrieved: every query, every document."""
+    report = cross_validate(sample.train.runs, sample.train.judgments, k=K, for_engine=True)
+    weights = {each.name: each.share for each in report.weights}
+    assert min(weights.values()) >= 0 and sum(weights.values()) == pytest.approx(1, abs=1e-12)
+    assert all(each.not_there == 0 for each in report.weights)
+    collection = getattr(sample, year)
+    engine = {}
+    for name, run in collection.runs.items():
+        for query, rows in run.groupby("query"):
+            low, high = rows["score"].min(), rows["score"].max()
+            for document, score in zip(rows["document"], rows["score"], strict=True):
+                key = query, document
+                engine[key] = engine.get(key, 0) + weights[name] * (score - low) / (high - low)
+    joined = fusion.join_lists(collection.runs)
+    score = report.ranker.predict(joined[list(weights)], groups=joined["query"])
+    rows = joined[["query", "document"]].astype(str).assign(score=score)
+    rows["engine"] = [engine[key] for key in zip(rows["query"], rows["document"], strict=True)]
+    scale = rows["score"].max() / rows["engine"].max()
+    assert np.allclose(rows["score"], scale * rows["engine"], rtol=1e-9, atol=1e-12 * scale)
+    for _, of_query in rows.groupby("query"):
+        ours = of_query.sort_values(["score", "document"], ascending=False)
+        # sums in another order differ by roundings: scores that are equal to 12 digits are tied
+        steps = np.diff(ours["engine"].to_numpy())
+        assert (steps <= 1e-12).all()
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """A good run, a weaker one, and one of noise, for 60 queries."""
+    rng = np.random.default_rng(3)
+    runs = {"good": {}, "weak": {}, "noise": {}}
+    judgments = {}
+    for q in range(60):
+        relevance = rng.normal(size=40)
+        documents = [f"d{i}" for i in range(40)]
+        judgments[f"q{q}"] = {d: int(r > 1) for d, r in zip(documents, relevance, strict=True)}
+        for name, spread in (("good", 0.7), ("weak", 1.5), ("noise", 100)):
+            score = relevance + spread * rng.normal(size=40)
+            best = np.argsort(-score)[:25]
+            runs[name][f"q{q}"] = {documents[i]: float(score[i]) for i in best}
+    return runs, judgments
+
+
+def test_ablation_keeps_a_good_run_and_not_noise(noisy):
+    report = cross_validate(*noisy, k=5, ablate=True, n_refits=40)
+    by_name = {each.name: each for each in report.weights}
+    assert by_name["good"].verdict == "keep" and by_name["good"].gain_lower > 0
+    assert by_name["noise"].verdict in ("no difference", "harms")
+    for each in report.weights:
+        assert each.share_lower <= each.share_upper
+        assert each.without + each.gain == pytest.approx(report.rankings[0].mean)
+    noise = by_name["noise"]
+    assert noise.share_lower < 0.1 and noise.share_upper > -0.1
+    assert by_name["good"].share_lower > 0.3
+
+
+def test_missed_documents_are_counted(noisy):
+    runs, judgments = noisy
+    report = cross_validate(runs, judgments, k=5)
+    joined = fusion.join_lists(runs, judgments)
+    for each in report.weights:
+        missed = joined[each.name].isna()
+        assert each.n_missed == missed.sum()
+        assert each.n_relevant_missed == (missed & (joined["grade"] >= 1)).sum()
+    judged = sum(sum(grades.values()) for grades in judgments.values())
+    assert report.n_relevant + report.n_relevant_missed == judged
+
+
+def advised(ahead, lower, upper, fused, best):
+    """The advice for two made-up tables whose queries differ like this."""
+    rankings = [
+        comparing.Ranking(FUSED, fused, 0, 1),
+        comparing.Ranking("bm25", best, 0, 1, ahead, lower, upper, 0.5),
+        comparing.Ranking("CombSUM", best, 0, 1, ahead, lower, upper, 0.5),
+        comparing.Ranking(CHOSEN, best, 0, 1, ahead, lower, upper, 0.5),
+    ]
+    rng = np.random.default_rng(0)
+    apart = rng.normal(size=40)
+    apart = ahead + 0.1 * (apart - apart.mean()) / apart.std()
+
+    def table(values):
+        return comparing.metrics.evaluate("ndcg@1", [1.0, 0.0] * 40, [1, 0] * 40,
+                                          np.repeat(range(40), 2)).take(np.ones(40, bool)) if (
+            values is None) else replace(table(None), values=values[:, None])  # fmt: skip
+
+    tables = {name: table(np.zeros(40)) for name in ("bm25", "CombSUM", CHOSEN)}
+    return comparing._advice(table(apart), tables, rankings, HOW)
+
+
+def test_advice_says_what_to_do():
+    assert advised(0.05, 0.01, 0.09, 0.75, 0.7).startswith("Use the fused ranking")
+    assert advised(-0.05, -0.09, -0.01, 0.65, 0.7).startswith("Do not use these weights")
+    assert advised(-0.001, -0.02, 0.02, 0.7, 0.7).startswith("Equal weights are as good here")
+    text = advised(0.01, -0.02, 0.04, 0.71, 0.7)
+    more = int(text.split("at least ")[1].split()[0])
+    # as many as make the interval half as wide as the difference is: (1.96 * 0.1 / 0.01)^2 - 40
+    assert abs(more - ((1.96 * 0.1 / 0.01) ** 2 - 40)) < 15
+
+
+def test_few_queries_have_no_interval_and_the_advice_says_so(sample):
+    judgments = sample.train.judgments
+    few = judgments[judgments["query"].isin(judgments["query"].unique()[:6])]
+    with pytest.warns(UserWarning, match="no judgments"):
+        fusion.join_lists(sample.train.runs, few)
+    report = cross_validate(sample.train.runs, few, k=K)
+    assert report.n_queries == 6 and "37 of 43 queries have no judgments" in report.remarks[0]
+    assert math.isnan(report.rankings[0].lower) and math.isnan(report.rankings[1].ahead_lower)
+    assert report.advice.startswith("6 judged queries are too few")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"k": 0}, "k must be a whole number"),
+        ({"cv": 1}, "cv must be a whole number of at least 2"),
+        ({"relevance_threshold": "high"}, "relevance_threshold must be a number"),
+        ({"relevance_threshold": 9}, "0 of 2 judged queries have both a relevant"),
+        ({"for_engine": 1}, "for_engine must be True or False"),
+        ({"ablate": "yes"}, "ablate must be True or False"),
+        ({"level": 2}, "level must be a number"),
+        ({"judgments": {"q1": {"a": 1}}}, "0 of 1 judged queries have both"),
+        ({"runs": {"a": {"q1": {"a": 1.0, "b": 0.5}, "q2": {"a": 1.0, "b": 2.0}}}, "ablate": True},
+         "ablate needs at least two runs"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_end_in_a_sentence(change, sentence):
+    runs = {"a": {"q1": {"a": 1.0, "b": 0.5}, "q2": {"a": 1.0, "b": 2.0}}, "b": {"q1": {"a": 1.0}}}
+    given = {"runs": runs, "judgments": {"q1": {"a": 1}, "q2": {"b": 2}}}
+    with pytest.raises((InputError, TypeError), match=sentence):
+        cross_validate(**given | change)
