@@ -109,7 +109,7 @@ class Joined:
         Each row's query, counted from 0 in the order of the rows.
     document : ndarray of int, shape (n_rows,)
         Each row's document, as its index in `documents`.
-    documents : ndarray
+    documents : pandas.Index
         Ids.
     missed_query, missed_grade : ndarray of int
         Query and grade of each document that was judged and not retrieved.
@@ -121,7 +121,7 @@ class Joined:
     names: tuple[str, ...]
     query: Array
     document: Array
-    documents: Array
+    documents: pd.Index
     missed_query: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     missed_grade: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     remarks: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ class Joined:
     @cached_property
     def place(self) -> Array:
         """Each row's document in the order of ids, by which trec_eval breaks ties."""
-        return trec.places_of(self.documents)[self.document]
+        return trec.places_of(np.asarray(self.documents, dtype=object))[self.document]
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -151,20 +151,31 @@ class Joined:
 class Entries:
     """A run or judgments: the number that a pair of a query and a document has.
 
-    `what` is its name in messages; ids are codes into `queries` and `documents`.
+    `what` is its name in messages; `query` and `document` are codes into `queries` and
+    `documents`.
     """
 
     what: str
     query: Array
-    queries: Array
+    queries: pd.Index
     document: Array
-    documents: Array
+    documents: pd.Index
     value: Array
 
     def only(self, mask: Array) -> Entries:
-        """The entries of a mask."""
-        parts = {name: getattr(self, name)[mask] for name in ("query", "document", "value")}
-        return Entries(self.what, queries=self.queries, documents=self.documents, **parts)
+        """The entries of a mask, with the documents that they have."""
+        document = self.document[mask]
+        present = np.zeros(self.documents.size, dtype=bool)
+        present[document] = True
+        renumbered = np.cumsum(present) - 1
+        return Entries(
+            what=self.what,
+            query=self.query[mask],
+            queries=self.queries,
+            document=renumbered[document],
+            documents=self.documents[present],
+            value=self.value[mask],
+        )
 
 
 def join(
@@ -176,40 +187,47 @@ def join(
     on = _checked_on(on)
     names = _checked_names(runs, on)
     parts = [_entries(runs[name], f"run {name!r}", on, "score") for name in names]
-    judged = None if judgments is None else _entries(judgments, "judgments", on, GRADE)
-    everything = parts if judged is None else [*parts, judged]
-    _same_kinds(everything, on)
+    judged = [] if judgments is None else [_entries(judgments, "judgments", on, GRADE)]
+    _same_kinds([*parts, *judged], on)
     remarks: list[str] = []
-    if judged is not None:
-        parts = _with_judgments(parts, judged, on[0], remarks)
-    queries = _union([_used(part.query, part.queries) for part in parts])
-    documents = _union([_used(part.document, part.documents) for part in parts])
-    pairs = [_pairs(part, queries, documents) for part in parts]
-    _remark_absent(parts, pairs, queries, documents.size, on[0], remarks)
-    rows, columns = _side_by_side(pairs, [part.value for part in parts])
-    query = rows // documents.size
+    queries, query_of = _union([part.queries for part in (*parts, *judged)])
+    if judged:
+        parts = _with_judgments(parts, query_of, queries, on[0], remarks)
+    # documents of judgments alone come last: they are no rows
+    documents, document_of = _union([part.documents for part in (*parts, *judged)])
+    pairs = [
+        query[part.query] * documents.size + document[part.document]
+        for part, query, document in zip((*parts, *judged), query_of, document_of, strict=True)
+    ]
+    rows, columns = _side_by_side(pairs[: len(parts)], [part.value for part in parts])
+    first = np.flatnonzero(np.diff(rows // documents.size, prepend=-1))
+    query = np.repeat(np.arange(first.size), np.diff(first, append=rows.size))
+    kept = rows[first] // documents.size  # codes of the queries that are left
     document = rows % documents.size
-    frame = {on[0]: _column(query, queries), on[1]: _column(document, documents)}
+    _remark_absent(parts, query_of, queries, kept, on[0], remarks)
+    shown = documents[: max(int(codes.max()) for codes in document_of[: len(parts)]) + 1]
+    frame = {on[0]: _column(query, queries[kept]), on[1]: _column(document, shown)}
     frame |= dict(zip(names, columns, strict=True))
     missed_query = np.empty(0, dtype=np.int64)
-    missed_grade = np.empty(0)
-    if judged is not None:
-        judged_pairs = _pairs(judged, queries, documents)
-        at = np.minimum(np.searchsorted(rows, judged_pairs), rows.size - 1)
-        is_row = rows[at] == judged_pairs
+    missed_grade = np.empty(0, dtype=np.int64)
+    for one in judged:
+        at = np.minimum(np.searchsorted(rows, pairs[-1]), rows.size - 1)
+        is_row = rows[at] == pairs[-1]
         grade = np.zeros(rows.size)
-        grade[at[is_row]] = judged.value[is_row]
+        grade[at[is_row]] = one.value[is_row]
         frame[GRADE] = _whole(grade)
-        of_query = queries.get_indexer(judged.queries)[judged.query]
+        number = np.full(queries.size, -1)
+        number[kept] = np.arange(kept.size)
+        of_query = number[query_of[-1][one.query]]
         missed = ~is_row & (of_query >= 0)
         missed_query = of_query[missed]
-        missed_grade = _whole(judged.value[missed])
+        missed_grade = _whole(one.value[missed])
     return Joined(
         frame=pd.DataFrame(frame, copy=False),
         names=names,
         query=query,
         document=document,
-        documents=documents.to_numpy(dtype=object),
+        documents=shown,
         missed_query=missed_query,
         missed_grade=missed_grade,
         remarks=tuple(remarks),
@@ -218,63 +236,68 @@ def join(
 
 def _side_by_side(pairs: Sequence[Array], values: Sequence[Array]) -> tuple[Array, list[Array]]:
     """All pairs in order, and a column of values for each list of pairs, NaN where it has none."""
-    rows = np.unique(np.concatenate(pairs))
+    every = np.concatenate(pairs)
+    order = np.argsort(every)
+    ordered = every[order]
+    is_first = np.diff(ordered, prepend=-1) != 0
+    place = np.empty(every.size, dtype=np.int64)
+    place[order] = np.cumsum(is_first) - 1
+    rows = ordered[is_first]
     columns = []
-    for own, value in zip(pairs, values, strict=True):
+    start = 0
+    for value in values:
         column = np.full(rows.size, np.nan)
-        column[np.searchsorted(rows, own)] = value
+        column[place[start : start + value.size]] = value
         columns.append(column)
+        start += value.size
     return rows, columns
 
 
-def _pairs(part: Entries, queries: Any, documents: Any) -> Array:
-    """The number of each entry's row; -1 where its query or its document is not among these."""
-    query = queries.get_indexer(part.queries)[part.query]
-    document = documents.get_indexer(part.documents)[part.document]
-    known = (query >= 0) & (document >= 0)
-    return np.where(known, query.astype(np.int64) * documents.size + document, -1)
-
-
 def _with_judgments(
-    parts: Sequence[Entries], judged: Entries, name: str, remarks: list[str]
-) -> list[Entries]:
-    """The entries of queries that have judgments."""
-    retrieved = _union([_used(part.query, part.queries) for part in parts])
-    with_grades = _union([_used(judged.query, judged.queries)])
-    without = retrieved.difference(with_grades, sort=False)
-    if without.size == retrieved.size:
+    parts: Sequence[Entries], query_of: Sequence[Array], queries: Any, name: str,
+    remarks: list[str],
+) -> list[Entries]:  # fmt: skip
+    """The entries of queries that have judgments, whose codes are the last in `query_of`."""
+    retrieved = _present(queries.size, query_of[:-1])
+    judged = _present(queries.size, query_of[-1:])
+    without = queries[retrieved & ~judged]
+    unseen = queries[judged & ~retrieved]
+    n_retrieved = np.count_nonzero(retrieved)
+    n_judged = np.count_nonzero(judged)
+    if without.size == n_retrieved:
         raise InputError(
-            f"no {name} of the runs is in the judgments: the runs have {_listed(retrieved)}, the "
-            f"judgments {_listed(with_grades)}; are they of the same collection?"
+            f"no {name} of the runs is in the judgments: the runs have "
+            f"{_listed(queries[retrieved])}, the judgments {_listed(queries[judged])}; are they of "
+            "the same collection?"
         )
     if without.size:
         remarks.append(
-            f"{without.size} of {retrieved.size} {_plural(name)} have no judgments and are left "
+            f"{without.size} of {n_retrieved} {_plural(name)} have no judgments and are left "
             f"out: {_listed(without)}"
         )
-    unseen = with_grades.difference(retrieved, sort=False)
     if unseen.size:
         remarks.append(
-            f"{unseen.size} of {with_grades.size} judged {_plural(name)} are in no run and do not "
+            f"{unseen.size} of {n_judged} judged {_plural(name)} are in no run and do not "
             f"count: {_listed(unseen)}"
         )
     if not without.size:
         return list(parts)
-    return [part.only((with_grades.get_indexer(part.queries) >= 0)[part.query]) for part in parts]
+    return [
+        part.only(judged[codes][part.query]) for part, codes in zip(parts, query_of, strict=False)
+    ]
 
 
 def _remark_absent(
-    parts: Sequence[Entries], pairs: Sequence[Array], queries: Any, n_documents: int, name: str,
+    parts: Sequence[Entries], query_of: Sequence[Array], queries: Any, kept: Array, name: str,
     remarks: list[str],
 ) -> None:  # fmt: skip
     """Say which run has nothing for queries that others have."""
-    for part, own in zip(parts, pairs, strict=True):
-        there = np.zeros(queries.size, dtype=bool)
-        there[own // n_documents] = True
-        if not there.all():
+    for part, codes in zip(parts, query_of, strict=False):
+        absent = queries[kept[~_present(queries.size, [codes[part.query]])[kept]]]
+        if absent.size:
             remarks.append(
-                f"{part.what} retrieved nothing for {np.count_nonzero(~there)} of {queries.size} "
-                f"{_plural(name)}: {_listed(queries[~there])}"
+                f"{part.what} retrieved nothing for {absent.size} of {kept.size} "
+                f"{_plural(name)}: {_listed(absent)}"
             )
 
 
@@ -372,7 +395,7 @@ def _numbers(column: Any, what: str, kind: str) -> Array:
     return values
 
 
-def _codes(column: Any, what: str) -> tuple[Array, Array]:
+def _codes(column: Any, what: str) -> tuple[Array, Any]:
     """Code of each row, and the ids in the order of their first row."""
     import pandas as pd
 
@@ -381,25 +404,32 @@ def _codes(column: Any, what: str) -> tuple[Array, Array]:
     codes, ids = column.factorize()
     if (codes < 0).any():
         raise InputError(f"{what} is missing in row {int(np.argmax(codes < 0))}")
-    known = validation.check_ids(np.asarray(ids), len(ids), what)
-    return codes, known if known.dtype.kind in "biuf" else known.astype(object)
+    if isinstance(ids, pd.CategoricalIndex):
+        ids = ids.categories[ids.codes]
+    if ids.dtype == object:
+        validation.check_ids(ids.to_numpy(), ids.size, what)
+    elif ids.dtype.kind == "f":
+        ids = pd.Index(validation.check_ids(ids.to_numpy(), ids.size, what))
+    return codes, ids
 
 
 # --- ids ------------------------------------------------------------------------------------------
 
 
-def _used(codes: Array, ids: Array) -> Array:
-    """The ids that occur, in the order of their codes."""
-    present = np.zeros(ids.size, dtype=bool)
-    present[codes] = True
-    return ids[present]
+def _union(parts: Sequence[Any]) -> tuple[Any, list[Array]]:
+    """All ids in the order in which they are first met, and the codes of each part's ids."""
+    together = parts[0].append(list(parts[1:]))
+    codes, ids = together.factorize()
+    ends = np.cumsum([part.size for part in parts])
+    return ids, np.split(codes, ends[:-1])
 
 
-def _union(parts: Sequence[Array]) -> Any:
-    """All ids, in the order in which they are first met."""
-    import pandas as pd
-
-    return pd.Index(np.concatenate(parts)).unique()
+def _present(n: int, codes: Sequence[Array]) -> Array:
+    """Which of n codes occur."""
+    present = np.zeros(n, dtype=bool)
+    for each in codes:
+        present[each] = True
+    return present
 
 
 def _column(codes: Array, ids: Any) -> Any:
@@ -414,18 +444,23 @@ def _column(codes: Array, ids: Any) -> Any:
 def _same_kinds(parts: Sequence[Entries], on: tuple[str, str]) -> None:
     """Refuse ids that are text in one input and numbers in another: they would never match."""
     for role, name in zip(("queries", "documents"), on, strict=True):
-        first = parts[0]
-        for part in parts[1:]:
-            if not validation.same_kind(getattr(first, role), getattr(part, role)):
-                kinds = [_kind(getattr(each, role)) for each in (first, part)]
+        kinds = [_kind(getattr(part, role)) for part in parts]
+        for part, kind in zip(parts, kinds, strict=True):
+            if kind != kinds[0]:
                 raise InputError(
-                    f"{name} is {kinds[0]} in {first.what} and {kinds[1]} in {part.what}: give "
-                    "both as text, or both as numbers"
+                    f"{name} is {kinds[0]} in {parts[0].what} and {kind} in {part.what}: give both "
+                    "as text, or both as numbers"
                 )
 
 
-def _kind(ids: Array) -> str:
-    return "numbers" if ids.dtype.kind in "biuf" else type(ids[0]).__name__.replace("str", "text")
+def _kind(ids: Any) -> str:
+    """Numbers, text, or the name of another type."""
+    if ids.dtype.kind in "biuf":
+        return "numbers"
+    first = ids[0]
+    if isinstance(first, str):
+        return "text"
+    return "numbers" if validation.is_number(type(first)) else type(first).__name__
 
 
 def _whole(values: Array) -> Array:

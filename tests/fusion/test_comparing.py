@@ -188,17 +188,14 @@ def advised(ahead, lower, upper, fused, best):
         comparing.Ranking("CombSUM", best, 0, 1, ahead, lower, upper, 0.5),
         comparing.Ranking(CHOSEN, best, 0, 1, ahead, lower, upper, 0.5),
     ]
-    rng = np.random.default_rng(0)
-    apart = rng.normal(size=40)
+    apart = np.random.default_rng(0).normal(size=40)
     apart = ahead + 0.1 * (apart - apart.mean()) / apart.std()
-
-    def table(values):
-        return comparing.metrics.evaluate("ndcg@1", [1.0, 0.0] * 40, [1, 0] * 40,
-                                          np.repeat(range(40), 2)).take(np.ones(40, bool)) if (
-            values is None) else replace(table(None), values=values[:, None])  # fmt: skip
-
-    tables = {name: table(np.zeros(40)) for name in ("bm25", "CombSUM", CHOSEN)}
-    return comparing._advice(table(apart), tables, rankings, HOW)
+    users = np.repeat(range(40), 2)
+    plain = comparing.metrics.evaluate("ndcg@1", [1.0, 0.0] * 40, [1, 0] * 40, users)
+    none = replace(plain, values=np.zeros((40, 1)))
+    fused_table = replace(plain, values=apart[:, None])
+    tables = dict.fromkeys(("bm25", "CombSUM", CHOSEN), none)
+    return comparing._advice(fused_table, tables, rankings, HOW)
 
 
 def test_advice_says_what_to_do():
