@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.datasets import recommender_lists
+from structsvm_papk.data.trec import write_run
+from structsvm_papk.datasets import recommender_lists, retrieval_runs
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 
@@ -13,12 +14,21 @@ def example_data(
     folder: Path = options.argument(Path("."), "Where to write.", "FOLDER"),
     n_users: int = options.PLAIN(400, "Users."),
     seed: int = options.PLAIN(0, "Other data for another seed."),
+    runs: bool = options.PLAIN(
+        False,
+        "Write runs and judgments to try fuse on instead: six retrievers, TREC Deep Learning 2019 "
+        "(dl19) and 2020 (dl20).",
+        flags="--runs",
+    ),
 ) -> None:
     """Write train.csv and new.csv: candidates with four scores each; and liked.csv.
 
     Each row is a candidate of a user: user, item, four scores, and whether it is relevant.
     liked.csv holds all relevant pairs of new.csv, here all of them candidates.
     """
+    if runs:
+        _write_runs(folder)
+        return
     files = [folder / "train.csv", folder / "new.csv"]
     liked = folder / "liked.csv"
     for file in [*files, liked]:
@@ -28,6 +38,26 @@ def example_data(
     for file, frame in zip(files, recommender_lists(n_users=n_users, seed=seed), strict=True):
         write_atomically(file, frame.to_csv(index=False).encode())
         console.note(f"{len(frame)} rows of {n_users} users written to {file}")
+
     pairs = frame.loc[frame["relevant"] == 1, ["user", "item"]]
     write_atomically(liked, pairs.to_csv(index=False).encode())
     console.note(f"{len(pairs)} relevant pairs of {files[1]} written to {liked}")
+
+
+def _write_runs(folder: Path) -> None:
+    sample = retrieval_runs()
+    years = {"dl19": sample.train, "dl20": sample.test}
+    for year in years:
+        if (folder / f"{year}.qrels").exists():
+            raise InputError(f"{folder / year}.qrels exists; remove it, or name another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for year, collection in years.items():
+        for name, run in collection.runs.items():
+            write_run(folder / f"{year}.{name}.run", run, name)
+        judged = collection.judgments.itertuples(index=False)
+        text = "".join(f"{each.query} 0 {each.document} {each.grade}\n" for each in judged)
+        write_atomically(folder / f"{year}.qrels", text.encode())
+        console.note(
+            f"{len(collection.runs)} runs and judgments of {collection.n_queries} queries written "
+            f"to {folder / year}.*"
+        )

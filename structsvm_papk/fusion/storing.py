@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,9 @@ def named_runs(given: Sequence[str]) -> dict[str, Path]:
     """Paths of runs by name: of ``name=path``, or of the files without what all names share.
 
     ``2019/dl19.bm25.run`` and ``2019/dl19.splade.run`` are bm25 and splade, so that the files of
-    another year have the same names.
+    another year have the same names. ``2019/*.run`` is all of them, where no shell has said so.
     """
+    given = [text for pattern in given for text in _expanded(pattern)]
     stated: dict[str, Path] = {}
     unnamed: list[Path] = []
     for text in given:
@@ -51,6 +53,16 @@ def named_runs(given: Sequence[str]) -> dict[str, Path]:
         name = names.get(Path(text)) or text.partition("=")[0]
         _add(runs, name, stated.get(name) or Path(text))
     return runs
+
+
+def _expanded(pattern: str) -> list[str]:
+    """The files that a pattern fits, in the order of their names; other texts as they are."""
+    if "*" not in pattern or Path(pattern).exists():
+        return [pattern]
+    files = sorted(glob(pattern))
+    if not files:
+        raise InputError(f"no file is called like {pattern}")
+    return files
 
 
 def _add(runs: dict[str, Path], name: str, path: Path) -> None:
