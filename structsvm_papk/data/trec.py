@@ -112,6 +112,10 @@ def write_run(path: PathLike, frame: pd.DataFrame, tag: str = "structsvm-papk") 
     check_type("tag", tag, str, "text")
     if len(tag.split()) != 1 or tag != tag.strip():
         raise InputError(f"tag={tag!r} must be one word, without white space")
+    if not hasattr(frame, "columns"):
+        raise TypeError(
+            f"frame must be a frame with query, document and score, not {type(frame).__name__}"
+        )
     absent = [name for name in ("query", "document", "score") if name not in frame]
     if absent:
         raise InputError(f"the frame has no column {absent[0]!r}; it has {tables.listed([*frame])}")

@@ -29,7 +29,7 @@ class Collection:
     @property
     def n_queries(self) -> int:
         """Number of judged queries."""
-        return self.judgments["query"].nunique()
+        return int(self.judgments["query"].nunique())
 
     def __repr__(self) -> str:
         return f"Collection of {self.n_queries} judged queries, runs {', '.join(self.runs)}"

@@ -17,7 +17,7 @@ import numpy as np
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.bounds import required_users
-from structsvm_papk.errors import InputError, check_number, check_type, whole_number
+from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.fusion.joining import Joined, join
 from structsvm_papk.fusion.yardsticks import combsum, places, rrf
@@ -76,7 +76,8 @@ class RunWeight:
         Of a standard deviation of the run's scores within a query, as a share of the sum of all
         such weights' sizes; with `for_engine` the weight itself.
     not_there : float
-        Added where the run did not retrieve a document, beside the lowest score of its list.
+        Added where the run did not retrieve a document, beside the lowest score of its list; in
+        the unit of `share`.
     n_missed, n_relevant_missed : int
         Documents of other runs, and relevant ones among them, that the run does not have.
     share_lower, share_upper : float
@@ -229,20 +230,20 @@ def cross_validate(
     InputError
         As `join_lists`; fewer than two queries with a relevant and another document.
     """
-    _check(k, relevance_threshold, for_engine, ablate, cv)
-    check_number("n_refits", n_refits, least=2)
-    joined = join(runs, judgments, on)
+    check_type("ablate", ablate, bool | np.bool_, "True or False")
+    if judgments is None:
+        raise TypeError("judgments must be a file, a frame or a dictionary: weights need some")
     how = Settings(
-        k=whole_number("k", k),
+        k=k,
         threshold=relevance_threshold,
         for_engine=for_engine,
-        n_folds=whole_number("cv", cv),
+        n_folds=cv,
         level=level,
         n_resamples=n_resamples,
         n_refits=n_refits,
         seed=random_state,
     )
-    return validated(joined, how, ablate)
+    return validated(join(runs, judgments, on), how, ablate)
 
 
 @dataclass(frozen=True)
@@ -258,12 +259,22 @@ class Settings:
     n_refits: int
     seed: int
 
+    def __post_init__(self) -> None:
+        check_number("k", self.k, least=1)
+        check_number("relevance_threshold", self.threshold)
+        check_type("for_engine", self.for_engine, bool | np.bool_, "True or False")
+        check_number("cv", self.n_folds, least=2)
+        check_number("level", self.level, above=0, below=1)
+        check_number("n_resamples", self.n_resamples, least=10)
+        check_number("n_refits", self.n_refits, least=2)
+        check_number("random_state", self.seed, least=0)
+
     def ranker(self, **more: Any) -> PAPKRanker:
         """The estimator that learns weights."""
         from structsvm_papk.rankers import PAPKRanker
 
         return PAPKRanker(
-            self.k,
+            int(self.k),
             relevance_threshold=self.threshold,
             policy="cap",
             missing="lowest",
@@ -294,7 +305,7 @@ def validated(
             weights = _ablated(problem, fused, ranker, weights, say)
     said = dict.fromkeys(str(warning.message) for warning in raised)
     return FusionReport(
-        k=how.k,
+        k=int(how.k),
         n_queries=joined.n_queries,
         n_documents=len(joined.frame),
         n_relevant=int(problem.relevant.sum()),
@@ -364,7 +375,7 @@ class _Problem:
         last = np.full(joined.missed_query.size, np.inf)
         grades = np.concatenate([joined.grades, joined.missed_grade])
         return metrics.evaluate(
-            f"ndcg@{self.how.k}",
+            f"ndcg@{int(self.how.k)}",
             -np.concatenate([place, last]),
             np.maximum(grades, 0),
             np.concatenate([joined.query, joined.missed_query]),
@@ -395,8 +406,7 @@ class _Problem:
         """What each run counts, by a ranker that was trained on all columns."""
         missed = self.joined.scores.isna().to_numpy()
         share = shares(ranker, self.how.for_engine)
-        not_there = getattr(ranker, "missing_coef_", None)
-        not_there = np.zeros(share.size) if not_there is None else not_there
+        not_there = ranker.missing_coef_ / _total(ranker, self.how.for_engine)
         return [
             RunWeight(
                 name=name,
@@ -412,11 +422,15 @@ class _Problem:
 
 def shares(ranker: Any, for_engine: bool) -> Array:
     """Weights of the runs that can be held beside each other; their sizes have the sum 1."""
-    weight = ranker.coef_
-    if not for_engine and ranker.scale_ is not None:
-        weight = weight * ranker.scale_[: weight.size]
-    total = np.abs(weight).sum()
-    return weight / total if total > 0 else weight
+    weight = ranker.coef_ if for_engine else ranker.coef_ * ranker.scale_
+    share: Array = weight / _total(ranker, for_engine)
+    return share
+
+
+def _total(ranker: Any, for_engine: bool) -> float:
+    """What a share is a share of; 1 where all weights are 0."""
+    weight = ranker.coef_ if for_engine else ranker.coef_ * ranker.scale_
+    return float(np.abs(weight).sum()) or 1.0
 
 
 def filled(scores: pd.DataFrame, query: Array) -> pd.DataFrame:
@@ -434,7 +448,7 @@ def _folds(usable: Array, how: Settings) -> Array:
     order = np.random.default_rng(how.seed).permutation(usable.size)
     order = np.concatenate([order[usable[order]], order[~usable[order]]])
     fold = np.empty(usable.size, dtype=np.int64)
-    fold[order] = np.arange(usable.size) % min(how.n_folds, int(np.count_nonzero(usable)))
+    fold[order] = np.arange(usable.size) % min(int(how.n_folds), int(np.count_nonzero(usable)))
     return fold
 
 
@@ -533,7 +547,14 @@ def _advice(
     ends = f"{best.ahead:+.4f}, {best.ahead_lower:+.4f} to {best.ahead_upper:+.4f}"
     single = max(tables.keys() - {CHOSEN}, key=lambda name: by_name[name].mean)
     if best.ahead_lower > 0 and by_name[FUSED].mean >= by_name[single].mean:
-        return f"Use the fused ranking: it is ahead of the best of the others ({ends})."
+        text = f"Use the fused ranking: it is ahead of the best of the others ({ends})"
+        hindsight = by_name[single]
+        if hindsight.ahead_lower > 0:
+            return f"{text}."
+        return (
+            f"{text}; of {single}, the best in hindsight, by {hindsight.ahead:+.4f}, "
+            f"{hindsight.ahead_lower:+.4f} to {hindsight.ahead_upper:+.4f}."
+        )
     if best.ahead_upper < 0:
         return f"Do not use these weights: {single} is better ({ends}); the runs may add nothing."
     apart = (fused.values - tables[CHOSEN].values)[:, 0]
@@ -558,11 +579,3 @@ def _more_queries(apart: Array, difference: float, level: float) -> int | None:
     )
     more = needed - apart.size
     return max(more, 1) if more <= _FEW_TIMES * apart.size else None
-
-
-def _check(k: Any, threshold: Any, for_engine: Any, ablate: Any, cv: Any) -> None:
-    check_number("k", k, least=1)
-    check_number("relevance_threshold", threshold)
-    check_type("for_engine", for_engine, bool | np.bool_, "True or False")
-    check_type("ablate", ablate, bool | np.bool_, "True or False")
-    check_number("cv", cv, least=2)

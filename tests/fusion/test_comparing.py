@@ -229,7 +229,7 @@ def test_few_queries_have_no_interval_and_the_advice_says_so(sample):
         ({"for_engine": 1}, "for_engine must be True or False"),
         ({"ablate": "yes"}, "ablate must be True or False"),
         ({"level": 2}, "level must be a number"),
-        ({"judgments": {"q1": {"a": 1}}}, "0 of 1 judged queries have both"),
+        ({"judgments": {"q1": {"a": 1}}}, "1 of 1 judged queries have both"),
         ({"runs": {"a": {"q1": {"a": 1.0, "b": 0.5}, "q2": {"a": 1.0, "b": 2.0}}}, "ablate": True},
          "ablate needs at least two runs"),
     ],

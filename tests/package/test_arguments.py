@@ -18,6 +18,7 @@ from structsvm_papk import (
     datasets,
     diagnosis,
     files,
+    fusion,
     integrations,
     margins,
     metrics,
@@ -45,6 +46,8 @@ FRAME = {"user_id": USERS, "item_id": np.tile(np.arange(6), 4), "score": SCORES,
 FRAME |= {"rank": np.tile(np.arange(1, 7), 4)}
 LIKED = {name: FRAME[name][Y == 1] for name in ("user_id", "item_id")}
 ROWS = {"scores": SCORES, "labels": Y, "groups": USERS}
+RUNS = {"a": {"q": {"x": 2.0, "y": 1.0}, "r": {"x": 2.0, "z": 1.0}}, "b": {"q": {"y": 3.0}}}
+JUDGED = {"q": {"x": 1}, "r": {"z": 1}}
 AT_K = ROWS | {"k": 2}
 PREDICTED = {"y_true": Y, "y_score": SCORES, "groups": USERS}
 # not for users; of matplotlib; switches, which take what is true
@@ -93,6 +96,8 @@ def calls(folder):
     source = npy_source(folder, X, Y.astype(float), USERS)
     (folder / "f.csv").write_text("user_id,label,x\n1,0,1\n1,1,2\n")
     FITTED.save(folder / "model")
+    (folder / "a.run").write_text("q Q0 x 1 2.0 t\nq Q0 y 2 1.0 t\n")
+    (folder / "a.qrels").write_text("q 0 x 1\n")
     runs = rankers.compare(LISTS, ["ts"], 2, 1.0, etas=())
     limits = {"alpha": 1.0, "tol": 1e-2, "max_iter": 5}
     fit = {"k": 2, "max_iter": 20, "n_threads": 1, "relevance_threshold": None, "verbose": 0}
@@ -175,6 +180,17 @@ def calls(folder):
         datasets.two_gaussians: {"n_pos": 4, "n_neg": 6, "n_features": 2, "separation": 1.0},
         datasets.digit_queries: {"n_queries": 3, "n_shown": 5},
         datasets.retrieval_runs: {},
+        fusion.join_lists: {"runs": RUNS, "judgments": JUDGED, "on": ("query", "document")},
+        fusion.cross_validate: {"runs": RUNS, "judgments": JUDGED, "k": 2, "cv": 2, "level": 0.9,
+                                "relevance_threshold": 1.0, "n_resamples": 20, "n_refits": 2,
+                                "for_engine": False, "ablate": False, "random_state": 0},
+        fusion.rrf: {"joined": fusion.join_lists(RUNS), "k": 60},
+        fusion.combsum: {"joined": fusion.join_lists(RUNS)},
+        fusion.combmnz: {"joined": fusion.join_lists(RUNS)},
+        fusion.read_run: {"path": folder / "a.run"},
+        fusion.read_judgments: {"path": folder / "a.qrels"},
+        fusion.write_run: {"path": folder / "b.run", "frame": fusion.read_run(folder / "a.run"),
+                           "tag": "t"},
         bounds.held_out: {"scores": SCORES, "labels": Y, "k": 2},
         bounds.many_users: drawn | {"values": RNG.random(30)},
         bounds.uniform: {"n_pos": 100, "n_neg": 100, "k": 9, "n_features": 2},
