@@ -46,7 +46,10 @@ FRAME = {"user_id": USERS, "item_id": np.tile(np.arange(6), 4), "score": SCORES,
 FRAME |= {"rank": np.tile(np.arange(1, 7), 4)}
 LIKED = {name: FRAME[name][Y == 1] for name in ("user_id", "item_id")}
 ROWS = {"scores": SCORES, "labels": Y, "groups": USERS}
-RUNS = {"a": {"q": {"x": 2.0, "y": 1.0}, "r": {"x": 2.0, "z": 1.0}}, "b": {"q": {"y": 3.0}}}
+RUNS = {
+    "a": {"q": {"x": 2.0, "y": 1.0}, "r": {"x": 2.0, "z": 1.0}},
+    "b": {"q": {"y": 3.0}, "r": {"z": 2.0}},
+}
 JUDGED = {"q": {"x": 1}, "r": {"z": 1}}
 AT_K = ROWS | {"k": 2}
 PREDICTED = {"y_true": Y, "y_score": SCORES, "groups": USERS}
