@@ -347,24 +347,31 @@ class _Problem:
 
     def fit(self, ranker: Any, **more: Any) -> None:
         """Train a ranker on all queries."""
-        ranker.fit(self.columns, self.joined.grades, groups=self.joined.query, **more)
+        everything = np.ones(self.relevant.size, dtype=bool)
+        self._fit(ranker, list(self.joined.names), everything, **more)
+
+    def _fit(self, ranker: Any, names: list[str], rows: Array, **more: Any) -> None:
+        """Train a ranker on some runs and rows; no list can be wrong in more places than it has."""
+        query = self.joined.query[rows]
+        n_negatives = np.bincount(query[~self.relevant[rows]])
+        ranker.k = min(int(self.how.k), int(n_negatives.max(initial=1)))
+        ranker.fit(self.columns[names][rows], self.joined.grades[rows], groups=query, **more)
 
     def held_out(self, names: Sequence[str]) -> Array:
         """Score of each row by these runs, with weights of the other folds.
 
         Minus infinity where none of the runs retrieved the document.
         """
-        columns = self.columns[list(names)]
+        names = list(names)
         query = self.joined.query
-        there = self.joined.scores[list(names)].notna().to_numpy().any(axis=1)
+        there = self.joined.scores[names].notna().to_numpy().any(axis=1)
         scores = np.full(there.size, -np.inf)
         for fold in range(self.fold.max() + 1):
             in_fold = (self.fold == fold)[query]
-            train = there & ~in_fold
             test = there & in_fold
             ranker = self.how.ranker(tol=_FOLD_TOL)
-            ranker.fit(columns[train], self.joined.grades[train], groups=query[train])
-            scores[test] = ranker.predict(columns[test], groups=query[test])
+            self._fit(ranker, names, there & ~in_fold)
+            scores[test] = ranker.predict(self.columns[names][test], groups=query[test])
         return scores
 
     def table(self, scores: Array) -> MetricTable:
