@@ -34,15 +34,20 @@ def predict(
 ) -> None:
     """Score every row of a file with a model, or list the best of each user.
 
-    Columns user, item and score, with --top also rank; rows stay in their order, larger scores rank
-    higher. Where the file names no items there is the row's number, from 0.
+    Columns user, item (by its name in the file) and score, with --top also rank; rows stay in
+    their order, larger scores rank higher. Where the file names no items there is the row's number,
+    from 0.
     """
+    import pandas as pd
+
     if output is not None and format_of(output) == "parquet":
         raise InputError(f"--output {output}: CSV or TSV is written, not Parquet")
     trained = load_model(model)
     format = columns.format or format_of(data)
     name = item_column(data, format, item) if format in FORMATS else None
-    items = None if name is None else read_columns(data, str(format), {name: Kind.ID})[name]
+    items = None
+    if name is not None:
+        items = pd.Series(read_columns(data, str(format), {name: Kind.ID})[name], name=name)
     ignored = [*(columns.ignore or ()), *([item] if item else [])]
     table = replace(columns, ignore=ignored).table(data, like=trained, require_labels=False)
     scores = scores_of(trained, table, one_list)

@@ -6,6 +6,7 @@ where and why.
 """
 
 import gzip
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
@@ -106,7 +107,8 @@ def read_ranking_data(
         and query_id that the file has, in any case and with any underscores.
     ignore : sequence of str
         Columns that are not features (CSV, TSV, Parquet), beside the label and those named as
-        users, items (item_id, item) or other ids (names that end in ``_id`` or ``Id``) are.
+        users, items (item, document, docno, movieid, ..) or other ids (names that end in ``_id`` or
+        ``Id``) are.
     query : path-like, optional
         Rows of each user, one count per line (svmlight); by default ``FILE.query`` where it exists.
     first_index : {0, 1}, optional
@@ -122,7 +124,10 @@ def read_ranking_data(
         that are not binary.
     """
     check_type("one_list", one_list, bool, "True or False")
-    return read_table(path, **how).ranking_data(relevance_threshold, one_list)
+    table = read_table(path, **how)
+    for remark in table.remarks:
+        warnings.warn(remark, UserWarning, stacklevel=2)
+    return table.ranking_data(relevance_threshold, one_list)
 
 
 # --- svmlight -------------------------------------------------------------------------------------

@@ -21,11 +21,16 @@ from scipy import sparse
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import rows, validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.text import place_of, read_text, text_names, texts_of
+from structsvm_papk.data.text import how_to_leave_out, place_of, read_text, text_names, texts_of
 from structsvm_papk.errors import InputError
 
-USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id")
-ITEM_COLUMNS = ("item_id", "item")
+USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id", "query")
+ITEM_COLUMNS = (  # in any case, with any underscores
+    "item_id", "item", "document_id", "document", "doc_id", "docno", "doc", "product_id",
+    "product", "movie_id", "movie", "track_id", "track", "song_id", "song",
+    "article_id", "article", "book_id", "book", "isbn", "video_id", "video", "passage_id",
+    "passage", "asin", "sku", "listing_id", "post_id", "news_id",
+)  # fmt: skip
 LABEL_COLUMNS = ("label", "relevant", "target", "y")
 GRADE_COLUMNS = ("grade", "relevance", "relevance_grade", "rel", *LABEL_COLUMNS)
 FORMATS = ("csv", "tsv", "parquet")
@@ -34,6 +39,10 @@ _ID_NAME = re.compile(  # the last two: what pandas calls an index
     r"(?i:(^|[_\W])ids?$)|[a-z]I[dD]s?$|^Unnamed: \d+$|^__index_level_\d+__$"
 )
 _SHOWN = 8
+_LOOKED_AT = 100_000  # rows, for columns that may be ids
+_FEWEST_ROWS = 50
+_NEARLY = 0.98  # share of different values in a list
+_SPAN = 5  # times the longest list: ranks, which differ too, stay below
 
 
 class Kind(Enum):
@@ -117,6 +126,7 @@ class Columns(NamedTuple):
     label: str | None
     group: str | None
     used: str
+    item: str | None = None
 
 
 def format_of(path: Path) -> str | None:
@@ -203,7 +213,7 @@ def choose_columns(
         f"{path}: {len(features)} features ({listed(features)}), {said}, "
         f"ignored {listed(left) if left else 'none'}"
     )
-    return Columns(features, roles["label"], group, used)
+    return Columns(features, roles["label"], group, used, roles["item"])
 
 
 def _places(path, names):
@@ -284,12 +294,14 @@ def read_features(
     kinds[label] = Kind.NUMBER
     kinds[group] = Kind.ID
     kinds.pop(None, None)
-    values = read_columns(path, format, kinds)
+    values = read_columns(path, format, kinds, columns.features)
     place = partial(place_of, path, format)
     X = feature_matrix({name: values[name] for name in columns.features}, place)
     labels = None if label is None else values[label].astype(float)
     users = None if group is None else values[group]
     remarks: tuple[str, ...] = ()
+    if like is None:
+        remarks = remark_of_ids(path, {name: values[name] for name in columns.features}, users)
     if like is not None and like.feature_names is None:
         remarks = (
             f"{path}: the model does not name its {X.shape[1]} features, so the columns are "
@@ -297,6 +309,37 @@ def read_features(
         )
     return Table(
         str(path), X, labels, users, place, columns.used, remarks, columns.features, missing=missing
+    )
+
+
+def remark_of_ids(path: Any, columns: Mapping[str, Array], users: Array | None) -> tuple[str, ...]:
+    """What to say of features that may be ids: whole numbers, nearly all different in every list.
+
+    Ranks differ as well, but go no further than a list is long.
+    """
+    import pandas as pd
+
+    n = len(next(iter(columns.values())))
+    part = slice(0, min(n, _LOOKED_AT))
+    whose = np.zeros(n, dtype=np.int64)[part] if users is None else pd.factorize(users[part])[0]
+    longest = int(np.bincount(whose).max()) if whose.size else 0
+    if whose.size < _FEWEST_ROWS or longest < 2:
+        return ()
+    named = []
+    for name, values in columns.items():
+        if values.dtype.kind not in "iu":
+            continue
+        looked_at = values[part]
+        span = int(looked_at.max()) - int(looked_at.min())
+        pairs = pd.DataFrame({"user": whose, "value": looked_at})
+        if span > _SPAN * longest and 1.0 - pairs.duplicated().mean() >= _NEARLY:
+            named.append(name)
+    if not named:
+        return ()
+    kind = "column holds" if len(named) == 1 else "columns hold"
+    return (
+        f"{path}: the {kind} whole numbers that are nearly all different within lists, as ids are: "
+        f"{listed(named)}; if they are ids, leave them out with --ignore (ignore= in Python)",
     )
 
 
@@ -316,8 +359,12 @@ def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) ->
     return X
 
 
-def read_columns(path: Any, format: str, kinds: Mapping[str, Kind]) -> dict[str, Array]:
+def read_columns(
+    path: Any, format: str, kinds: Mapping[str, Kind], features: Collection[str] = ()
+) -> dict[str, Array]:
     """Some columns of a file by name, which must be there; `kinds` says what they hold.
+
+    Of text in one of the `features` the message says how to leave the column out.
 
     In Parquet they are of the type of the file; else numbers are of the type that pandas finds, and
     ids and texts are text.
@@ -325,15 +372,15 @@ def read_columns(path: Any, format: str, kinds: Mapping[str, Kind]) -> dict[str,
     path = Path(path)
     with reading(path):
         if format == "parquet":
-            return _parquet_columns(path, kinds)
-        return _text_columns(path, format, kinds)
+            return _parquet_columns(path, kinds, features)
+        return _text_columns(path, format, kinds, features)
 
 
-def _text_columns(path, format, kinds):
+def _text_columns(path, format, kinds, features):
     with_holes = [name for name, kind in kinds.items() if kind is Kind.NUMBER_OR_HOLE]
     numeric = [*with_holes, *(name for name, kind in kinds.items() if kind is Kind.NUMBER)]
     texts = [name for name, kind in kinds.items() if kind in (Kind.ID, Kind.TEXT)]
-    columns = read_text(path, format, numeric, texts, with_holes)
+    columns = read_text(path, format, numeric, texts, with_holes, features)
     for name, kind in kinds.items():
         if kind is Kind.ID and "" in columns[name]:
             place = place_of(path, format, int(np.argmax(columns[name] == "")))
@@ -343,20 +390,28 @@ def _text_columns(path, format, kinds):
     return columns
 
 
-def _parquet_columns(path, kinds):
+def _parquet_columns(path, kinds, features):
     with open_parquet(path) as file:
         frame = file.read(list(kinds), use_threads=False)
         if frame.num_rows == 0:
             raise InputError(f"{path}: the file has no data rows")
-        return {name: _parquet_values(path, frame, name, kind) for name, kind in kinds.items()}
+        return {
+            name: _parquet_values(path, frame, name, kind, name in features)
+            for name, kind in kinds.items()
+        }
 
 
-def _parquet_values(path, frame, name, kind):
+def _parquet_values(path, frame, name, kind, is_feature):
     """Values of the column's own type; those that numpy does not have as text, or None."""
     import pandas as pd
 
     if kind in (Kind.NUMBER, Kind.NUMBER_OR_HOLE):
-        return numbers(path, frame, name, with_holes=kind is Kind.NUMBER_OR_HOLE)
+        try:
+            return numbers(path, frame, name, with_holes=kind is Kind.NUMBER_OR_HOLE)
+        except InputError as error:
+            if not is_feature or "not text" not in str(error):
+                raise
+            raise InputError(f"{error}; {how_to_leave_out(name)}") from None
     if kind is Kind.TEXT and frame.column(name).null_count:
         return np.array(frame.column(name).to_pylist(), dtype=object)
     values = values_of(path, frame, name)

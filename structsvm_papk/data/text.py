@@ -3,6 +3,7 @@
 import csv
 import gzip
 import re
+import shlex
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -26,16 +27,24 @@ def text_names(path: Path, format: str) -> list[str]:
         return names
 
 
+def how_to_leave_out(name: str) -> str:
+    """Which option makes a column no feature."""
+    quoted = shlex.quote(name)
+    return f"a column that is no feature is left out with --ignore {quoted} (ignore= in Python)"
+
+
 def read_text(
     path: Path,
     format: str,
     numeric: Collection[str],
     texts: Collection[str],
     with_holes: Collection[str] = (),
+    features: Collection[str] = (),
 ) -> dict[str, Array]:
     """Some columns by name: numbers and truth values as pandas takes them, and texts.
 
-    In the numeric columns `with_holes` an empty cell, or one that says NaN or null, is NaN.
+    In the numeric columns `with_holes` an empty cell, or one that says NaN or null, is NaN. Of text
+    in one of the `features` the message says how to leave the column out.
     """
     import pandas as pd
 
@@ -56,7 +65,7 @@ def read_text(
                     raise pd.errors.ParserError
                 frame.columns = names
                 pieces.append(
-                    {name: _numbers(path, format, frame, name) for name in numeric}
+                    {name: _numbers(path, format, frame, name, features) for name in numeric}
                     | {name: texts_of(path, frame[name]) for name in texts}
                 )
         except pd.errors.ParserError as error:
@@ -68,7 +77,7 @@ def read_text(
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-def _numbers(path, format, frame, name):
+def _numbers(path, format, frame, name, features):
     """Numbers or truth values; refuses the first text that is neither."""
     import pandas as pd
 
@@ -90,6 +99,8 @@ def _numbers(path, format, frame, name):
             "; where a missing value means that a source did not return the item, say --missing "
             'lowest (missing="lowest" in Python)'
         )
+    elif pd.isna(decimal) and name in features:
+        advice = f"; {how_to_leave_out(name)}"
     raise InputError(
         f"{place_of(path, format, row)}: column {name!r} holds {text[:40]!r}, which is not a "
         f"number{advice}"

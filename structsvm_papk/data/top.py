@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def ids_of(X: Any, groups: Any) -> tuple[Any, Any]:
-    """User of each row, None for one list, and item of each row, None where X names no items."""
+    """User of each row, None for one list, and item of each row, None where X names no items.
+
+    Items keep the name of their column.
+    """
     if isinstance(groups, Integral):
         raise InputError(
             f"groups={groups}: give the user of each row; how many items is n={groups}"
@@ -36,14 +39,21 @@ def ids_of(X: Any, groups: Any) -> tuple[Any, Any]:
 
 
 def scored_rows(scores: Array, users: Any, items: Any) -> pd.DataFrame:
-    """Ids and scores: user (None: no such column), item (None: the row's number), score."""
+    """Ids and scores: user (None: no such column), item (None: the row's number), score.
+
+    The column of items is called as the series `items` is; `item` where it has no name, or that of
+    another column.
+    """
     import pandas as pd
 
     columns = {} if users is None else {"user": validation.check_ids(users, scores.size)}
     if items is None:
         columns["row"] = np.arange(scores.size)
     else:
-        columns["item"] = validation.check_ids(items, scores.size, "items")
+        name = getattr(items, "name", None)
+        if name in (None, "user", "score", "rank"):
+            name = "item"
+        columns[name] = validation.check_ids(items, scores.size, "items")
     return pd.DataFrame(columns | {"score": scores})
 
 

@@ -189,9 +189,10 @@ class Model:
         Returns
         -------
         pandas.DataFrame
-            Users in the order of their first rows; of tied items the earlier row is first. Without
-            a column item or item_id in X there is `row`, counted from 0, in its place; with
-            'one_list' there is no user.
+            Users in the order of their first rows; of tied items the earlier row is first. Items
+            keep the name of their column (item, docno, movieid, ..); without one in X there is
+            `row`, counted from 0, in its place; with 'one_list' there is no user.
+            `metrics.evaluate_recommendations` reads it as it is.
 
         Raises
         ------

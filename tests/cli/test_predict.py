@@ -80,9 +80,9 @@ def test_ties_short_lists_and_ids_stay_as_they_are(place, capsys):
     (place / "rows.csv").write_text(rows)
     assert run("predict", place / "plain", place / "rows.csv", "--item", "sku", "--top", 2) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines == ["user,item,score,rank", "007,é,2.25,1", "007,a b,1.0,2", "7,x,2.0,1"]
+    assert lines == ["user,sku,score,rank", "007,é,2.25,1", "007,a b,1.0,2", "7,x,2.0,1"]
     assert run("predict", place / "plain", place / "rows.csv", "--one-list", "--top", 2) == 0
-    assert capsys.readouterr().out.splitlines() == ["row,score,rank", "3,2.25,1", "1,2.0,2"]
+    assert capsys.readouterr().out.splitlines() == ["sku,score,rank", "é,2.25,1", "x,2.0,2"]
     save_model(place / "unnamed", model(feature_names=None, first_index=1))
     (place / "rows.txt").write_text("1 qid:3 1:1\n0 qid:3 2:8\n")
     assert run("predict", place / "unnamed", place / "rows.txt") == 0

@@ -266,7 +266,7 @@ def test_id_columns_are_never_features_however_they_are_spelled(tmp_path, name, 
     frame = pd.DataFrame({name: [1, 0] for name in names})
     table = read_table(write_frame(frame, tmp_path / name))
     assert table.feature_names == ("paid", "grid") and table.groups.astype(int).tolist() == [1, 0]
-    assert "user 'userId', item none, ignored 'movieId', 'session_id', 'ID'" in table.columns_used
+    assert "user 'userId', item 'movieId', ignored 'session_id', 'ID'" in table.columns_used
 
 
 @pytest.mark.parametrize("separator", [";", "\t", ","])

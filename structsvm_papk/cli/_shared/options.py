@@ -57,10 +57,13 @@ ALPHA = (
 _FILES = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
 _USERS = f"User column; by default the first of {', '.join(USER_COLUMNS)} (or userId, ..)."
 _NO_FEATURE = (
-    f"A column that is no feature; repeat for more. {', '.join(ITEM_COLUMNS)} and other ids (names "
-    "that end in _id or Id) never are."
+    "A column that is no feature; repeat for more. Items (item, docno, movieid, ..) and other ids "
+    "(names that end in _id or Id) never are."
 )
-ITEM = f"Item column; by default the first of {', '.join(ITEM_COLUMNS)} (or itemId, ..)."
+ITEM = (
+    f"Item column; by default the first of {', '.join(ITEM_COLUMNS[:7])} and the like (product_id, "
+    "movieId, track, ..)."
+)
 _FIRST_INDEX = (
     "From where an svmlight file counts features: 0 or 1; by default as the model does, and "
     "without one from 0 if the file uses index 0."
