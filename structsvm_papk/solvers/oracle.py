@@ -149,7 +149,13 @@ class BlockOracle(Oracle):
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block."""
-        values, slopes = self.blocks(w)
+        values, slopes = self.blocks(w.copy())  # which may change what it is given
+        n_blocks, n_features = np.shape(values), np.shape(slopes)
+        if n_blocks != (self.n_blocks,) or n_features != (self.n_blocks, w.size):
+            raise InputError(
+                f"{type(self).__name__}.blocks gave values of shape {n_blocks} and slopes of shape "
+                f"{n_features}; it has {self.n_blocks} blocks of {w.size} features"
+            )
         return Cuts(float(values.sum()), slopes, values - slopes @ w, w)
 
     def rounding(self) -> Rounding | None:
@@ -253,8 +259,8 @@ class _OneBlock(BlockOracle):
         return None if self._risk is None else self._risk.fingerprint()
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
-        value, subgradient = self._function(w)
-        return np.array([float(value)]), np.asarray(subgradient, dtype=np.float64)[None, :]
+        value, slope = evaluated(self._function, w)
+        return np.array([value]), slope[None, :]
 
 
 @dataclass(frozen=True)
@@ -320,6 +326,35 @@ class DualBlocks(ABC):
     @abstractmethod
     def duals(self) -> Any:
         """The dual variables with what they belong to, for `dual_blocks` of other risks."""
+
+
+def evaluated(risk: Any, w: Array) -> tuple[float, Array]:
+    """What an oracle, or another callable, says of w: a number, and a slope for each feature.
+
+    It is given a copy: a function that changes w would make every bound wrong. So would an array
+    for the slope that it fills anew each time, so that is copied as well.
+    """
+    answer = risk(w.copy())
+    try:
+        value, slope = answer
+        value = float(value)
+        slope = np.array(slope, dtype=np.float64)
+    except (TypeError, ValueError):
+        value, slope = np.nan, np.empty(0)
+    if slope.shape != w.shape:
+        kind = type(getattr(risk, "__self__", risk)).__name__
+        raise InputError(
+            f"the oracle {kind} must return a number and a slope of shape {w.shape}, got "
+            f"{_in_short(answer)}"
+        )
+    return value, slope
+
+
+def _in_short(answer):
+    """An answer for a message: the type of each part, with its shape."""
+    parts = answer if isinstance(answer, tuple) else (answer,)
+    words = [f"{type(part).__name__}{getattr(part, 'shape', '')}" for part in parts]
+    return f"({', '.join(words)})" if isinstance(answer, tuple) else words[0]
 
 
 def as_oracle(given: Any) -> Oracle:

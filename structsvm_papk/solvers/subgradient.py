@@ -9,6 +9,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_number
+from structsvm_papk.solvers.oracle import evaluated
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.solver import Run, Solver, check_signs, digest_of, finite_start
 
@@ -141,7 +142,7 @@ class _Run(Run[SolverResult]):
         return self.record()
 
     def _evaluate(self, w):
-        value, subgradient = self.oracle(w)
+        value, subgradient = evaluated(self.oracle, w)
         self.passes += 1
         if not np.isfinite(value):
             raise InputError(

@@ -24,6 +24,7 @@ from structsvm_papk import (
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.solvers.oracle import BlockOracle, Oracle
 from structsvm_papk.solvers.subgradient import normal_start
 
 WRONG = (-1.0, np.nan, "1", None, [1.0], True)
@@ -229,3 +230,92 @@ def test_approaches_the_certified_optimum_from_above_without_a_certificate(keep)
     assert best.lower_bound <= result.objective <= best.objective * 1.01
     assert result.status is Status.FINISHED and not result.converged
     assert result.lower_bound == -np.inf and result.data_passes == result.n_iter
+
+
+class Tents:
+    """``max_i a_i . w + b_i`` as somebody else's function, with habits of its own."""
+
+    slopes = np.array([[2.0, 1.0], [-1.0, 0.5], [0.0, -3.0]])
+    heights = np.array([0.5, 1.0, 0.2])
+    n_features = 2
+
+    def __init__(self, habit=None):
+        self.habit, self.kept = habit, np.zeros(2)
+
+    def __call__(self, w):
+        lines = self.slopes @ w + self.heights
+        value, slope = float(lines.max()), self.slopes[lines.argmax()]
+        if self.habit == "changes w":
+            w[:] = 7.0
+        elif self.habit == "fills one array anew":
+            self.kept[:] = slope
+            slope = self.kept
+        elif self.habit == "gives lists":
+            slope = slope.tolist()
+        return {
+            "gives an array for the value": (np.array([value]), slope),
+            "gives a column": (value, slope[:, None] if hasattr(slope, "shape") else slope),
+            "gives too few": (value, slope[:1]),
+            "gives the value only": value,
+            "gives nothing": None,
+            "gives three": (value, slope, 0),
+            "gives text": ("high", slope),
+        }.get(self.habit, (value, slope))
+
+
+class TentsByClass(Tents, Oracle):
+    convex = True
+
+
+class TwoTents(BlockOracle):
+    """The same, twice a half, in blocks that are given in one array."""
+
+    n_features = n_blocks = 2
+
+    def __init__(self, habit=None):
+        self.of_half = Tents(habit)
+        self.kept = np.zeros((2, 2))
+
+    def blocks(self, w):
+        value, slope = self.of_half(w)
+        self.kept[:] = np.asarray(slope) / 2
+        return np.full(2, value / 2), self.kept
+
+
+@pytest.mark.parametrize("kind", [Tents, TentsByClass, TwoTents])
+@pytest.mark.parametrize("habit", ["changes w", "fills one array anew", "gives lists"])
+@pytest.mark.parametrize(
+    "solver", [CuttingPlane(0.3), CuttingPlane(0.3, method="one_slack"), SubgradientDescent(0.3)]
+)
+def test_habits_of_an_own_oracle_make_no_bound_false(solver, habit, kind):
+    if kind is TwoTents and isinstance(solver, SubgradientDescent):
+        solver = CuttingPlane(0.3, n_blocks=2)
+    result, right = solver.solve(kind(habit)), CuttingPlane(0.3, tol=1e-9).solve(Tents())
+    value = Tents()(result.w.copy())[0]
+    assert result.objective == pytest.approx(0.15 * result.w @ result.w + value, abs=1e-12)
+    assert result.lower_bound <= right.objective * (1 + 1e-12)
+    assert result.status in ("converged", "finished")
+
+
+@pytest.mark.parametrize("kind", [Tents, TentsByClass])
+@pytest.mark.parametrize(
+    ("habit", "got"),
+    [
+        ("gives an array for the value", r"\(ndarray\(1,\), ndarray\(2,\)\)"),
+        ("gives a column", r"\(float, ndarray\(2, 1\)\)"), ("gives too few", r"\(float, ndarray\(1,\)\)"),
+        ("gives the value only", "float"), ("gives nothing", "NoneType"),
+        ("gives three", r"\(float, ndarray\(2,\), int\)"), ("gives text", r"\(str, ndarray"),
+    ],
+)  # fmt: skip
+def test_what_is_no_value_and_slope_is_refused_with_a_sentence(kind, habit, got):
+    words = rf"the oracle {kind.__name__} must return a number and a slope of shape \(2,\), got "
+    for solver in (CuttingPlane(0.3), SubgradientDescent(0.3, max_iter=5)):
+        with pytest.raises(InputError, match=words + got):
+            solver.solve(kind(habit))
+
+
+def test_blocks_of_another_shape_are_refused():
+    oracle = TwoTents()
+    oracle.n_blocks = 3
+    with pytest.raises(InputError, match=r"gave values of shape \(2,\) and slopes of shape \(2, 2"):
+        CuttingPlane(0.3).solve(oracle)
