@@ -302,7 +302,8 @@ def test_habits_of_an_own_oracle_make_no_bound_false(solver, habit, kind):
     ("habit", "got"),
     [
         ("gives an array for the value", r"\(ndarray\(1,\), ndarray\(2,\)\)"),
-        ("gives a column", r"\(float, ndarray\(2, 1\)\)"), ("gives too few", r"\(float, ndarray\(1,\)\)"),
+        ("gives a column", r"\(float, ndarray\(2, 1\)\)"),
+        ("gives too few", r"\(float, ndarray\(1,\)\)"),
         ("gives the value only", "float"), ("gives nothing", "NoneType"),
         ("gives three", r"\(float, ndarray\(2,\), int\)"), ("gives text", r"\(str, ndarray"),
     ],
