@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.user_scaling import scaled_rows
+from structsvm_papk.data.user_scaling import completed_rows
 from structsvm_papk.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,11 +26,11 @@ __all__ = ["PAPKReranker"]
 class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
     """The second stage of RecTools' `CandidateRankingModel`, trained for pAp@k.
 
-    Users are handed to the ranker as groups. Where a first-stage model did not put an item forward,
-    its score is taken as the lowest that it gave to the user's candidates, and its rank as one
-    more than the highest; 0 where it put none of them forward. Then every column is brought to
-    mean 0 and variance 1 within each user, since the scores of a recommender are on another scale
-    for each user (columns with one value for all items of a user become 0).
+    Users are handed to the ranker as groups. Every column is brought to mean 0 and variance 1
+    within each user, since the scores of a recommender are on another scale for each user. Where a
+    first-stage model did not put an item forward, it gets the lowest of the model's scores for the
+    user's candidates and the highest of its ranks, as ``PAPKRanker(missing="lowest")`` has it, and
+    a further column for each one with holes in training, ``NAME is there``, says 0 instead of 1.
 
     Parameters
     ----------
@@ -37,8 +38,10 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         A pipeline ends in one of them.
     fit_kwargs : dict, optional
         Further arguments of its `fit`.
-    standardise : bool
+    standardize : bool
         Whether columns are standardised within users.
+    standardise : bool, optional
+        The old name of it.
 
     Attributes
     ----------
@@ -66,7 +69,12 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
     """
 
     def __init__(
-        self, model: Any, fit_kwargs: dict[str, Any] | None = None, standardise: bool = True
+        self,
+        model: Any,
+        fit_kwargs: dict[str, Any] | None = None,
+        standardize: bool = True,
+        *,
+        standardise: bool | None = None,
     ) -> None:
         if Columns is None:
             raise InputError("PAPKReranker needs RecTools: pip install 'structsvm-papk[rectools]'")
@@ -77,14 +85,23 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
                 f"{type(last).__name__}; other models go into RecTools' own Reranker"
             )
         super().__init__(model, fit_kwargs)
-        self.standardise = standardise
+        if standardise is not None:
+            warnings.warn(
+                "standardise= of PAPKReranker is called standardize now; version 1.0 no longer "
+                "takes the old name",
+                FutureWarning,
+                stacklevel=2,
+            )
+        self.standardize = standardize if standardise is None else standardise
 
     def prepare_fit_kwargs(self, candidates_with_target: pd.DataFrame) -> dict[str, Any]:
         """Features, targets and the user of each row, for the ranker's `fit`."""
         frame = candidates_with_target
         groups = frame[Columns.User].to_numpy()
         self._refuse_few_negatives(frame)
-        X = self._features(frame.drop(columns=[*Columns.UserItem, Columns.Target]), groups)
+        columns = frame.drop(columns=[*Columns.UserItem, Columns.Target])
+        self._with_holes = list(columns.columns[columns.isna().any()])
+        X = self._features(columns, groups)
         pipeline = getattr(self.model, "steps", None)
         step = f"{pipeline[-1][0]}__" if pipeline else ""  # whose argument it is
         return {
@@ -125,26 +142,25 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
                 "CandidateGenerator, or give a CandidateFeatureCollector"
             )
         frame = frame.astype(float)
-        for name in frame.columns[frame.isna().any()]:
-            frame[name] = _filled(frame[name], groups, name)
-        if not self.standardise:
-            return frame
-        frame[:] = scaled_rows(frame.to_numpy(), groups, "standardise")
-        return frame
+        _refuse_other_holes(frame, groups)
+        # of ranks the highest is the worst
+        signs = np.where([name.endswith("_rank") for name in frame.columns], -1.0, 1.0)
+        how = "standardize" if self.standardize else None
+        completed = completed_rows(frame.to_numpy() * signs, groups, how, "lowest")
+        there = frame[self._with_holes].notna().astype(float).add_suffix(" is there")
+        frame[:] = completed.X * signs
+        return frame.join(there)
 
 
-def _filled(column: pd.Series, groups: Array, name: str) -> pd.Series:
-    """First-stage scores and ranks of items that a model did not put forward."""
-    of_user = column.groupby(groups)
-    if name.endswith("_score"):
-        return column.fillna(of_user.transform("min")).fillna(0.0)
-    if name.endswith("_rank"):
-        return column.fillna(of_user.transform("max") + 1).fillna(0.0)
-    user = groups[int(column.isna().to_numpy().argmax())]
-    raise InputError(
-        f"feature {name!r} is missing for an item of user {user!r}; fill it in your "
-        "CandidateFeatureCollector"
-    )
+def _refuse_other_holes(frame: pd.DataFrame, groups: Array) -> None:
+    """Only a first-stage model leaves items out, of a known meaning."""
+    for name in frame.columns[frame.isna().any()]:
+        if not name.endswith(("_score", "_rank")):
+            user = groups[int(frame[name].isna().to_numpy().argmax())]
+            raise InputError(
+                f"feature {name!r} is missing for an item of user {user!r}; fill it in your "
+                "CandidateFeatureCollector"
+            )
 
 
 def _last_step(model: Any) -> Any:

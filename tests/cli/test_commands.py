@@ -116,7 +116,7 @@ def test_compare_gives_both_solvers_the_same_passes(files, tmp_path, capsys):
     command = ["compare", files / "qid.txt", *PROBLEM, "--test", files / "side.txt"]
     command += ["--surrogate", "ts", "--surrogate", "avg", "--eta", "0.1", "--eta", "1"]
     status, told = run_json(capsys, *command, "--plot", tmp_path / "c.svg")
-    problem = ["depth", "user_weight", "standardized", "user_scaling", "positive"]
+    problem = ["depth", "user_weight", "standardized", "user_scaling", "positive", "missing"]
     assert status == 0 and list(told) == [*problem, "runs", "run"]
     assert [(r["surrogate"], r["solver"]) for r in told["runs"]] == [
         (surrogate, solver)

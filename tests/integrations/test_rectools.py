@@ -109,8 +109,8 @@ def test_a_ranker_that_scales_users_itself_gets_them(dataset):
     model = two_stage(PAPKRanker(k=K, policy="cap", user_scaling="standardize", tol=1e-9))
     rows = model.get_train_with_targets_for_reranker(dataset)
     scores = []
-    for standardise in (True, False):
-        reranker = PAPKReranker(model.reranker.model, standardise=standardise)
+    for standardize in (True, False):
+        reranker = PAPKReranker(model.reranker.model, standardize=standardize)
         reranker.fit(rows)
         scores.append(reranker.predict_scores(rows.drop(columns=Columns.Target)))
     np.testing.assert_allclose(*scores, atol=1e-3)
@@ -121,15 +121,19 @@ def test_items_that_a_model_did_not_put_forward_are_last_for_it():
         Columns.User: [1, 1, 1, 2, 2], Columns.Item: range(5), Columns.Target: [1, 0, 0, 1, 0],
         "a_1_score": [0.5, None, 0.2, None, None], "a_1_rank": [1, None, 2, None, None],
     })  # fmt: skip
-    reranker = PAPKReranker(PAPKRanker(k=1, policy="cap"), standardise=False)
+    reranker = PAPKReranker(PAPKRanker(k=1, policy="cap"), standardize=False)
     X = reranker.prepare_fit_kwargs(rows)["X"]
     assert X["a_1_score"].tolist() == [0.5, 0.2, 0.2, 0, 0]
-    assert X["a_1_rank"].tolist() == [1, 3, 2, 0, 0]
-    reranker.standardise = True
+    assert X["a_1_rank"].tolist() == [1, 2, 2, 0, 0]
+    assert X["a_1_score is there"].tolist() == X["a_1_rank is there"].tolist() == [1, 0, 1, 0, 0]
+    reranker.standardize = True
     X = reranker.prepare_fit_kwargs(rows)["X"].to_numpy()
-    half, one = 0.5**0.5, 1.5**0.5
-    np.testing.assert_allclose(X[:3], [[2 * half, -one], [-half, one], [-half, 0]], atol=1e-12)
+    np.testing.assert_allclose(X[:3, :2], [[1, -1], [-1, 1], [-1, 1]], atol=1e-12)
     assert not X[3:].any()
+    later = rows.assign(Target=0).iloc[[0, 2]].drop(columns=Columns.Target)  # without holes
+    assert list(reranker._features(later.drop(columns=Columns.UserItem), later[Columns.User])) == [
+        "a_1_score", "a_1_rank", "a_1_score is there", "a_1_rank is there"
+    ]  # fmt: skip
     with pytest.raises(InputError, match="'price' is missing for an item of user 2"):
         reranker.prepare_fit_kwargs(rows.assign(price=[1, 2, 3, 4, None]))
 
