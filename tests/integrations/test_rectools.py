@@ -130,7 +130,7 @@ def test_items_that_a_model_did_not_put_forward_are_last_for_it():
     X = reranker.prepare_fit_kwargs(rows)["X"].to_numpy()
     np.testing.assert_allclose(X[:3, :2], [[1, -1], [-1, 1], [-1, 1]], atol=1e-12)
     assert not X[3:].any()
-    later = rows.assign(Target=0).iloc[[0, 2]].drop(columns=Columns.Target)  # without holes
+    later = rows.iloc[[0, 2]].drop(columns=Columns.Target)  # without holes
     assert list(reranker._features(later.drop(columns=Columns.UserItem), later[Columns.User])) == [
         "a_1_score", "a_1_rank", "a_1_score is there", "a_1_rank is there"
     ]  # fmt: skip
