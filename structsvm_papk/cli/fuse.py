@@ -199,7 +199,7 @@ def _show(report: FusionReport) -> None:
         f"Weights to a relative gap of {result.gap:.1e} (alpha {result.alpha:.3g}, "
         f"{result.n_iter} iterations)."
     )
-    print(textwrap.fill(report.advice, 79))
+    _say(report.advice)
 
 
 def _show_rankings(report: FusionReport) -> None:
@@ -213,12 +213,12 @@ def _show_rankings(report: FusionReport) -> None:
         cells = [name, f"{each.mean:.4f}", _ends(each.lower, each.upper), ahead,
                  _ends(each.ahead_lower, each.ahead_upper, "+.4f")]  # fmt: skip
         rows.append(cells)
-    title = (
-        f"{report.metric} of {report.n_queries} judged queries, each ranked by weights learned "
-        f"from the others ({report.n_folds} folds); fused ahead of each: paired by query"
+    _say(
+        f"{report.metric} of {report.n_queries} judged queries, each ranked by weights that were "
+        f"learned from the other folds ({report.n_folds}); how far fused is ahead, paired by query."
     )
     columns = ["ranking", f">{report.metric}", f">{level} interval", ">ahead", f">{level} interval"]
-    console.print_table(title, columns, rows, box=None, padding=(0, 1, 0, 0))
+    console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))
     print("* the best by the queries of the other folds\n")
 
 
@@ -232,15 +232,15 @@ def _show_weights(report: FusionReport) -> None:
         for each in report.weights
     ]  # fmt: skip
     unit = "min-max score" if report.for_engine else "standard deviation of its scores"
-    title = (
+    _say(
         f"Weights of a {unit}, as shares; documents that a run missed, of {report.n_documents}, "
-        f"and relevant ones, of {report.n_relevant}"
+        f"and relevant ones, of {report.n_relevant}."
     )
     columns = ["run", ">weight", "", ">not there", ">missed", ">relevant missed"]
     if report.for_engine:
         rows = [(*row[:3], *row[4:]) for row in rows]
         columns.remove(">not there")
-    console.print_table(title, columns, rows, box=None, padding=(0, 1, 0, 0))
+    console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))
     print()
 
 
@@ -253,9 +253,13 @@ def _show_ablation(report: FusionReport) -> None:
         for each in report.weights
     ]  # fmt: skip
     columns = ["run", ">without", ">adds", f">{level} interval", f">{level} of weight", "verdict"]
-    title = f"{report.metric} without each run, and what the run adds"
-    console.print_table(title, columns, rows, box=None, padding=(0, 1, 0, 0))
+    _say(f"{report.metric} without each run, and what the run adds.")
+    console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))
     print()
+
+
+def _say(text: str) -> None:
+    print(textwrap.fill(text, 79))
 
 
 def _ends(lower: float, upper: float, form: str = ".4f") -> str:

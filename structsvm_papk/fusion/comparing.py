@@ -377,7 +377,8 @@ class _Problem:
     def table(self, scores: Array) -> MetricTable:
         """nDCG@k of each query, with the ideal of all judgments; minus infinity: not retrieved."""
         joined = self.joined
-        place = places(joined.query, scores, joined.place)
+        with np.errstate(over="ignore"):  # trec_eval compares scores in single precision
+            place = places(joined.query, scores.astype(np.float32), joined.place)
         n_shown = np.bincount(joined.query[scores > -np.inf], minlength=joined.n_queries)
         last = np.full(joined.missed_query.size, np.inf)
         grades = np.concatenate([joined.grades, joined.missed_grade])
