@@ -9,14 +9,15 @@ decides how many positives count: ``beta = min(n_pos, k)``.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order, top_k
 
-TOP, BOTTOM, ALL, REST, POOLED, CLIPPED = range(6)  # which positives a segment takes, by score
-EVERY = np.empty(0, dtype=np.bool_)  # no choice among the positives
+BEST, WORST, EVERY = range(3)  # which of the sorted positives a surrogate adds, see `Pairs`
+NO_CHOICE = np.empty(0, dtype=np.bool_)  # among the positives
 _FEW = 128  # thresholds that are compared with every negative rather than searched
 
 
@@ -183,25 +184,44 @@ def counted_negatives(depth, k, n_neg):
     return max(share, min(k, n_neg))
 
 
-@kernel
-def segment_bounds(which, n_pos, beta):
-    """Return the range of sorted positives that a segment takes."""
-    if which in (TOP, CLIPPED):
-        return 0, beta
-    if which == BOTTOM:
-        return n_pos - beta, n_pos
-    if which == REST:
-        return beta, n_pos
-    return 0, n_pos
+class Pairs(NamedTuple):
+    """Which pairs a surrogate adds up: ``sum_i sum_j (1 - p_(i) + q_(j))_+``, and what divides it.
+
+    Attributes
+    ----------
+    positives : BEST, WORST or EVERY
+        Those that are added: the beta with the largest or the smallest scores, or all.
+    others : bool
+        Whether the positives behind the best beta add ``sum_i sum_j (q_(j) - p_(i))_+``, too.
+    pooled : bool
+        Whether the thresholds ``p_(i) - 1`` are replaced by those of TS, see `pool_thresholds`.
+    mean_over_all : bool
+        Whether the sum is divided by m times the number of positives, not by m times beta.
+    """
+
+    positives: int
+    others: bool = False
+    pooled: bool = False
+    mean_over_all: bool = False
+
+    @property
+    def of_beta(self) -> bool:
+        """Whether beta of a user's positives are added, the others not at all."""
+        return self.positives != EVERY and not self.others
 
 
 @kernel
 def ranked(positives, chosen):
     """Return the chosen ones, or all where nothing is chosen, by decreasing score."""
+    order = increasing_order(-positives)
     if chosen.size == 0:
-        return increasing_order(-positives)
-    kept = np.flatnonzero(chosen)
-    return kept[increasing_order(-positives[kept])]
+        return order
+    n = 0
+    for i in order:
+        if chosen[i]:
+            order[n] = i
+            n += 1
+    return order[:n]
 
 
 @kernel
@@ -214,41 +234,59 @@ def taken_less(values, offset, where, less):
 
 
 @kernel
-def segments(
-    k, depth, parts, mean_over_all, chosen, scores, indptr, n_pos, first, last, values, coef
-):
-    """Surrogates that add hinges over segments of the sorted positives, or of the `chosen` ones.
+def hinges(k, depth, pairs, chosen, scores, indptr, n_pos, first, last, values, coef):
+    """Surrogates that add hinges of sorted positives, or of the `chosen` ones; see `Pairs`.
 
-    Each row of `parts` is (which positives, margin) and adds
-    ``sum_i sum_j (margin - p_(i) + q_(j))_+``; POOLED ones are the thresholds of TS, and
-    (CLIPPED, 0) adds ``min(1, (1 - p_(i) + q_(j))_+)``. The sum is divided by m times the number of
-    positives (`mean_over_all`) or by m times beta. Users ``first <= u < last`` are written.
+    Users ``first <= u < last`` are written.
     """
     for u in range(first, last):
-        middle = indptr[u] + n_pos[u]
+        start, middle = indptr[u], indptr[u] + n_pos[u]
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
         top = top_k(scores[middle : indptr[u + 1]], m)
         negatives = taken_less(scores, middle, top, 0.0)
         beta = min(n_pos[u], k)
-        scale = 1.0 / (m * (n_pos[u] if mean_over_all else beta))
-        order = ranked(scores[indptr[u] : middle], chosen[indptr[u] : middle])
+        scale = 1.0 / (m * (n_pos[u] if pairs.mean_over_all else beta))
+        order = ranked(scores[start:middle], chosen[start:middle])
+        low = order.size - beta if pairs.positives == WORST else 0
+        high = beta if pairs.positives == BEST else order.size
+        thresholds = taken_less(scores, start, order[low:high], 1.0)
+        if pairs.pooled:
+            pool_thresholds(thresholds, scores, start, order, beta)
+        coef[start : indptr[u + 1]] = 0.0
         columns = np.empty(m, dtype=np.int64)
-        coef[indptr[u] : indptr[u + 1]] = 0.0
-        values[u] = 0.0
-        for part in range(parts.shape[0]):
-            which = parts[part, 0]
-            lo, hi = segment_bounds(which, order.size, beta)
-            thresholds = taken_less(scores, indptr[u], order[lo:hi], float(parts[part, 1]))
-            if which == POOLED:
-                pool_thresholds(thresholds, scores, indptr[u], order, beta)
-            rows = np.empty(hi - lo, dtype=np.int64)
-            if which == CLIPPED:
-                total = clipped_sweep(thresholds, negatives, rows, columns)
-            else:
-                total = hinge_sweep(thresholds, negatives, rows, columns)
-            values[u] += scale * total
-            add_counts(coef, indptr[u], order[lo:hi], rows, -scale)
+        rows = np.empty(thresholds.size, dtype=np.int64)
+        values[u] = scale * hinge_sweep(thresholds, negatives, rows, columns)
+        add_counts(coef, start, order[low:high], rows, -scale)
+        add_counts(coef, middle, top, columns, scale)
+        if pairs.others:
+            thresholds = taken_less(scores, start, order[beta:], 0.0)
+            rows = np.empty(thresholds.size, dtype=np.int64)
+            values[u] += scale * hinge_sweep(thresholds, negatives, rows, columns)
+            add_counts(coef, start, order[beta:], rows, -scale)
             add_counts(coef, middle, top, columns, scale)
+
+
+@kernel
+def clipped_pairs(k, depth, scores, indptr, n_pos, first, last, values, coef):
+    """ClippedRamp: hinges of the beta best positives, of which none costs more than 1.
+
+    A kernel of its own: whoever fits ClippedRamp first would else wait for `hinges`, too.
+    """
+    for u in range(first, last):
+        start, middle = indptr[u], indptr[u] + n_pos[u]
+        m = counted_negatives(depth, k, indptr[u + 1] - middle)
+        top = top_k(scores[middle : indptr[u + 1]], m)
+        negatives = taken_less(scores, middle, top, 0.0)
+        beta = min(n_pos[u], k)
+        scale = 1.0 / (m * beta)
+        best = increasing_order(-scores[start:middle])[:beta]
+        positives = taken_less(scores, start, best, 0.0)
+        coef[start : indptr[u + 1]] = 0.0
+        rows = np.empty(beta, dtype=np.int64)
+        columns = np.empty(m, dtype=np.int64)
+        values[u] = scale * clipped_sweep(positives, negatives, rows, columns)
+        add_counts(coef, start, best, rows, -scale)
+        add_counts(coef, middle, top, columns, scale)
 
 
 @kernel

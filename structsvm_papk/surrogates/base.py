@@ -250,21 +250,25 @@ class PairMean(Surrogate):
         return np.full(np.shape(n_pos), 2.0)
 
 
-class Segments(PairMean):
-    """A surrogate that adds hinges over segments of the sorted positives."""
+class Hinges(PairMean):
+    """A surrogate that adds hinges of pairs of a positive and one of the top negatives."""
 
     top_negatives_only = True
-    parts: ClassVar[np.ndarray]  # rows (which positives, margin)
-    mean_over_all: ClassVar[bool] = False
+    pairs: ClassVar[_kernels.Pairs]  # which
+
+    def l1_bound(self, n_pos: Array) -> Array:
+        """Twice the positives that are added for each one by whose number the sum is divided."""
+        beta = np.minimum(n_pos, self.k)
+        added = beta if self.pairs.of_beta else n_pos
+        return 2.0 * added / (n_pos if self.pairs.mean_over_all else beta)
 
     def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array] | None:  # noqa: D102
-        few = self.parts[0, 0] in (_kernels.TOP, _kernels.BOTTOM) and len(self.parts) == 1
-        share = np.minimum(n_pos, self.k) / n_pos if few else np.ones(n_pos.shape)
+        beta = np.minimum(n_pos, self.k)
+        share = beta / n_pos if self.pairs.of_beta else np.ones(n_pos.shape)
         return share, self.negatives_counted(n_neg) / n_neg
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        settings = self.k, self.counted, self.parts, self.mean_over_all, _kernels.EVERY
-        _kernels.segments(*settings, *lists)
+        _kernels.hinges(self.k, self.counted, self.pairs, _kernels.NO_CHOICE, *lists)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -22,11 +22,12 @@ from structsvm_papk._sorting import top_k
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import _kernels
+from structsvm_papk.surrogates._kernels import BEST, EVERY, WORST, Pairs
 from structsvm_papk.surrogates.base import (
+    Hinges,
     ListTerms,
     MajorantSurrogate,
     PairMean,
-    Segments,
     Surrogate,
     TermBlocks,
 )
@@ -51,18 +52,18 @@ class Avg(PairMean):
         return MeanThreshold(n_neg, self.depth_of_list(n_neg), n_rows=1)
 
 
-class Max(Segments):
+class Max(Hinges):
     """``1/(beta m) sum_{i>n_pos-beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (24). Convex."""
 
     name = "max"
     low_positives_only = True
-    parts = np.array([(_kernels.BOTTOM, 1)])
+    pairs = Pairs(WORST)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return PositiveTerms(n_pos, self.depth_of_list(n_neg), n_counted=min(n_pos, self.k))
 
 
-class TS(Segments):
+class TS(Hinges):
     """The tight structural surrogate, equation (14), solved exactly. Convex.
 
     With ``t_i = p_(i) - 1[i <= beta]`` and ``t~`` its least-squares non-increasing regression,
@@ -75,22 +76,20 @@ class TS(Segments):
     """
 
     name = "ts"
-    parts = np.array([(_kernels.POOLED, 1)])
-    l1_bound = Surrogate.l1_bound
+    pairs = Pairs(EVERY, pooled=True)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return NegativeTerms(n_neg, self.depth_of_list(n_neg), min(n_pos, self.k), pooled=True)
 
 
-class PAUC(Segments):
+class PAUC(Hinges):
     """``1/(n_pos m) sum_{i<=n_pos} sum_{j<=m} (1 - p_(i) + q_(j))_+``. Convex.
 
     The structural surrogate of the partial AUC over [0, m/n_neg] (Narasimhan and Agarwal, 2013).
     """
 
     name = "pauc"
-    parts = np.array([(_kernels.ALL, 1)])
-    mean_over_all = True
+    pairs = Pairs(EVERY, mean_over_all=True)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         m = self.depth_of_list(n_neg)
@@ -122,7 +121,8 @@ class FrozenPositives(MajorantSurrogate):
     name = "frozen_positives"
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        _kernels.segments(self.k, self.counted, PAUC.parts, False, *self.held, *lists)
+        (frozen,) = self.held
+        _kernels.hinges(self.k, self.counted, Pairs(EVERY), frozen, *lists)
 
 
 class FrozenPairs(MajorantSurrogate):
@@ -140,7 +140,7 @@ class FrozenPairs(MajorantSurrogate):
         _kernels.frozen_pairs(self.k, self.counted, order, n_free, *lists)
 
 
-class TSAlg2(Segments):
+class TSAlg2(Hinges):
     """What the paper's Algorithm 2 computes for TS. Not convex; for comparisons only.
 
     Its line 11 ranks the positives by the scores instead of by the ordering that is maximised:
@@ -154,11 +154,10 @@ class TSAlg2(Segments):
 
     name = "ts_alg2"
     convex = False
-    parts = np.array([(_kernels.TOP, 1), (_kernels.REST, 0)])
-    l1_bound = Surrogate.l1_bound
+    pairs = Pairs(BEST, others=True)
 
 
-class Ramp(Segments):
+class Ramp(Hinges):
     """``1/(beta m) sum_{i<=beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (8).
 
     Not convex where n_pos > k; an upper bound of the risk.
@@ -167,7 +166,7 @@ class Ramp(Segments):
     name = "ramp"
     convex = False
     majorised = boxed = True
-    parts = np.array([(_kernels.TOP, 1)])
+    pairs = Pairs(BEST)
 
     def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPositives:  # noqa: D102
         _, rank, _ = frozen_at(self, scores, indptr, n_pos)
@@ -178,7 +177,7 @@ class Ramp(Segments):
         return bool((np.asarray(n_pos) <= self.k).all())
 
 
-class ClippedRamp(Segments):
+class ClippedRamp(PairMean):
     """``1/(beta m) sum_{i<=beta} sum_{j<=m} min(1, (1 - p_(i) + q_(j))_+)``. Not convex.
 
     Values in [0, 1], never below the risk, and equal to it once the scores are scaled up far
@@ -188,8 +187,10 @@ class ClippedRamp(Segments):
     name = "clipped_ramp"
     convex = False
     majorised = boxed = clipped = True
-    parts = np.array([(_kernels.CLIPPED, 0)])
-    weight_shares = Surrogate.weight_shares  # not known
+    top_negatives_only = True
+
+    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+        _kernels.clipped_pairs(self.k, self.counted, *lists)
 
     def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPairs:  # noqa: D102
         return FrozenPairs(self.k, depth=self.depth, held=frozen_at(self, scores, indptr, n_pos))
