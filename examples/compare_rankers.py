@@ -54,5 +54,5 @@ for baseline in ("Euclidean", "logistic"):
 
 ax = plt.subplots(figsize=(7, 4), layout="constrained")[1]
 for name, values in scores.items():
-    PAPDisplay.from_predictions(y_new, values, groups=users_new, name=name, ax=ax)
+    PAPDisplay.from_predictions(y_true=y_new, y_score=values, groups=users_new, name=name, ax=ax)
 ax.figure.savefig("compare_rankers.png", dpi=120)

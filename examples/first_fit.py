@@ -42,7 +42,13 @@ image = left.imshow(ranker.coef_.reshape(8, 8), cmap="coolwarm", vmin=-largest, 
 figure.colorbar(image, ax=left, label="weight of the pixel")
 left.set_axis_off()
 RankStripDisplay.from_predictions(
-    y_new, ranker.predict(X_new), groups=users_new, k=5, users=range(12), depth=30, ax=right
+    y_true=y_new,
+    y_score=ranker.predict(X_new),
+    groups=users_new,
+    k=5,
+    users=range(12),
+    depth=30,
+    ax=right,
 )
 figure.tight_layout()
 figure.savefig("first_fit.png", dpi=120)

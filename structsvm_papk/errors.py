@@ -1,7 +1,9 @@
 """The package's own errors and warnings, and what every module checks of its arguments."""
 
+import functools
 import math
 import reprlib
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Real
@@ -136,6 +138,44 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     """A setting as an int; 3.0 counts as 3, True and 3.5 raise `InputError`."""
     check_number(name, value, least=least)
     return int(value)
+
+
+def rows_by_keyword(*names: str, until: str, instead: str = "") -> Callable[[Any], Any]:
+    """Decorate a function whose rows are to be named: positional ones still work, and warn.
+
+    Parameters
+    ----------
+    *names : str
+        The parameters that positional arguments mean, in their order.
+    until : str
+        The version that refuses them.
+    instead : str
+        What else to use, for the warning.
+    """
+
+    def decorated(function: Any) -> Any:
+        @functools.wraps(function)
+        def called(*args: Any, **more: Any) -> Any:
+            bound = isinstance(args[0], type) if args else False  # of a class method
+            rows = args[1:] if bound else args
+            if rows:
+                if len(rows) > len(names):
+                    raise TypeError(
+                        f"{function.__name__} takes at most {len(names)} positional arguments"
+                    )
+                given = ", ".join(f"{name}=" for name in names[: len(rows)])
+                warnings.warn(
+                    f"{function.__qualname__} takes rows by keyword only from {until} on, since "
+                    f"`evaluate` has scores first and this labels first: write {given}{instead}",
+                    DeprecationWarning,
+                    stacklevel=2,
+                )
+                more |= dict(zip(names, rows, strict=False))
+            return function(*args[:1] if bound else (), **more)
+
+        return called
+
+    return decorated
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.discounts import ndcg_limit
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 from structsvm_papk.metrics.significance import compare, interval
-from structsvm_papk.metrics.table import evaluate, mean_score, pap_at_k, per_user
+from structsvm_papk.metrics.table import evaluate, mean_score, pap_at_k, per_user, scorer
 
 __all__ = [
     "Conventions",
@@ -24,4 +24,5 @@ __all__ = [
     "ndcg_limit",
     "pap_at_k",
     "per_user",
+    "scorer",
 ]

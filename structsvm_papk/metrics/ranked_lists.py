@@ -30,6 +30,8 @@ _MAX_SEGMENTS = 1000
 _CHUNK_ROWS = 1 << 16  # their ranks stay in the processor's cache
 _AREAS = (_kernels.PAP, _kernels.PAUC, _kernels.AUC)
 _SHOWN = 5
+_FEW_FRACTIONS = 10  # ratings with halves have fewer, scores more
+_MANY_FRACTIONS = 100
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ def build(
     values = _validation.check_scores(scores, groups)
     labels = _validation.check_grades(labels, values.size, groups=groups)
     users, bounds, codes = group_rows(groups, indptr, values.size)
+    if gains is None:
+        refuse_scores_as_labels(labels)
     binary = _validation.is_binary(labels)
     if need_binary or relevance_threshold is not None or binary:
         relevant = _validation.relevance(labels, relevance_threshold).view(np.uint8)
@@ -116,6 +120,22 @@ def build(
             graded = _kernels.placed(codes, bounds, graded, relevant)[0]
         values, relevant = _kernels.placed(codes, bounds, values, relevant)
     return RankedLists(users, bounds, values, relevant, graded, lengths, codes)
+
+
+def refuse_scores_as_labels(labels: Array) -> None:
+    """Raise where checked labels hold so many different fractions that they must be scores."""
+    if labels.dtype.kind != "f":
+        return
+    fractions = labels[labels != np.floor(labels)]
+    if fractions.size <= _FEW_FRACTIONS:
+        return
+    n_values = np.unique(fractions).size
+    if n_values > _MANY_FRACTIONS or (n_values > _FEW_FRACTIONS and 2 * n_values > labels.size):
+        raise InputError(
+            f"labels hold {n_values} different fractions, as scores do: are scores and labels "
+            "swapped? Scores come first, or name them: scores=, labels=. If these are gains, say "
+            "so: gains='linear'"
+        )
 
 
 def _graded_gains(labels: Array, relevant: Array, gains: Gains | None) -> Array | None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.data.rows import required
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, rows_by_keyword
 from structsvm_papk.metrics import _kernels, conventions
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import relevant as beside
@@ -428,24 +428,23 @@ def pap_at_k(
     return per_user(f"pap@{k}", scores, labels, groups, **options)
 
 
+@rows_by_keyword(
+    "y_true", "y_score", until="0.4", instead="; scikit-learn's scorer is metrics.scorer(metric)"
+)
 def mean_score(
+    *,
     y_true: ArrayLike,
     y_score: ArrayLike,
-    *,
     groups: ArrayLike | None = None,
     metric: str = "pap@10",
     **options: Any,
 ) -> float:
     """Mean of a metric over users; larger is better.
 
-    With metadata routing::
-
-        scorer = make_scorer(mean_score, response_method="decision_function", metric="pap@5")
-        scorer.set_score_request(groups=True)
-
     Parameters
     ----------
     y_true, y_score : array-like, shape (n_rows,)
+        By keyword: `evaluate` has scores before labels, scikit-learn's metrics labels first.
     groups : array-like of shape (n_rows,) or 'one_list'
         User of each row; 'one_list' says that all rows are one list.
     metric : str
@@ -459,3 +458,39 @@ def mean_score(
     """
     groups = required(groups, scorer=True)
     return evaluate([metric], y_score, y_true, groups, **options).mean(metric)
+
+
+def scorer(metric: str = "pap@10", **options: Any) -> Callable[..., float]:
+    """A scorer of scikit-learn: the mean of a metric over users, larger is better.
+
+    With metadata routing it requests `groups`, so that searches and cross-validation pass them on::
+
+        sklearn.set_config(enable_metadata_routing=True)
+        cross_val_score(ranker, X, y, scoring=scorer("ndcg@5"), params={"groups": users}, cv=cv)
+
+    Parameters
+    ----------
+    metric : str
+    **options
+        Of `evaluate`, such as `preset`.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y, groups=users)``; it takes `decision_function`, `predict_proba` or
+        `predict`, the first that the estimator has.
+    """
+    from sklearn import get_config
+    from sklearn.metrics import make_scorer
+
+    conventions.parse(metric)
+    responses = ("decision_function", "predict_proba", "predict")
+    made = make_scorer(_labels_first, response_method=responses, metric=metric, **options)
+    if get_config()["enable_metadata_routing"]:
+        made = made.set_score_request(groups=True)
+    return made
+
+
+def _labels_first(y_true: Any, y_score: Any, **how: Any) -> float:
+    """`mean_score` in the order in which scikit-learn calls."""
+    return mean_score(y_true=y_true, y_score=y_score, **how)

@@ -1,8 +1,8 @@
 """Plots of a ranking, in the style of scikit-learn's displays.
 
-Every display has `from_predictions(y_true, y_score, groups=..)`, `from_estimator(estimator, X, y,
-groups=..)` and `plot(ax)`; the axes drawn on stay in `ax_`, their figure in `figure_`. matplotlib
-(the extra `plot`) is imported when something is drawn.
+Every display has `from_predictions(y_true=.., y_score=.., groups=..)`, `from_estimator(estimator,
+X, y, groups=..)` and `plot(ax)`; the axes drawn on stay in `ax_`, their figure in `figure_`.
+matplotlib (the extra `plot`) is imported when something is drawn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_array, check_ids, same_kind
-from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.errors import InputError, check_number, rows_by_keyword
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.significance import no_interval
 from structsvm_papk.metrics.table import MetricTable
@@ -57,7 +57,9 @@ class _Display:
         **options: Any,
     ) -> Self:
         """The same plot from an estimator's scores on X."""
-        return cls.from_predictions(y, estimator_scores(estimator, X), groups=groups, **options)
+        return cls.from_predictions(
+            y_true=y, y_score=estimator_scores(estimator, X), groups=groups, **options
+        )
 
     def _drawn(self, ax: Axes) -> Self:
         self.ax_ = ax
@@ -99,11 +101,12 @@ class PAPDisplay(_Display):
     name: str | None = None
 
     @classmethod
+    @rows_by_keyword("y_true", "y_score", until="0.4")
     def from_predictions(
         cls,
+        *,
         y_true: ArrayLike,
         y_score: ArrayLike,
-        *,
         groups: ArrayLike | None = None,
         ks: Sequence[int] | None = None,
         level: float = 0.95,
@@ -173,11 +176,12 @@ class SegmentDisplay(_Display):
     overall: float
 
     @classmethod
+    @rows_by_keyword("y_true", "y_score", until="0.4")
     def from_predictions(
         cls,
+        *,
         y_true: ArrayLike,
         y_score: ArrayLike,
-        *,
         groups: ArrayLike | None = None,
         segments: Any,
         metric: str = "pap@10",
@@ -252,11 +256,12 @@ class RankStripDisplay(_Display):
     papk: np.ndarray
 
     @classmethod
+    @rows_by_keyword("y_true", "y_score", until="0.4")
     def from_predictions(
         cls,
+        *,
         y_true: ArrayLike,
         y_score: ArrayLike,
-        *,
         groups: ArrayLike | None = None,
         k: int = 10,
         users: Sequence[Any] | None = None,

@@ -36,7 +36,9 @@ LABEL_DOORS = {
     "fit": lambda y: PAPKRanker(k=2, surrogate="ts").fit(X, y, USERS).coef_,
     "evaluate": lambda y: metrics.evaluate(["auc", "ap", "ndcg"], SCORES, y, USERS).values,
     "exponential": lambda y: metrics.per_user("ndcg@3", SCORES, y, USERS, gains="exponential"),
-    "mean_score": lambda y: metrics.mean_score(y, SCORES, groups=USERS, metric="pap@2"),
+    "mean_score": lambda y: metrics.mean_score(
+        y_true=y, y_score=SCORES, groups=USERS, metric="pap@2"
+    ),
     "bounds.held_out": lambda y: bounds.held_out(SCORES, y, 3).upper,
     "margins": lambda y: margins.check_scores(SCORES, y, 2).delta_weak,
     "whole_list": lambda y: page.report(SCORES, y).auroc,

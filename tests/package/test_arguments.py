@@ -161,6 +161,7 @@ def calls(folder):
         metrics.ndcg_limit: {"discount": "log", "cutoff": 0.2, "n_items": 50,
                              "relevance": lambda s: s},
         metrics.mean_score: {"y_true": Y, "y_score": SCORES, "groups": USERS, "metric": "pap@2"},
+        metrics.scorer: {"metric": "ap"},
         metrics.per_user: ROWS | {"name": "ap"},
         metrics.pap_at_k: AT_K,
         plots.PAPDisplay.from_predictions: PREDICTED | drawn,

@@ -41,7 +41,7 @@ SCORES = MODEL.decision_function(X)
 
 def test_pap_against_k():
     shown = displays.PAPDisplay.from_predictions(
-        Y, SCORES, groups=GROUPS, ks=[1, 3, 20], name="logistic", n_resamples=50
+        y_true=Y, y_score=SCORES, groups=GROUPS, ks=[1, 3, 20], name="logistic", n_resamples=50
     )
     names = ["pap@1", "pap@3", "pap@20"]
     table = metrics.evaluate(names, SCORES, Y, GROUPS)
@@ -50,7 +50,7 @@ def test_pap_against_k():
     assert shown.n_used[2] < shown.n_used[0]
     assert "at k = 20" in shown.ax_.get_title()
     again = displays.PAPDisplay.from_predictions(
-        Y, -SCORES, groups=GROUPS, ks=[1, 3, 20], ax=shown.ax_, n_resamples=50
+        y_true=Y, y_score=-SCORES, groups=GROUPS, ks=[1, 3, 20], ax=shown.ax_, n_resamples=50
     )
     assert again.figure_ is shown.figure_
 
@@ -58,7 +58,7 @@ def test_pap_against_k():
 def test_from_estimator_draws_the_same():
     options = {"groups": GROUPS, "ks": [1, 2], "n_resamples": 20}
     one = displays.PAPDisplay.from_estimator(MODEL, X, Y, **options)
-    two = displays.PAPDisplay.from_predictions(Y, SCORES, **options)
+    two = displays.PAPDisplay.from_predictions(y_true=Y, y_score=SCORES, **options)
     np.testing.assert_allclose([one.mean, one.lower], [two.mean, two.lower])
 
 
@@ -71,7 +71,12 @@ def test_scores_of_estimators_that_have_no_decision_function():
 
 def test_segments_show_support():
     shown = displays.SegmentDisplay.from_predictions(
-        Y, SCORES, groups=GROUPS, segments={"tier": TIER}, metric="auc", n_resamples=50
+        y_true=Y,
+        y_score=SCORES,
+        groups=GROUPS,
+        segments={"tier": TIER},
+        metric="auc",
+        n_resamples=50,
     )
     assert shown.names == ["tier = new", "tier = old"]
     labels = [text.get_text() for text in shown.ax_.get_yticklabels()]
@@ -82,19 +87,23 @@ def test_segments_show_support():
 
 def test_strip_of_chosen_users():
     shown = displays.RankStripDisplay.from_predictions(
-        Y, SCORES, groups=GROUPS, users=[129, 100], k=4, depth=30
+        y_true=Y, y_score=SCORES, groups=GROUPS, users=[129, 100], k=4, depth=30
     )
     assert shown.users == [129, 100]
     mine = GROUPS == 129
     np.testing.assert_array_equal(shown.strips[0], Y[mine][np.argsort(-SCORES[mine])])
     assert shown.papk[0] == metrics.pap_at_k(SCORES[mine], Y[mine], 4)[0]
     with pytest.raises(InputError, match="no user 99"):
-        displays.RankStripDisplay.from_predictions(Y, SCORES, groups=GROUPS, users=[99])
+        displays.RankStripDisplay.from_predictions(
+            y_true=Y, y_score=SCORES, groups=GROUPS, users=[99]
+        )
     uneven = displays.RankStripDisplay.from_predictions(
-        [1, 0, 1, 0], [4.0, 3, 2, 1], groups=[0, 0, 0, 1]
+        y_true=[1, 0, 1, 0], y_score=[4.0, 3, 2, 1], groups=[0, 0, 0, 1]
     )
     np.testing.assert_array_equal(uneven.strips, [[1, 0, 1], [0, np.nan, np.nan]])
-    nobody = displays.RankStripDisplay.from_predictions(np.zeros(9, int), np.arange(9.0))
+    nobody = displays.RankStripDisplay.from_predictions(
+        y_true=np.zeros(9, int), y_score=np.arange(9.0)
+    )
     assert nobody.papk.size == 1
 
 
@@ -102,11 +111,15 @@ def test_strip_of_chosen_users():
 def test_names_are_drawn_to_the_letter(name):
     users = np.where(GROUPS == 100, name, GROUPS.astype(str))
     shown = (
-        displays.PAPDisplay.from_predictions(Y, SCORES, groups=GROUPS, ks=[1, 2], name=name),
-        displays.SegmentDisplay.from_predictions(
-            Y, SCORES, groups=GROUPS, segments={name: users == name}, metric="auc"
+        displays.PAPDisplay.from_predictions(
+            y_true=Y, y_score=SCORES, groups=GROUPS, ks=[1, 2], name=name
         ),
-        displays.RankStripDisplay.from_predictions(Y, SCORES, groups=users, users=[name]),
+        displays.SegmentDisplay.from_predictions(
+            y_true=Y, y_score=SCORES, groups=GROUPS, segments={name: users == name}, metric="auc"
+        ),
+        displays.RankStripDisplay.from_predictions(
+            y_true=Y, y_score=SCORES, groups=users, users=[name]
+        ),
     )
     texts = [
         shown[0].ax_.get_legend().get_texts()[0],
@@ -122,7 +135,7 @@ def test_names_are_drawn_to_the_letter(name):
 def test_missing_matplotlib_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(InputError, match=r"structsvm-papk\[plot\]"):
-        displays.RankStripDisplay.from_predictions(Y, SCORES)
+        displays.RankStripDisplay.from_predictions(y_true=Y, y_score=SCORES)
 
 
 def test_a_long_title_of_a_convergence_figure_is_not_cut():

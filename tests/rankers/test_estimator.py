@@ -6,7 +6,6 @@ import sklearn
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, SkipTestWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,7 +15,7 @@ from sklearn.utils.fixes import parse_version
 from helpers.reference_metrics import per_user
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.metrics import mean_score
+from structsvm_papk.metrics import mean_score, scorer
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
 
@@ -168,13 +167,12 @@ def test_forgotten_groups_and_forgotten_routing_are_refused(task):
     lines = (
         r"set_config\(enable_metadata_routing=True\)\n.*scorer\.set_score_request\(groups=True\)"
     )
-    scorer = make_scorer(mean_score, response_method="decision_function", metric="pap@3")
-    options = {"scoring": scorer, "groups": groups, "cv": folds, "error_score": "raise"}
+    options = {"scoring": scorer("pap@3"), "groups": groups, "cv": folds, "error_score": "raise"}
     with pytest.raises(InputError, match=lines):
         cross_val_score(LogisticRegression(), X, y, **options)
-    assert mean_score(y, X[:, 0], groups="one_list", metric="pap@3") == pytest.approx(
-        gain_by_definition(X[:, 0], y, np.zeros(y.size), 3)
-    )
+    assert mean_score(
+        y_true=y, y_score=X[:, 0], groups="one_list", metric="pap@3"
+    ) == pytest.approx(gain_by_definition(X[:, 0], y, np.zeros(y.size), 3))
 
 
 def test_what_is_warned_of_and_a_callback_that_stops(task):

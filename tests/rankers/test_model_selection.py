@@ -267,10 +267,7 @@ def test_a_scorer_gives_one_value_a_fold():
     )
     np.testing.assert_array_equal(first, other)
     with config_context(enable_metadata_routing=True):
-        routed = make_scorer(
-            metrics.mean_score, response_method="decision_function", metric="auc"
-        ).set_score_request(groups=True)
-        results = searched(routed).cv_results_
+        results = searched(metrics.scorer("auc")).cv_results_
     np.testing.assert_allclose(results["mean_test_score"], folds.mean(axis=0))
 
 
