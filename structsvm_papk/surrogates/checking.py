@@ -11,16 +11,17 @@ from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.surrogates.base import Surrogate
 from structsvm_papk.surrogates.losses import ClippedRamp, Ramp
 
-_N_LISTS = 100
+_N_LISTS, _N_LONG = 100, 20
+_SHORT, _LONGEST = 7, 60  # rows of each class in a list
 _SETTINGS: tuple[tuple[int, int | float | None], ...] = ((1, None), (2, 3), (3, 0.5))  # k, depth
-_DEEPER = 14  # than any of these: all negatives of a list
 _ROUNDING, _CURVED = 1e-9, 1e-3  # relative; of difference quotients
 
 
 def check_surrogate(surrogate: Surrogate) -> None:
     """Try on random lists what the class of a surrogate declares; certificates rest on it.
 
-    The lists have ties and scores of all sizes; k and depth are not only the surrogate's own.
+    The lists have ties, scores of all sizes, and equal scores as at w = 0; most are short, of three
+    small k, and some longer, of the surrogate's own k and depth.
     `PAPKRanker` and `PAPKRankerCV` try every surrogate that they are given as an object.
 
     Parameters
@@ -45,8 +46,13 @@ def check_surrogate(surrogate: Surrogate) -> None:
 @lru_cache(maxsize=64)  # a search with many fits asks often
 def _try(surrogate, seed=0):
     rng = np.random.default_rng(seed)
-    for k, depth in _SETTINGS:
-        lists = _Lists(replace(surrogate, k=k, depth=depth), rng)
+    short = [replace(surrogate, k=k, depth=depth) for k, depth in _SETTINGS]
+    drawn = [_Lists(each, rng, _N_LISTS, _SHORT) for each in short]
+    counted = min(max(surrogate.k, surrogate.counted), _LONGEST)  # of its own k and depth
+    longest = int(np.clip(1.5 * counted, 3 * _SHORT, _LONGEST))
+    deep = replace(surrogate, depth=0.9)
+    drawn += [_Lists(each, rng, _N_LONG, longest) for each in (surrogate, deep)]
+    for lists in drawn:
         for check in (_evaluation, _slopes, _what_counts, _at_zero, _bounds, _majorant, _terms):
             check(lists, lists.draw())
 
@@ -70,31 +76,55 @@ def _check_settings(surrogate):
 class _Lists:
     """Random lists, positives first, and a surrogate's values on them."""
 
-    def __init__(self, surrogate: Any, rng: np.random.Generator) -> None:
-        self.surrogate, self.rng = surrogate, rng
-        self.n_pos, self.n_neg = rng.integers(1, 8, (2, _N_LISTS))
+    def __init__(
+        self, surrogate: Any, rng: np.random.Generator, n_lists: int, longest: int
+    ) -> None:
+        self.surrogate, self.rng, self.n_lists = surrogate, rng, n_lists
+        self.n_pos, self.n_neg = rng.integers(1, longest + 1, (2, n_lists))
         self.indptr = np.append(0, np.cumsum(self.n_pos + self.n_neg))
-        self.user = np.repeat(np.arange(_N_LISTS), self.n_pos + self.n_neg)
+        self.user = np.repeat(np.arange(n_lists), self.n_pos + self.n_neg)
         place = np.arange(self.user.size) - self.indptr[self.user]
         self.negative = place >= self.n_pos[self.user]
         self.rank = place - self.negative * self.n_pos[self.user]  # where scores are `sorted`
 
     def draw(self) -> Array:
-        """Scores of all sizes; a third of the lists with ties and pairs at the margin."""
+        """Scores of all sizes; a third with ties and pairs at the margin, a tenth all 0."""
         scores, tied = self.rng.normal(size=self.user.size), self.user % 3 == 0
-        scale = 10.0 ** self.rng.uniform(-2, 1, _N_LISTS)[self.user]
-        return np.where(tied, np.round(2 * scores) / 2, scale * scores)
+        scale = 10.0 ** self.rng.uniform(-2, 1.7, self.n_lists)[self.user]
+        at_zero = (self.rng.random(self.n_lists) < 0.1)[self.user]
+        return np.where(tied, np.round(2 * scores) / 2, scale * scores) * ~at_zero
 
     def sorted(self, scores: Array) -> Array:
         """Each user's positives in decreasing order, and negatives."""
         return scores[np.lexsort((-scores, self.negative, self.user))]
 
-    def at(self, scores: Array, surrogate: Any = None, first: int = 0) -> tuple[Array, Array]:
-        """Values and subgradients of the users from `first` on; NaN where nothing was written."""
-        values, coef = np.full(_N_LISTS, np.nan), np.full(scores.size, np.nan)
-        lists = scores.copy(), self.indptr, self.n_pos, first, _N_LISTS
-        (surrogate or self.surrogate).evaluate(*lists, values, coef)
+    def at(
+        self, scores: Array, surrogate: Any = None, first: int = 0, last: int | None = None
+    ) -> tuple[Array, Array]:
+        """Values and subgradients of some users; NaN where nothing was written."""
+        values, coef = np.full(self.n_lists, np.nan), np.full(scores.size, np.nan)
+        given, last = scores.copy(), self.n_lists if last is None else last
+        evaluate = (surrogate or self.surrogate).evaluate
+        evaluate(given, self.indptr, self.n_pos, first, last, values, coef)
+        if not np.array_equal(given, scores):
+            raise InputError(
+                f"{type(self.surrogate).__name__}.evaluate changes the scores that it is given; "
+                "solvers use them afterwards: it has to work on a copy"
+            )
         return values, coef
+
+    def turned(self, scores: Array) -> tuple[Array, Array]:
+        """`at` of all users but the first, in reverse order; NaN for that one."""
+        users = np.arange(self.n_lists - 1, 0, -1)
+        sizes = np.diff(self.indptr)[users]
+        rows = np.argsort(-self.user, kind="stable")[: sizes.sum()]
+        values, coef = np.full(users.size, np.nan), np.full(rows.size, np.nan)
+        indptr = np.append(0, np.cumsum(sizes))
+        lists = scores[rows], indptr, self.n_pos[users], 0, users.size
+        self.surrogate.evaluate(*lists, values, coef)
+        all_values, all_coef = np.full(self.n_lists, np.nan), np.full(scores.size, np.nan)
+        all_values[users], all_coef[rows] = values, coef
+        return all_values, all_coef
 
     def sums(self, coef: Array, where: Any = 1.0) -> Array:
         """Sums over each list."""
@@ -129,10 +159,29 @@ def _evaluation(lists, scores):
     order = np.lexsort((lists.rng.random(scores.size), lists.negative, lists.user))
     claim = "values do not depend on the order of positives, and of negatives"
     lists.same(claim, scores, values, lists.at(scores[order])[0])
-    alone, half = lists.at(scores, first=_N_LISTS // 2)[0], np.arange(_N_LISTS) >= _N_LISTS // 2
     claim = "evaluate(first, last) writes users first <= u < last, whoever else there is"
-    before = np.where(np.isnan(alone), values, np.nan)  # of users that nothing is written of
-    lists.same(claim, scores, values, np.where(half, alone, before))
+    first, last = lists.n_lists // 4, lists.n_lists // 2
+    asked = (first <= np.arange(lists.n_lists)) & (np.arange(lists.n_lists) < last)
+    _written(lists, claim, scores, lists.at(scores, first=first, last=last), asked)
+    claim = "a user's value and slope do not depend on the user's place or on other users"
+    _written(lists, claim, scores, lists.turned(scores), np.arange(lists.n_lists) > 0)
+
+
+def _written(lists, claim, scores, answer, asked):
+    """Values, and slopes where they are unique, of the users that were asked for, and no others."""
+    (values, coef), (some, slopes) = lists.at(scores), answer
+    elsewhere = np.isnan(np.where(asked, 0.0, some)) == ~asked
+    untouched = np.isnan(slopes) | asked[lists.user]
+    right = elsewhere & (lists.sums(~untouched) == 0)
+    wrong = ~right | (asked & ~_near(some, values))
+    lists.refuse(claim, wrong, scores, values, some)
+    sums = lists.sums(np.abs(np.where(asked[lists.user], slopes - coef, 0.0)))
+    size = lists.sums(np.abs(coef))
+    lists.at_least(claim, scores, np.zeros(lists.n_lists), sums, size)
+
+
+def _near(one, other):
+    return np.abs(one - other) <= _ROUNDING * (1 + np.abs(one) + np.abs(other))
 
 
 def _slopes(lists, scores):
@@ -183,7 +232,8 @@ def _at_zero(lists, scores):
     lists.same(claim, near, half, (1 + full) / 2)
     line = 1 + (full - 1) / scale
     lists.at_least("above_slope_at_zero: at least that line", scores, values, line, 1 / scale)
-    deeper = lists.at(scores, replace(lists.surrogate, depth=_DEEPER))[0]
+    all_negatives = max(int(lists.n_neg.max()), lists.surrogate.k)
+    deeper = lists.at(scores, replace(lists.surrogate, depth=all_negatives))[0]
     lists.at_least("above_slope_at_zero: no larger at more depth", scores, values, deeper)
 
 
@@ -200,7 +250,7 @@ def _bounds(lists, scores):
         heaviest = np.maximum.reduceat(np.abs(coef * side), lists.indptr[:-1])
         lists.at_least("weight_shares: a slope's bound, and a slope", scores, most, heaviest)
     if surrogate.clipped:
-        lists.at_least("clipped: at most 1", scores, np.ones(_N_LISTS), values)
+        lists.at_least("clipped: at most 1", scores, np.ones(lists.n_lists), values)
     if surrogate.boxed:
         ramp = (ClippedRamp if surrogate.clipped else Ramp)(surrogate.k, depth=surrogate.depth)
         own = lists.at(scores, ramp)[0]
@@ -213,11 +263,11 @@ def _majorant(lists, scores):
         return
     majorant, other = surrogate.majorant(scores, lists.indptr, lists.n_pos), lists.draw()
     here, there = lists.at(scores)[0], lists.at(other)[0]
-    lists.at_least("majorised: nowhere negative", scores, here, np.zeros(_N_LISTS))
+    lists.at_least("majorised: nowhere negative", scores, here, np.zeros(lists.n_lists))
     lists.same("majorant: tight where it is made", scores, lists.at(scores, majorant)[0], here)
     lists.at_least("majorant: nowhere below", other, lists.at(other, majorant)[0], there)
     _cuts(lists, "majorant: convex", majorant)
-    exact = np.array([surrogate.is_convex_on(lists.n_pos[u : u + 1]) for u in range(_N_LISTS)])
+    exact = np.array([surrogate.is_convex_on(lists.n_pos[u : u + 1]) for u in range(lists.n_lists)])
     above = np.where(exact, lists.at(other, majorant)[0], there)
     lists.same("is_convex_on: the majorant is the surrogate", other, there, above)
 

@@ -126,6 +126,69 @@ def test_what_is_false_is_named(claim):
     assert "positives [" in told and "negatives [" in told and "these are" in told
 
 
+def per_user(wrong_where, times_value=1.0, times_slope=1.0):
+    """`evaluate` that is wrong for some users only: where ``wrong_where(self, u, p, q)``."""
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
+        PowerPairs.evaluate(self, scores, indptr, n_pos, first, last, values, coef)
+        for u in range(first, last):
+            own = slice(indptr[u], indptr[u + 1])
+            p, q = np.split(scores[own], n_pos[u : u + 1])
+            if wrong_where(self, u, p, q):
+                values[u] *= times_value
+                coef[own] *= times_slope
+
+    return evaluate
+
+
+def sorting(self, scores, indptr, n_pos, first, last, values, coef):
+    PowerPairs.evaluate(self, scores, indptr, n_pos, first, last, values, coef)
+    scores[indptr[first] : indptr[first + 1]].sort()
+
+
+def by_place(self, scores, indptr, n_pos, first, last, values, coef):
+    PowerPairs.evaluate(self, scores, indptr, n_pos, first, last, values, coef)
+    for u in range(first, last):
+        values[u] /= 1 + u / 50
+        coef[indptr[u] : indptr[u + 1]] /= 1 + u / 50
+
+
+def by_number(self, scores, indptr, n_pos, first, last, values, coef):
+    PowerPairs.evaluate(self, scores, indptr, n_pos, first, last, values, coef)
+    values[first:last] /= n_pos.size
+    coef[indptr[first] : indptr[last]] /= n_pos.size
+
+
+def clearing(self, scores, indptr, n_pos, first, last, values, coef):
+    PowerPairs.evaluate(self, scores, indptr, n_pos, first, last, values, coef)
+    coef[indptr[last] :] = 0.0
+
+
+CONVEX, OTHERS = "convex: a value", "a user's value and slope do not depend on"
+RARELY_WRONG = {
+    "values of many negatives": (per_user(lambda s, u, p, q: q.size > 7, 0.5, 1), CONVEX),
+    "slopes of many positives": (per_user(lambda s, u, p, q: p.size > 7, 1, 0.5), CONVEX),
+    "k above 3": (per_user(lambda s, u, p, q: s.k > 3, 1, 0.5), CONVEX),
+    "many negatives count": (
+        per_user(lambda s, u, p, q: s.depth_of_list(q.size) > 9, 1, 0.5), CONVEX,
+    ),
+    "slopes at w = 0": (per_user(lambda s, u, p, q: not (p.any() or q.any()), 1, 3), CONVEX),
+    "high scores": (per_user(lambda s, u, p, q: q.max() - p.min() > 40, 0.01, 0.01), CONVEX),
+    "changes the scores": (sorting, "changes the scores that it is given"),
+    "by the user's place": (by_place, OTHERS),
+    "by the number of users": (by_number, OTHERS),
+    "slopes of other users": (clearing, "evaluate(first, last) writes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", RARELY_WRONG)
+def test_what_is_wrong_in_a_few_lists_only_is_found(what):
+    evaluate, words = RARELY_WRONG[what]
+    with pytest.raises(InputError) as caught:
+        check_surrogate(type("Wrong", (PowerPairs,), {"evaluate": evaluate})(5))
+    assert words in str(caught.value)
+
+
 def test_the_counterexample_is_one():
     change = {"top_negatives_only": True, "depth_of_list": lambda _, n_neg: n_neg}
     wrong = type("Wrong", (PowerPairs,), change)(5)
