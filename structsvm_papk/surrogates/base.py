@@ -20,6 +20,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, whole_number
 from structsvm_papk.surrogates import _kernels
+from structsvm_papk.surrogates.own_code import code_digest
 
 _EXAMPLE = np.array([0.7, -0.1, 0.4, -0.6, 0.5, -0.2, 0.1]), np.array([0, 3, 7]), np.array([2, 1])
 _ALL = np.inf  # depth of lists of which every negative counts
@@ -158,13 +159,14 @@ class Surrogate(ABC):
     def settings(self) -> tuple[Any, ...]:
         """What a fingerprint of a risk is made of: the name and all that was set, k among it.
 
-        And values on two lists, of custom classes, whose formula no version tells.
+        Of custom classes, whose formula no version tells, also their code (`own_code`), and values
+        on two lists for what compiled modules do.
         """
-        named = (self.name, *(part for item in sorted(vars(self).items()) for part in item))
         if not self.is_custom:
-            return named
+            settings = {one.name: getattr(self, one.name) for one in fields(self)}
+            return self.name, *(part for item in sorted(settings.items()) for part in item)
         values, coef = self.value_and_subgradient(*_EXAMPLE)
-        return *named, *(f"{x:.6g}" for x in (*values, *coef))
+        return self.name, code_digest(self), *(f"{x:.6g}" for x in (*values, *coef))
 
     def l1_bound(self, n_pos: Array) -> Array:
         """What the absolute subgradients of a user's list add up to at most, of the shape of n_pos.

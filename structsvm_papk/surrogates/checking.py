@@ -10,6 +10,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.surrogates.base import Surrogate
 from structsvm_papk.surrogates.losses import ClippedRamp, Ramp
+from structsvm_papk.surrogates.own_code import code_digest
 
 _N_LISTS, _N_LONG = 100, 20
 _SHORT, _LONGEST = 7, 60  # rows of each class in a list
@@ -40,11 +41,12 @@ def check_surrogate(surrogate: Surrogate) -> None:
     """
     check_type("surrogate", surrogate, Surrogate, "an object of a class derived from Surrogate")
     _check_settings(surrogate)
-    _try(surrogate)
+    _try(surrogate, code_digest(surrogate))
 
 
 @lru_cache(maxsize=64)  # a search with many fits asks often
-def _try(surrogate, seed=0):
+def _try(surrogate, code="", seed=0):
+    # of other `code` it is tried again, though the object may be the same
     rng = np.random.default_rng(seed)
     short = [replace(surrogate, k=k, depth=depth) for k, depth in _SETTINGS]
     drawn = [_Lists(each, rng, _N_LISTS, _SHORT) for each in short]

@@ -34,6 +34,7 @@ CASES = {
     "user_weight": (["rows.csv", "--user-weight", "positives"], "--user-weight positives"),
     "alpha": (["rows.csv", "--alpha", "0.5"], "--alpha 0.5"),
     "standardize": (["rows.csv", "--standardize", "no"], "--standardize no"),
+    "positive": (["rows.csv", "--positive"], "--positive"),
     "user_scaling": (["rows.csv", "--user-scaling", "rank"], "--user-scaling rank"),
     "cv": (["rows.csv", "--cv", "3"], ""),
     "scoring": (["rows.csv", "--scoring", "auc"], ""),
