@@ -184,6 +184,11 @@ def evaluate(
         second = other.evaluated(names, how)
         if rows.relevant is None:
             _same_positives(table, second, file, sure.compare)
+        elif not np.array_equal(table.users, second.users):
+            raise InputError(
+                f"{file} and {sure.compare} do not have lists of the same users, or of the same "
+                "queries: --population judged counts all that were judged in both"
+            )
         compared = metrics.compare(table, second, correction=sure.correction, **sure.draws())
     whole = None
     if pooled or html is not None or as_json:

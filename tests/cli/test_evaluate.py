@@ -322,10 +322,13 @@ def test_a_model_beside_all_relevant_pairs(tmp_path, capsys):
         (QRELS, ("--population", "raise"), "user e has relevant items but no list"),
         (QRELS, ("--require-better",), "--require-better needs --compare"),
         (QRELS, ("--compare", "no.run"), "cannot read"),
+        (QRELS, ("--compare", "other.run"), "not have lists of the same users, or of the same q"),
     ],
 )
 def test_what_does_not_fit_a_run(tmp_path, capsys, qrels, arguments, message):
     path, qrels = judged(tmp_path, qrels=qrels)
+    (tmp_path / "other.run").write_text("a Q0 d1 1 2 t\n")
+    arguments = [tmp_path / one if one == "other.run" else one for one in arguments]
     assert message in refused(capsys, "evaluate", path, "--qrels", qrels, *arguments)
 
 

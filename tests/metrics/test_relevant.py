@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from structsvm_papk import metrics
+from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics.relevant import in_trec_eval_order
 
@@ -331,3 +332,91 @@ def test_ties_by_item_without_pairs():
     )
     assert table.mean("rr") == 0.5
     assert table.summary("rr").touched["ties"] == 1
+
+
+# means over queries by pytrec_eval-terrier 0.5.11, in the order of TREC
+REAL = {
+    ("bm25", "as it is"): [
+        0.479636672425,
+        0.479907608606,
+        0.302665591028,
+        0.826923076923,
+        0.629629629630,
+        0.164359732191,
+        0.740740740741,
+    ],
+    ("bm25", "rounded"): [
+        0.482373342426,
+        0.476155013124,
+        0.299557635870,
+        0.796116255144,
+        0.622222222222,
+        0.173983291861,
+        0.685185185185,
+    ],
+    ("repllama", "as it is"): [
+        0.719455819268,
+        0.643219843459,
+        0.456966045900,
+        0.942714692715,
+        0.829629629630,
+        0.234151933489,
+        0.925925925926,
+    ],
+    ("repllama", "rounded"): [
+        0.268800775454,
+        0.452267053686,
+        0.252036276916,
+        0.418895983132,
+        0.337037037037,
+        0.128588747611,
+        0.222222222222,
+    ],
+    ("splade", "as it is"): [
+        0.719668750165,
+        0.662546970719,
+        0.482353151334,
+        0.956481481481,
+        0.840740740741,
+        0.244661450112,
+        0.944444444444,
+    ],
+    ("splade", "rounded"): [
+        0.719668750165,
+        0.662546970719,
+        0.482353151334,
+        0.956481481481,
+        0.840740740741,
+        0.244661450112,
+        0.944444444444,
+    ],
+}
+
+
+def rounded(run):
+    """The run with many ties."""
+    return run.assign(score=run["score"].round(0))
+
+
+@pytest.mark.parametrize("name", ["bm25", "repllama", "splade"])
+@pytest.mark.parametrize("change", ["as it is", "rounded"])
+def test_real_runs_have_the_numbers_of_trec_eval(name, change):
+    sample = retrieval_runs().test
+    run = sample.runs[name] if change == "as it is" else rounded(sample.runs[name])
+    table = ours(run, sample.judgments)
+    means = [table.mean(metric) for metric in TREC]
+    assert means == pytest.approx(REAL[name, change], abs=1e-9)
+
+
+def test_every_real_run_and_query_has_the_number_of_pytrec_eval():
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    for part in (retrieval_runs().train, retrieval_runs().test):
+        evaluator = pytrec_eval.RelevanceEvaluator(nested(part.judgments), set(TREC.values()))
+        for run in part.runs.values():
+            for tied in (run, rounded(run)):
+                theirs = evaluator.evaluate(nested(tied))
+                table = ours(tied, part.judgments)
+                assert sorted(theirs) == list(table.users)
+                for name, measure in TREC.items():
+                    values = [theirs[query][measure] for query in table.users]
+                    np.testing.assert_allclose(table[name], values, rtol=0, atol=1e-9)
