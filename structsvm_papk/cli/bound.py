@@ -263,6 +263,11 @@ def _of_new_users(
             f"{model_file} is of surrogate {model.surrogate!r}, of which the file holds the name "
             "only: in Python bounds.stability(risk, result) takes the surrogate itself"
         )
+    if model.user_weight == "given":
+        raise InputError(
+            f"{model_file} was trained with weights of users that the file does not hold: in "
+            "Python bounds.stability(risk, result) takes a risk of weighted lists"
+        )
     table = reading.table(data, model)
     options.say_columns(table)
     lists = reading.lists(table).weighted(model.user_weight)

@@ -34,6 +34,10 @@ _BY_ESTIMATOR = (
     "  # or search.fit(X, y, groups=users)"
 )
 _BY_SCORER = "scorer.set_score_request(groups=True)  # and hand groups=users to the tool"
+_LEAST_WEIGHT = (
+    1e-100  # of a user: only ratios matter, and sums of weights are to keep their digits
+)
+_MOST_WEIGHT = 1e100
 _AT_ONCE = 1 << 22  # values that are looked at before the next ones
 
 
@@ -271,14 +275,19 @@ def checked_weight(given: Any, users: Array, n_pos: Array) -> Array | None:
     weight = as_floats("user_weight, where it is not 'equal' or 'positives',", given)
     if weight.shape != (users.size,):
         raise InputError(f"user_weight has shape {weight.shape}, but there are {users.size} users")
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight > 0.0)))
+    refuse_weights(weight, users)
+    return weight
+
+
+def refuse_weights(weight: Array, users: Array, name: str = "the weight") -> None:
+    """Refuse weights of users that are not above zero, or whose shares would lose their digits."""
+    bad = np.flatnonzero(~((weight >= _LEAST_WEIGHT) & (weight <= _MOST_WEIGHT)))
     if bad.size:
         user = users[bad[:1]].tolist()[0]
         raise InputError(
-            f"the weight of user {user!r} is {weight[bad[0]]:g}; weights must be finite and "
-            "above zero (leave users out by leaving out their rows)"
+            f"{name} of user {user!r} is {weight[bad[0]]:g}; weights must be above zero, between "
+            f"{_LEAST_WEIGHT:g} and {_MOST_WEIGHT:g} (leave users out by leaving out their rows)"
         )
-    return weight
 
 
 def laid_out(positive: Array, user_of_row: Array, n_users: int) -> tuple[Array, Array, Array]:

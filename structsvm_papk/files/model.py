@@ -82,7 +82,7 @@ class Model:
     depth : int, float or None
         Training depth, see `Surrogate`.
     user_weight : str
-        'equal' or 'positives'.
+        'equal', 'positives', or 'given' by the sample_weight of `fit`, which no file holds.
     standardized : bool
         Whether alpha and the certificate are of the problem with columns divided by their standard
         deviations within users; `coef` is in the columns' own units in any case.

@@ -106,6 +106,7 @@ class LinearRanker(BaseEstimator):
     _setting: Setting
     _common_scale: bool  # whether `scale_` is one number for all columns
     _with_holes: Array
+    _weights_given: bool
 
     @property
     def n_shown(self) -> int:
@@ -307,7 +308,7 @@ class LinearRanker(BaseEstimator):
             if self.result_.duals is not None
             else solver_name(self.solver, surrogate),
             depth=surrogate.depth,
-            user_weight=self._setting.user_weight,
+            user_weight="given" if self._weights_given else self._setting.user_weight,
             standardized=self.scale_ is not None,
             common_scale=self._common_scale,
             user_scaling=self.user_scaling_,

@@ -209,7 +209,8 @@ class PAPKRanker(LinearRanker):
         check_number("n_threads", self.n_threads, least=1)
         check_number("verbose", self.verbose, least=0)
         surrogate = self.make_surrogate()
-        if lists.user_weight is None:
+        weights_given = lists.user_weight is not None
+        if not weights_given:
             lists = lists.weighted(self.user_weight)
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
@@ -218,7 +219,7 @@ class PAPKRanker(LinearRanker):
         lists = scaled_lists(lists, self.user_scaling, self.missing)
         lists = lists.standardized(self.standardize)
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
-        return self._minimise(risk, lists, with_holes)
+        return self._minimise(risk, lists, with_holes, weights_given)
 
     @property
     def n_shown(self) -> int:
@@ -291,12 +292,17 @@ class PAPKRanker(LinearRanker):
             )
 
     def _minimise(
-        self, risk: Any, everyone: RankingData | None = None, with_holes: Array | None = None
+        self,
+        risk: Any,
+        everyone: RankingData | None = None,
+        with_holes: Array | None = None,
+        weights_given: bool = False,
     ) -> Any:
         """Solve, with `warm_start` from the last result, and take over the result.
 
         Behind the columns of X the risk has one for each of the columns `with_holes`.
         """
+        self._weights_given = weights_given
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
         if everyone is None and risk.column_scale is None:
             risk = risk.standardized(self.standardize)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -235,16 +235,20 @@ class PAPKRankerCV(LinearRanker):
         if limit is not None:
             limit = max(started + limit - time.perf_counter(), 1e-3)
         if place is not None and kept is not None:
-            chosen = self._setting.identity(k)
-            key = kept.key(*training.identity()[:1], *chosen, lists.fingerprint(), start)
+            parts = self._setting.identity(k)
+            key = kept.key(*training.identity()[:1], *parts, lists.fingerprint(), start)
             place = place.part(f"all-users-{key}")
         risk = training.risk(self._setting, lists)
         self.result_ = training.solve(self._setting, risk, self.tol, start, limit, checkpoint=place)
         default, (lead, error) = search.default, search.scores.lead(best, search.default)
+        self._weights_given = data.user_weight is not None
+        chosen, usual = self._setting, settings[default]
+        if self._weights_given:
+            chosen = replace(chosen, user_weight="given")
+            usual = replace(usual, user_weight="given")
         self.choice_ = Choice(
-            self._setting, settings[default], scoring.name, self.best_score_, lead, error,
-            self.result_.gap,
-        )  # fmt: skip
+            chosen, usual, scoring.name, self.best_score_, lead, error, self.result_.gap
+        )
         lines.say(str(self.choice_))
         self._finish(exclusions)
         return self

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.rows import refuse_weights
 from structsvm_papk.errors import InputError, check_callback, check_choice, whole_number
 from structsvm_papk.rankers import penalty
 from structsvm_papk.solvers.cccp import CCCP
@@ -121,6 +122,13 @@ class OfLists(NamedTuple):
     user_weight: str
 
 
+WEIGHTS_IN_WORDS = {
+    "equal": "users count the same",
+    "positives": "users by positives",
+    "given": "users as sample_weight says",
+}
+
+
 @dataclass(frozen=True)
 class Setting:
     """What is minimised, beside the data and k.
@@ -188,7 +196,7 @@ class Setting:
 
     def __str__(self) -> str:
         depth = "k" if self.depth is None else self.depth
-        weight = "users count the same" if self.user_weight == "equal" else "users by positives"
+        weight = WEIGHTS_IN_WORDS[self.user_weight]
         scaling = f", user scaling {self.user_scaling}" if self.user_scaling else ""
         alpha = self.alpha if isinstance(self.alpha, str) else f"{self.alpha:.4g}"
         units = "" if self.standardize else ", columns in their own units"
@@ -221,6 +229,7 @@ def weights_of_users(data: RankingData, sample_weight: ArrayLike) -> Array:
             f"sample_weight is {first[u]:g} and {weight[other[0]]:g} on rows of user {user!r}: it "
             "weighs users, and has to be the same on all rows of a user"
         )
+    refuse_weights(first, data.users, "sample_weight")
     return first
 
 
