@@ -176,8 +176,6 @@ def evaluate(
     how = rules.choices(rows) | {"relevance_threshold": threshold}
     names = rules.metrics(beside_pairs=rows.relevant is not None)
     table = rows.evaluated(names, how)
-    for note in [*rows.notes, *_left_out(table)]:
-        console.note(note)
     compared: list[Any] = []
     second = None
     if other is not None:
@@ -190,6 +188,8 @@ def evaluate(
                 "queries: --population judged counts all that were judged in both"
             )
         compared = metrics.compare(table, second, correction=sure.correction, **sure.draws())
+    for note in [*rows.notes, *_left_out(table)]:
+        console.note(note)
     whole = None
     if pooled or html is not None or as_json:
         whole = _as_one_list(rows, table, required=pooled or html is not None)
