@@ -167,6 +167,9 @@ def main():
     options.add_argument("--train", type=int, nargs="*", default=[10, 30, 60])
     options.add_argument("--test", type=int, default=1000, help="lists, at most")
     options.add_argument("--draws", type=int, default=20)
+    options.add_argument(
+        "--way", nargs="*", help="only those in whose names this is, and the first"
+    )
     options.add_argument("--strengths", action="store_true", help="other alphas, too")
     given = options.parse_args()
     lists = trec_lists()
@@ -175,6 +178,10 @@ def main():
             names = ("X", "y", "group", "missed_group", "missed_grade")
             lists = Lists(*(held[name] for name in names))
     ways = WAYS | (STRENGTHS if given.strengths else {})
+    if given.way:
+        first, *others = ways
+        names = [name for name in others if any(text in name for text in given.way)]
+        ways = {name: ways[name] for name in (first, *names)}
     print("| way | " + " | ".join(f"{n} lists" for n in given.train) + " |")
     print("|---" * (len(given.train) + 1) + "|")
     values = np.empty((len(ways), len(given.train), given.draws))

@@ -25,7 +25,7 @@ USER_SCALINGS = ("standardize", "rank", "minmax")
 MISSING = ("lowest",)
 OLD_NAMES = {"standardise": "standardize"}
 _REMOVED_IN = "1.0"
-_RESOLVED = 16  # of the last digits: a column that varies by less is constant
+RESOLVED = 16  # of the last digits: a column that varies by less is constant
 
 
 def check_user_scaling(how: Any) -> str | None:
@@ -186,7 +186,7 @@ def _scaled(X: Any, codes: Array, how: str) -> Array:
         scaled = of_user.rank().to_numpy() - (size + 1) / 2
         scaled /= np.maximum(size, 1)
         return np.ascontiguousarray(scaled, dtype=X.dtype)
-    least = frame.abs().groupby(codes).transform("max") * np.finfo(X.dtype).eps * _RESOLVED
+    least = frame.abs().groupby(codes).transform("max") * np.finfo(X.dtype).eps * RESOLVED
     # halves do not overflow; from the user's first row on, so that large offsets do not cancel
     origin = of_user.transform("first" if how == "standardize" else "min")
     away = frame * 0.5 - origin * 0.5

@@ -337,58 +337,115 @@ def weights_of(model: Model) -> dict[str, Any]:
 
 
 def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
-    """Write a graph of one product: input ``X`` (rows, features), output ``scores`` (rows,).
+    """Write a graph: input ``X`` (rows, features), output ``scores`` (rows,).
 
-    The metadata ``structsvm_papk`` holds what `weights_of` gives, without the weights, and the
-    names of the features in their order.
+    Plain models are one product. Where `missing` or minmax makes the score of a row depend on the
+    others of its list, X holds the rows of *one list*, and holes are NaN; its first dimension is
+    called `rows_of_one_list`. The metadata ``structsvm_papk`` holds what `weights_of` gives,
+    without the weights, and the names of the features in their order.
 
     Raises
     ------
     InputError
-        onnx is missing; weights outside the range of `dtype`; the score of a row depends on the
-        others of its list (`user_scaling`, `missing`), which a graph of rows does not see.
+        onnx is missing; weights outside the range of `dtype`; another `user_scaling`.
     """
     try:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
         raise InputError("to_onnx needs onnx: pip install 'structsvm-papk[onnx]'") from None
     check_choice("dtype", dtype, _DTYPES)
-    if model.needs_lists:
-        setting = "missing" if model.user_scaling is None else "user_scaling"
+    if model.user_scaling not in (None, "minmax"):
         raise InputError(
-            f"a model with {setting}={getattr(model, setting)!r} scores a row by the others of its "
-            "list, which an ONNX graph of rows does not see: write the model file (save), or the "
-            "weights (export_weights) for a program that prepares the lists itself"
+            f"a model with user_scaling={model.user_scaling!r} has no ONNX graph here, only None "
+            "and 'minmax' have: write the model file (save), or the weights (export_weights) for a "
+            "program that scales the lists itself"
         )
-    coef = _as_type(model, dtype)
     kind = TensorProto.DOUBLE if dtype == "float64" else TensorProto.FLOAT
     about = weights_of(model)
     about["feature_names"] = list(about.pop("weights"))
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["X", "coef"], ["scores"])],
-        "structsvm_papk",
-        [helper.make_tensor_value_info("X", kind, ["rows", model.n_features])],
-        [helper.make_tensor_value_info("scores", kind, ["rows"])],
-        [numpy_helper.from_array(coef, "coef")],
-    )
-    opsets = [helper.make_opsetid("", _OPSET)]
+    graph = _Graph(dtype)
+    columns = "X"
+    if model.missing is not None:
+        columns = graph.without_holes(columns)
+    if model.user_scaling == "minmax":
+        columns = graph.minmax(columns)
+    coef = graph.constant(_as_type(model, model.coef, dtype))
+    if model.missing_coef is None:
+        graph.add("MatMul", columns, coef, output="scores")
+    else:
+        holes = graph.add("Cast", graph.add("IsNaN", "X"), to=kind)
+        missing_coef = graph.constant(_as_type(model, model.missing_coef, dtype))
+        of_holes = graph.add("MatMul", holes, missing_coef)
+        graph.add("Add", graph.add("MatMul", columns, coef), of_holes, output="scores")
+    rows = "rows_of_one_list" if model.needs_lists else "rows"
     made = helper.make_model(
-        graph, opset_imports=opsets, ir_version=_IR, producer_name="structsvm-papk"
+        helper.make_graph(
+            [helper.make_node(name, ins, [out], **how) for name, ins, out, how in graph.nodes],
+            "structsvm_papk",
+            [helper.make_tensor_value_info("X", kind, [rows, model.n_features])],
+            [helper.make_tensor_value_info("scores", kind, [rows])],
+            [numpy_helper.from_array(value, name) for name, value in graph.constants.items()],
+        ),
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=_IR,
+        producer_name="structsvm-papk",
     )
     helper.set_model_props(made, {"structsvm_papk": json.dumps(about)})
     write_atomically(path, made.SerializeToString())
 
 
-def _as_type(model, dtype):
-    """The weights in another precision, in which all of them have to be the same numbers."""
+class _Graph:
+    """The nodes of an ONNX graph as they are added, and its constants, of one type."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self.nodes: list[tuple[str, list[str], str, dict[str, Any]]] = []
+        self.constants: dict[str, np.ndarray] = {}
+
+    def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Add a node; return the name of its output."""
+        output = output or f"{operator}_{len(self.nodes)}"
+        self.nodes.append((operator, list(inputs), output, attributes))
+        return output
+
+    def constant(self, value: Any) -> str:
+        """Add a constant; return its name."""
+        name = f"constant_{len(self.constants)}"
+        self.constants[name] = np.asarray(value, self.dtype)
+        return name
+
+    def without_holes(self, X: str) -> str:
+        """The lowest of each column in place of NaN; 0 in a column of holes."""
+        holes = self.add("IsNaN", X)
+        there = self.add("Where", holes, self.constant(np.inf), X)
+        lowest = self.add("ReduceMin", there, axes=[0], keepdims=1)
+        none = self.add("IsInf", lowest)
+        return self.add("Where", holes, self.add("Where", none, self.constant(0.0), lowest), X)
+
+    def minmax(self, X: str) -> str:
+        """From 0 for the lowest of each column to 1 for the highest; 0 in a constant column."""
+        from structsvm_papk.data.user_scaling import RESOLVED
+
+        lowest = self.add("ReduceMin", X, axes=[0], keepdims=1)
+        highest = self.add("ReduceMax", X, axes=[0], keepdims=1)
+        width = self.add("Sub", highest, lowest)
+        size = self.add("Max", self.add("Abs", lowest), self.add("Abs", highest))
+        rounding = self.add("Mul", size, self.constant(2 * RESOLVED * np.finfo(self.dtype).eps))
+        constant = self.add("LessOrEqual", width, rounding)
+        divisor = self.add("Where", constant, self.constant(np.inf), width)
+        return self.add("Div", self.add("Sub", X, lowest), divisor)
+
+
+def _as_type(model, weights, dtype):
+    """Weights in another precision, in which all of them have to be the same numbers."""
     with np.errstate(over="ignore", under="ignore"):
-        coef = model.coef.astype(dtype)
-        bad = ~(np.abs(coef - model.coef) <= 1e-6 * np.abs(model.coef))
+        rounded = weights.astype(dtype)
+        bad = ~(np.abs(rounded - weights) <= 1e-6 * np.abs(weights))
     if bad.any():
         j = int(np.argmax(bad))
         raise InputError(
             f"the weight of feature {list(weights_of(model)['weights'])[j]!r} is "
-            f"{model.coef[j]:g}, outside the range of {dtype}: use dtype='float64', or scale the "
+            f"{weights[j]:g}, outside the range of {dtype}: use dtype='float64', or scale the "
             "feature"
         )
-    return coef
+    return rounded

@@ -246,9 +246,6 @@ def test_model_files_and_json_say_what_a_hole_adds(tmp_path):
     assert said["missing_weights"] == dict(
         zip(["bm25", "dense", "splade", "full"], fitted.missing_coef_.tolist(), strict=True)
     )
-    for needs_lists in (fitted, ranker(missing=None, user_scaling="rank").fit(filled(), Y, GROUPS)):
-        with pytest.raises(InputError, match=r"ONNX|onnx"):
-            needs_lists.to_onnx(tmp_path / "m.onnx")
 
 
 def filled():

@@ -1,5 +1,6 @@
 """Rankers outside of this package: ONNX, JSON, and the function of the page on production."""
 
+import contextlib
 import json
 import re
 import sys
@@ -118,3 +119,50 @@ def test_the_onnx_block_of_the_page_runs(tmp_path, monkeypatch, capsys, lists):
     (code,) = page_blocks("py")
     exec(code, {"ranker": ranker, "lists": lists})
     assert capsys.readouterr().out == "True\n"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("settings", [
+    {"missing": "lowest"},
+    {"user_scaling": "minmax"},
+    {"missing": "lowest", "user_scaling": "minmax"},
+])  # fmt: skip
+def test_a_graph_of_one_list_scales_and_fills_as_predict_does(tmp_path, settings, dtype):
+    onnx = pytest.importorskip("onnx")
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(9), 30)
+    relevance = rng.normal(size=groups.size)
+    X = relevance[:, None] + rng.normal(size=(groups.size, 4))
+    if "missing" in settings:
+        X[rng.random(X.shape) < 0.4] = np.nan
+        X[groups == 2, 1] = np.nan
+        X[groups == 3] = np.nan
+    X[:, 3] = 7.5 + 1e-18 * rng.random(groups.size)  # constant
+    ranker = PAPKRanker(k=2, policy="cap", **settings).fit(X, relevance > 0.5, groups)
+    path = tmp_path / "ranker.onnx"
+    ranker.to_onnx(path, dtype=dtype)
+    onnx.checker.check_model(str(path), full_check=True)
+    from onnx.reference import ReferenceEvaluator
+
+    runs = [ReferenceEvaluator(str(path))]
+    with contextlib.suppress(ImportError):
+        from onnxruntime import InferenceSession
+
+        runs.append(InferenceSession(path))
+    scores = ranker.predict(X, groups)
+    for session in runs:
+        for user in range(9):
+            mine = groups == user
+            (got,) = session.run(None, {"X": X[mine].astype(dtype)})
+            error = 1e-12 if dtype == "float64" else 1e-5
+            np.testing.assert_allclose(got, scores[mine], rtol=0, atol=10 * error)
+
+
+@pytest.mark.parametrize("how", ["standardize", "rank"])
+def test_scalings_without_a_graph_are_refused(tmp_path, how):
+    pytest.importorskip("onnx")
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    ranker = PAPKRanker(k=2, user_scaling=how, one_list=True).fit(X, X[:, 0] > 0)
+    with pytest.raises(InputError, match=f"user_scaling='{how}' has no ONNX graph"):
+        ranker.to_onnx(tmp_path / "x.onnx")
+    assert not (tmp_path / "x.onnx").exists()
