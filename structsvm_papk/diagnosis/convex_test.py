@@ -191,14 +191,21 @@ class Coordinates:
     """
 
     def __init__(self, data: RankingData) -> None:
-        rows, self.scale = _sample(data), scale_of(data.divided(data.deviation()))
-        scale = self.scale
+        rows = _sample(data)
+        scale = scale_of(data.divided(data.deviation()))
+        self.scale = scale
         self.T = sparse.diags_array(1.0 / scale)
+        self._turns = False  # whether there are directions beside the features
         if scale.size <= _FEW_FEATURES:
-            correlation = (rows / scale).T @ (rows / scale) / max(1, rows.shape[0])
-            spread, basis = np.linalg.eigh(correlation)
-            floor = _LEAST_SPREAD * max(spread[-1], np.finfo(float).tiny)
-            self.T = (basis / np.sqrt(np.maximum(spread, floor))) / scale[:, None]
+            with np.errstate(over="ignore", invalid="ignore"):
+                correlation = (rows / scale).T @ (rows / scale) / max(1, rows.shape[0])
+            # rounding of a constant of 1e200 is larger than a square of it can be
+            self._turns = bool(np.isfinite(correlation).all())
+            if self._turns:
+                spread, self._basis = np.linalg.eigh(correlation)
+                floor = _LEAST_SPREAD * max(spread[-1], np.finfo(float).tiny)
+                self._spread = np.sqrt(np.maximum(spread, floor))
+                self.T = (self._basis / self._spread) / scale[:, None]
 
     def of(self, slopes: Callable[[Array], Array]) -> Callable[[Array], Array]:
         """Slopes (the last axis counts) in these coordinates, at directions in these."""
@@ -206,7 +213,8 @@ class Coordinates:
 
     def back(self, x: Array) -> Array:
         """A subgradient in the given coordinates."""
-        return x * self.scale if sparse.issparse(self.T) else np.linalg.solve(self.T.T, x)
+        turned = self._basis @ (self._spread * x) if self._turns else x
+        return turned * self.scale  # T is a rotation between two scalings
 
     def noise(self, bound: Array) -> Array:
         """Bound of the rounding errors here, for one of them in the given coordinates."""

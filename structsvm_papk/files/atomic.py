@@ -19,6 +19,10 @@ _LOCK = "lock"
 _DATA = (".npy", ".parquet")  # what is read of a folder
 
 
+class FolderInUse(InputError):
+    """Another run holds a folder."""
+
+
 def check_writable(path: PathLike) -> None:
     """Raise `InputError` unless a file could be written at `path` now; nothing is left behind."""
     path = Path(path)
@@ -117,7 +121,7 @@ def _lock(handle, folder):
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise InputError(
+        raise FolderInUse(
             f"{folder} is in use by another run; wait for its end or choose another folder"
         ) from None
     except OSError:  # a file system without locks

@@ -10,7 +10,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -20,7 +20,7 @@ import numpy as np
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk._version import __version__
 from structsvm_papk.errors import InputError, as_path, check_callback, check_number
-from structsvm_papk.files.atomic import check_writable, held, write_atomically
+from structsvm_papk.files.atomic import FolderInUse, check_writable, held, write_atomically
 from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.solver import CheckpointSession, CheckpointStore
@@ -66,6 +66,10 @@ class Checkpoint(CheckpointStore):
         safe = re.sub(r"[^\w.+-]+", "_", name).strip("._")
         return Checkpoint(self.folder / safe, self.interval, self.tell)
 
+    def optional(self) -> "OptionalCheckpoint":
+        """The same, for a solve that can do without it."""
+        return OptionalCheckpoint(self.folder, self.interval, self.tell)
+
     def warn(self, sentence: str) -> None:
         """Tell that a file cannot be written."""
         if self.tell is not None:
@@ -76,11 +80,32 @@ class Checkpoint(CheckpointStore):
     @contextmanager
     def opened(
         self, identity: Mapping[str, Any], progress: type[Progress] = Progress
-    ) -> Iterator["FolderSession"]:
+    ) -> Iterator[CheckpointSession]:
         """The session of one solve, with the folder locked for as long as the context lasts."""
         known = json.dumps({**identity, "version": __version__}, default=np.generic.item)
         with held(self.folder):
             yield FolderSession(self, json.loads(known), progress)
+
+
+class OptionalCheckpoint(Checkpoint):
+    """The checkpoint of a solve that goes on without one where its folder cannot be used."""
+
+    @contextmanager
+    def opened(
+        self, identity: Mapping[str, Any], progress: type[Progress] = Progress
+    ) -> Iterator[CheckpointSession]:
+        """The session of one solve; one that keeps nothing where the folder allows no other."""
+        nothing_kept = CheckpointSession()
+        with ExitStack() as stack:
+            try:
+                session = stack.enter_context(super().opened(identity, progress))
+            except FolderInUse:  # by a run that keeps the same result
+                session = nothing_kept
+            except InputError as error:
+                nothing_kept.notes.append(f"No checkpoint: {error}. The run goes on.")
+                self.warn(nothing_kept.notes[0])
+                session = nothing_kept
+            yield session
 
 
 def as_checkpoint(given: "Checkpoint | PathLike | None") -> Checkpoint | None:

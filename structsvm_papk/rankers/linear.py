@@ -393,26 +393,37 @@ def warning_of_zero(
     for the search of the critical depth, which may cost more than the fit; there is none where the
     optimum is among `positive` weights, since the test at zero knows of no signs.
     """
-    settings: dict[str, Any] = {}
     text = (
         f"w = 0 is the optimum of {surrogate.label} at depth {surrogate.depth or surrogate.k}"
         f"{' among weights >= 0' if positive else ''}, to within the tolerance, and ranks nothing"
     )
-    if risk is None or everyone is None:
-        settings = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
-    elif positive:
-        deeper = [(AUTO_DEPTH, {"depth": "auto"})] if surrogate.depth != AUTO_DEPTH else []
-        signed: list[Any] = [(surrogate.depth, {"positive": False})]
-        settings = _first_not_zero(risk, everyone, alpha, [*deeper, *signed], positive)
-    elif has_test(surrogate):  # of others no critical depth is known
-        answer = critical_depth(risk, max_seconds=max_seconds)
-        text += f": {str(answer).partition(': ')[2]}"
-        settings = _deeper(risk, everyone, alpha, answer)
+    settings = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
+    if risk is not None and everyone is not None:
+        try:
+            answer, settings = _what_leaves_zero(risk, everyone, alpha, max_seconds, positive)
+            text += answer
+        except (Exception, KeyboardInterrupt) as error:  # the fit is done: that is worth more
+            text += f" (the search for other settings ended in {type(error).__name__}: {error})"
     if not settings and surrogate.name != "clipped_ramp":
         settings = {"surrogate": "clipped_ramp"}
     elif surrogate.is_custom:
         settings = {"surrogate": replace(surrogate, depth=None)} | settings
     return DegenerateOptimumWarning(f"{text}.", settings)
+
+
+def _what_leaves_zero(
+    risk: EmpiricalRisk, everyone: RankingData, alpha: float, max_seconds: float, positive: bool
+) -> tuple[str, dict[str, Any]]:
+    """What the critical depth is, for the text, and settings whose optimum is not zero."""
+    surrogate = risk.surrogate
+    if positive:
+        deeper = [(AUTO_DEPTH, {"depth": "auto"})] if surrogate.depth != AUTO_DEPTH else []
+        signed: list[Any] = [(surrogate.depth, {"positive": False})]
+        return "", _first_not_zero(risk, everyone, alpha, [*deeper, *signed], positive)
+    if not has_test(surrogate):  # no critical depth is known
+        return "", {}
+    answer = critical_depth(risk, max_seconds=max_seconds)
+    return f": {str(answer).partition(': ')[2]}", _deeper(risk, everyone, alpha, answer)
 
 
 def _deeper(

@@ -237,7 +237,7 @@ class PAPKRankerCV(LinearRanker):
         if place is not None and kept is not None:
             parts = self._setting.identity(k)
             key = kept.key(*training.identity()[:1], *parts, lists.fingerprint(), start)
-            place = place.part(f"all-users-{key}")
+            place = place.part(f"all-users-{key}").optional()  # other searches may be at it
         risk = training.risk(self._setting, lists)
         self.result_ = training.solve(self._setting, risk, self.tol, start, limit, checkpoint=place)
         default, (lead, error) = search.default, search.scores.lead(best, search.default)

@@ -16,6 +16,7 @@ from structsvm_papk import (
 )
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning
+from structsvm_papk.rankers import linear
 
 
 def lists(seed, n_users=6, n_neg=14):
@@ -117,3 +118,32 @@ def test_the_call_that_the_warning_names_leaves_zero(surrogate, options):
             assert f"critical depth {answer.informative_from} (of 14)" in warning.what
             assert fit.set_params(**warning.settings).fit(X, y, groups=users).coef_.any()
     assert seen >= 2
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@pytest.mark.parametrize("size", [1e155, 1e200, 1e300])
+@pytest.mark.parametrize("name", ["max", "avg", "ts"])
+def test_a_constant_of_any_size_is_nothing_to_rank_by(size, name):
+    """Rounding of the mean of 1e200 has no finite square, and is no spread."""
+    y, users = np.tile([1, 0, 0, 1, 0, 0], 3), np.repeat([0, 1, 2], 6)
+    ranker = PAPKRanker(k=1, surrogate=name, depth=None, alpha=5.0)
+    with pytest.warns(DegenerateOptimumWarning, match="no depth was found"):
+        ranker.fit(np.full((18, 1), size), y, users)
+    assert ranker.result_.converged and not ranker.coef_.any()
+
+
+@pytest.mark.parametrize("error", [np.linalg.LinAlgError("no pivot"), KeyboardInterrupt()])
+@pytest.mark.parametrize("positive", [False, True])
+def test_the_search_for_other_settings_never_costs_the_fit(error, positive, monkeypatch):
+    def broken(*_, **__):
+        raise error
+
+    X, y = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None], np.array([1, 1, 0, 0, 0, 0])
+    monkeypatch.setattr(linear, "_first_not_zero" if positive else "critical_depth", broken)
+    ranker = PAPKRanker(k=1, surrogate="max", depth=None, positive=positive)
+    told = (
+        rf"ranks nothing \(the search .* ended in {type(error).__name__}: .*\)[^\n]*\nTry .*depth"
+    )
+    with pytest.warns(DegenerateOptimumWarning, match=told):
+        ranker.fit(X, y, groups="one_list")
+    assert ranker.result_.status is Status.DEGENERATE and not ranker.coef_.any()

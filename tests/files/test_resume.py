@@ -3,6 +3,7 @@
 import json
 import signal
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import numpy as np
@@ -13,6 +14,7 @@ from structsvm_papk import PAPKRankerCV, cli
 from structsvm_papk.cli._shared import console
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.atomic import held
 from structsvm_papk.files.checkpoint import Checkpoint, CheckpointWarning
 from structsvm_papk.rankers import search
 from structsvm_papk.rankers.search import Training
@@ -84,6 +86,32 @@ def test_kept_fits_are_not_computed_again_and_damaged_ones_are(rows, tmp_path, m
     again = PAPKRankerCV(**settings).fit(*rows)
     assert solved[1:] == [True, True, None]  # two alphas of one fold
     assert again.result_.objective == pytest.approx(want.result_.objective, rel=1e-5)
+
+
+def test_a_search_ends_though_the_fit_on_all_users_finds_its_folder_in_use_or_damaged(
+    rows, tmp_path
+):
+    settings = {**CV, "alphas": (0.1,), "checkpoint": tmp_path}
+    want = PAPKRankerCV(**settings).fit(*rows)
+    (folder,) = tmp_path.glob("all-users-*")
+    with held(folder):  # as by an equal search, which keeps the same
+        fresh = PAPKRankerCV(**settings).fit(*rows)
+    np.testing.assert_array_equal(fresh.coef_, want.coef_)
+    (folder / "result.checkpoint").write_bytes(b"no checkpoint")
+    with pytest.warns(CheckpointWarning, match=r"Delete the folder.*\. The run goes on"):
+        again = PAPKRankerCV(**settings).fit(*rows)
+    np.testing.assert_array_equal(again.coef_, want.coef_)
+
+
+def test_equal_searches_at_once_share_a_folder(rows, tmp_path):
+    settings = {**CV, "alphas": (0.1, 0.01), "checkpoint": tmp_path}
+    fresh = PAPKRankerCV(**{**settings, "checkpoint": None}).fit(*rows)
+    with ThreadPoolExecutor(4) as pool:
+        searches = [pool.submit(PAPKRankerCV(**settings).fit, *rows) for _ in range(4)]
+        for search in searches:
+            found = search.result()
+            assert found.best_params_ == fresh.best_params_
+            np.testing.assert_allclose(found.coef_, fresh.coef_, rtol=1e-3)
 
 
 def test_a_search_whose_folder_fills_up_goes_on_and_says_so(rows, tmp_path, monkeypatch):
