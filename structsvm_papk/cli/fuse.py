@@ -87,7 +87,7 @@ def fuse(
     runs: list[str] = options.argument(
         ...,
         "Runs, or tables of query (user), document (item) and score: FILE, or name=FILE.",
-        "RUN ..",
+        "RUN",
     ),
     learning: Learning,
     applying: Applying,
@@ -101,8 +101,8 @@ def fuse(
 ) -> None:
     """The lists of several retrievers or recommenders, put into one by learned weights.
 
-    With --qrels weights are learned, and cross-validated by query beside each run alone, RRF and
-    CombSUM. Without, a --model fuses the RUNs into --output.
+    With --qrels weights are learned, and cross-validated by query beside each run, RRF and CombSUM.
+    Without, a --model fuses the RUNs into --output.
     """
     given = storing.named_runs(runs)
     others = storing.named_runs(applying.apply) if applying.apply else {}

@@ -58,12 +58,11 @@ def join_lists(
     Returns
     -------
     pandas.DataFrame
-        Columns query and document (categories where they are text), a column of scores for each
-        run, NaN where the run did not retrieve the document, and, with judgments, ``grade``: 0
-        where a document was not judged. Queries in the order of their first row, their rows next
-        to each other. With judgments only the queries that have some; documents that were judged
-        and not retrieved are no rows, and count where `cross_validate` says what the best list
-        would be.
+        Columns query and document, a column of scores for each run, NaN where the run did not
+        retrieve the document, and, with judgments, ``grade``: 0 where a document was not judged.
+        Queries in the order of their first row, their rows next to each other. With judgments only
+        the queries that have some; documents that were judged and not retrieved are no rows, and
+        count where `cross_validate` says what the best list would be.
 
     Warns
     -----
@@ -206,7 +205,7 @@ def join(
     document = rows % documents.size
     _remark_absent(parts, query_of, queries, kept, on[0], remarks)
     shown = documents[: max(int(codes.max()) for codes in document_of[: len(parts)]) + 1]
-    frame = {on[0]: _column(query, queries[kept]), on[1]: _column(document, shown)}
+    frame = {on[0]: queries[kept].take(query), on[1]: shown.take(document)}
     frame |= dict(zip(names, columns, strict=True))
     missed_query = np.empty(0, dtype=np.int64)
     missed_grade = np.empty(0, dtype=np.int64)
@@ -430,15 +429,6 @@ def _present(n: int, codes: Sequence[Array]) -> Array:
     for each in codes:
         present[each] = True
     return present
-
-
-def _column(codes: Array, ids: Any) -> Any:
-    """A column of ids: categories where they are text."""
-    import pandas as pd
-
-    if ids.dtype.kind in "biuf":
-        return ids.to_numpy()[codes]
-    return pd.Categorical.from_codes(codes, ids)
 
 
 def _same_kinds(parts: Sequence[Entries], on: tuple[str, str]) -> None:

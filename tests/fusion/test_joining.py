@@ -87,6 +87,16 @@ def test_polars_frames_are_taken():
     pd.testing.assert_frame_equal(as_text(joined), as_text(fusion.join_lists({"a": A, "b": B})))
 
 
+def test_runs_go_from_ranx_and_back():
+    ranx = pytest.importorskip("ranx")
+    runs = {name: ranx.Run(nested) for name, nested in (("a", A), ("b", B))}
+    judged = ranx.Qrels(GRADES)
+    joined = fusion.join_lists({name: run.run for name, run in runs.items()}, judged.qrels)
+    rows = joined.assign(score=fusion.combsum(joined)).astype({"query": object, "document": object})
+    fused = ranx.Run.from_df(rows, "query", "document", "score")
+    assert set(fused.run) == {"q1", "q2"} and len(fused.run["q1"]) == 4
+
+
 def test_rows_of_a_query_stand_together_in_the_order_of_first_rows():
     joined = fusion.join_lists({"b": B, "a": A})
     assert joined["query"].tolist() == ["q1"] * 4 + ["q2"] * 3
