@@ -5,8 +5,10 @@ Limits are those of one growing list (Wang et al., COLT 2013; T1 to T13 are thei
 
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -150,10 +152,10 @@ def _share(cutoff: float | str | None) -> float | int | None:
     """Share of the list as a float, a number of places as an int, None for `slow`."""
     if cutoff is None or (isinstance(cutoff, str) and cutoff == "slow"):
         return 1.0 if cutoff is None else None
-    if isinstance(cutoff, int) and not isinstance(cutoff, bool) and cutoff >= 1:
-        return cutoff
-    if isinstance(cutoff, float) and 0 < cutoff <= 1:
-        return cutoff
+    if isinstance(cutoff, Integral) and not isinstance(cutoff, bool) and cutoff >= 1:
+        return int(cutoff)
+    if isinstance(cutoff, float | np.floating) and 0 < cutoff <= 1:
+        return float(cutoff)
     raise InputError(
         f"cutoff={cutoff!r} must be a share as 0.2, a number of places as 10, 'slow' or None"
     )
@@ -185,15 +187,31 @@ class _Relevance:
 
     def chances(self, s: Array) -> Array:
         """Probabilities of the levels, shape (n_levels, n)."""
-        return np.array([np.broadcast_to(f(s), s.shape) for f in self.functions], dtype=float)
+        return np.array([self._of_level(y, s) for y in range(len(self.functions))])
+
+    def _of_level(self, place: int, s: Array) -> Array:
+        """The probabilities of one level; what its function says may be anything."""
+        function = self.functions[place]
+        try:
+            given = function(s)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", np.exceptions.ComplexWarning)
+                return np.broadcast_to(np.asarray(given, dtype=float), s.shape)
+        except (TypeError, ValueError, np.exceptions.ComplexWarning) as error:
+            raise InputError(
+                f"relevance of level {self.levels[place]:g} must be a function that takes an array "
+                f"of shares s and gives as many probabilities, or one for all: {error}"
+            ) from error
 
     def integral(self, b: float, share: float) -> float:
-        """The limit's numerator, in u = (1 - s)^(1 - b), in which nothing is infinite."""
+        """The limit's numerator, in t = 1 - s; the weight t^-b is the quadrature's."""
 
-        def mean(u: float) -> float:
-            return float(self.levels @ self.chances(np.array([1 - u ** (1 / (1 - b))]))[:, 0])
+        def mean(t: float) -> float:
+            return float(self.levels @ self.chances(np.array([1 - t]))[:, 0])
 
-        return scipy.integrate.quad(mean, 0, share ** (1 - b), epsabs=1e-12, limit=200)[0]
+        rule = {"weight": "alg", "wvar": (-b, 0.0)} if b > 0 else {}
+        size = (1 - b) * scipy.integrate.quad(mean, 0, share, epsabs=1e-12, limit=200, **rule)[0]
+        return float(size)
 
     def ideal(self, gained: Callable[[float], float]) -> float:
         """``sum_j y_j (gained(R_j) - gained(R_{j-1}))``."""

@@ -397,3 +397,23 @@ def test_what_finite_lists_have_on_average(discount, cutoff, relevance):
 def test_what_has_no_limit_and_what_is_no_relevance(arguments, words):
     with pytest.raises(InputError, match=words):
         ndcg_limit(*arguments)
+
+
+def test_limits_just_below_an_exponent_of_one():
+    """With Pr[Y=1|s] = s the limit is 2^(1-b) / (2 - b); it was above 1 by rounding."""
+    for b in (0.9, 0.999, 0.999999, 1 - 1e-10):
+        found = ndcg_limit(f"r^-{b:.10f}", None, lambda s: s)
+        assert found == pytest.approx(2 ** (1 - b) / (2 - b), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "relevance",
+    [
+        lambda s: np.ones(2), lambda s: "a", lambda s: 1.0 if s > 0.5 else 0.0,
+        lambda s: np.ones((2, s.size)), lambda s: s + 0j,
+    ],
+)  # fmt: skip
+def test_functions_that_give_no_probabilities_are_named(relevance):
+    with pytest.raises(InputError, match="relevance of level 2 must be a function that takes an a"):
+        ndcg_limit("log", np.int64(5), {2.0: relevance, 1.0: lambda s: 0.1 * s})
+    assert ndcg_limit("zipf", np.int64(5), lambda s: s) == 1.0
