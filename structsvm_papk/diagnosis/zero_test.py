@@ -50,7 +50,7 @@ from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
-from structsvm_papk.solvers.steps import default_blocks
+from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.losses import Avg

@@ -18,12 +18,12 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, as_floats, check_number, check_type
+from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.solver import Run, Solver, digest_of, finite_start
-from structsvm_papk.solvers.steps import default_blocks
 
 _INNER_ITERATIONS = 500
 _STEPS = (10.0,)  # the continuation where starts do not race

@@ -5,6 +5,7 @@ from scipy.linalg import lapack
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
+from structsvm_papk.solvers.oracle import BlockOracle, Oracle
 from structsvm_papk.solvers.qp import RestrictedQP, duality_gap, onto_simplices
 
 _SWEEPS = 15
@@ -17,6 +18,19 @@ _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 _EPS = np.finfo(float).eps
 ROUNDING = 16 * np.finfo(float).eps  # of a sum, relative to the sum of the absolute terms
+
+
+def default_blocks(oracle: Oracle) -> int:
+    """About two cuts a feature and iteration, as long as they stay small beside the data.
+
+    More where steps come from a sample: these are few, and their cuts alone have to make the bound.
+    """
+    if oracle.n_features > WIDE:  # the restricted problem grows with the cuts, not the features
+        affordable = max(1, (8 << 20) // (8 * oracle.n_features))
+        return int(min(20, affordable))
+    sampled = isinstance(oracle, BlockOracle) and oracle.sample is not None
+    least = 400 if sampled else 32
+    return int(min(max(2 * oracle.n_features, least), 400))
 
 
 class CutModel:

@@ -21,7 +21,7 @@ import numpy as np
 from structsvm_papk._sorting import top_k
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.surrogates import _kernels
+from structsvm_papk.surrogates import _kernels, _majorant_kernels
 from structsvm_papk.surrogates._kernels import BEST, EVERY, WORST, Pairs
 from structsvm_papk.surrogates.base import (
     Hinges,
@@ -107,7 +107,7 @@ def frozen_at(surrogate: Surrogate, scores: Array, indptr: Array, n_pos: Array) 
     not clipped.
     """
     held = np.zeros((3, scores.size), dtype=np.int64)
-    _kernels.freeze(scores, indptr, n_pos, surrogate.k, *held)
+    _majorant_kernels.freeze(scores, indptr, n_pos, surrogate.k, *held)
     return held
 
 
@@ -137,7 +137,7 @@ class FrozenPairs(MajorantSurrogate):
 
     def evaluate(self, *lists: Any) -> None:  # noqa: D102
         order, _, n_free = self.held
-        _kernels.frozen_pairs(self.k, self.counted, order, n_free, *lists)
+        _majorant_kernels.frozen_pairs(self.k, self.counted, order, n_free, *lists)
 
 
 class TSAlg2(Hinges):

@@ -23,9 +23,9 @@ from structsvm_papk import (
 )
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import list_risk
-from structsvm_papk.solvers import steps
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.qp import PaddedProblem
+from structsvm_papk.solvers.sampled_steps import Tilted
 from structsvm_papk.surrogates import CONVEX
 
 SOLVERS = {
@@ -335,7 +335,7 @@ def test_a_tilted_risk_is_the_risk_and_a_line(many):
     risk, rng = many("max"), np.random.default_rng(1)
     tilt, origin = rng.normal(size=(2, 3))
     for n_blocks in (1, 7):
-        tilted = steps._Tilted(risk, tilt, origin).with_blocks(n_blocks)
+        tilted = Tilted(risk, tilt, origin).with_blocks(n_blocks)
         for w in rng.normal(size=(5, 3)):
             value, slope = risk(w)
             cuts = tilted.cuts(w)

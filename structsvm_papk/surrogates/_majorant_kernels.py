@@ -1,0 +1,126 @@
+"""Score-space kernels of the convex majorants of Ramp and ClippedRamp; notation as in `_kernels`.
+
+What they froze at a point is stored with one entry for every row, each user's positives first.
+"""
+
+import numpy as np
+
+from structsvm_papk._jit import kernel
+from structsvm_papk._sorting import SHORT, increasing_order, top_k
+from structsvm_papk.surrogates._kernels import add_counts, counted_negatives, taken_less
+
+
+@kernel
+def freeze(scores, indptr, n_pos, k, order, rank, n_free):
+    """Write what is frozen at these scores, see `structsvm_papk.surrogates.losses.frozen_at`.
+
+    The pairs of a negative that are not clipped are the first ones in `order`.
+    """
+    for u in range(n_pos.size):
+        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        best = increasing_order(-scores[start:middle])
+        for r in range(best.size):  # an assignment of slices compiles for seconds
+            order[start + r] = best[r]
+            rank[start + best[r]] = min(r, k)
+        for j in range(middle, stop):
+            rank[j] = k
+            low, high = 0, min(best.size, k)
+            while low < high:  # the first of the best positives that scores less
+                half = (low + high) >> 1
+                if scores[start + best[half]] >= scores[j]:
+                    low = half + 1
+                else:
+                    high = half
+            n_free[j] = low
+
+
+@kernel
+def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, values, coef):
+    """Values and subgradients of `structsvm_papk.surrogates.losses.FrozenPairs`.
+
+    ``1/(beta m) max_J sum_{j in J} [beta - f_j + sum_{i<=f_j} (1 - p_i + q_j)_+]`` over m-subsets J
+    of the negatives, with p_1, p_2, .. the positives in the frozen order and ``f_j = n_free[j]``.
+    """
+    for u in range(first, last):
+        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        beta = min(n_pos[u], k)
+        best = order[start : start + beta]
+        m = counted_negatives(depth, k, stop - middle)
+        scale = 1.0 / (beta * m)
+        thresholds = taken_less(scores, start, best, 1.0)
+        counts, losses = hinges_of_prefix(thresholds, scores[middle:stop], n_free[middle:stop])
+        for j in range(losses.size):
+            losses[j] += beta - n_free[middle + j]
+        worst = top_k(losses, m)
+        negatives = taken_less(scores, middle, worst, 0.0)
+        prefix = np.empty(m, dtype=np.int64)
+        total = 0.0
+        coef[start:stop] = 0.0
+        for j in range(m):
+            prefix[j] = n_free[middle + worst[j]]
+            total += losses[worst[j]]
+            coef[middle + worst[j]] = scale * counts[worst[j]]
+        values[u] = scale * total
+        add_counts(coef, start, best, active_of_prefix(thresholds, negatives, prefix), -scale)
+
+
+@kernel
+def hinges_of_prefix(thresholds, values, prefix):
+    """``sum_{i < prefix[j]} (values[j] - thresholds[i])_+`` and the number of its positive terms.
+
+    Thresholds enter a Fenwick tree in increasing order, values are asked in increasing order: the
+    time is ``n log n``. Few thresholds are simply looked at.
+    """
+    counts, hinges = np.zeros(values.size, dtype=np.int64), np.zeros(values.size)
+    if thresholds.size <= SHORT:
+        for j in range(values.size):
+            for i in range(prefix[j]):
+                if thresholds[i] < values[j]:
+                    counts[j] += 1
+                    hinges[j] += values[j] - thresholds[i]
+        return counts, hinges
+    tree_counts = np.zeros(thresholds.size + 1, dtype=np.int64)
+    tree_sums = np.zeros(thresholds.size + 1)
+    entering = increasing_order(thresholds)
+    n = 0
+    for j in increasing_order(values):
+        while n < entering.size and thresholds[entering[n]] < values[j]:
+            at = entering[n] + 1
+            while at < tree_counts.size:
+                tree_counts[at] += 1
+                tree_sums[at] += thresholds[entering[n]]
+                at += at & -at
+            n += 1
+        at, total = prefix[j], 0.0
+        while at > 0:
+            counts[j] += tree_counts[at]
+            total += tree_sums[at]
+            at -= at & -at
+        hinges[j] = counts[j] * values[j] - total
+    return counts, hinges
+
+
+@kernel
+def active_of_prefix(thresholds, values, prefix):
+    """For each threshold i the number of ``values[j] > thresholds[i]`` with ``prefix[j] > i``."""
+    counts = np.zeros(thresholds.size, dtype=np.int64)
+    if thresholds.size <= SHORT:
+        for j in range(values.size):
+            for i in range(prefix[j]):
+                counts[i] += thresholds[i] < values[j]
+        return counts
+    tree = np.zeros(thresholds.size + 1, dtype=np.int64)
+    entering = increasing_order(-values)
+    n = 0
+    for i in increasing_order(-thresholds):
+        while n < entering.size and values[entering[n]] > thresholds[i]:
+            at = prefix[entering[n]]
+            while at > 0:
+                tree[at] += 1
+                at -= at & -at
+            n += 1
+        at = i + 1
+        while at < tree.size:
+            counts[i] += tree[at]
+            at += at & -at
+    return counts
