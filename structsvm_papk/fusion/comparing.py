@@ -17,10 +17,15 @@ import numpy as np
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.bounds import required_users
-from structsvm_papk.errors import InputError, check_number, check_type
+from structsvm_papk.errors import (
+    DegenerateOptimumWarning,
+    InputError,
+    check_number,
+    check_type,
+)
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.fusion.joining import Joined, join
-from structsvm_papk.fusion.yardsticks import combsum, places, rrf
+from structsvm_papk.fusion.yardsticks import combsum, from_lowest, places, rrf
 from structsvm_papk.metrics.significance import no_interval
 from structsvm_papk.metrics.table import MetricTable
 
@@ -35,6 +40,10 @@ CHOSEN = "best of these"
 YARDSTICKS: dict[str, Callable[..., Array]] = {"RRF": rrf, "CombSUM": combsum}
 _FOLD_TOL = 1e-3  # relative gap of the fits on folds: far below what queries differ by
 _FEW_TIMES = 20  # more queries than this many times those at hand are not asked for
+_NOTHING_LEARNED = (
+    "Nothing was learned: all weights are 0, as by the judgments no run ranks relevant documents "
+    "above others."
+)
 Progress: TypeAlias = Callable[[str], None]
 
 
@@ -303,7 +312,11 @@ def validated(
         weights = problem.weights(ranker)
         if ablate:
             weights = _ablated(problem, fused, ranker, weights, say)
-    said = dict.fromkeys(str(warning.message) for warning in raised)
+    said = dict.fromkeys(
+        str(warning.message)
+        for warning in raised
+        if not issubclass(warning.category, DegenerateOptimumWarning)  # the advice says so
+    )
     return FusionReport(
         k=int(how.k),
         n_queries=joined.n_queries,
@@ -314,7 +327,7 @@ def validated(
         level=how.level,
         rankings=tuple(rankings),
         weights=tuple(weights),
-        advice=_advice(fused, tables, rankings, how),
+        advice=_advice(fused, tables, rankings, how) if ranker.coef_.any() else _NOTHING_LEARNED,
         ranker=ranker,
         for_engine=how.for_engine,
         remarks=(*joined.remarks, *said),
@@ -357,6 +370,12 @@ class _Problem:
         ranker.k = min(int(self.how.k), int(n_negatives.max(initial=1)))
         ranker.fit(self.columns[names][rows], self.joined.grades[rows], groups=query, **more)
 
+    def _is_trainable(self, rows: Array) -> bool:
+        """Whether some query has both a relevant and another document among some rows."""
+        query = self.joined.query[rows]
+        relevant = self.relevant[rows]
+        return bool(np.isin(query[relevant], query[~relevant]).any())
+
     def held_out(self, names: Sequence[str]) -> Array:
         """Score of each row by these runs, with weights of the other folds.
 
@@ -369,9 +388,14 @@ class _Problem:
         for fold in range(self.fold.max() + 1):
             in_fold = (self.fold == fold)[query]
             test = there & in_fold
+            train = there & ~in_fold
+            if not (test.any() and self._is_trainable(train)):  # nothing learned or ranked
+                scores[test] = 0.0
+                continue
             ranker = self.how.ranker(tol=_FOLD_TOL)
-            self._fit(ranker, names, there & ~in_fold)
-            scores[test] = ranker.predict(self.columns[names][test], groups=query[test])
+            self._fit(ranker, names, train)
+            predicted = ranker.predict(self.columns[names][test], groups=query[test])
+            scores[test] = from_lowest(predicted, query[test])
         return scores
 
     def table(self, scores: Array) -> MetricTable:

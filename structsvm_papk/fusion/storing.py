@@ -14,7 +14,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import weights_of
 from structsvm_papk.fusion.joining import Joined
-from structsvm_papk.fusion.yardsticks import places
+from structsvm_papk.fusion.yardsticks import from_lowest, places
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,10 +99,9 @@ def list_columns(path: Path) -> tuple[str, str]:
 
 
 def fused(model: Model, joined: Joined) -> pd.DataFrame:
-    """The joined rows with their fused scores: columns of ids, and score."""
-    frame = joined.frame.iloc[:, :2].copy(deep=False)
-    frame["score"] = model.predict(joined.scores, joined.query)
-    return frame
+    """The joined rows with their fused scores, 0 for the last of a list: columns of ids, score."""
+    scores = model.predict(joined.scores, joined.query)
+    return joined.frame.iloc[:, :2].assign(score=from_lowest(scores, joined.query))
 
 
 def write_fused(path: Path, lists: pd.DataFrame, top: int) -> int:

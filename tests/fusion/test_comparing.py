@@ -243,6 +243,41 @@ def test_few_queries_have_no_interval_and_the_advice_says_so(sample):
     assert report.advice.startswith("6 judged queries are too few")
 
 
+def one_of_noise(offset=0.0, sign=1.0):
+    rng = np.random.default_rng(5)
+    runs, judgments = {"a": {}, "b": {}}, {}
+    for q in range(20):
+        relevance = rng.normal(size=15)
+        judgments[f"q{q}"] = {f"d{i}": int(relevance[i] > 0.8) for i in range(15)}
+        for name in runs:
+            score = sign * relevance + 0.5 * rng.normal(size=15) + offset
+            runs[name][f"q{q}"] = {f"d{i}": float(score[i]) for i in range(15)}
+    return runs, judgments
+
+
+def test_an_offset_of_all_scores_changes_nothing():
+    plain = cross_validate(*one_of_noise(), k=5)
+    moved = cross_validate(*one_of_noise(offset=2.0**27), k=5)
+    assert moved.rankings[0].mean == pytest.approx(plain.rankings[0].mean, abs=0.01)
+    assert plain.rankings[0].mean > 0.8
+
+
+def test_weights_of_zero_are_called_so():
+    report = cross_validate(*one_of_noise(sign=-1.0), k=5, for_engine=True)
+    assert not report.ranker.coef_.any() and report.remarks == ()
+    assert report.advice.startswith("Nothing was learned")
+    assert all(each.share == 0 for each in report.weights)
+
+
+def test_a_fold_without_anything_to_learn_from_ranks_nothing(noisy):
+    runs, judgments = noisy
+    part = {"most": {q: runs["good"][q] for q in list(judgments)[:58]},
+            "few": {q: runs["good"][q] for q in list(judgments)[58:]}}  # fmt: skip
+    report = cross_validate(part, judgments, k=5, ablate=True, n_refits=3)
+    most, few = report.weights
+    assert most.without < 0.1 and most.verdict == "keep" and few.gain < 0.1
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
