@@ -18,7 +18,8 @@ from structsvm_papk.cli._shared.options import OUTPUT, WRITTEN, option
 from structsvm_papk.cli._shared.scores import Columns, Rows, Scorer, load
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.metrics.conventions import PRESETS, parse, resolve
+from structsvm_papk.metrics.conventions import PRESETS, resolve
+from structsvm_papk.metrics.definitions import known_names, parse
 from structsvm_papk.metrics.discounts import resolve as resolve_discount
 from structsvm_papk.metrics.ranked_lists import build
 from structsvm_papk.metrics.relevant import ANY_GRADE
@@ -39,8 +40,7 @@ class Rules:
 
     names: str | None = _RULES(
         None,
-        "Comma-separated: pap@k, pauc@k, auc (or auroc), precision@k, recall@k, hit@k, ap (or "
-        f"auprc), ndcg@k, ndcg, rr, auc@k. By default {_USUAL}; with --qrels {_BESIDE_PAIRS}.",
+        f"Comma-separated: {known_names()}. By default {_USUAL}; with --qrels {_BESIDE_PAIRS}.",
         "NAMES",
         flags="--metrics -m",
     )

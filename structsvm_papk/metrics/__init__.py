@@ -8,10 +8,13 @@ knows nothing of training.
 """
 
 from structsvm_papk.metrics.conventions import Conventions
+from structsvm_papk.metrics.definitions import described
 from structsvm_papk.metrics.discounts import ndcg_limit
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 from structsvm_papk.metrics.significance import compare, interval
 from structsvm_papk.metrics.table import evaluate, mean_score, pap_at_k, per_user, scorer
+
+__doc__ += f"\n\nThe table of metrics:\n\n{described()}\n"
 
 __all__ = [
     "Conventions",

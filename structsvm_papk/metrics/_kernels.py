@@ -14,7 +14,6 @@ import numpy as np
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing_order, sort
 
-PAP, PAUC, AUC, PRECISION, RECALL, AP, NDCG, RR, AUC_AT_K, HIT = range(10)
 LOSS, HALF, WIN, THRESHOLD = range(4)
 EXCLUDE, NORMALISE, AS_WINS = range(3)
 WHOLE_LIST = 2**62

@@ -24,7 +24,7 @@ from structsvm_papk.data.validation import (
     too_few_to_resample,
 )
 from structsvm_papk.errors import InputError, check_choice, check_number, check_type
-from structsvm_papk.metrics.conventions import as_names
+from structsvm_papk.metrics.definitions import as_names
 from structsvm_papk.metrics.table import MetricTable
 
 METHODS = ("bootstrap", "kl", "exact", "hoeffding", "bernstein")

@@ -14,13 +14,15 @@ from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.data.rows import required
 from structsvm_papk.errors import InputError, rows_by_keyword
-from structsvm_papk.metrics import _kernels, conventions
+from structsvm_papk.metrics import _kernels, conventions, definitions
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import relevant as beside
-from structsvm_papk.metrics.conventions import Conventions, Metric
+from structsvm_papk.metrics.conventions import Conventions
+from structsvm_papk.metrics.definitions import Asked
 from structsvm_papk.metrics.discounts import Discount
-from structsvm_papk.metrics.ranked_lists import Gains, RankedLists, Values
+from structsvm_papk.metrics.ranked_lists import Gains, RankedLists
 from structsvm_papk.metrics.relevant import Relevance
+from structsvm_papk.metrics.values import values_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -253,9 +255,7 @@ def evaluate(
     Parameters
     ----------
     metrics : str or sequence of str
-        `pap@k, pauc@k, auc, precision@k, recall@k, hit@k, ap, ndcg@k, ndcg, rr, auc@k`; hit@k is
-        1 where a positive is among the first k places; auroc and auprc are other names of auc and
-        ap.
+        Names of the table of metrics (``print(structsvm_papk.metrics.__doc__)``), k a number.
     scores, labels, groups, indptr
         Rows. Infinite scores order as usual, NaN is refused; labels are 0/1, -1/1, bool, or graded;
         groups, of any dtype and order, are the users of the rows; indptr says instead where each
@@ -301,7 +301,7 @@ def evaluate(
         NaN scores, labels that are not binary, missing users, unknown names, k < 1, wrong shapes,
         and where a rule is `raise`.
     """
-    parsed = [conventions.parse(name) for name in conventions.as_names(metrics)]
+    parsed = [definitions.parse(name) for name in definitions.as_names(metrics)]
     if not isinstance(gain, bool):
         raise InputError(f"gain={gain!r} must be True or False")
     rules = conventions.resolve(
@@ -315,7 +315,7 @@ def evaluate(
         "relevance_threshold": relevance_threshold,
         "gains": gains,
         "n_threads": n_threads,
-        "need_binary": any(metric.code != _kernels.NDCG for metric in parsed),
+        "need_binary": not all(one.metric.graded for one in parsed),
     }
     relevance = None
     if relevant is not None:
@@ -385,7 +385,7 @@ def per_user(
 
 
 def evaluate_lists(
-    parsed: Sequence[Metric],
+    parsed: Sequence[Asked],
     rows: RankedLists,
     rules: Conventions,
     *,
@@ -394,10 +394,10 @@ def evaluate_lists(
     n_threads: int | None = None,
 ) -> MetricTable:
     """`evaluate` for parsed metrics on checked rows."""
-    made = Values(parsed, rows, rules, discount, n_threads)
+    made = values_of(parsed, rows, rules, discount, n_threads)
     pooled = {}
     if rules.mean == "pooled":
-        whole = Values(parsed, rows.pooled(), rules, discount, n_threads).values[0]
+        whole = values_of(parsed, rows.pooled(), rules, discount, n_threads).values[0]
         whole = whole if gain else 1.0 - whole
         pooled = dict(zip([m.name for m in parsed], whole.tolist(), strict=True))
     return MetricTable(
@@ -483,7 +483,7 @@ def scorer(metric: str = "pap@10", **options: Any) -> Callable[..., float]:
     from sklearn import get_config
     from sklearn.metrics import make_scorer
 
-    conventions.parse(metric)
+    definitions.parse(metric)
     responses = ("decision_function", "predict_proba", "predict")
     made = make_scorer(_labels_first, response_method=responses, metric=metric, **options)
     if get_config()["enable_metadata_routing"]:

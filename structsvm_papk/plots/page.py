@@ -21,7 +21,8 @@ from structsvm_papk._html import filled
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import ranked_lists as lists
-from structsvm_papk.metrics.conventions import PRESETS, parse
+from structsvm_papk.metrics.conventions import PRESETS
+from structsvm_papk.metrics.definitions import parse
 from structsvm_papk.metrics.ranked_lists import RankedLists
 from structsvm_papk.metrics.significance import Comparison, ends_text, no_interval, paired_values
 from structsvm_papk.metrics.table import MetricTable, evaluate_lists

@@ -1,0 +1,342 @@
+"""The table of metrics: a row says what a metric is called, how it is computed, what it means.
+
+A metric of a binary list is a sum over its positives, which a kernel makes, divided by the largest
+value that the sum could have. Names, help, messages and the manual are read from the rows, so a new
+metric is a kernel in `_kernels` and a row here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import _kernels
+
+_LARGEST_K = 10**9
+
+
+class Setting(NamedTuple):
+    """What a metric may depend on beside the list: the cut-off and the rules of a call."""
+
+    k: int  # `_kernels.WHOLE_LIST` without a cut-off
+    few_negatives: int
+    all_places: bool  # whether NDCG@k divides by k hits
+    discounts: Array
+    cumulative: Array  # sums of the first 0, 1, .. discounts
+
+
+Arguments: TypeAlias = Callable[[Setting], tuple[Any, ...]]
+Largest: TypeAlias = Callable[[Setting, Array, Array], Array]
+
+
+# --- what kernels take, and what sums are divided by ----------------------------------------------
+
+
+def no_argument(setting: Setting) -> tuple[Any, ...]:
+    """For a kernel that looks at the whole list."""
+    return ()
+
+
+def cut_off(setting: Setting) -> tuple[Any, ...]:
+    """For a kernel that looks at the first k places."""
+    return (setting.k,)
+
+
+def cut_off_and_discounts(setting: Setting) -> tuple[Any, ...]:
+    """For discounted gains."""
+    return setting.k, setting.discounts, setting.cumulative
+
+
+def best_positives(setting: Setting) -> tuple[Any, ...]:
+    """Pairs of the k best positives and the k best negatives; whether k is capped to those."""
+    return setting.k, setting.k, setting.few_negatives == _kernels.NORMALISE
+
+
+def all_positives(setting: Setting) -> tuple[Any, ...]:
+    """Pairs of all positives and the k best negatives."""
+    return _kernels.WHOLE_LIST, setting.k, setting.few_negatives == _kernels.NORMALISE
+
+
+def all_pairs(setting: Setting) -> tuple[Any, ...]:
+    """Pairs of all positives and all negatives."""
+    return _kernels.WHOLE_LIST, _kernels.WHOLE_LIST, True
+
+
+def one(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
+    """The sum is the value."""
+    return np.ones(n_pos.size)
+
+
+def k_places(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
+    """All of the first k places are hits."""
+    return np.full(n_pos.size, float(setting.k))
+
+
+def each_positive(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
+    """Every positive counts one."""
+    return n_pos.astype(float)
+
+
+def pairs_of(arguments: Arguments) -> Largest:
+    """How many pairs a kernel counts that takes these arguments; NaN where a rule leaves out."""
+
+    def largest(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
+        most, wide, capped = arguments(setting)
+        pairs = np.minimum(n_pos, most).astype(float)
+        pairs *= np.minimum(n_neg, wide) if capped else wide
+        if setting.few_negatives == _kernels.EXCLUDE and not capped:
+            pairs[n_neg < wide] = np.nan
+        return pairs
+
+    return largest
+
+
+def best_order(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
+    """Discounts of the first places, as many as there are positives, or k, or rows."""
+    ideal = setting.cumulative
+    if setting.all_places and setting.k != _kernels.WHOLE_LIST:
+        return np.full(n_pos.size, ideal[min(setting.k, ideal.size - 1)])
+    places = n_pos + n_neg if setting.all_places else n_pos
+    return ideal[np.minimum(setting.k, places)]
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A row of the table.
+
+    Attributes
+    ----------
+    name : str
+        With a cut-off where it ends in ``@k``.
+    meaning : str
+        What a value says, in a sentence.
+    kernel : function
+        Its sum over the positives of users start, .., stop - 1:
+        ``kernel(ranks, indptr, counts, start, stop, ties, *arguments(setting), out)``.
+    arguments : function
+    largest : function
+        ``largest(setting, n_pos, n_neg)``, what the sums of all users are divided by; users have no
+        value where it is not above 0.
+    needs_negatives : bool
+        Whether fewer than k negatives leave the value to a convention.
+    needs_whole_list : bool
+        Whether a list that was cut has no value.
+    graded : bool
+        Whether the gains of graded labels count.
+    no_positives : str
+        The convention for users without positives.
+    also : tuple of str
+        Other names.
+    """
+
+    name: str
+    meaning: str
+    kernel: Callable[..., None]
+    arguments: Arguments = no_argument
+    largest: Largest = one
+    needs_negatives: bool = False
+    needs_whole_list: bool = False
+    graded: bool = False
+    no_positives: str = "no_positives"
+    also: tuple[str, ...] = ()
+
+    @property
+    def cutoff(self) -> bool:
+        """Whether it takes a k."""
+        return self.name.endswith("@k")
+
+
+METRICS = (
+    Metric(
+        "pap@k",
+        "Share of pairs in the right order, of a user's best min(k, relevant) items and the k best "
+        "others. Partial AUC for users with few relevant items, and close to precision@k for users "
+        "with many.",
+        _kernels.pairs_won,
+        best_positives,
+        pairs_of(best_positives),
+        needs_negatives=True,
+    ),
+    Metric(
+        "pauc@k",
+        "Share of pairs in the right order, of all relevant and the k best other items.",
+        _kernels.pairs_won,
+        all_positives,
+        pairs_of(all_positives),
+        needs_negatives=True,
+    ),
+    Metric(
+        "auc",
+        "Share of pairs of a relevant and another item in the right order; 0.5 for a random "
+        "ranking, whatever the share of relevant items.",
+        _kernels.pairs_won,
+        all_pairs,
+        pairs_of(all_pairs),
+        needs_whole_list=True,
+        no_positives="auc_no_positives",
+        also=("auroc",),
+    ),
+    Metric(
+        "precision@k",
+        "Relevant items among the first k places, divided by k; notices only what crosses place k.",
+        _kernels.hits,
+        cut_off,
+        k_places,
+    ),
+    Metric(
+        "recall@k",
+        "Relevant items among the first k places, divided by all of the user's.",
+        _kernels.hits,
+        cut_off,
+        each_positive,
+    ),
+    Metric(
+        "hit@k",
+        "1 where a relevant item is among the first k places, else 0.",
+        _kernels.any_hits,
+        cut_off,
+    ),
+    Metric(
+        "ap",
+        "Mean, over the relevant items, of the precision at their place (AUPRC); a random ranking "
+        "has the share of relevant items.",
+        _kernels.precision_sums,
+        largest=each_positive,
+        also=("auprc",),
+    ),
+    Metric(
+        "ndcg@k",
+        "Gain of the list, discounted by place, over that of the best list; notices the order "
+        "within the first k places and nothing below.",
+        _kernels.discounted_gains,
+        cut_off_and_discounts,
+        best_order,
+        graded=True,
+    ),
+    Metric(
+        "ndcg",
+        "Gain of the list, discounted by place, over that of the best list.",
+        _kernels.discounted_gains,
+        cut_off_and_discounts,
+        best_order,
+        graded=True,
+    ),
+    Metric(
+        "rr",
+        "1 / place of the first relevant item.",
+        _kernels.first_hits,
+    ),
+    Metric(
+        "auc@k",
+        "AUC inside of the first k places; 1 where they hold relevant items only, 0 where none.",
+        _kernels.areas_at_k,
+        cut_off,
+        no_positives="auc_no_positives",
+        also=("auroc@k",),
+    ),
+)
+_SYNONYMS = {
+    "prec": "precision", "p": "precision", "map": "ap", "mrr": "rr", "r": "recall",
+    "hitrate": "hit", "hits": "hit", "hr": "hit",
+}  # fmt: skip
+_BY_NAME = {name: metric for metric in METRICS for name in (metric.name, *metric.also)}
+
+
+def known_names() -> str:
+    """The names of the table, other names in brackets."""
+    others = {m.name: f" ({', '.join(m.also)})" if m.also else "" for m in METRICS}
+    return ", ".join(f"{name}{also}" for name, also in others.items())
+
+
+def described() -> str:
+    """The table as text, a row a metric, for help."""
+    width = max(len(metric.name) for metric in METRICS)
+    return "\n".join(f"{metric.name:<{width}}  {metric.meaning}" for metric in METRICS)
+
+
+# --- names as they are asked for ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A metric by the name it was asked for, with its cut-off, None for the whole list."""
+
+    name: str
+    metric: Metric
+    k: int | None
+
+    @property
+    def kernel_k(self) -> int:
+        """The cut-off as the kernel takes it."""
+        return _kernels.WHOLE_LIST if self.k is None else self.k
+
+    @property
+    def meaning(self) -> str:
+        """What the value says, in a sentence."""
+        return self.metric.meaning
+
+
+def as_names(metrics: str | Iterable[str]) -> list[str]:
+    """The names of one metric or of several, each once."""
+    names = [metrics] if isinstance(metrics, str) else metrics
+    names = list(names) if isinstance(names, Iterable) else [names]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"metrics={metrics!r} must be a name or a list of names, as 'pap@10'")
+    if not names:
+        raise InputError("no metric was asked for; name at least one, for example pap@10")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"metric asked for twice: {', '.join(twice)}")
+    return names
+
+
+def parse(name: str) -> Asked:
+    """Metric of a name; an unknown name raises with the nearest known one."""
+    match = re.fullmatch(r"\s*([A-Za-z]+)\s*(?:@\s*([+-]?[\w.]+))?\s*", str(name))
+    kind = match[1].lower() if match else ""
+    if match is None or kind not in _kinds():
+        raise InputError(f"there is no metric {name!r}; {_suggestion(name)}")
+    whole = _BY_NAME.get(kind)
+    cut = _BY_NAME.get(f"{kind}@k")
+    if match[2] is None:
+        if whole is None:
+            raise InputError(f"metric {name!r} needs a cut-off, for example {kind}@10")
+        return Asked(name, whole, None)
+    if cut is None:
+        raise InputError(f"metric {kind!r} takes no cut-off, but {name!r} was asked for")
+    return Asked(name, cut, cutoff(name, match[2]))
+
+
+def cutoff(name: str, text: str) -> int:
+    """The k of a metric's name, from its text."""
+    whole = re.fullmatch(r"\+?(\d+)(?:\.0*)?", text)  # 10.0 is 10
+    k = int(whole[1]) if whole else 0
+    if k < 1:
+        raise InputError(f"in metric {name!r} the cut-off k must be a whole number of 1 or more")
+    if k > _LARGEST_K:
+        raise InputError(f"in metric {name!r} the cut-off k is above {_LARGEST_K}, the largest k")
+    return k
+
+
+def _kinds() -> list[str]:
+    """Names without their cut-offs."""
+    return list(dict.fromkeys(name.removesuffix("@k") for name in _BY_NAME))
+
+
+def _suggestion(name: str) -> str:
+    written, _, k = str(name).lower().strip().partition("@")
+    base = _SYNONYMS.get(written) or next(iter(difflib.get_close_matches(written, _kinds(), 1, 0)))
+    wanted = base
+    if f"{base}@k" in _BY_NAME and (k or base not in _BY_NAME):
+        wanted = f"{base}@{k or 'k'}"
+    return f"did you mean {wanted!r}? Known names: {known_names()}"

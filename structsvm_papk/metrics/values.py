@@ -1,0 +1,244 @@
+"""Values of metrics for every user of checked lists, and whom each rule touches.
+
+What no metric of a call needs is not even compiled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import _kernels, discounts
+from structsvm_papk.metrics.conventions import FEW_NEGATIVES, TIES, Conventions
+from structsvm_papk.metrics.definitions import Asked, Setting
+from structsvm_papk.metrics.discounts import Discount
+from structsvm_papk.metrics.ranked_lists import RankedLists, run_over_users
+
+_CHUNK_ROWS = 1 << 16  # their ranks stay in the processor's cache
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values (n_users, n_metrics), NaN where there are none.
+
+    `left_out` marks those that do not enter a mean, `touched` whom each rule touches, by metric;
+    `counts` has shape (n_users, 6), see `_kernels`.
+    """
+
+    values: Array
+    left_out: Array
+    touched: dict[str, dict[str, Array]]
+    counts: Array
+
+
+def values_of(
+    asked: Sequence[Asked],
+    rows: RankedLists,
+    rules: Conventions,
+    discount: Discount,
+    n_threads: int | None = None,
+) -> Values:
+    """Every metric of every user by the rules; see `metrics.evaluate`."""
+    table = _discounts(asked, rows, rules, discount)
+    settings = [_setting(one, rules, table) for one in asked]
+    graded = [m for m, one in enumerate(asked) if rows.gains is not None and one.metric.graded]
+    binary = [m for m in range(len(asked)) if m not in graded]
+    counts = np.zeros((rows.n_users, _kernels.N_COUNTS), dtype=np.int64)
+    values = np.empty((rows.n_users, len(asked)))
+
+    # 1. sums over the positives of every ranked list, divided by the largest they could have
+    sums = _sums([(asked[m], settings[m]) for m in binary], rows, rules, counts, n_threads)
+    for m, of_users in zip(binary, sums, strict=True):
+        values[:, m] = of_users / _largest(asked[m], settings[m], counts)
+
+    # 2. NDCG of graded gains, whose lists have to be sorted
+    if graded:
+        ks = np.array([asked[m].kernel_k for m in graded])
+        values[:, graded] = _graded(ks, settings[0], rows, rules, counts, n_threads)
+
+    # 3. what lists that were cut do not decide is refused
+    if rows.tied is not None:
+        counts[:, _kernels.TIED] = rows.tied
+    _refuse_undecided(asked, rows, rules, counts)
+
+    # 4. the rules say which value a user has, and whether it enters the mean
+    left_out = np.zeros(values.shape, dtype=bool)
+    touched = {}
+    for m, one in enumerate(asked):
+        masks = _touched(one, values[:, m], rows, counts)
+        left_out[:, m] = _apply_rules(one, values[:, m], masks, rows, rules)
+        touched[one.name] = masks
+    return Values(values=values, left_out=left_out, touched=touched, counts=counts)
+
+
+def _discounts(
+    asked: Sequence[Asked], rows: RankedLists, rules: Conventions, discount: Discount
+) -> Array:
+    """Discounts of as many places as NDCG looks at; a single 1 where nobody asked for it."""
+    ks = [one.kernel_k for one in asked if one.metric.graded]
+    if not ks:
+        return np.ones(1)
+    if discounts.exponent(discount) > 1:
+        warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=4)
+    longest = int(np.diff(rows.indptr).max())
+    needed = min(longest, max(ks))
+    if rules.ideal == "all_places":
+        needed = max(longest, *(k for k in ks if k < _kernels.WHOLE_LIST), 1)
+    return discounts.values(discount, max(needed, 1))
+
+
+def _setting(asked: Asked, rules: Conventions, table: Array) -> Setting:
+    return Setting(
+        k=asked.kernel_k,
+        few_negatives=FEW_NEGATIVES[rules.few_negatives],
+        all_places=rules.ideal == "all_places",
+        discounts=table,
+        cumulative=np.concatenate([[0.0], np.cumsum(table)]),
+    )
+
+
+def _sums(
+    wanted: Sequence[tuple[Asked, Setting]],
+    rows: RankedLists,
+    rules: Conventions,
+    counts: Array,
+    n_threads: int | None,
+) -> Array:
+    """Sums of each metric's kernel, shape (n_wanted, n_users); `counts` is filled on the way."""
+    ties = TIES[rules.ties]
+    sums = np.empty((len(wanted), rows.n_users))
+
+    def task(start: int, stop: int) -> None:
+        runs = _runs(rows.indptr, start, stop)
+        ranks = np.empty((4, np.diff(rows.indptr[runs]).max()), dtype=np.int64)
+        for lo, hi in pairwise(runs):
+            _kernels.rank_users(
+                rows.scores, rows.relevant, rows.indptr, rows.lengths, ties, lo, hi, ranks, counts
+            )
+            for out, (one, setting) in zip(sums, wanted, strict=True):
+                arguments = one.metric.arguments(setting)
+                one.metric.kernel(ranks, rows.indptr, counts, lo, hi, ties, *arguments, out)
+
+    run_over_users(rows, task, n_threads)
+    return sums
+
+
+def _runs(indptr: Array, start: int, stop: int) -> Array:
+    """Bounds of runs of users with `_CHUNK_ROWS` rows and those of one user at most."""
+    edges = np.arange(indptr[start], indptr[stop], _CHUNK_ROWS)
+    return np.unique([start, *np.searchsorted(indptr, edges).clip(start, stop), stop])
+
+
+def _largest(asked: Asked, setting: Setting, counts: Array) -> Array:
+    """What the sums are divided by; NaN for users whose value is not defined."""
+    n_pos = counts[:, _kernels.N_POS]
+    largest = asked.metric.largest(setting, n_pos, counts[:, _kernels.N_NEG])
+    return np.where((n_pos > 0) & (largest > 0), largest, np.nan)
+
+
+def _graded(
+    ks: Array,
+    setting: Setting,
+    rows: RankedLists,
+    rules: Conventions,
+    counts: Array,
+    n_threads: int | None,
+) -> Array:
+    """NDCG with graded gains, one column for each k."""
+    if rules.ideal != "achievable":
+        raise InputError(
+            "ideal='all_places' (RecTools) is defined for binary relevance only; choose "
+            "ideal='achievable' for graded gains"
+        )
+    graded = np.empty((rows.n_users, ks.size))
+    ties = TIES[rules.ties]
+
+    def task(start: int, stop: int) -> None:
+        _kernels.graded_ndcg(
+            rows.scores, rows.gains, rows.indptr, rows.lengths, ks, setting.discounts,
+            setting.cumulative, ties, start, stop, graded, counts,
+        )  # fmt: skip
+
+    run_over_users(rows, task, n_threads)
+    return graded
+
+
+def _refuse_undecided(
+    asked: Sequence[Asked], rows: RankedLists, rules: Conventions, counts: Array
+) -> None:
+    if not rows.lengths.size:
+        return
+    whole = [one.metric.name for one in asked if one.metric.needs_whole_list]
+    if whole:
+        raise InputError(
+            f"{whole[0]} needs complete lists, but list_length or relevant pairs were given; use "
+            f"{whole[0]}@k"
+        )
+    tied = counts[:, _kernels.CUT_TIED] > 0
+    if rules.ties in ("half", "threshold") and tied.any():
+        raise InputError(
+            f"list_length cuts through equal scores of {_named(rows, tied)}; "
+            "give ranks, or choose ties='loss' or ties='win'"
+        )
+
+
+def _named(rows: RankedLists, mask: Array) -> str:
+    users = rows.users[mask]
+    shown = ", ".join(map(str, users[:_SHOWN]))
+    if users.size == 1:
+        return f"user {shown}"
+    return f"{users.size} users ({shown}{', ..' if users.size > _SHOWN else ''})"
+
+
+def _touched(asked: Asked, values: Array, rows: RankedLists, counts: Array) -> dict[str, Array]:
+    """Masks of the users that each rule touches for one metric."""
+    metric = asked.metric
+    no_positives = counts[:, _kernels.N_POS] == 0
+    if metric.graded and rows.gains is not None:
+        no_positives = np.isnan(values)
+    masks = {"no_positives": no_positives, "ties": counts[:, _kernels.TIED] > 0}
+    n_neg = counts[:, _kernels.N_NEG]
+    if metric.needs_negatives:
+        masks["few_negatives"] = ~no_positives & (n_neg < asked.kernel_k)
+    if metric.needs_whole_list:
+        masks["no_negatives"] = ~no_positives & (n_neg == 0)
+    if metric.needs_negatives and rows.lengths.size:
+        # cut before k negatives and before every positive was shown: RecTools' rule for both;
+        # for pAp@k it is cautious: min(n_pos, k) shown positives would decide the value
+        hidden = counts[:, _kernels.LISTED_POS] < counts[:, _kernels.N_POS]
+        short = counts[:, _kernels.LISTED_NEG] < asked.kernel_k
+        masks["insufficient"] = ~no_positives & hidden & short
+    return masks
+
+
+def _apply_rules(
+    asked: Asked, values: Array, masks: dict[str, Array], rows: RankedLists, rules: Conventions
+) -> Array:
+    """Put the values of touched users in place; who is left out of the mean."""
+    empty = masks["no_positives"]
+    few = masks.get("few_negatives")
+    short = masks.get("insufficient")
+    rule = getattr(rules, asked.metric.no_positives)
+    if rule == "raise" and empty.any():
+        raise InputError(f"{asked.name}: {_named(rows, empty)} without positives")
+    if few is not None and rules.few_negatives == "raise" and few.any():
+        raise InputError(
+            f"{asked.name}: {_named(rows, few)} with fewer than {asked.k} negatives; "
+            "choose another rule few_negatives or a smaller k"
+        )
+    if short is not None and rules.insufficient_handling == "raise" and short.any():
+        raise InputError(f"{asked.name}: lists too short to decide, {_named(rows, short)}")
+    if short is not None and rules.insufficient_handling == "exclude":
+        values[short] = np.nan
+    values[empty] = {"zero": 0.0, "one": 1.0}.get(rule, np.nan)
+    left_out = np.isnan(values)
+    if rule == "nan":
+        left_out[empty] = False
+    return left_out
