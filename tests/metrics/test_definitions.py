@@ -1,0 +1,40 @@
+"""The table of metrics is what names, help and messages are read from."""
+
+import numpy as np
+import pytest
+
+from helpers.commands import run
+from structsvm_papk import metrics
+from structsvm_papk.errors import InputError
+from structsvm_papk.metrics import _kernels, definitions
+from structsvm_papk.metrics.definitions import METRICS, Metric, parse
+
+
+def test_every_row_is_found_by_its_names_and_described(capsys):
+    assert run("evaluate", "--help") == 0
+    shown = "".join(capsys.readouterr().out.split())
+    for metric in METRICS:
+        assert metric.name in shown
+        assert metric.meaning in metrics.__doc__
+        assert metric.meaning.endswith(".")
+        for name in (metric.name, *metric.also):
+            asked = parse(name.replace("@k", "@7"))
+            assert asked.metric is metric
+            assert asked.k == (7 if metric.cutoff else None)
+    with pytest.raises(InputError, match=r"did you mean 'ndcg@3'\?.*auc@k \(auroc@k\)"):
+        parse("ndgc@3")
+
+
+def test_a_metric_is_a_kernel_and_a_row(monkeypatch):
+    """Reciprocal rank, as if it were new, and hit@1, by its kernel with another divisor."""
+    rows = (
+        Metric("first", "1 / place of the first hit.", _kernels.first_hits),
+        Metric("half@k", "Half of hit@k.", _kernels.any_hits, definitions.cut_off, lambda *_: 2.0),
+    )
+    known = {metric.name: metric for metric in (*METRICS, *rows)}
+    monkeypatch.setattr(definitions, "_BY_NAME", known)
+    rng = np.random.default_rng(0)
+    arrays = rng.normal(size=60), rng.integers(0, 2, 60), np.repeat(np.arange(6), 10)
+    table = metrics.evaluate(["first", "rr", "half@2", "hit@2"], *arrays)
+    np.testing.assert_array_equal(table["first"], table["rr"])
+    np.testing.assert_array_equal(table["half@2"], table["hit@2"] / 2)
