@@ -204,7 +204,8 @@ def join(
     kept = rows[first] // documents.size  # codes of the queries that are left
     document = rows % documents.size
     _remark_absent(parts, query_of, queries, kept, on[0], remarks)
-    shown = documents[: max(int(codes.max()) for codes in document_of[: len(parts)]) + 1]
+    last = max(int(codes.max(initial=-1)) for codes in document_of[: len(parts)])
+    shown = documents[: last + 1]
     frame = {on[0]: queries[kept].take(query), on[1]: shown.take(document)}
     frame |= dict(zip(names, columns, strict=True))
     missed_query = np.empty(0, dtype=np.int64)
@@ -400,7 +401,10 @@ def _codes(column: Any, what: str) -> tuple[Array, Any]:
 
     if not isinstance(column, pd.Series):
         column = pd.Series(validation.as_array(column, what))
-    codes, ids = column.factorize()
+    try:
+        codes, ids = column.factorize()
+    except TypeError as error:  # of lists and dictionaries
+        raise InputError(f"{what} must be texts or whole numbers: {error}") from None
     if (codes < 0).any():
         raise InputError(f"{what} is missing in row {int(np.argmax(codes < 0))}")
     if isinstance(ids, pd.CategoricalIndex):

@@ -158,6 +158,21 @@ def test_what_is_left_out_is_said(runs, judgments, sentence):
     assert [str(warning.message) for warning in raised] == [sentence]
 
 
+def test_a_run_of_which_no_query_is_judged_is_a_column_of_holes():
+    with pytest.warns(UserWarning, match="quer") as raised:
+        joined = fusion.join_lists({"a": A, "b": {"q9": {"a": 1.0}}}, GRADES)
+    assert joined["b"].isna().all() and len(joined) == sum(map(len, A.values()))
+    said = [str(warning.message) for warning in raised]
+    assert said[0] == "1 of 3 queries have no judgments and are left out: q9"
+    assert said[1] == "run 'b' retrieved nothing for 2 of 2 queries: q1, q2"
+
+
+def test_ids_that_are_lists_are_refused():
+    frame = pd.DataFrame({"query": ["q1"], "document": [["a"]], "score": [1.0]})
+    with pytest.raises(InputError, match="document must be texts or whole numbers: unhashable"):
+        fusion.join_lists({"a": frame})
+
+
 def test_a_join_of_many_rows_is_that_of_pandas():
     rng = np.random.default_rng(0)
     runs = {}
