@@ -12,10 +12,16 @@ from collections.abc import Sequence
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status; no traceback reaches the user."""
-    try:  # imports included: Ctrl-C may come while they run
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
         from structsvm_papk.cli import program
 
-        return program.run(sys.argv[1:] if arguments is None else list(arguments))
-    except KeyboardInterrupt:
+        status = program.run(words)
+    except KeyboardInterrupt:  # while modules were imported; `run` sees to later ones
         print("Error: interrupted", file=sys.stderr)
-        return 128 + signal.SIGINT
+        if "--json" in words:
+            print('{"error": "interrupted"}')
+        status = 128 + signal.SIGINT
+    if arguments is None:  # the process ends now: Ctrl-C changes nothing of what is done
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return status

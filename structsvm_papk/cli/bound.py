@@ -23,7 +23,7 @@ from structsvm_papk.cli._shared.scores import Scorer, scores_of
 from structsvm_papk.data import features
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.propositions.optimising import list_risks
@@ -52,6 +52,9 @@ class Sizes:
     target: float | None = _SIZES(None, "How many items and users for this half-width?", "WIDTH")
     top_share: float = _SIZES(0.05, "With --target: k/n_neg.")
     pos_per_neg: float = _SIZES(0.25, "With --target: n_pos/n_neg.")
+
+    def __post_init__(self) -> None:
+        check_number("--target", self.target, above=0, below=1, optional=True)
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,14 @@ def _root(
 
 def run(arguments: list[str]) -> int:
     """Exit status of a command line; what went wrong is one line on standard error."""
+    console.answered.set(False)
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:  # while another end was being reported
+        return _failed(arguments, "interrupted", INTERRUPTED)
+
+
+def _run(arguments: list[str]) -> int:
     if sys.stdout is None:  # closed by whoever started the program
         sys.stdout = _ClosedOutput()
     try:
@@ -257,6 +265,6 @@ def _give_up_stdout() -> None:
 
 def _failed(arguments: list[str], message: str, status: int) -> int:
     console.note(f"Error: {message}", style="red")
-    if "--json" in arguments:
+    if "--json" in arguments and not console.answered.get():
         console.print_json({"error": message})
     return status

@@ -491,13 +491,55 @@ sys.meta_path.insert(0, Say())
 )
 def test_ctrl_c_while_modules_are_imported_shows_no_traceback(module):
     """A command of minutes, stopped when it begins to import a module."""
-    command = [sys.executable, "-c", SAYING + MAIN, "verify"]
+    command = [sys.executable, "-c", SAYING + MAIN, "verify", "--json"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as started:
         assert module in (line.strip() for line in started.stdout)  # reads up to it
         started.send_signal(signal.SIGINT)
-        _, said = started.communicate()
+        out, said = started.communicate()
     assert (started.returncode, said) == (130, "Error: interrupted\n")
+    assert json.loads(out.splitlines()[-1]) == {"error": "interrupted"}
+
+
+EXITING = """
+import atexit, os, sys, time
+
+def at_exit():
+    sys.stdout.flush()
+    print("exiting", file=sys.stderr, flush=True)
+    time.sleep(2)
+
+atexit.register(at_exit)
+"""
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_while_the_interpreter_exits_changes_nothing():
+    command = [sys.executable, "-c", EXITING + MAIN, *BOUND, "--json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as started:
+        assert started.stderr.readline() == "exiting\n"
+        started.send_signal(signal.SIGINT)
+        out, said = started.communicate()
+    assert (started.returncode, said) == (0, "") and json.loads(out)["kind"] == "uniform"
+
+
+def test_an_interrupt_after_the_answer_adds_no_second_object(monkeypatch, capsys):
+    show = console.answer
+
+    def interrupted(*args):
+        show(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(console, "answer", interrupted)
+    status, told = run_json(capsys, *BOUND)
+    assert status == 130 and told["kind"] == "uniform"
+
+
+def test_a_target_is_refused_under_its_own_name(capsys):
+    for target in (2, 0, "nan"):
+        said = refused(capsys, "bound", "--target", target)
+        assert "--target must be a number above 0 and below 1" in said
 
 
 def test_a_terminal_is_told_once_why_the_first_run_takes_longer(monkeypatch):

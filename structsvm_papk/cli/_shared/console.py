@@ -20,6 +20,7 @@ from rich.table import Table
 from structsvm_papk._version import versions
 
 run: ContextVar[dict[str, Any] | None] = ContextVar("run", default=None)
+answered: ContextVar[bool] = ContextVar("answered", default=False)  # a JSON object is printed
 
 
 @cache
@@ -72,6 +73,7 @@ def print_json(content: dict[str, Any]) -> None:
     record = run.get()
     content = content if record is None else {**content, "run": record}
     sys.stdout.write(json.dumps(_plain(content), allow_nan=False) + "\n")
+    answered.set(True)
 
 
 def run_of(arguments: Sequence[str]) -> dict[str, Any]:
