@@ -19,9 +19,11 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_apart, check_writable, write_atomically
 from structsvm_papk.files.model import Model, load_model, save_model
 from structsvm_papk.fusion import storing
-from structsvm_papk.fusion.comparing import CHOSEN, FUSED, FusionReport, Settings, validated
+from structsvm_papk.fusion.comparing import validated
+from structsvm_papk.fusion.held_out import Settings
 from structsvm_papk.fusion.joining import join
 from structsvm_papk.fusion.page import page
+from structsvm_papk.fusion.report import CHOSEN, FUSED, FusionReport
 
 _LEARNING = partial(option, "Learning")
 _BAR = 18  # characters of the largest weight

@@ -10,27 +10,18 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import tables, trec, validation
+from structsvm_papk.data import trec, validation
 from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.fusion.entries import GRADE, Entries, entries_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-GRADE = "grade"
-_USUAL = {  # what columns are called elsewhere: PyTerrier, ir_measures, BEIR, recommenders
-    "query": ("query", "qid", "query_id", "q_id"),
-    "document": ("document", "docno", "doc_id", "docid", "document_id"),
-    "user": tables.USER_COLUMNS,
-    "item": tables.ITEM_COLUMNS,
-    "score": ("score",),
-    GRADE: ("grade", "relevance", "label", "rel"),
-}
 _SHOWN = 3
 
 
@@ -146,37 +137,6 @@ class Joined:
         return self.frame[GRADE].to_numpy()
 
 
-@dataclass(frozen=True)
-class Entries:
-    """A run or judgments: the number that a pair of a query and a document has.
-
-    `what` is its name in messages; `query` and `document` are codes into `queries` and
-    `documents`.
-    """
-
-    what: str
-    query: Array
-    queries: pd.Index
-    document: Array
-    documents: pd.Index
-    value: Array
-
-    def only(self, mask: Array) -> Entries:
-        """The entries of a mask, with the documents that they have."""
-        document = self.document[mask]
-        present = np.zeros(self.documents.size, dtype=bool)
-        present[document] = True
-        renumbered = np.cumsum(present) - 1
-        return Entries(
-            what=self.what,
-            query=self.query[mask],
-            queries=self.queries,
-            document=renumbered[document],
-            documents=self.documents[present],
-            value=self.value[mask],
-        )
-
-
 def join(
     runs: Mapping[str, Any], judgments: Any = None, on: tuple[str, str] = ("query", "document")
 ) -> Joined:
@@ -185,8 +145,8 @@ def join(
 
     on = _checked_on(on)
     names = _checked_names(runs, on)
-    parts = [_entries(runs[name], f"run {name!r}", on, "score") for name in names]
-    judged = [] if judgments is None else [_entries(judgments, "judgments", on, GRADE)]
+    parts = [entries_of(runs[name], f"run {name!r}", on, "score") for name in names]
+    judged = [] if judgments is None else [entries_of(judgments, "judgments", on, GRADE)]
     _same_kinds([*parts, *judged], on)
     remarks: list[str] = []
     queries, query_of = _union([part.queries for part in (*parts, *judged)])
@@ -299,121 +259,6 @@ def _remark_absent(
                 f"{part.what} retrieved nothing for {absent.size} of {kept.size} "
                 f"{_plural(name)}: {_listed(absent)}"
             )
-
-
-# --- one run, or judgments, of any form -----------------------------------------------------------
-
-
-def _entries(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries:
-    """What a file, a frame or a dictionary says, checked; `kind` is the column of numbers."""
-    if isinstance(given, str | Path):
-        path = Path(given)
-        what = f"{what} ({path})"
-        frame = _read(path, on, kind)
-    elif isinstance(given, Mapping):
-        frame = _of_dictionary(given, what, on, kind)
-    elif hasattr(given, "columns"):
-        frame = given
-    else:
-        raise TypeError(
-            f"{what} must be a file, a frame or a dictionary {{{on[0]}: {{{on[1]}: {kind}}}}}, got "
-            f"{type(given).__name__}"
-        )
-    present = list(frame.columns)
-    columns = [_named(name, present, what) for name in (*on, kind)]
-    value = _numbers(frame[columns[2]], what, kind)
-    if not value.size:
-        raise InputError(f"{what} is empty")
-    query, queries = _codes(frame[columns[0]], f"{what}: {on[0]}")
-    document, documents = _codes(frame[columns[1]], f"{what}: {on[1]}")
-    twice = trec.second_of_a_pair(query, document, documents.size)
-    if twice is not None:
-        raise InputError(
-            f"{what}: {on[1]} {documents[document[twice]]!r} of {on[0]} "
-            f"{queries[query[twice]]!r} occurs twice, again in row {twice} (counted from 0); every "
-            f"{on[0]} may hold it once"
-        )
-    return Entries(what, query, queries, document, documents, value)
-
-
-def _read(path: Path, on: tuple[str, str], kind: str) -> pd.DataFrame:
-    """A file as a frame with these columns: TREC's form, or a table by its name."""
-    import pandas as pd
-
-    format = tables.format_of(path)
-    if format is None:
-        frame = trec.read_run(path) if kind == "score" else trec.read_judgments(path)
-        return frame.set_axis([*on, kind], axis=1)
-    present = tables.column_names(path, format)
-    names = [_named(name, present, str(path)) for name in (*on, kind)]
-    kinds = dict(zip(names, (tables.Kind.ID, tables.Kind.ID, tables.Kind.NUMBER), strict=True))
-    return pd.DataFrame(tables.read_columns(path, format, kinds))
-
-
-def _of_dictionary(given: Mapping[Any, Any], what: str, on: tuple[str, str], kind: str) -> Any:
-    import pandas as pd
-
-    for key, members in given.items():
-        if not isinstance(members, Mapping):
-            raise InputError(
-                f"{what}: of {on[0]} {key!r} a dictionary {{{on[1]}: {kind}}} is needed, not "
-                f"{type(members).__name__}"
-            )
-    sizes = [len(members) for members in given.values()]
-    keys = pd.Series(list(given), dtype=None if given else object)
-    return pd.DataFrame(
-        {
-            on[0]: keys.repeat(sizes).to_numpy(),
-            on[1]: pd.Series([m for members in given.values() for m in members], dtype=object),
-            kind: [value for members in given.values() for value in members.values()],
-        }
-    )
-
-
-def _named(name: str, present: Sequence[Any], what: str) -> str:
-    """The column of this name, or of one that it usually has."""
-    usual = tuple(dict.fromkeys((name, *_USUAL.get(name, ()))))
-    column = tables.usual_column(usual, [one for one in present if isinstance(one, str)])
-    if column is None:
-        raise InputError(
-            f"{what}: no column {name!r} (or {', '.join(usual[1:]) or 'another'}); it has "
-            f"{tables.listed(list(map(str, present)))}"
-        )
-    return column
-
-
-def _numbers(column: Any, what: str, kind: str) -> Array:
-    values = validation.as_array(column, f"{what}: column {kind!r}")
-    values = validation.as_numbers(values, f"{what}: column {kind!r}").astype(np.float64)
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"{what}: the {kind} in row {row} is {values[row]} ({np.count_nonzero(bad)} such "
-            f"rows); every {kind} must be a finite number: leave out what was not retrieved"
-        )
-    return values
-
-
-def _codes(column: Any, what: str) -> tuple[Array, Any]:
-    """Code of each row, and the ids in the order of their first row."""
-    import pandas as pd
-
-    if not isinstance(column, pd.Series):
-        column = pd.Series(validation.as_array(column, what))
-    try:
-        codes, ids = column.factorize()
-    except TypeError as error:  # of lists and dictionaries
-        raise InputError(f"{what} must be texts or whole numbers: {error}") from None
-    if (codes < 0).any():
-        raise InputError(f"{what} is missing in row {int(np.argmax(codes < 0))}")
-    if isinstance(ids, pd.CategoricalIndex):
-        ids = ids.categories[ids.codes]
-    if ids.dtype == object:
-        validation.check_ids(ids.to_numpy(), ids.size, what)
-    elif ids.dtype.kind == "f":
-        ids = pd.Index(validation.check_ids(ids.to_numpy(), ids.size, what))
-    return codes, ids
 
 
 # --- ids ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from structsvm_papk._html import filled
-from structsvm_papk.fusion.comparing import FusionReport, Ranking
+from structsvm_papk.fusion.report import FusionReport, Ranking
 
 _WIDTH = 100.0  # units of a drawing
 

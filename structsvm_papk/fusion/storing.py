@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from structsvm_papk.files.model import Model
-    from structsvm_papk.fusion.comparing import RunWeight
+    from structsvm_papk.fusion.report import RunWeight
 
 _ENDINGS = (".gz", ".run", ".txt", ".trec", ".res", ".csv", ".tsv", ".parquet", ".pq")
 RECOMMENDED = ("user", "item")

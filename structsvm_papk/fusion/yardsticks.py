@@ -8,7 +8,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_number
-from structsvm_papk.fusion.joining import GRADE
+from structsvm_papk.fusion.entries import GRADE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,12 +10,13 @@ import pytest
 from structsvm_papk import fusion
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.errors import InputError
-from structsvm_papk.fusion import comparing
+from structsvm_papk.fusion import comparing, held_out
+from structsvm_papk.fusion import report as report_records
 from structsvm_papk.fusion.comparing import CHOSEN, FUSED, cross_validate
 from structsvm_papk.fusion.joining import join
 
 K = 10
-HOW = comparing.Settings(
+HOW = held_out.Settings(
     k=K, threshold=1, for_engine=False, n_folds=5, level=0.95, n_resamples=200, n_refits=20, seed=0
 )
 
@@ -78,7 +79,7 @@ def test_the_fused_ranking_is_ahead_on_the_sample_and_holds_on_the_other_year(sa
 
 def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(sample):
     joined = join(sample.train.runs, sample.train.judgments)
-    problem = comparing._Problem.of(joined, HOW)
+    problem = held_out.Problem.of(joined, HOW)
     before = problem.held_out(joined.names)
     fold = problem.fold[joined.query] == 2
     frame = joined.frame.copy()
@@ -92,7 +93,7 @@ def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(sample):
 
 def test_the_best_of_the_others_is_chosen_on_the_other_folds(sample):
     joined = join(sample.train.runs, sample.train.judgments)
-    problem = comparing._Problem.of(joined, HOW)
+    problem = held_out.Problem.of(joined, HOW)
     tables = problem.alone()
     values = pd.DataFrame({name: table.values[:, 0] for name, table in tables.items()})
     chosen = problem.best_of(tables).values[:, 0]
@@ -104,10 +105,10 @@ def test_the_best_of_the_others_is_chosen_on_the_other_folds(sample):
 
 def test_every_fold_has_queries_to_train_on():
     usable = np.arange(23) % 3 == 0
-    fold = comparing._folds(usable, HOW)
+    fold = held_out._folds(usable, HOW)
     assert set(fold) == set(range(5))
     assert np.ptp(np.bincount(fold[usable], minlength=5)) <= 1
-    assert comparing._folds(np.ones(3, dtype=bool), HOW).max() == 2
+    assert held_out._folds(np.ones(3, dtype=bool), HOW).max() == 2
 
 
 @pytest.fixture(scope="module")
@@ -207,10 +208,10 @@ def test_missed_documents_are_counted(noisy):
 def advised(ahead, lower, upper, fused, best):
     """The advice for two made-up tables whose queries differ like this."""
     rankings = [
-        comparing.Ranking(FUSED, fused, 0, 1),
-        comparing.Ranking("bm25", best, 0, 1, ahead, lower, upper, 0.5),
-        comparing.Ranking("CombSUM", best, 0, 1, ahead, lower, upper, 0.5),
-        comparing.Ranking(CHOSEN, best, 0, 1, ahead, lower, upper, 0.5),
+        report_records.Ranking(FUSED, fused, 0, 1),
+        report_records.Ranking("bm25", best, 0, 1, ahead, lower, upper, 0.5),
+        report_records.Ranking("CombSUM", best, 0, 1, ahead, lower, upper, 0.5),
+        report_records.Ranking(CHOSEN, best, 0, 1, ahead, lower, upper, 0.5),
     ]
     apart = np.random.default_rng(0).normal(size=40)
     apart = ahead + 0.1 * (apart - apart.mean()) / apart.std()

@@ -1,0 +1,218 @@
+"""Queries ranked by weights that were learned from the others, and what the rankings are worth.
+
+nDCG@k is trec_eval's: gains are grades, the ideal list is of all judgments, and of equal scores the
+larger document id is first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structsvm_papk import metrics
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError, check_number, check_type
+from structsvm_papk.fusion.joining import Joined
+from structsvm_papk.fusion.report import RunWeight
+from structsvm_papk.fusion.yardsticks import combsum, from_lowest, places, rrf
+from structsvm_papk.metrics.table import MetricTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from structsvm_papk.rankers import PAPKRanker
+
+YARDSTICKS: dict[str, Callable[..., Array]] = {"RRF": rrf, "CombSUM": combsum}
+FOLD_TOL = 1e-3  # relative gap of the fits on folds: far below what queries differ by
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is trained and how it is judged; as the arguments of `cross_validate`."""
+
+    k: int
+    threshold: float
+    for_engine: bool
+    n_folds: int
+    level: float
+    n_resamples: int
+    n_refits: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_number("k", self.k, least=1)
+        check_number("relevance_threshold", self.threshold)
+        check_type("for_engine", self.for_engine, bool | np.bool_, "True or False")
+        check_number("cv", self.n_folds, least=2)
+        check_number("level", self.level, above=0, below=1)
+        check_number("n_resamples", self.n_resamples, least=10)
+        check_number("n_refits", self.n_refits, least=2)
+        check_number("random_state", self.seed, least=0)
+
+    def ranker(self, **more: Any) -> PAPKRanker:
+        """The estimator that learns weights."""
+        from structsvm_papk.rankers import PAPKRanker
+
+        return PAPKRanker(
+            int(self.k),
+            relevance_threshold=self.threshold,
+            policy="cap",
+            missing="lowest",
+            user_scaling="minmax" if self.for_engine else None,
+            positive=self.for_engine,
+            **more,
+        )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Joined rows to train on and to judge, and the fold of each query."""
+
+    joined: Joined
+    how: Settings
+    columns: pd.DataFrame  # of the runs, as they are trained on
+    relevant: Array
+    fold: Array
+
+    @classmethod
+    def of(cls, joined: Joined, how: Settings) -> Problem:
+        """The problem of joined runs and judgments, with at least two queries to train on."""
+        relevant = joined.grades >= how.threshold
+        n_relevant = np.bincount(joined.query[relevant], minlength=joined.n_queries)
+        usable = (n_relevant > 0) & (n_relevant < np.bincount(joined.query))
+        if np.count_nonzero(usable) < 2:
+            raise InputError(
+                f"{np.count_nonzero(usable)} of {joined.n_queries} judged queries have both a "
+                f"relevant (grade >= {how.threshold:g}) and another document that some run "
+                "retrieved; weights and their test need at least two"
+            )
+        columns = filled(joined.scores, joined.query) if how.for_engine else joined.scores
+        return cls(joined, how, columns, relevant, _folds(usable, how))
+
+    def fit(self, ranker: Any, **more: Any) -> None:
+        """Train a ranker on all queries."""
+        everything = np.ones(self.relevant.size, dtype=bool)
+        self._fit(ranker, list(self.joined.names), everything, **more)
+
+    def _fit(self, ranker: Any, names: list[str], rows: Array, **more: Any) -> None:
+        """Train a ranker on some runs and rows; no list can be wrong in more places than it has."""
+        query = self.joined.query[rows]
+        n_negatives = np.bincount(query[~self.relevant[rows]])
+        ranker.k = min(int(self.how.k), int(n_negatives.max(initial=1)))
+        ranker.fit(self.columns[names][rows], self.joined.grades[rows], groups=query, **more)
+
+    def _is_trainable(self, rows: Array) -> bool:
+        """Whether some query has both a relevant and another document among some rows."""
+        query = self.joined.query[rows]
+        relevant = self.relevant[rows]
+        return bool(np.isin(query[relevant], query[~relevant]).any())
+
+    def held_out(self, names: Sequence[str]) -> Array:
+        """Score of each row by these runs, with weights of the other folds.
+
+        Minus infinity where none of the runs retrieved the document.
+        """
+        names = list(names)
+        query = self.joined.query
+        there = self.joined.scores[names].notna().to_numpy().any(axis=1)
+        scores = np.full(there.size, -np.inf)
+        for fold in range(self.fold.max() + 1):
+            in_fold = (self.fold == fold)[query]
+            test = there & in_fold
+            train = there & ~in_fold
+            if not (test.any() and self._is_trainable(train)):  # nothing learned or ranked
+                scores[test] = 0.0
+                continue
+            ranker = self.how.ranker(tol=FOLD_TOL)
+            self._fit(ranker, names, train)
+            predicted = ranker.predict(self.columns[names][test], groups=query[test])
+            scores[test] = from_lowest(predicted, query[test])
+        return scores
+
+    def table(self, scores: Array) -> MetricTable:
+        """nDCG@k of each query, with the ideal of all judgments; minus infinity: not retrieved."""
+        joined = self.joined
+        with np.errstate(over="ignore"):  # trec_eval compares scores in single precision
+            place = places(joined.query, scores.astype(np.float32), joined.place)
+        n_shown = np.bincount(joined.query[scores > -np.inf], minlength=joined.n_queries)
+        last = np.full(joined.missed_query.size, np.inf)
+        grades = np.concatenate([joined.grades, joined.missed_grade])
+        return metrics.evaluate(
+            f"ndcg@{int(self.how.k)}",
+            -np.concatenate([place, last]),
+            np.maximum(grades, 0),
+            np.concatenate([joined.query, joined.missed_query]),
+            list_length=n_shown,
+            no_positives="zero",
+        )
+
+    def alone(self) -> dict[str, MetricTable]:
+        """Each run, and what joins runs without judgments."""
+        frame = self.joined.frame
+        tables = {
+            name: self.table(frame[name].fillna(-np.inf).to_numpy()) for name in self.joined.names
+        }
+        yardsticks = {name: self.table(score(frame)) for name, score in YARDSTICKS.items()}
+        return tables | yardsticks
+
+    def best_of(self, tables: Mapping[str, MetricTable]) -> MetricTable:
+        """In each fold the ranking that is the best on the other folds."""
+        values = np.stack([table.values[:, 0] for table in tables.values()])
+        chosen = np.empty(self.fold.size)
+        for fold in range(self.fold.max() + 1):
+            test = self.fold == fold
+            best = int(np.argmax(values[:, ~test].mean(axis=1)))
+            chosen[test] = values[best, test]
+        return replace(next(iter(tables.values())), values=chosen[:, None])
+
+    def weights(self, ranker: Any) -> list[RunWeight]:
+        """What each run counts, by a ranker that was trained on all columns."""
+        missed = self.joined.scores.isna().to_numpy()
+        share = shares(ranker, self.how.for_engine)
+        not_there = ranker.missing_coef_ / _total(ranker, self.how.for_engine)
+        return [
+            RunWeight(
+                name=name,
+                weight=float(ranker.coef_[column]),
+                share=float(share[column]),
+                not_there=float(not_there[column]),
+                n_missed=int(missed[:, column].sum()),
+                n_relevant_missed=int((missed[:, column] & self.relevant).sum()),
+            )
+            for column, name in enumerate(self.joined.names)
+        ]
+
+
+def shares(ranker: Any, for_engine: bool) -> Array:
+    """Weights of the runs that can be held beside each other; their sizes have the sum 1."""
+    weight = ranker.coef_ if for_engine else ranker.coef_ * ranker.scale_
+    share: Array = weight / _total(ranker, for_engine)
+    return share
+
+
+def _total(ranker: Any, for_engine: bool) -> float:
+    """What a share is a share of; 1 where all weights are 0."""
+    weight = ranker.coef_ if for_engine else ranker.coef_ * ranker.scale_
+    return float(np.abs(weight).sum()) or 1.0
+
+
+def filled(scores: pd.DataFrame, query: Array) -> pd.DataFrame:
+    """Holes take the lowest of their column in the query's list, 0 where there is none.
+
+    By min-max they become 0, as in search engines, and nothing is left that a weight of "not
+    there" could be learned from.
+    """
+    lowest = scores.groupby(query).transform("min").fillna(0.0)
+    return scores.fillna(lowest)
+
+
+def _folds(usable: Array, how: Settings) -> Array:
+    """Fold of each query: as many queries that can be trained on in each as in the others."""
+    order = np.random.default_rng(how.seed).permutation(usable.size)
+    order = np.concatenate([order[usable[order]], order[~usable[order]]])
+    fold = np.empty(usable.size, dtype=np.int64)
+    fold[order] = np.arange(usable.size) % min(int(how.n_folds), int(np.count_nonzero(usable)))
+    return fold

@@ -1,0 +1,158 @@
+"""What is said of a fusion: every ranking, every weight, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structsvm_papk.files.model import certificate_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from structsvm_papk.rankers import PAPKRanker
+
+FUSED = "fused"
+CHOSEN = "best of these"
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A ranking of the judged queries, and how far the fused one is ahead of it.
+
+    Attributes
+    ----------
+    name : str
+    mean, lower, upper : float
+        nDCG@k and its interval over queries; NaN where fewer than 10 queries give none.
+    ahead, ahead_lower, ahead_upper : float
+        Fused less this one, paired by query; NaN for the fused one itself.
+    p_value : float
+        Paired permutation test, two-sided.
+    """
+
+    name: str
+    mean: float
+    lower: float
+    upper: float
+    ahead: float = np.nan
+    ahead_lower: float = np.nan
+    ahead_upper: float = np.nan
+    p_value: float = np.nan
+
+
+@dataclass(frozen=True)
+class RunWeight:
+    """What a run counts in the fused score, and what it did not retrieve.
+
+    Attributes
+    ----------
+    name : str
+    weight : float
+        Of a point of the run's own score.
+    share : float
+        Of a standard deviation of the run's scores within a query, as a share of the sum of all
+        such weights' sizes; with `for_engine` the weight itself.
+    not_there : float
+        Added where the run did not retrieve a document, beside the lowest score of its list; in
+        the unit of `share`.
+    n_missed, n_relevant_missed : int
+        Documents of other runs, and relevant ones among them, that the run does not have.
+    share_lower, share_upper : float
+        95% interval of `share` over resampled queries; NaN unless ablated.
+    without : float
+        Cross-validated nDCG@k without this run.
+    gain, gain_lower, gain_upper : float
+        What the run adds: with all runs less without it, paired by query.
+    verdict : str
+        keep, harms or no difference; empty unless ablated.
+    """
+
+    name: str
+    weight: float
+    share: float
+    not_there: float
+    n_missed: int
+    n_relevant_missed: int
+    share_lower: float = np.nan
+    share_upper: float = np.nan
+    without: float = np.nan
+    gain: float = np.nan
+    gain_lower: float = np.nan
+    gain_upper: float = np.nan
+    verdict: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class FusionReport:
+    """Weights of runs, and what they are worth on held-out queries.
+
+    Attributes
+    ----------
+    k : int
+    n_queries, n_documents, n_relevant : int
+        Judged queries, documents that some run retrieved for them, relevant ones among these.
+    n_relevant_missed : int
+        Relevant documents that no run retrieved; they count in the ideal lists.
+    n_folds : int
+    level : float
+        Coverage of the intervals.
+    rankings : tuple of Ranking
+        The fused one, each run, RRF and CombSUM, and the best of these by the training folds.
+    weights : tuple of RunWeight
+    advice : str
+        One sentence: what to do.
+    ranker : PAPKRanker
+        Trained on all queries; its columns are the runs in their order.
+    for_engine : bool
+        Whether the weights are those of scores between 0 and 1, at least 0, with the sum 1.
+    remarks : tuple of str
+        Queries that are not in all inputs; what the fits warned of.
+    """
+
+    k: int
+    n_queries: int
+    n_documents: int
+    n_relevant: int
+    n_relevant_missed: int
+    n_folds: int
+    level: float
+    rankings: tuple[Ranking, ...]
+    weights: tuple[RunWeight, ...]
+    advice: str
+    ranker: PAPKRanker
+    for_engine: bool
+    remarks: tuple[str, ...]
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric."""
+        return f"nDCG@{self.k}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        names = ("k", "n_queries", "n_documents", "n_relevant", "n_relevant_missed", "n_folds",
+                 "level", "advice", "for_engine", "remarks")  # fmt: skip
+        return {
+            "metric": self.metric,
+            **{name: getattr(self, name) for name in names},
+            "rankings": [asdict(each) for each in self.rankings],
+            "weights": [asdict(each) for each in self.weights],
+            "alpha": float(self.ranker.result_.alpha),
+            "certificate": certificate_of(self.ranker.result_),
+        }
+
+    def plot(self) -> Figure:
+        """Draw the rankings with their intervals, and how far the fused one is ahead."""
+        from structsvm_papk.plots.fusion import comparison_figure
+
+        return comparison_figure(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self.metric}, {self.n_folds} folds of {self.n_queries} judged queries"]
+        lines += [f"{each.name:>20} {each.mean:.4f}" for each in self.rankings]
+        return "\n".join([*lines, self.advice])
+
+    __repr__ = __str__
