@@ -13,7 +13,8 @@ Power and factor are measured (`docs/howto/tune.md`, `docs/howto/sparse.md`): lo
 in hindsight on seven sets, 2 to 1,000 lists. The default C of SVM^light (Joachims, Making
 large-scale SVM learning practical, 1999) has the sum of the variances in it, too.
 
-One list says nothing about other lists, and how clean its labels are decides: there alpha is .01 m.
+One list says nothing about other lists, and how clean its labels are decides: there alpha is chosen
+by folds of its rows (`one_list`), and is .1 m where they are too few or too many for that.
 
 This is the only place where the rule stands; `Evidence` is all that it looks at.
 """
@@ -31,7 +32,7 @@ from structsvm_papk.errors import InputError, check_number
 AUTO = "auto"
 FACTOR = 12.0
 POWER = 1.5
-OF_ONE_LIST = 1e-2
+OF_ONE_LIST = 0.1
 _LEAST = 1e-150
 _MOST = 1e150
 
@@ -66,21 +67,32 @@ class Evidence:
             n_pos=n_lists * (trained.total_positives / trained.n_users),
         )
 
+    @property
+    def n_columns(self) -> float:
+        """Effective number of columns, ``(sum var)^2 / sum var^2``; 1 where none varies."""
+        shares = self._shares
+        return float(shares.sum() ** 2 / np.square(shares).sum()) if shares.size else 1.0
+
+    @property
+    def mean_variance(self) -> float:
+        """Of the columns that vary; 1 where none does."""
+        if not self._shares.size:
+            return 1.0
+        mean = float(self.variances.max() * self._shares.mean())
+        return float(np.clip(mean, _LEAST, _MOST))
+
+    @property
+    def _shares(self) -> Array:
+        """Variances above zero over the largest, so that their squares are numbers."""
+        varying = self.variances[self.variances > 0.0]
+        return varying / varying.max() if varying.size else varying
+
 
 def automatic_alpha(evidence: Evidence) -> float:
     """The strength that ``alpha="auto"`` stands for."""
-    variances = evidence.variances[evidence.variances > 0.0]
-    if not variances.size:
-        return FACTOR / evidence.n_pos  # nothing to rank by: any strength gives w = 0
-    largest = variances.max()
-    shares = variances / largest  # whose squares are numbers
-    mean = largest * float(shares.mean())
-    n_columns = float(shares.sum() ** 2 / np.square(shares).sum())
     if evidence.n_lists <= 1.0:
-        alpha = OF_ONE_LIST * mean
-    else:
-        alpha = FACTOR * mean * (n_columns / evidence.n_pos) ** POWER
-    return float(np.clip(alpha, _LEAST, _MOST))
+        return OF_ONE_LIST * evidence.mean_variance
+    return FACTOR * evidence.mean_variance * (evidence.n_columns / evidence.n_pos) ** POWER
 
 
 def check_alpha(alpha: Any) -> None:

@@ -13,7 +13,8 @@ from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import InputError, OracleFailure, as_names, check_callback, check_type
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.penalty import Evidence, automatic_alpha, check_alpha, is_auto
+from structsvm_papk.rankers.one_list import automatic_alpha_of
+from structsvm_papk.rankers.penalty import check_alpha, is_auto
 from structsvm_papk.rankers.settings import ALPHA, make_solver
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.solver import CheckpointStore, check_store
@@ -104,7 +105,7 @@ def compare(
     data: RankingData,
     surrogates: Sequence[str],
     k: int,
-    alpha: float | str = ALPHA,
+    alpha: Any = ALPHA,
     etas: Sequence[float] = ETAS,
     test: RankingData | None = None,
     watch: Callable[[str, str], Callback] | None = None,
@@ -165,9 +166,11 @@ def compare(
     lists = data.standardized(standardize)
     _warm_up(lists, losses)
     runs: list[Run] = []
+    strength = None if is_auto(alpha) else alpha  # 'auto' is that of the first surrogate
     for loss in losses:
         risk, n_passes = EmpiricalRisk(loss, lists, "cap", n_threads=n_threads), 0
-        strength = automatic_alpha(Evidence.of(lists, risk.data)) if is_auto(alpha) else alpha
+        if strength is None:
+            strength = automatic_alpha_of(lists, risk, positive)
         for eta in (None, *etas):
             solver = "cutting_plane" if eta is None else "subgradient"
             name = solver if eta is None else f"eta-{eta!r}"

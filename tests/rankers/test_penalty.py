@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import average_precision_score
 
 from helpers.sources import npy_source
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate, rankers
+from structsvm_papk.data.partitions import open_source
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles import StreamedRisk
+from structsvm_papk.rankers import one_list
+from structsvm_papk.rankers.folds import make_folds
 
 
 def lists(n_users=30, size=20, n_features=6, seed=0):
@@ -61,8 +66,6 @@ def test_files_have_the_alpha_of_memory(tmp_path, weight):
     X, y, users = lists()
     npy_source(tmp_path, X, y.astype(int), users)
     ranker = PAPKRanker(3, user_weight=weight)
-    from structsvm_papk.data.partitions import open_source
-
     source = open_source(tmp_path)
     risk = StreamedRisk(ranker.make_surrogate(), source, 60_000, user_weight=weight)
     ranker.fit_risk(risk)
@@ -82,12 +85,48 @@ def test_a_sparse_matrix_has_the_rule_of_a_dense_one():
     assert by_one_number.alpha_ * square == pytest.approx(as_they_are.alpha_, rel=1e-12)
 
 
-def test_one_list_has_the_alpha_of_before_whatever_the_units():
-    X, y, _ = lists()
-    ranker = PAPKRanker(3, one_list=True).fit(X, y)
-    assert ranker.alpha_ == 0.01
-    as_they_are = PAPKRanker(3, one_list=True, standardize=False).fit(1e3 * X, y)
-    assert as_they_are.alpha_ == pytest.approx(1e4 * X.var(axis=0).mean())
+def of_one_list(noise, n_rows=200, n_features=30, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features))
+    y = X[:, 0] + noise * rng.normal(size=n_rows) > 1.2
+    return X, y
+
+
+def test_the_strength_of_one_list_is_that_of_the_best_folds():
+    """By hand: folds of the rows, a fit for each strength, average precision on those left out."""
+    X, y = of_one_list(0.5)
+    ranker = PAPKRanker(5, one_list=True).fit(X, y)
+    data = RankingData.from_groups(X, y).standardized()
+    scores = dict.fromkeys(one_list.STRENGTHS, 0.0)
+    for fold in make_folds(5, data, data.exclusions(1), 0):
+        train, test = data.rows[fold.train], data.rows[fold.test]
+        for alpha in scores:
+            fit = PAPKRanker(5, alpha=alpha, tol=1e-6, one_list=True, standardize=False)
+            fit.fit(X[train] / ranker.scale_, y[train])
+            found = X[test] / ranker.scale_ @ fit.coef_
+            scores[alpha] += average_precision_score(y[test], found) / 5
+    assert scores[min(scores, key=lambda a: abs(a - ranker.alpha_))] >= max(scores.values()) - 2e-2
+    in_other_units = PAPKRanker(5, one_list=True, standardize=False).fit(1e3 * X, y)
+    multiple = in_other_units.alpha_ / (1e6 * X.var(axis=0).mean())
+    assert np.isclose(multiple, one_list.STRENGTHS).any()
+
+
+def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(
+    tmp_path, monkeypatch
+):
+    X, y = of_one_list(0.5)
+    y &= np.cumsum(y) <= 4
+    assert PAPKRanker(5, one_list=True).fit(X, y).alpha_ == 0.1
+    X, y = of_one_list(0.5)
+    npy_source(tmp_path, X, y.astype(int), np.zeros(y.size, dtype=int))
+    ranker = PAPKRanker(5)
+    ranker.fit_risk(StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 1e6))
+    assert ranker.alpha_ == 0.1
+    monkeypatch.setattr(one_list, "_MOST_VALUES", 1000)
+    assert PAPKRanker(5, one_list=True).fit(X, y).alpha_ == 0.1
+    monkeypatch.undo()
+    with pytest.warns(ConvergenceWarning):  # out of time
+        assert PAPKRanker(5, one_list=True, time_limit=1e-6).fit(X, y).alpha_ == 0.1
 
 
 def test_models_commands_and_comparisons_say_it(tmp_path):
