@@ -29,16 +29,16 @@ class Grid:
 
     k: int = options.K
     surrogate: list[str] | None = PROBLEM(
-        None, "Try this one; repeat for more. By default ts, avg and clipped_ramp."
+        None, "Try this one; repeat for more. By default avg and ts."
     )
     depth: list[str] | None = PROBLEM(
         None,
         "Try this number of negatives, share of them (0.9), auto or k; repeat for more. By default "
-        "k and three larger numbers.",
+        "auto.",
         "DEPTH",
     )
     user_weight: list[str] | None = PROBLEM(
-        None, "Try this one: equal or positives; repeat. By default both."
+        None, "Try this one: equal or positives; repeat. By default equal."
     )
     alpha: list[float] | None = PROBLEM(
         None, "Try this strength; repeat. By default multiples of what fit takes."
@@ -47,7 +47,8 @@ class Grid:
     user_scaling: list[str] | None = PROBLEM(
         None,
         "Scale columns inside each user's list: try this one, none, standardize, rank or minmax; "
-        "repeat for more. By default none.",
+        "repeat for more. By default none and rank, and columns in units of their own that may be "
+        "one.",
         "NAME",
         flags=options.SCALING_FLAGS,
     )
@@ -95,7 +96,7 @@ class Stopping(options.Stopping):
     """When solvers stop; fits on folds have a tolerance of their own."""
 
     tol: float = SOLVER(1e-4, "Relative gap of the fit on all users.")
-    cv_tol: float = SOLVER(1e-3, "Relative gap of the fits on folds.")
+    cv_tol: float = SOLVER(1e-2, "Relative gap of the fits on folds.")
 
     def limits(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""

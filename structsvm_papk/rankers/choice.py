@@ -3,18 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.features import check_standardize
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.user_scaling import check_user_scaling
 from structsvm_papk.errors import InputError, as_floats, as_names, check_choice
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all, users_needed
 from structsvm_papk.rankers.settings import (
+    AUTO_DEPTH,
     DEFAULT,
     USER_WEIGHTS,
     OfLists,
@@ -24,9 +26,13 @@ from structsvm_papk.rankers.settings import (
 )
 from structsvm_papk.surrogates import SURROGATES, Surrogate
 
-ALPHAS = (10.0, 1.0, 0.1)  # in multiples of what PAPKRanker takes
-_DEPTHS = (0.0, 0.5, 0.75, 0.95)  # between k and all negatives, on a logarithmic scale
-_MANY_ROWS = 10_000  # from which 'auto' tries surrogates that are not convex at one point only
+# Alphas that 'auto' tries, in multiples of what PAPKRanker takes. Of .01 the fits take as long as
+# all others together, and it was best on no set.
+ALPHAS = (100.0, 10.0, 1.0, 0.1)
+ALPHAS_OF_OTHER_COLUMNS = (10.0, 1.0)
+ALPHAS_OF_OTHER_SURROGATES = (1.0,)
+_ONE_UNIT = 30.0  # ratio of usual large to small deviations up to which columns may share a unit
+_SAME = 1.5  # and from which on their own units differ from those of their deviations
 SELECTIONS = ("1se", "best")
 _LOSING = 1e-3  # chance that a race drops a setting that is as good as the best
 _FEWEST = 50  # users on whom that is judged: with fewer a t-test of skewed differences fails
@@ -42,10 +48,12 @@ def grid(
     user_scaling: str | None,
     standardize: bool | str,
     rule: Mapping[OfLists, float],
+    usual_columns: bool = True,
 ) -> list[Setting]:
     """Every combination once, of lists that are scaled already.
 
-    The parameters are those of `PAPKRankerCV`; `rule` has the alpha that `PAPKRanker` takes.
+    The parameters are those of `PAPKRankerCV`; `rule` has the alpha that `PAPKRanker` takes, and
+    `usual_columns` says whether these lists are scaled as its are.
 
     Raises
     ------
@@ -62,7 +70,7 @@ def grid(
     for weight in weights:
         check_choice("user_weights", weight, USER_WEIGHTS)
     weights = ("equal",) if data.user_weight is not None else weights
-    auto, (depths, few_depths) = _is_auto(depths), _depths(k, depths, data)
+    auto, (depths, few_depths) = _is_auto(depths), _depths(depths)
     lists = {"surrogates": surrogates, "depths": depths, "user_weights": weights}
     for name, values in lists.items():
         _refuse_empty(name, values)
@@ -74,9 +82,12 @@ def grid(
         if auto and getattr(kind, "depth", None) is not None:
             tried = ["auto"]  # that of the object
         of_lists = OfLists(user_scaling, standardize, weight)
-        strengths, few_strengths = _alphas(alphas, rule[of_lists], data)
+        multiples = ALPHAS if usual_columns else ALPHAS_OF_OTHER_COLUMNS
+        if given != surrogates[0]:
+            multiples = ALPHAS_OF_OTHER_SURROGATES
+        strengths = _alphas(alphas, rule[of_lists], multiples)
         _refuse_empty("alphas", strengths)
-        for depth, alpha in product(tried, strengths if convex else few_strengths):
+        for depth, alpha in product(tried, strengths):
             columns = user_scaling, standardize
             settings.append(Setting.of(given, depth, weight, float(alpha), *columns))
     for setting in settings:
@@ -91,6 +102,43 @@ def grid(
             own = type(kind).__name__
             raise InputError(f"surrogates of two classes are called {name!r}: rename {own}")
     return unique
+
+
+class Columns(NamedTuple):
+    """How columns are scaled: inside each list, and by one number each."""
+
+    user_scaling: str | None
+    standardize: bool | str
+
+
+def column_choices(user_scaling: Any, standardize: Any, data: RankingData) -> list[Columns]:
+    """The scalings of columns to try, each once, the default first.
+
+    'auto' as user_scaling: as they are, by ranks in each list, and, where `standardize` is 'auto'
+    and the columns may share a unit, in that unit. A sparse X is tried as it is.
+    """
+    if isinstance(user_scaling, str) and user_scaling == "auto":
+        check_standardize(standardize)
+        choices = [Columns(None, standardize)]
+        if not data.is_sparse:
+            choices.append(Columns("rank", standardize))
+            if isinstance(standardize, str) and _may_share_a_unit(data):
+                choices.append(Columns(None, False))
+        return choices
+    check_standardize(standardize)
+    return [Columns(scaling, standardize) for scaling in scalings(user_scaling)]
+
+
+def _may_share_a_unit(data: RankingData) -> bool:
+    """Whether the deviations of columns are neither all alike nor of different kinds."""
+    if data.with_holes.any():
+        return False
+    deviation = data.deviation()
+    deviation = deviation[deviation > 0.0]
+    if not deviation.size:
+        return False
+    small, large = np.quantile(deviation, [0.1, 0.9])
+    return bool(_SAME * small < large < _ONE_UNIT * small)
 
 
 def scalings(user_scaling: Any) -> list[str | None]:
@@ -119,31 +167,39 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _depths(k: int, depths: Any, data: RankingData) -> tuple[Any, Any]:
+def _depths(depths: Any) -> tuple[Any, Any]:
     """Depths of the convex surrogates, and of the others.
 
-    'auto': k and three larger numbers, on a logarithmic scale up to most negatives of a usual user;
-    for the others the lower half, or k where the data are large.
+    'auto': that of `PAPKRanker`, and k for the others, whose fits take ten times as long.
     """
     if not _is_auto(depths):
         return (as_names("depths", depths),) * 2
-    learnable = data.n_pos > 0
-    usual = float(np.median(data.n_neg[learnable])) if learnable.any() else k
-    ratio = max(usual / k, 1.0)
-    depths = list(dict.fromkeys(round(k * ratio**power) for power in _DEPTHS))
-    return depths, depths[:1] if data.rows.size >= _MANY_ROWS else depths[:2]
+    return (AUTO_DEPTH,), (None,)
 
 
-def _alphas(alphas: Any, usual: float, data: RankingData) -> tuple[Any, Any]:
-    """Strengths for the convex surrogates, and for the others, from the strongest on.
-
-    'auto': multiples of the usual one, that of `PAPKRanker`.
-    """
+def _alphas(alphas: Any, usual: float, multiples: Sequence[float]) -> Array:
+    """Strengths from the strongest on; 'auto': multiples of the usual one."""
     if not _is_auto(alphas):
-        alphas = np.unique(as_floats("alphas", alphas))[::-1]
-        return alphas, alphas
-    alphas = np.array([multiple * usual for multiple in ALPHAS])
-    return alphas, alphas[1:2] if data.rows.size >= _MANY_ROWS else alphas
+        return np.unique(as_floats("alphas", alphas))[::-1]
+    return usual * np.array(multiples)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What a search tries.
+
+    Attributes
+    ----------
+    data : dict of RankingData
+        The same lists with each user scaling that is tried.
+    settings : list of Setting
+    rule : dict of float
+        The alpha that `PAPKRanker` takes, by what tells lists that are trained on apart.
+    """
+
+    data: dict[str | None, RankingData]
+    settings: list[Setting]
+    rule: dict[OfLists, float]
 
 
 class HeldOut:
@@ -275,7 +331,8 @@ def choose(
     """The index of the chosen setting of some that were scored on the same folds.
 
     'best' has the largest mean. '1se' takes, of those that are behind it by at most one standard
-    error of the paired difference, one with a certificate, and of these the nearest to the default.
+    error of the paired difference, one with a certificate, and of these the nearest to the default;
+    of several as near one whose penalty is no weaker than the default's.
     """
     means = scores.means()
     best = max(among, key=lambda i: means[i])
@@ -284,7 +341,12 @@ def choose(
     leads = {i: scores.lead(best, i) for i in among}
     tied = [i for i, (lead, error) in leads.items() if i == best or lead <= error]
     certified = [i for i in tied if settings[i].kind.convex]
-    return min(certified or tied, key=lambda i: (n_differing(settings[i], rule), -means[i]))
+
+    def preference(i: int) -> tuple[float, ...]:
+        weaker = settings[i].alpha < rule[settings[i].of_lists]
+        return n_differing(settings[i], rule), weaker, -means[i]
+
+    return min(certified or tied, key=preference)
 
 
 def n_differing(setting: Setting, rule: Mapping[OfLists, float]) -> int:

@@ -17,7 +17,6 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.folds import ByMetric, make_folds
 from structsvm_papk.rankers.penalty import Evidence, automatic_alpha
 from structsvm_papk.rankers.settings import make_solver
 from structsvm_papk.solvers.result import SolverResult, Status
@@ -69,6 +68,8 @@ def _best_on_folds(
     risk: EmpiricalRisk, alphas: Array, positive: bool, deadline: float | None
 ) -> float | None:
     """The alpha with the largest mean score, of equal ones the strongest; None if out of time."""
+    from structsvm_papk.rankers.folds import ByMetric, make_folds  # scikit-learn costs a second
+
     data = risk.data
     surrogate = _convex(risk.surrogate)
     scores = np.zeros(alphas.size)

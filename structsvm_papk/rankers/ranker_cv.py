@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.features import check_standardize, has_common_scale, reported_scores
+from structsvm_papk.data.features import has_common_scale, reported_scores
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_matrix
 from structsvm_papk.data.user_scaling import scaled_lists
@@ -23,15 +23,15 @@ from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.plots.figures import depth_figure
 from structsvm_papk.rankers.choice import (
     SELECTIONS,
+    Candidates,
     Choice,
-    choose,
+    column_choices,
     grid,
-    scalings,
     users_without_use,
 )
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, make_folds, shown
 from structsvm_papk.rankers.linear import LinearRanker, check_seed
-from structsvm_papk.rankers.penalty import Evidence, automatic_alpha
+from structsvm_papk.rankers.penalty import Evidence, automatic_alpha, is_auto
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.search import KeptFits, Search, Training, Trial
 from structsvm_papk.rankers.settings import (
@@ -39,6 +39,7 @@ from structsvm_papk.rankers.settings import (
     USER_WEIGHTS,
     Lines,
     OfLists,
+    Setting,
     k_of,
     name_of,
     order_of_depth,
@@ -80,15 +81,13 @@ class PAPKRankerCV(LinearRanker):
     surrogates : sequence of str or Surrogate
         As for `PAPKRanker`.
     depths : 'auto' or sequence of int, float, None
-        Training depths, see `PAPKRanker`. 'auto': a surrogate object's own, else k and three
-        numbers on a logarithmic scale up to nearly all negatives of the median user; for surrogates
-        that are not convex k and the first of them, or k alone from 10,000 rows on, since their
-        fits take ten times as long.
+        Training depths, see `PAPKRanker`, such as ``(None, 0.5, 0.9)``. 'auto': a surrogate
+        object's own, else a share of 0.9, or k for surrogates that are not convex.
     user_weights : sequence of {'equal', 'positives'}
         Not used where `fit` gets a sample_weight.
     alphas : 'auto' or sequence of float
-        Regularisation strengths. 'auto': 10, 1 and 0.1 times what `PAPKRanker` takes; for
-        surrogates that are not convex the second only from 10,000 rows on.
+        Regularisation strengths. 'auto': 100, 10, 1 and 0.1 times what `PAPKRanker` takes; with
+        other scalings of columns 10 times and once that, with other surrogates than the first once.
     cv : int or splitter
         Number of folds of users, or an object of scikit-learn's with ``split(X, y, groups)``: each
         split trains on the rows that it names for training, and a user may be held out by several.
@@ -103,15 +102,17 @@ class PAPKRankerCV(LinearRanker):
     selection : {'1se', 'best'}
         'best' takes the largest mean. '1se' takes, of the settings that are behind it by at most
         one standard error of the paired difference, one with a certificate, and of these the one
-        that differs from `PAPKRanker`'s default in the fewest parts. Settings that were dropped
-        early do not come back.
+        that differs from `PAPKRanker`'s default in the fewest parts; of several, one whose penalty
+        is no weaker than the default's. Settings that were dropped early do not come back.
     tol : float
         Relative gap of the final fit.
     cv_tol : float
         Relative gap of the fits on folds.
-    user_scaling : None, {'standardize', 'rank', 'minmax'} or sequence of these
+    user_scaling : 'auto', None, {'standardize', 'rank', 'minmax'} or sequence of these
         As for `PAPKRanker`; of a sequence such as ``[None, "standardize", "rank"]`` each is tried,
-        and held in memory as a copy of X.
+        and held in memory as a copy of X. 'auto': None, and for the first of the surrogates also
+        'rank' and, where columns may share a unit (the usual large deviation is 1.5 to 30 times the
+        usual small one), None with ``standardize=False``; a sparse X is tried as it is.
     max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose, standardize,
     missing
         As for `PAPKRanker`; they apply to every solve. On a fold columns have the scale of its
@@ -136,7 +137,7 @@ class PAPKRankerCV(LinearRanker):
     Attributes
     ----------
     best_params_ : dict
-        surrogate, depth, user_weight, alpha and user_scaling.
+        surrogate, depth, user_weight, alpha, user_scaling and standardize.
     best_score_ : float
         Their mean score over held-out users.
     choice_ : Choice
@@ -156,15 +157,15 @@ class PAPKRankerCV(LinearRanker):
     solver = "auto"
 
     k: int | None = None
-    surrogates: Sequence[str | Surrogate] = ("ts", "avg", "clipped_ramp")
+    surrogates: Sequence[str | Surrogate] = ("avg", "ts")
     depths: str | Sequence[int | float | None] = "auto"
-    user_weights: Sequence[str] = ("equal", "positives")
+    user_weights: Sequence[str] = ("equal",)
     alphas: str | ArrayLike = "auto"
     cv: Any = 5
     scoring: Any = None
     selection: str = "1se"
     tol: float = 1e-4
-    cv_tol: float = 1e-3
+    cv_tol: float = 1e-2
     max_iter: int | None = None
     time_limit: float | None = None
     policy: str = "cap"
@@ -178,7 +179,7 @@ class PAPKRankerCV(LinearRanker):
     one_list: bool = False
     verbose: int = 0
     standardize: bool | str = "auto"
-    user_scaling: Any = None
+    user_scaling: Any = "auto"
     positive: bool = False
     missing: str | None = None
 
@@ -194,64 +195,47 @@ class PAPKRankerCV(LinearRanker):
         )
 
     def _fit_lists(self, data: RankingData) -> PAPKRankerCV:
-        """Choose, then train on all users."""
+        """Choose, train the chosen setting on all users, report."""
         started = time.perf_counter()
         self._check_settings()
-        k, limit = self.n_shown, self.time_limit
         self._with_holes = np.flatnonzero(data.with_holes)
-        tried = {how: scaled_lists(data, how, self.missing) for how in scalings(self.user_scaling)}
-        everyone = {how: x.standardized(self.standardize) for how, x in tried.items()}
-        values = self.surrogates, self.depths, self.user_weights, self.alphas
-        rule = {
-            OfLists(how, self.standardize, weight): self._usual_alpha(lists, weight)
-            for how, lists in everyone.items()
-            for weight in USER_WEIGHTS
-        }
-        settings = [
-            setting
-            for how, lists in everyone.items()
-            for setting in grid(k, *values, lists, how, self.standardize, rule)
-        ]
-        exclusions = users_without_use(settings, k, self.policy, data)
-        folds = make_folds(self.cv, data, exclusions, self.random_state)
         place = as_checkpoint(self.checkpoint)
         kept = None if place is None else KeptFits(place)
         training = Training(self, self._extra_settings(), kept)
-        scoring = self._scoring(shown(k, folds, data))
         lines = Lines(self.verbose)
-        search = Search(tried, settings, folds, scoring, training, lines, rule, self.callback)
-        search.run(None if limit is None else started + 2 / 3 * limit)
-        best = choose(self.selection, settings, search.scores, search.finished(), rule)
-        self.cv_results_, self.n_splits_ = search.results(), len(folds)
-        self._setting, start = settings[best], np.mean(search.weights[best], axis=0)
-        self.user_scaling_ = self._setting.user_scaling
-        lists = weighted(self._setting, everyone[self.user_scaling_])
-        self.scale_ = lists.column_scale
-        self._common_scale = has_common_scale(self._setting.standardize, data.is_sparse)
-        self.alpha_ = self._setting.alpha
-        start = start if self.scale_ is None else start * self.scale_
-        self.best_params_ = self._setting.as_dict()
-        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
-        if limit is not None:
-            limit = max(started + limit - time.perf_counter(), 1e-3)
-        if place is not None and kept is not None:
-            parts = self._setting.identity(k)
-            key = kept.key(*training.identity()[:1], *parts, lists.fingerprint(), start)
-            place = place.part(f"all-users-{key}").optional()  # other searches may be at it
-        risk = training.risk(self._setting, lists)
-        self.result_ = training.solve(self._setting, risk, self.tol, start, limit, checkpoint=place)
-        default, (lead, error) = search.default, search.scores.lead(best, search.default)
-        self._weights_given = data.user_weight is not None
-        chosen, usual = self._setting, settings[default]
-        if self._weights_given:
-            chosen = replace(chosen, user_weight="given")
-            usual = replace(usual, user_weight="given")
-        self.choice_ = Choice(
-            chosen, usual, scoring.name, self.best_score_, lead, error, self.result_.gap
-        )
+        candidates = self._candidates(data)
+        exclusions = users_without_use(candidates.settings, self.n_shown, self.policy, data)
+        folds = make_folds(self.cv, data, exclusions, self.random_state)
+        scoring = self._scoring(shown(self.n_shown, folds, data))
+        search = Search(candidates, folds, scoring, training, lines, self.callback)
+        search.run(None if self.time_limit is None else started + 2 / 3 * self.time_limit)
+        best = search.chosen(self.selection)
+        self._refit(search, best, started)
+        self._report(search, best)
         lines.say(str(self.choice_))
         self._finish(exclusions)
         return self
+
+    def _candidates(self, data: RankingData) -> Candidates:
+        """What is tried: lists with each scaling of columns, settings, the default's strengths."""
+        choices = column_choices(self.user_scaling, self.standardize, data)
+        scaled: dict[str | None, RankingData] = {}
+        for columns in choices:
+            if columns.user_scaling not in scaled:
+                how = columns.user_scaling
+                scaled[how] = scaled_lists(data, how, self.missing)
+        settings: list[Setting] = []
+        rule: dict[OfLists, float] = {}
+        for columns in choices:
+            lists = scaled[columns.user_scaling].standardized(columns.standardize)
+            for weight in USER_WEIGHTS:
+                rule[OfLists(*columns, weight)] = self._usual_alpha(lists, weight)
+            surrogates = as_names("surrogates", self.surrogates)
+            if columns != choices[0] and is_auto(self.user_scaling):
+                surrogates = surrogates[:1]  # which one hardly matters for how columns are scaled
+            values = surrogates, self.depths, self.user_weights, self.alphas
+            settings += grid(self.n_shown, *values, lists, *columns, rule, columns == choices[0])
+        return Candidates(scaled, settings, rule)
 
     def _usual_alpha(self, lists: RankingData, user_weight: str) -> float:
         """What `PAPKRanker` takes on these lists."""
@@ -260,9 +244,55 @@ class PAPKRankerCV(LinearRanker):
         trained = weighed.usable(needed, policy, setting)
         return automatic_alpha(Evidence.of(lists, trained))
 
+    def _refit(self, search: Search, best: int, started: float) -> None:
+        """Train the chosen setting on all users, from the mean of its weights on folds."""
+        training, setting = search.training, search.settings[best]
+        lists = search.data[setting.user_scaling].standardized(setting.standardize)
+        self._weights_given = lists.user_weight is not None
+        lists = weighted(setting, lists)
+        self._setting = setting
+        self.alpha_ = setting.alpha
+        self.user_scaling_ = setting.user_scaling
+        self.scale_ = lists.column_scale
+        self._common_scale = has_common_scale(setting.standardize, lists.is_sparse)
+        start = np.mean(search.weights[best], axis=0)
+        start = start if self.scale_ is None else start * self.scale_
+        limit = None
+        if self.time_limit is not None:
+            limit = max(started + self.time_limit - time.perf_counter(), 1e-3)
+        place = as_checkpoint(self.checkpoint)
+        if place is not None and training.kept is not None:
+            chosen = setting.identity(self.n_shown)
+            parts = *training.identity()[:1], *chosen, lists.fingerprint(), start
+            # other searches may be at it
+            place = place.part(f"all-users-{training.kept.key(*parts)}").optional()
+        risk = training.risk(setting, lists)
+        self.result_ = training.solve(setting, risk, self.tol, start, limit, checkpoint=place)
+
+    def _report(self, search: Search, best: int) -> None:
+        """What was tried and chosen, and by how much that is ahead of the default."""
+        self.cv_results_ = search.results()
+        self.n_splits_ = len(search.folds)
+        self.best_params_ = self._setting.as_dict()
+        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
+        lead, error = search.scores.lead(best, search.default)
+        chosen = self._setting
+        usual = search.settings[search.default]
+        if self._weights_given:
+            chosen = replace(chosen, user_weight="given")
+            usual = replace(usual, user_weight="given")
+        self.choice_ = Choice(
+            setting=chosen,
+            default=usual,
+            scoring=search.scoring.name,
+            score=self.best_score_,
+            lead=lead,
+            error=error,
+            gap=self.result_.gap,
+        )
+
     def _check_settings(self) -> None:
         check_choice("selection", self.selection, SELECTIONS)
-        check_standardize(self.standardize)
         check_callback(self.callback)
         check_seed(self.random_state)
         check_number("tol", self.tol, above=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.choice import HeldOut, choose, nearest_default
+from structsvm_papk.rankers.choice import Candidates, HeldOut, choose, nearest_default
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, Fold
 from structsvm_papk.rankers.settings import (
     Lines,
@@ -104,36 +104,35 @@ class Training:
 
 
 class Search:
-    """The settings of one search, and what each of them has scored so far.
-
-    `data` holds the same lists with each user scaling that is tried.
-    """
+    """The settings of one search, and what each of them has scored so far."""
 
     def __init__(
         self,
-        data: Mapping[str | None, RankingData],
-        settings: Sequence[Setting],
+        candidates: Candidates,
         folds: Sequence[Fold],
         scoring: ByMetric | ByScorer,
         training: Training,
         lines: Lines,
-        rule: Mapping[OfLists, float],
         callback: Callable[[Trial], object] | None = None,
     ) -> None:
-        self.rule = rule  # alpha of PAPKRanker's default
-        self.data, self.settings, self.folds = data, settings, folds
-        lists = next(iter(data.values()))
-        self.scoring, self.training, self.callback = scoring, training, callback
+        self.data = candidates.data
+        self.settings = candidates.settings
+        self.rule = candidates.rule  # alpha of PAPKRanker's default
+        self.folds = folds
+        self.scoring = scoring
+        self.training = training
+        self.callback = callback
+        lists = next(iter(self.data.values()))
         user, one_list = lists.user_of_position, lists.n_users == 1
         whose = [
             np.unique(user[fold.test]) if scoring.by_user and not one_list else np.array([number])
             for number, fold in enumerate(folds)
         ]
-        self.scores = HeldOut(len(settings), whose)
-        self.default = nearest_default(settings, rule)
+        self.scores = HeldOut(len(self.settings), whose)
+        self.default = nearest_default(self.settings, self.rule)
         self.lines, self.started = lines, time.perf_counter()
-        self.seconds = np.full((len(settings), len(folds)), np.nan)
-        self.alive = np.ones(len(settings), dtype=bool)
+        self.seconds = np.full((len(self.settings), len(folds)), np.nan)
+        self.alive = np.ones(len(self.settings), dtype=bool)
         self.weights: dict[int, list[Array]] = {}  # of columns as they are, on each fold
 
     def run(self, deadline: float | None) -> None:
@@ -220,7 +219,7 @@ class Search:
     def _say(self, done: int, planned: int) -> None:
         """A line: what is done, how long the rest will take, the best so far."""
         spent = time.perf_counter() - self.started
-        best = choose("best", self.settings, self.scores, self.finished(), self.rule)
+        best = self.chosen("best")
         self.lines.say(
             f"{done} of {planned} fits, {spent:.0f} s, about {spent / done * (planned - done):.0f} "
             f"s left; best so far: {self.settings[best]}, "
@@ -263,6 +262,10 @@ class Search:
             "mean_fit_time": np.nanmean(self.seconds, axis=1),
             "n_splits": seen,
         }
+
+    def chosen(self, selection: str) -> int:
+        """The index of the setting that a rule takes, of those that saw most folds."""
+        return choose(selection, self.settings, self.scores, self.finished(), self.rule)
 
     def n_seen(self) -> Array:
         """On how many folds each setting was tried."""

@@ -11,7 +11,6 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 
 from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.rankers import choice
 from structsvm_papk.rankers.choice import HeldOut, choose
 from structsvm_papk.rankers.settings import DEFAULT, Setting
 
@@ -22,7 +21,7 @@ Y = X[:, 0] + 0.3 * RNG.normal(size=480) > 0.8
 ALPHAS = (0.3, 0.03, 0.003)
 
 
-SMALL = {"surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",)}
+SMALL = {"surrogates": ("ts",), "depths": (None,), "user_scaling": None}
 
 
 def test_the_choice_has_the_best_mean_and_the_model_is_a_cold_fit():
@@ -41,8 +40,9 @@ def test_settings_of_several_kinds_share_a_search():
     """Convex and clipped surrogates, depths and weights; results as scikit-learn has them."""
     trials = []
     ranker = PAPKRankerCV(
-        k=2, depths=(None, 6, 0.9), alphas=(0.1, 0.01), cv=3, callback=trials.append
-    ).fit(X, Y, GROUPS)
+        k=2, surrogates=("ts", "avg", "clipped_ramp"), depths=(None, 6, 0.9), alphas=(0.1, 0.01),
+        user_weights=("equal", "positives"), user_scaling=None, cv=3, callback=trials.append,
+    ).fit(X, Y, GROUPS)  # fmt: skip
     results = ranker.cv_results_
     assert len(results["params"]) == 3 * 3 * 2 * 2 == results["mean_test_score"].size
     parts = {"surrogate", "depth", "user_weight", "alpha", "user_scaling", "standardize"}
@@ -139,6 +139,7 @@ def test_a_losing_setting_is_dropped():
     ranker = PAPKRankerCV(
         k=2, surrogates=("avg",), depths=(None, 15), user_weights=("equal",), alphas=(0.01,),
         cv=GroupKFold(5),  # the same folds in every version
+        user_scaling=None,
     ).fit(x, y, users)  # fmt: skip
     assert ranker.best_params_["depth"] == 15
     assert ranker.cv_results_["n_splits"].tolist() == [4, 5]
@@ -357,7 +358,7 @@ def test_users_that_every_depth_leaves_out_are_counted():
 def test_automatic_alphas_do_not_see_offsets_and_sample_weight_replaces_user_weights():
     """Columns that are constant within users change no score, whatever their size."""
     shown = 1e6 * np.repeat(np.random.default_rng(5).normal(size=(24, 2)), 20, axis=0)
-    options = {"k": 2, "surrogates": ("avg",), "depths": (0.9,), "standardize": False, "cv": 2}
+    options = {"k": 2, "surrogates": ("avg",), "user_scaling": None, "standardize": False, "cv": 2}
     weight = 1.0 + GROUPS % 2
     alphas = []
     for x in (X, np.hstack([X, shown])):
@@ -368,23 +369,42 @@ def test_automatic_alphas_do_not_see_offsets_and_sample_weight_replaces_user_wei
     assert alphas[0] == alphas[1]
     # weights of 24 users that are as many as 21.6 equal ones
     usual = 12 * within.mean() * (n_columns / (36**2 / 60 * Y.sum() / 24)) ** 1.5
-    assert alphas[0] == pytest.approx([10 * usual, usual, 0.1 * usual], rel=1e-9)
+    assert alphas[0] == pytest.approx([100 * usual, 10 * usual, usual, 0.1 * usual], rel=1e-9)
     plain = PAPKRanker(k=2, alpha=ranker.best_params_["alpha"], tol=1e-4, standardize=False)
     plain.fit(x, Y, GROUPS, sample_weight=weight)
     assert ranker.result_.objective == pytest.approx(plain.result_.objective, rel=2e-4)
 
 
-def test_large_data_get_one_clipped_setting_a_weight(monkeypatch):
-    options = {"k": 2, "cv": 2, "surrogates": ("clipped_ramp",)}
+def tried(x, **options):
+    """Surrogate, scaling, units and multiple of what PAPKRanker takes, of each setting."""
+    usual = {}
+    for scaling, units in ((None, "auto"), ("rank", "auto"), (None, False)):
+        own = PAPKRanker(k=2, user_scaling=scaling, standardize=units).fit(x, Y, GROUPS)
+        usual[scaling, units] = own.alpha_
+    results = PAPKRankerCV(k=2, cv=2, **options).fit(x, Y, GROUPS).cv_results_
+    return [
+        (
+            p["surrogate"], p["user_scaling"], p["standardize"],
+            round(p["alpha"] / usual[p["user_scaling"], p["standardize"]], 9),
+        )
+        for p in results["params"]
+    ]  # fmt: skip
 
-    def clipped():
-        fitted = PAPKRankerCV(**options).fit(X[:160], Y[:160], GROUPS[:160])
-        return {(p["depth"], p["alpha"]) for p in fitted.cv_results_["params"]}
 
-    small = clipped()
-    monkeypatch.setattr(choice, "_MANY_ROWS", 150)
-    large = clipped()
-    assert len(small) == 12 and len(large) == 2 and large < small
+def test_what_is_tried_by_default():
+    """Multiples of what the default takes, its neighbours, and units that columns may share."""
+    usual = [("avg", None, "auto", multiple) for multiple in (100, 10, 1, 0.1)]
+    other = [("ts", None, "auto", 1)]
+    ranks = [("avg", "rank", "auto", multiple) for multiple in (10, 1)]
+    units = [("avg", None, False, multiple) for multiple in (10, 1)]
+    in_one_unit = X * np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert tried(in_one_unit) == [*usual, *other, *ranks, *units]
+    assert tried(X / X.std(axis=0)) == [*usual, *other, *ranks]  # nothing to choose
+    assert tried(X * 10.0 ** np.arange(5)) == [*usual, *other, *ranks]  # of different kinds
+    assert tried(in_one_unit, user_scaling=None) == [*usual, *other]
+    assert {
+        depth["depth"] for depth in PAPKRankerCV(k=2, cv=2).fit(X, Y, GROUPS).cv_results_["params"]
+    } == {0.9}
 
 
 def test_plot_draws_the_means(monkeypatch):
