@@ -29,8 +29,7 @@ from structsvm_papk.surrogates import SURROGATES, Surrogate
 # Alphas that 'auto' tries, in multiples of what PAPKRanker takes. Of .01 the fits take as long as
 # all others together, and it was best on no set.
 ALPHAS = (100.0, 10.0, 1.0, 0.1)
-ALPHAS_OF_OTHER_COLUMNS = (10.0, 1.0)
-ALPHAS_OF_OTHER_SURROGATES = (1.0,)
+ALPHAS_OF_OTHERS = (1.0,)  # other scalings of columns, other surrogates than the first
 _ONE_UNIT = 30.0  # ratio of usual large to small deviations up to which columns may share a unit
 _SAME = 1.5  # and from which on their own units differ from those of their deviations
 SELECTIONS = ("1se", "best")
@@ -82,9 +81,8 @@ def grid(
         if auto and getattr(kind, "depth", None) is not None:
             tried = ["auto"]  # that of the object
         of_lists = OfLists(user_scaling, standardize, weight)
-        multiples = ALPHAS if usual_columns else ALPHAS_OF_OTHER_COLUMNS
-        if given != surrogates[0]:
-            multiples = ALPHAS_OF_OTHER_SURROGATES
+        is_usual = usual_columns and given == surrogates[0]
+        multiples = ALPHAS if is_usual else ALPHAS_OF_OTHERS
         strengths = _alphas(alphas, rule[of_lists], multiples)
         _refuse_empty("alphas", strengths)
         for depth, alpha in product(tried, strengths):

@@ -86,8 +86,8 @@ class PAPKRankerCV(LinearRanker):
     user_weights : sequence of {'equal', 'positives'}
         Not used where `fit` gets a sample_weight.
     alphas : 'auto' or sequence of float
-        Regularisation strengths. 'auto': 100, 10, 1 and 0.1 times what `PAPKRanker` takes; with
-        other scalings of columns 10 times and once that, with other surrogates than the first once.
+        Regularisation strengths. 'auto': 100, 10, 1 and 0.1 times what `PAPKRanker` takes, and
+        for other scalings of columns and other surrogates than the first what it takes.
     cv : int or splitter
         Number of folds of users, or an object of scikit-learn's with ``split(X, y, groups)``: each
         split trains on the rows that it names for training, and a user may be held out by several.

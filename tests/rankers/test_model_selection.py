@@ -395,8 +395,8 @@ def test_what_is_tried_by_default():
     """Multiples of what the default takes, its neighbours, and units that columns may share."""
     usual = [("avg", None, "auto", multiple) for multiple in (100, 10, 1, 0.1)]
     other = [("ts", None, "auto", 1)]
-    ranks = [("avg", "rank", "auto", multiple) for multiple in (10, 1)]
-    units = [("avg", None, False, multiple) for multiple in (10, 1)]
+    ranks = [("avg", "rank", "auto", 1)]
+    units = [("avg", None, False, 1)]
     in_one_unit = X * np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     assert tried(in_one_unit) == [*usual, *other, *ranks, *units]
     assert tried(X / X.std(axis=0)) == [*usual, *other, *ranks]  # nothing to choose
