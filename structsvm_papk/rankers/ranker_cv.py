@@ -234,7 +234,8 @@ class PAPKRankerCV(LinearRanker):
             if columns != choices[0] and is_auto(self.user_scaling):
                 surrogates = surrogates[:1]  # which one hardly matters for how columns are scaled
             values = surrogates, self.depths, self.user_weights, self.alphas
-            settings += grid(self.n_shown, *values, lists, *columns, rule, columns == choices[0])
+            is_usual = columns == choices[0] or not is_auto(self.user_scaling)
+            settings += grid(self.n_shown, *values, lists, *columns, rule, is_usual)
         return Candidates(scaled, settings, rule)
 
     def _usual_alpha(self, lists: RankingData, user_weight: str) -> float:
