@@ -1,6 +1,6 @@
 """Draw gap against seconds and against passes from a result file of the benchopt benchmark.
 
-    python benchmarks/curves.py benchmarks/solvers_benchopt/outputs/RUN.parquet --output gaps.png
+    python -m benchmarks curves benchmarks/solvers_benchopt/outputs/RUN.parquet --output gaps.png
 
 One row of panels per task. Solvers that do not count passes (dlib, the full problem) appear
 against seconds only.

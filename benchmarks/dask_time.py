@@ -1,6 +1,6 @@
 """Where the time of a solve goes: one thread and two in memory, and two workers of one thread.
 
-    python benchmarks/dask_time.py [--rows 8000000 1000000] [--json FILE]
+    python -m benchmarks dask_time [--rows 8000000 1000000] [--json FILE]
 
 TS and Avg, k = 10, a gap of 1e-6, lists of 500 rows, float64. The ways take turns, the fastest
 solve of each counts; kernels are loaded beforehand. Workers read `.npy` files ('files') or are sent

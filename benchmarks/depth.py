@@ -1,8 +1,8 @@
 """Training depth: speed beside scikit-learn and LightGBM, and quality on prepared lists.
 
-    python -m benchmarks.depth speed
-    python -m benchmarks.depth table LISTS.npz .. [--k 20] [--folds 3] [--train-users 1000]
-    python -m benchmarks.depth diagnose
+    python -m benchmarks depth speed
+    python -m benchmarks depth table LISTS.npz .. [--k 20] [--folds 3] [--train-users 1000]
+    python -m benchmarks depth diagnose
 
 `speed` and `diagnose` make their data themselves. A file of lists holds features `f` (users, items,
 features) and labels `y` of the users to learn from, and `f2` and `y2` of those to be measured on;

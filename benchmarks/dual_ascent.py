@@ -1,7 +1,7 @@
 """Many sparse features: ascent on the dual against the bundle and others, objective for seconds.
 
-    python benchmarks/dual_ascent.py [--only ascent bundle liblinear lbfgs sgd] [--json FILE]
-    python benchmarks/dual_ascent.py --border [--json FILE]
+    python -m benchmarks dual_ascent [--only ascent bundle liblinear lbfgs sgd] [--json FILE]
+    python -m benchmarks dual_ascent --border [--json FILE]
 
 Avg at k = 5 on generated lists (`sparse.py`), by default 200,000 rows x 50,000 features of 50
 non-zeros a row, 400 users. One thread, processor seconds. Each way is stopped after `--limit`

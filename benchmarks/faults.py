@@ -1,6 +1,6 @@
 """Fits whose workers are killed at random times, and many fits on one client.
 
-    python benchmarks/faults.py [--kills 10] [--fits 200] [--rows 100000]
+    python -m benchmarks faults [--kills 10] [--fits 200] [--rows 100000]
 
 Two workers of one thread read `.npy` files. A worker, drawn at random, is killed (SIGKILL) at a
 time drawn from the seconds that the undisturbed solve took; each time the fit has to end with the

@@ -1,6 +1,6 @@
 """Processor seconds of the first calls after an install, when no compiled kernel is kept yet.
 
-    python benchmarks/first_minute.py [--rounds 3]
+    python -m benchmarks first_minute [--rounds 3]
 
 Every round is a fresh process with an empty folder for numba's files; the least of the rounds
 counts. Writes results/first_minute.json, from which tables.py makes the table.

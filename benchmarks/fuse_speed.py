@@ -1,6 +1,6 @@
 """Reading, joining, learning weights and fusing: time and memory beside ranx and ir_measures.
 
-    python -m benchmarks.fuse_speed --other PYTHON [--queries 1000] [--folder DIR]
+    python -m benchmarks fuse_speed --other PYTHON [--queries 1000] [--folder DIR]
 
 Makes six runs of 1,000 queries x 1,000 documents (6,000,000 lines) and judgments, of which 50
 queries are learned from, and runs each way in a process of its own: the package in this Python;

@@ -1,8 +1,8 @@
 """Fusion of runs: NDCG on held-out lists against the number of judged ones, for every method.
 
-    python -m benchmarks.fusion [FOLDER ..] [--draws 10] [--sizes 10 30 100 300 2000]
+    python -m benchmarks fusion [FOLDER ..] [--draws 10] [--sizes 10 30 100 300 2000]
         [--method NAME ..] --results RUN [--json FILE]
-    python -m benchmarks.fusion --figure FILE.png
+    python -m benchmarks fusion --figure FILE.png
 
 The TREC Deep Learning tracks of the package (2019 -> 2020, 2020 -> 2019, and both, by five folds of
 queries), and, for each FOLDER of the IR-Benchmark data (see `docs/rerank.md`), the top 100 of nine
@@ -82,7 +82,7 @@ def run(options):
     for plan in plans:
         for size, draws in plan.sizes_and_draws(options):
             rows += compared(measured(plan, size, draws, options.method, cells))
-    command = ["python -m benchmarks.fusion", *(folder.stem for folder in options.folders)]
+    command = ["python -m benchmarks fusion", *(folder.stem for folder in options.folders)]
     return {"command": " ".join([*command, f"--draws {options.draws}"]), "rows": rows}
 
 

@@ -5,7 +5,7 @@ instance and surrogate: the certified gap within the time limit, the seconds of 
 processor time, and the objective that CCCP reaches from every start. "Found" means within 0.1% of
 the best known objective.
 
-    python benchmarks/global_ramp.py [--instances 20] [--threads 2] [--time-limit 120]
+    python -m benchmarks global_ramp [--instances 20] [--threads 2] [--time-limit 120]
         [--output FILE.json]
 """
 

@@ -1,6 +1,6 @@
 """What many machines would do: a cost model of a solve on a cluster, from its measured parts.
 
-    python benchmarks/machines.py [--json benchmarks/results/machines.json]
+    python -m benchmarks machines [--json benchmarks/results/machines.json]
 
     solve = passes * (compute(rows / workers) + trip(workers, partitions, bytes)) + rest
 
@@ -10,7 +10,7 @@ wide ones for the bandwidth. Workers of one computer share its memory: by how mu
 products down is measured, too. How many passes there are and how many rows are scored is counted in
 memory. Checked: solves of three sizes on one and two workers, and one whose messages are delayed.
 
-    python benchmarks/machines.py --from benchmarks/results/machines.json
+    python -m benchmarks machines --from benchmarks/results/machines.json
 
 fits and predicts again what was measured.
 """

@@ -1,6 +1,6 @@
 """Peak memory of a fit, each in a fresh process.
 
-    python benchmarks/memory.py [--json benchmarks/memory.json]
+    python -m benchmarks memory [--json benchmarks/memory.json]
 
 The peak resident set of the process counts: interpreter, libraries, X and everything beside it. The
 target for X of 1,000,000 x 50 float64 is 1.3 X + 200 MB. pyarrow is kept out of the processes: a

@@ -1,7 +1,7 @@
 """What "not retrieved" should mean: ways to treat missing scores, on real candidates.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.missing                    # TREC DL 2019 and 2020
-    OMP_NUM_THREADS=1 python -m benchmarks.missing LISTS.npz --k 20   # lists of your own
+    OMP_NUM_THREADS=1 python -m benchmarks missing                    # TREC DL 2019 and 2020
+    OMP_NUM_THREADS=1 python -m benchmarks missing LISTS.npz --k 20   # lists of your own
 
 nDCG@k of new lists, after training on a few: mean over draws of the training lists, and the
 standard error over draws of the difference from ``missing="lowest"``. A file holds X (NaN: not

@@ -1,6 +1,6 @@
 """Cost of one evaluation beside the two matrix products it needs, and start-up times.
 
-    python benchmarks/oracle.py [--json benchmarks/oracle.json]
+    python -m benchmarks oracle [--json benchmarks/oracle.json]
 
 One thread, processor seconds. The products are numpy's ``X @ w`` and ``X.T @ c`` with a dense c.
 Start-up: ``import structsvm_papk`` and the first evaluation in a process that finds compiled

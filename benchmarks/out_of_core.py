@@ -1,6 +1,6 @@
 """A fit on data four times as large as its memory budget, beside the same fit in memory.
 
-    python benchmarks/out_of_core.py [--rows 2000000] [--json benchmarks/results/out_of_core.json]
+    python -m benchmarks out_of_core [--rows 2000000] [--json benchmarks/results/out_of_core.json]
 
 Each fit runs in a fresh process with one computing thread, and one that reads ahead; its seconds
 of processor time, of the computing thread and of all, are less at the mercy of what else the

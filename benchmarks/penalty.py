@@ -1,6 +1,6 @@
 """How strong the penalty should be: NDCG by the rule of `alpha="auto"`, by folds and in hindsight.
 
-    python -m benchmarks.penalty [--ltr-sample FOLDER] [--clueweb FOLDER] [--draws 10]
+    python -m benchmarks penalty [--ltr-sample FOLDER] [--clueweb FOLDER] [--draws 10]
         [--results RUN] [--json FILE]
 
 Lists of images of digits (generated here, with scikit-learn's images: is it the digit of the
@@ -53,7 +53,7 @@ def main():
             ]
             rows += summary(name, size, found)
             print(name, size, file=sys.stderr)
-    answer = {"command": f"python -m benchmarks.penalty --draws {options.draws}", "rows": rows}
+    answer = {"command": f"python -m benchmarks penalty --draws {options.draws}", "rows": rows}
     if options.json:
         options.json.write_text(json.dumps(answer, indent=1) + "\n")
     print("\n".join(page(rows)))

@@ -1,6 +1,6 @@
 """Ramp and ClippedRamp by CCCP: seconds and objectives beside those of an earlier version.
 
-    python -m benchmarks.ramps [LISTS.npz ..] [--before FILE.json] [--repeats 2] [--json FILE.json]
+    python -m benchmarks ramps [LISTS.npz ..] [--before FILE.json] [--repeats 2] [--json FILE.json]
 
 Lists like those of a re-ranker (`depth.py`), lists of handwritten digits, 600 users x 70 items x 90
 features, and files of prepared lists as `depth.py` takes them. One thread, processor seconds, the

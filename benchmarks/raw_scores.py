@@ -1,9 +1,9 @@
 """Raw scores of recommenders as features: what scaling does for each method, on held-out users.
 
-    python -m benchmarks.raw_scores LISTS [--train-users 2000] [--test-users 2500] [--draws 3]
+    python -m benchmarks raw_scores LISTS [--train-users 2000] [--test-users 2500] [--draws 3]
         [--k 20] [--method NAME ..] [--results DIR] [--json]
 
-LISTS is a folder of candidate lists as ``python -m benchmarks.studies rerank FOLDER --results RUN``
+LISTS is a folder of candidate lists as ``python -m benchmarks studies rerank FOLDER --results RUN``
 keeps them: RUN/inner, where recommenders and labels are of the training interactions alone. Users
 are drawn at random to learn from, others to be measured on; settings are chosen on folds of the
 former. NDCG@k counts all items that a user does not know. `--results` keeps finished fits.

@@ -1,7 +1,7 @@
 """The tables of results/rerank.md, from what the study ``rerank`` gives.
 
-    python -m benchmarks.studies rerank FOLDER --results RUN --json > ANSWER
-    python benchmarks/rerank.py [NAME=ANSWER ..]
+    python -m benchmarks studies rerank FOLDER --results RUN --json > ANSWER
+    python -m benchmarks rerank [NAME=ANSWER ..]
 
 Answers are kept in results/rerank.json; then the tables between the markers of the page are
 written. Without arguments the page alone is.

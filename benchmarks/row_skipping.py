@@ -1,6 +1,6 @@
 """Whole solves with and without row skipping: rows scored and seconds, as ratios.
 
-    python benchmarks/row_skipping.py [--repeats 3] [--json FILE]
+    python -m benchmarks row_skipping [--repeats 3] [--json FILE]
 
 One thread. Every pair of solves runs in turn, the fastest of the repeats counts; the first line is
 one user with 1,000,000 negatives and 50 features.

@@ -1,6 +1,6 @@
 """How time grows with rows, users, features, k and workers.
 
-    python benchmarks/scaling.py [--json benchmarks/results/scaling.json] [--plot docs/scaling.png]
+    python -m benchmarks scaling [--json benchmarks/results/scaling.json] [--plot docs/scaling.png]
 
 Evaluations and solves: processor seconds of one thread, the lowest of several runs, which other
 programs on the machine disturb least. Round trips of a cluster: wall seconds, the median, with
@@ -8,7 +8,7 @@ next to no data, so that what is left is the cluster's own cost: with one partit
 local workers, and with more partitions on two. The exponents are slopes of least-squares lines
 through the logarithms of the larger half of the sizes.
 
-    python benchmarks/scaling.py --from benchmarks/results/scaling.json --plot docs/scaling.png
+    python -m benchmarks scaling --from benchmarks/results/scaling.json --plot docs/scaling.png
 
 fits and draws again what was measured.
 """

@@ -1,6 +1,6 @@
 """Time of scoring rows, in the order of the columns, beside a product by BLAS.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.scoring
+    OMP_NUM_THREADS=1 python -m benchmarks scoring
 
 Best of several runs, one after the other; scores of the package have the same bits whatever the
 place and the storage of a row, those of BLAS do not.

@@ -1,6 +1,6 @@
 """Sparse data of 1,000,000 rows x 100,000 features with 50 non-zeros a row: time and memory.
 
-    python benchmarks/sparse.py [--rows 1000000] [--features 100000] [--json FILE]
+    python -m benchmarks sparse [--rows 1000000] [--features 100000] [--json FILE]
 
 One thread. Memory is what the fit adds at its peak to what the process holds before it, the data
 included: a dense copy would need 800 GB. The bundle, and the ascent on the dual, which is what such

@@ -1,6 +1,6 @@
 """What to divide sparse columns by, and how strong the penalty on them should be.
 
-    python benchmarks/sparse_penalty.py [--pairs train.tsv test.tsv] [--json FILE]
+    python -m benchmarks sparse_penalty [--pairs train.tsv test.tsv] [--json FILE]
 
 Curves of pAp@5 on new users over the strength of the penalty, for columns divided each by its own
 deviation and for all divided by one number (the root of their mean variance). Another common number

@@ -1,6 +1,6 @@
 """Write the measured tables of benchmarks/results/solvers.md and scale.md from the results.
 
-    python benchmarks/tables.py
+    python -m benchmarks tables
 
 Only the text between the markers ``<!-- table NAME -->`` and ``<!-- end -->`` is replaced. The
 tables show what the targets are about; the files have every number.

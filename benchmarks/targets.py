@@ -1,6 +1,6 @@
 """The table of targets: every number of docs/benchmarks.md, as ratios measured in one run.
 
-    python benchmarks/targets.py [--only M T L H path] [--repeats 3] [--json FILE]
+    python -m benchmarks targets [--only M T L H path] [--repeats 3] [--json FILE]
 
 One thread, processor seconds. "evaluations" are seconds divided by the seconds of one evaluation of
 value and subgradient of the same risk; "QP" is the share of the restricted problems in the solve.

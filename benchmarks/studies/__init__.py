@@ -1,3 +1,4 @@
-"""Our own studies: ``python -m benchmarks.studies coverage``, ``degenerate``,
-``distinguishability``, ``rerank FOLDER``.
+"""Our own studies: coverage of intervals, degenerate optima, what metrics tell apart, re-ranking.
+
+python -m benchmarks studies coverage | degenerate | distinguishability | rerank FOLDER
 """
