@@ -295,9 +295,10 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         return _stacked(list(self.parts.run(partial(_every_nth, n=n), first)))
 
     def gain(self, w: Array) -> float:
-        """Mean pAp@k gain over the users, ties counting as errors."""
-        task = partial(_gain, k=self.surrogate.k, w=self._in_own_units(w))
-        return sum(self.parts.run(task, self._shares)) / self.n_users
+        """Mean pAp@k gain over the users with k negatives, ties counting as errors."""
+        task = partial(_gains, k=self.surrogate.k, w=self._in_own_units(w))
+        gains = np.concatenate(list(self.parts.run(task, self._shares)))
+        return float(gains.mean()) if gains.size else np.nan
 
     def _split(self, n_blocks):
         """Give every partition its blocks; with fewer blocks than partitions they share them."""
@@ -410,12 +411,13 @@ def _stacked(parts):
     )  # fmt: skip
 
 
-def _gain(partition: Partition, *, k: int, w: Array) -> float:
-    """Sum of the users' gains of one partition."""
+def _gains(partition: Partition, *, k: int, w: Array) -> Array:
+    """Gains of the users of one partition for whom pAp@k is defined: those with k negatives."""
     data = partition.data
     name = f"pap@{k}"
     table = evaluate(name, data.scores(w), data.labels, indptr=data.indptr)
-    return table.mean(name) * data.n_users
+    gains = table.values[:, 0]
+    return gains[~np.isnan(gains)]
 
 
 def _joined(exclusions):

@@ -42,6 +42,17 @@ def test_value_and_subgradient_are_those_of_the_risk_in_memory(tmp_path, name):
     assert any(not each.exclusions.n_used for each in oracle.parts.summaries)
 
 
+def test_the_gain_is_over_users_with_k_negatives_though_others_are_trained_on(tmp_path):
+    X, y, groups = lists()
+    y[(groups < 8) & (np.arange(4000) % 40 > 2)] = True  # the first partition has no others
+    w = np.arange(N_FEATURES) / 10
+    expected = mean_pap_at_k(w, RankingData.from_groups(X, y, groups), 4)
+    source = npy_source(tmp_path, X, y, groups)
+    oracle = StreamedRisk(make_surrogate("ts", 4), source, X_BYTES // 8, policy="cap")
+    assert oracle.n_users > 70 and len(oracle.parts.summaries) > 3
+    assert oracle.gain(w) == pytest.approx(expected, rel=1e-13)
+
+
 @pytest.mark.parametrize("n_blocks", [1, 2, 7, 30, 300])
 def test_blocks_add_up(tmp_path, n_blocks):
     assert streamed(tmp_path).with_blocks(400).n_blocks < 20  # of a small budget
