@@ -317,14 +317,52 @@ def remark_of_ids(path: Any, columns: Mapping[str, Array], users: Array | None) 
 
     Ranks differ as well, but go no further than a list is long.
     """
+    named = may_be_ids(columns, users)
+    if not named:
+        return ()
+    kind = "column holds" if len(named) == 1 else "columns hold"
+    return (
+        f"{path}: the {kind} whole numbers that are nearly all different within lists, as ids are: "
+        f"{listed(named)}; if they are ids, leave them out with --ignore (ignore= in Python)",
+    )
+
+
+def remark_of_frame(X: Any, groups: Any) -> str | None:
+    """What to say of a frame of features with columns that are ids, by their names or values."""
+    if not hasattr(X, "columns"):
+        return None
+    names = [str(name) for name in X.columns]
+    plain = {_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS)}
+    ids = [name for name in names if _plain(name) in plain or _ID_NAME.search(name)]
+    columns = {name: X[column] for name, column in zip(names, X.columns, strict=True)}
+    whole = {
+        name: np.asarray(column)
+        for name, column in columns.items()
+        if name not in ids and "int" in str(getattr(column, "dtype", "")).lower()
+    }
+    users = None if groups is None or isinstance(groups, str) else np.asarray(groups)
+    if whole and (users is None or len(users) == len(X)):
+        ids += may_be_ids(whole, users)
+    if not ids:
+        return None
+    return (
+        f"X has columns that look like ids, and every column is a feature: {listed(ids)}; leave "
+        "them out, as X.drop(columns=..), unless they are meant"
+    )
+
+
+def may_be_ids(columns: Mapping[str, Array], users: Array | None) -> list[str]:
+    """Names of the columns of whole numbers that are nearly all different within lists."""
     import pandas as pd
 
+    if not columns:
+        return []
     n = len(next(iter(columns.values())))
     part = slice(0, min(n, _LOOKED_AT))
     whose = np.zeros(n, dtype=np.int64)[part] if users is None else pd.factorize(users[part])[0]
     longest = int(np.bincount(whose).max()) if whose.size else 0
     if whose.size < _FEWEST_ROWS or longest < 2:
-        return ()
+        return []
     named = []
     for name, values in columns.items():
         if values.dtype.kind not in "iu":
@@ -334,13 +372,7 @@ def remark_of_ids(path: Any, columns: Mapping[str, Array], users: Array | None) 
         pairs = pd.DataFrame({"user": whose, "value": looked_at})
         if span > _SPAN * longest and 1.0 - pairs.duplicated().mean() >= _NEARLY:
             named.append(name)
-    if not named:
-        return ()
-    kind = "column holds" if len(named) == 1 else "columns hold"
-    return (
-        f"{path}: the {kind} whole numbers that are nearly all different within lists, as ids are: "
-        f"{listed(named)}; if they are ids, leave them out with --ignore (ignore= in Python)",
-    )
+    return named
 
 
 def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) -> Array:

@@ -26,6 +26,7 @@ from structsvm_papk.data.rows import (
     refuse_misread,
     required,
 )
+from structsvm_papk.data.tables import remark_of_frame
 from structsvm_papk.data.user_scaling import check_user_scaling, completed_rows, scaled_rows
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth, critical_depth
 from structsvm_papk.diagnosis.zero_test import has_test
@@ -142,6 +143,8 @@ class LinearRanker(BaseEstimator):
         -----
         DegenerateOptimumWarning
             To within `tol` the minimiser is w = 0, which ranks nothing.
+        UserWarning
+            A frame X has columns that look like ids, by their names or values.
         ConvergenceWarning
             The gap is still above `tol`.
 
@@ -155,6 +158,7 @@ class LinearRanker(BaseEstimator):
             if sample_weight is not None:
                 raise InputError("sample_weight is not available for Dask; use user_weight")
             return self._fit_dask(X, y, groups)
+        given = X
         X, y = validated(self, X, y)
         y = validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
@@ -162,6 +166,9 @@ class LinearRanker(BaseEstimator):
         data = RankingData.from_groups(
             X, self._relevance(y), groups, feature_names=names, missing=self.missing
         )
+        remark = remark_of_frame(given, groups)
+        if remark is not None:
+            warnings.warn(remark, UserWarning, stacklevel=2)
         if sample_weight is not None:
             data = data.weighted(weights_of_users(data, sample_weight))
         return self._fit_lists(data)

@@ -107,3 +107,20 @@ def test_names_are_plain_and_once():
     plain = [name.replace("_", "") for name in ITEM_COLUMNS]
     assert len(set(plain)) == len(plain)
     assert plain == [name.lower() for name in plain]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_with_ids_among_its_features_warns(library):
+    frame = lists("docno").drop(columns="label")
+    y = lists()["label"]
+    users = frame["user_id"]
+    wider = frame.assign(shelf=frame["docno"])
+    if library == "polars":
+        pl = pytest.importorskip("polars")
+        frame, wider = (pl.from_pandas(one) for one in (frame, wider))
+    ranker = PAPKRanker(k=3, alpha=1)
+    with pytest.warns(UserWarning, match=r"look like ids.*: 'user_id', 'docno', 'shelf'; leave"):
+        ranker.fit(wider, y, groups=users)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ranker.fit(frame[["x", "rank"]], y, groups=users)
