@@ -19,8 +19,8 @@ from scipy import sparse
 from structsvm_papk._types import PathLike
 from structsvm_papk.data import tables
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.rows import check_missing
 from structsvm_papk.data.tables import Table, listed
-from structsvm_papk.data.user_scaling import check_missing
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 
 FORMATS = ("svmlight", *tables.FORMATS)

@@ -15,7 +15,7 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data.validation import EXACT, as_array, as_numbers, check_ids, encode, is_number
 from structsvm_papk.data.validation import missing as missing_values
-from structsvm_papk.errors import InputError, as_floats
+from structsvm_papk.errors import InputError, as_floats, check_choice
 
 ROUNDED = (
     "such whole numbers lose digits in double precision; give them as float64 if that is meant, "
@@ -28,6 +28,7 @@ _NO_FEATURES: dict[type, str] = {
     **dict.fromkeys((str, bytes), _TEXT),
 }
 ONE_LIST = "one_list"
+MISSING = ("lowest",)
 _ROUTING = "sklearn.set_config(enable_metadata_routing=True)"
 _BY_ESTIMATOR = (
     "cross_val_score(ranker, X, y, params={'groups': users}, cv=GroupKFold(5))"
@@ -48,6 +49,7 @@ def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None
     the columns.
     """
     refuse_misread(X)
+    check_missing(missing)
     X = nan_for_missing(X)
     X = X if sparse.issparse(X) else as_array(X, "X")
     if X.dtype.kind == "c":
@@ -64,6 +66,12 @@ def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None
     X = canonical_csr(X) if sparse.issparse(X) else X
     refuse_non_finite(X, names, missing)
     return X
+
+
+def check_missing(missing: Any) -> None:
+    """Refuse what is neither None nor a way to treat missing values."""
+    if missing is not None:
+        check_choice("missing", missing, MISSING)
 
 
 def nan_for_missing(X: Any) -> Any:

@@ -18,11 +18,10 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.rows import one_list_or
+from structsvm_papk.data.rows import check_missing, one_list_or
 from structsvm_papk.errors import InputError, check_choice
 
 USER_SCALINGS = ("standardize", "rank", "minmax")
-MISSING = ("lowest",)
 OLD_NAMES = {"standardise": "standardize"}
 _REMOVED_IN = "1.0"
 RESOLVED = 16  # of the last digits: a column that varies by less is constant
@@ -43,12 +42,6 @@ def check_user_scaling(how: Any) -> str | None:
     if how is not None:
         check_choice("user_scaling", how, USER_SCALINGS)
     return how
-
-
-def check_missing(missing: Any) -> None:
-    """Refuse what is neither None nor a way to treat missing values."""
-    if missing is not None:
-        check_choice("missing", missing, MISSING)
 
 
 class Completed(NamedTuple):

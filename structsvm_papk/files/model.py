@@ -218,8 +218,13 @@ class Model:
             f"{'no certificate' if gap is None else f'gap {gap:.1e}'}; "
             f"{len(largest)} of {self.n_features} weights"
         )
-        rows = [(names[j], f"{self.coef[j]:.6g}") for j in largest]
-        return html_table(("feature", "weight"), rows, caption)
+        head = ["feature", "weight"]
+        rows = [[names[j], f"{self.coef[j]:.6g}"] for j in largest]
+        if self.missing_coef is not None:
+            head.append("where it is missing")
+            for row, j in zip(rows, largest, strict=True):
+                row.append(f"{self.missing_coef[j]:.6g}")
+        return html_table(head, rows, caption)
 
     def _features(self, X: Any) -> Any:
         """The columns of the model, checked."""

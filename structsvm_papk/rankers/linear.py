@@ -231,7 +231,7 @@ class LinearRanker(BaseEstimator):
         self.missing_coef_ = None
         if self.missing is not None:
             self.missing_coef_ = np.zeros(n_features)
-            self.missing_coef_[self._with_holes] = -weights[n_features:]
+            self.missing_coef_[self._with_holes] = 0.0 - weights[n_features:]  # never -0
 
     def _extra_settings(self) -> dict[str, Any]:
         options = {} if self.solver_options is None else self.solver_options

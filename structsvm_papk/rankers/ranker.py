@@ -15,7 +15,8 @@ from sklearn.utils import check_random_state
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.features import check_standardize, has_common_scale
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.user_scaling import check_missing, check_user_scaling, scaled_lists
+from structsvm_papk.data.rows import check_missing
+from structsvm_papk.data.user_scaling import check_user_scaling, scaled_lists
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -218,7 +219,8 @@ class PAPKRanker(LinearRanker):
             raise InputError("give sample_weight or user_weight='positives', not both")
         refuse_deeper_than_all(surrogate, lists.most_negatives)
         with_holes = np.flatnonzero(lists.with_holes)
-        lists = scaled_lists(lists, self.user_scaling, self.missing)
+        if self.user_scaling is not None or self.missing is not None:
+            lists = scaled_lists(lists, self.user_scaling, self.missing)
         lists = lists.standardized(self.standardize)
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
         return self._minimise(risk, lists, with_holes, weights_given)
@@ -308,7 +310,7 @@ class PAPKRanker(LinearRanker):
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
         if everyone is None and risk.column_scale is None:
             risk = risk.standardized(self.standardize)
-        self.user_scaling_ = check_user_scaling(self.user_scaling)
+        self.user_scaling_ = self.user_scaling and check_user_scaling(self.user_scaling)
         self._with_holes = np.zeros(0, dtype=int) if with_holes is None else with_holes
         self.scale_ = risk.column_scale
         is_sparse = risk.is_sparse if everyone is None else everyone.is_sparse
