@@ -28,10 +28,8 @@ from scipy import sparse
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.oracle import Rounding
+from structsvm_papk.solvers.rounding import Rounding, error_of_sum
 
-EPS = float(np.finfo(float).eps)
-FEW_ROUNDINGS = 24  # of one number, beside the sums: margins, scales, counts, differences
 _OFFSET = 1024.0  # how many times its spread a column's values must be for origins to pay
 _STEPS = 4  # steps of the storage type within a user that are too few to be more than rounding
 _SMALLEST, _LARGEST = 1e-150, 1e150  # whose squares are numbers
@@ -349,9 +347,7 @@ def rounding_bound(spread: Spread, shifted: bool, l1_bound: float, chain: int) -
     most `chain` rows are added up one after the other in a slope.
     """
     steep = l1_bound * (spread.within if shifted else spread.largest)
-    return Rounding(
-        (spread.row_terms + FEW_ROUNDINGS) * EPS * steep, (chain + FEW_ROUNDINGS) * EPS * steep
-    )
+    return Rounding(scores=error_of_sum(spread.row_terms, steep), slopes=error_of_sum(chain, steep))
 
 
 def refuse_unresolved(X: Any, rows: Array, spread: Spread, names: Sequence[str] | None) -> None:

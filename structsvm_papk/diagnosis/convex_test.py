@@ -18,8 +18,9 @@ from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts
 from structsvm_papk.solvers.result import Progress
+from structsvm_papk.solvers.rounding import EPS
 
-_SUM_ROUNDING = 64 * np.finfo(float).eps  # of a slope, relative to the entries that it is made of
+_SUM_ROUNDING = 64 * EPS  # of a slope, relative to the entries that it is made of
 _ROUNDING = 1e-12
 _FEW_FEATURES = 500  # up to which directions are scaled, not features only
 _SAMPLE_ENTRIES = 1 << 21

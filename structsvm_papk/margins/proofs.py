@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import linalg
 
-EPS = np.finfo(float).eps
+from structsvm_papk.solvers.rounding import EPS
 
 
 def dense_rows(X, rows):

@@ -17,9 +17,9 @@ import numpy as np
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import top_k
 from structsvm_papk._types import Array
+from structsvm_papk.solvers.rounding import EPS
 
 _SUMS = {"reassoc", "contract", "nsz"}
-_EPS = np.finfo(np.float64).eps
 _FLAT = 1e-12  # curvature below this share of its terms is rounding
 _STEPS = 20  # pairwise steps for each atom, at most
 
@@ -394,7 +394,7 @@ def average_duals(lists, active, atoms, coef, sums):
 def inside(theta, cap):
     """Weights of at most `cap` that add up to at most 1, as real numbers: rounded towards zero."""
     theta = np.minimum(theta, cap)
-    return theta * ((1.0 - (theta.size + 8) * _EPS) / max(theta.sum(), 1.0))
+    return theta * ((1.0 - (theta.size + 8) * EPS) / max(theta.sum(), 1.0))
 
 
 @kernel

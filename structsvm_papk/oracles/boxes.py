@@ -34,6 +34,7 @@ from structsvm_papk._sorting import increasing_order, sort
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.solvers.rounding import EPS
 from structsvm_papk.surrogates._kernels import counted_negatives
 
 MAX_FEATURES = 8
@@ -135,7 +136,7 @@ class Boxes:
         k = self.surrogate.k
         most = self.surrogate.negatives_counted(self.data.n_neg).max()
         n_terms = most + np.minimum(self.data.n_pos, k).sum() + 3 * low.shape[1] + _FEW
-        return 2 * n_terms * np.finfo(float).eps * size
+        return 2 * n_terms * EPS * size
 
     def _refuse_large(self):
         data, d, n_pos = self.data, self.data.n_features, int(self.data.n_pos.sum())

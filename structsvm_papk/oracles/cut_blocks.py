@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.features import EPS, FEW_ROUNDINGS
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.user_blocks import MORE, SHARE, Duals, UserBlocks
+from structsvm_papk.solvers.rounding import EPS, error_of_sum
 
 _ROUNDS = 4  # cuts of a visit, at most
 _FEWEST, _MOST = 32, 256  # cuts of a user: where they have to be merged, progress is slow
@@ -185,7 +185,7 @@ class CutBlocks(UserBlocks):
                 break
             terms = coef * scores
             size = abs(value[0]) + np.abs(terms).sum() + np.abs(coef).sum()
-            error = (self._terms[u] + FEW_ROUNDINGS) * EPS * size
+            error = error_of_sum(self._terms[u], size)
             user.make_room(self._most)
             user.add(coef, value[0] - terms.sum(), error, self._products(user, coef))
             before, heights = user.theta.copy(), user.coef @ scores + user.intercepts
@@ -211,7 +211,7 @@ class CutBlocks(UserBlocks):
             theta, n = kernels.inside(user.theta, 1.0), user.theta.size
             coef[user.positions] = theta @ user.coef
             intercepts[u] = theta @ user.intercepts
-            sizes = user.errors + (n + FEW_ROUNDINGS) * EPS * np.abs(user.intercepts)
+            sizes = user.errors + error_of_sum(n, np.abs(user.intercepts))
             errors[u] = theta @ sizes
             most = max(most, n + 4 * user.merged)
         return Duals(self.risk, coef, intercepts, errors, self._roundings + most)

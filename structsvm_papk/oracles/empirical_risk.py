@@ -18,7 +18,6 @@ from scipy.special import expit
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
-from structsvm_papk.data.features import EPS, FEW_ROUNDINGS
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice
 from structsvm_papk.oracles.boxes import Boxes
@@ -36,9 +35,9 @@ from structsvm_papk.solvers.oracle import (
     LineOracle,
     Majorant,
     Oracle,
-    Rounding,
 )
 from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.rounding import Rounding, error_of_sum
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import ListTerms, MajorantSurrogate, TermBlocks, check_scores
@@ -257,7 +256,7 @@ class OneListCuts(OtherCuts):
             slopes=slopes,
             intercepts=intercepts,
             point=point,
-            errors=(self._longest + FEW_ROUNDINGS) * EPS * sizes,
+            errors=error_of_sum(self._longest, sizes),
             steeper=max(1.0, float(steepest)),
         )
 

@@ -19,12 +19,13 @@ from scipy import sparse
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
-from structsvm_papk.data.features import EPS, FEW_ROUNDINGS, Origins, rounding_bound
+from structsvm_papk.data.features import Origins, rounding_bound
 from structsvm_papk.data.ranking_data import RankingData, check_policy, checked_weights
 from structsvm_papk.errors import InputError, check_type, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.short_lists import ShortLists
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Rounding
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle
+from structsvm_papk.solvers.rounding import EPS, Rounding, error_of_sum
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import Surrogate, check_scores
 
@@ -247,7 +248,7 @@ class ListRisk(BlockOracle):
             values=values,
             coef=coef,
             intercepts=intercepts,
-            errors=(self.score_terms() + FEW_ROUNDINGS) * EPS * sizes,
+            errors=error_of_sum(self.score_terms(), sizes),
             steeper=max(1.0, steepest),
         )
 

@@ -20,7 +20,6 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.features import (
-    EPS,
     Spread,
     check_standardize,
     column_scale_of,
@@ -43,7 +42,8 @@ from structsvm_papk.oracles.list_risk import (
     Partition,
     refuse_deeper_than_all,
 )
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle, Rounding
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle
+from structsvm_papk.solvers.rounding import EPS, Rounding
 from structsvm_papk.surrogates import Surrogate
 
 

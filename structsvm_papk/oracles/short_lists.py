@@ -22,6 +22,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
 from structsvm_papk.data.file_rows import FileRows
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.solvers.rounding import EPS
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.base import check_scores
 
@@ -30,7 +31,6 @@ _SAMPLE_ROWS = 2000
 _REFERENCE_BYTES = 1 << 25
 _MOST_REFERENCES = 1 << 10
 _WORTH = 16  # positives for each one that is wanted, below which all are scored
-_EPS = np.finfo(float).eps
 
 
 class ShortLists:
@@ -154,7 +154,7 @@ class _Bounds:
         squares = np.einsum("rf,rf->r", scaled, scaled)
         factor = scaled @ target / np.where(squares > 0.0, squares, 1.0)
         rest = w - factor[:, None] * points
-        noise = 8.0 * _EPS * (w.size + 8)
+        noise = 8.0 * EPS * (w.size + 8)
         radius = np.linalg.norm(rest * self._scale, axis=1)
         radius += noise * (radius + np.linalg.norm(target) + np.abs(factor) * np.sqrt(squares))
         centre = np.abs(self._centre)

@@ -21,11 +21,11 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import features
-from structsvm_papk.data.features import EPS, FEW_ROUNDINGS
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.oracle import DualBlocks, DualPoint
+from structsvm_papk.solvers.rounding import EPS, error_of_sum
 
 _ROOM = 16  # slots of a user at first, beside those for the negatives that count
 MORE = 4  # times as many of the highest negatives as count become active at a visit
@@ -140,8 +140,8 @@ class UserBlocks(DualBlocks):
         counts = np.zeros(risk.n_features, dtype=np.int64)
         weights = duals.coef * np.repeat(self.share, risk.data.sizes)
         kernels.column_sizes(self.matrix, self.lists.rows, weights, sizes, counts)
-        terms = counts + risk.edges.size + duals.roundings + FEW_ROUNDINGS
-        return terms * EPS * risk.data.divided(sizes)
+        terms = counts + risk.edges.size + duals.roundings
+        return error_of_sum(terms, risk.data.divided(sizes))
 
     def _move_to(self, w):
         """Let w be the point; kernels have it in the units of X."""
@@ -304,7 +304,7 @@ class AverageBlocks(UserBlocks):
         coef = np.zeros(self.risk.data.rows.size)
         sums = np.zeros(self.n_blocks)
         most = kernels.average_duals(self.lists, self.active, self.atoms, coef, sums)
-        errors = (most + FEW_ROUNDINGS) * EPS * sums
+        errors = error_of_sum(most, sums)
         return Duals(self.risk, coef, sums, errors, 0)
 
 
@@ -333,8 +333,8 @@ def score_error(risk: ListRisk, w: Array, allowed: float) -> float:
     matrix, rows = matrix_of(risk)
     largest = kernels.score_sizes(matrix, rows, risk.data.indptr, risk.data.divided(w))
     steep = risk.surrogate.l1_bound(risk.data.n_pos)
-    terms = risk.data.spread().row_terms + FEW_ROUNDINGS
-    return terms * EPS * risk.mean_over_users(steep * largest)
+    n_terms = risk.data.spread().row_terms
+    return float(error_of_sum(n_terms, risk.mean_over_users(steep * largest)))
 
 
 def gram_bytes(risk: ListRisk) -> int:

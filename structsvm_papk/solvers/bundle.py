@@ -24,13 +24,13 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.cut_model import ROUNDING, CutModel
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Oracle, Rounding
+from structsvm_papk.solvers.cut_model import CutModel
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Oracle
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.rounding import EPS, OF_A_FEW, Rounding
 from structsvm_papk.solvers.solver import Run, digest_of, finite_start
 from structsvm_papk.solvers.warm_start import refuse_other, refuse_too_high
 
-_EPS = np.finfo(float).eps
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
 _LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
 _FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
@@ -223,8 +223,8 @@ class Bundle(Run[SolverResult]):
         errors = cuts.errors
         if errors is None:
             product = np.abs(cuts.slopes) @ np.abs(cuts.point)
-            errors = ROUNDING * (np.abs(cuts.intercepts) + 2.0 * product)
-            errors += cuts.point.size * _EPS * product
+            errors = OF_A_FEW * (np.abs(cuts.intercepts) + 2.0 * product)
+            errors += cuts.point.size * EPS * product
         intercepts = cuts.intercepts - errors
         self.model.add(cuts.slopes, intercepts, np.arange(intercepts.size))
 
@@ -316,10 +316,10 @@ class Bundle(Run[SolverResult]):
     def _error(self, cuts):
         """How far rounding may have put the objective of an evaluation off."""
         w = cuts.point[: self.oracle.n_features]
-        error = (w.size + 2) * _EPS * self.config.alpha / 2 * (w @ w)
+        error = (w.size + 2) * EPS * self.config.alpha / 2 * (w @ w)
         if cuts.errors is None:  # what the sum over the blocks may have lost
             values = cuts.slopes @ cuts.point + cuts.intercepts
-            error += (values.size + 2) * _EPS * np.abs(values).sum()
+            error += (values.size + 2) * EPS * np.abs(values).sum()
         elif self.oracle.rounding() is not None:
             error += cuts.errors.sum() + float(self.rounding().scores @ np.abs(w))
         return float(error)

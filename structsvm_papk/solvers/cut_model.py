@@ -7,6 +7,7 @@ from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.oracle import BlockOracle, Oracle
 from structsvm_papk.solvers.qp import RestrictedQP, duality_gap, onto_simplices
+from structsvm_papk.solvers.rounding import EPS, OF_A_FEW
 
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
@@ -16,8 +17,6 @@ _WORTH = 1e-6  # of the gap, by which such a guess has to raise the dual for ano
 _BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
-_EPS = np.finfo(float).eps
-ROUNDING = 16 * np.finfo(float).eps  # of a sum, relative to the sum of the absolute terms
 
 
 def default_blocks(oracle: Oracle) -> int:
@@ -230,7 +229,7 @@ class CutModel:
         (proof in ``paper/proofs.md``). Where w >= 0, ``(-g_w)_+`` is in place of g_w.
         """
         theta, d = self._theta, self.n_features
-        noise = ROUNDING + np.count_nonzero(theta) * _EPS
+        noise = OF_A_FEW + np.count_nonzero(theta) * EPS
         total = theta @ self._slopes
         slope, rest = total[:d], total[d:] - noise * (theta @ np.abs(self._slopes[:, d:]))
         if self.positive:  # a w >= 0 cannot follow a slope that rises
@@ -241,7 +240,7 @@ class CutModel:
             worse = np.sum(slope_errors * np.abs(slope)) + off * np.linalg.norm(slope)
             worse += 0.5 * (off + np.linalg.norm(slope_errors)) ** 2
             rounding = noise * (theta @ np.abs(self._intercepts) + abs(least))
-            rounding += (ROUNDING + d * _EPS) * square
+            rounding += (OF_A_FEW + d * EPS) * square
             return theta @ self._intercepts - square + least - worse / alpha - rounding
 
     def _free_slots(self, n):

@@ -15,11 +15,11 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.oracle import BlockOracle, LineOracle, Majorant, as_oracle
 from structsvm_papk.solvers.result import RISK_SCALE, Status, relative_gap
+from structsvm_papk.solvers.rounding import CONTRADICTION
 
 SCOUT = 3e-3  # criticality to which starts that do not race are followed before the best goes on
 _MEMORY = 20  # steps from which L-BFGS estimates the curvature
 _SHARE = 0.5  # of the decrease that a majorant still allows: enough to move on
-_ROUNDING = 1e-9
 _FACTORS = ((16.0, 5), (4.0, 1), (2.0, 1))  # by which a start is scaled, and how often
 _WINDOW = 10  # quasi-Newton steps whose decrease foretells that of as many more
 
@@ -270,7 +270,7 @@ class Descent:
         """What shows that it is not a majorant; None where it keeps its promises."""
         if inner.status is Status.INCONSISTENT:
             return "its own cuts exceed it"
-        slack = _ROUNDING * max(1.0, abs(self.objective))
+        slack = CONTRADICTION * max(1.0, abs(self.objective))
         if inner.objective > self.objective + slack:
             return f"it rose from {self.objective!r} to {inner.objective!r} at its own point"
         if risk > inner.objective + slack:

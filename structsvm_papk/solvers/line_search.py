@@ -8,10 +8,10 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.bundle import Bundle, Step
+from structsvm_papk.solvers.rounding import NO_DECREASE
 
 _AHEAD = 0.1  # of the way from the best point to the proposal: where a line search cuts
 _BISECTIONS = 20
-_ROUNDING = 1e-12  # a difference below this share of F is rounding
 
 
 class LineSearch(Step):
@@ -43,7 +43,7 @@ class LineSearch(Step):
         had_scores = self.place == bundle.place
         bundle.accept(cuts, bundle.objective(bundle.best_w, cuts.value))
         self.settled = bundle.place
-        if had_scores and abs(bundle.best - before) <= _ROUNDING * abs(bundle.best):
+        if had_scores and abs(bundle.best - before) <= NO_DECREASE * abs(bundle.best):
             self.place = bundle.place  # it is the same point, and its scores were right
 
     def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:

@@ -25,6 +25,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.rounding import Rounding
 
 
 @dataclass(frozen=True)
@@ -60,22 +61,6 @@ class Cuts:
     errors: np.ndarray | None = None
     steeper: float = 1.0
     values: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """What rounding can do to a risk and its slopes, whatever w is.
-
-    The risk at the computed scores is within ``scores . |w|`` of R(w), and a sum of one slope of
-    each block is within `slopes` of what it was meant to be; both of shape (n_features,).
-    """
-
-    scores: np.ndarray
-    slopes: np.ndarray
-
-    def scaled(self, scale: np.ndarray | None) -> Rounding:
-        """The bounds for features that are divided by a scale."""
-        return self if scale is None else Rounding(self.scores / scale, self.slopes / scale)
 
 
 class Oracle(ABC):

@@ -35,6 +35,7 @@ from structsvm_papk.errors import (
 )
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
+from structsvm_papk.solvers.rounding import CONTRADICTION, NO_DECREASE
 
 Result = TypeVar("Result", bound=SolverResult)
 _RANGES: dict[str, dict[str, Any]] = {
@@ -44,8 +45,6 @@ _RANGES: dict[str, dict[str, Any]] = {
     "time_limit": {"above": 0, "optional": True},
 }
 _LIMITS = ("tol", "max_iter", "time_limit", "qp_solver")  # when to stop, not where to go
-_CONTRADICTION = 1e-9  # a bound above the objective by this share proves that something is wrong
-_ROUNDING = 1e-12  # a decrease below this share of F is rounding
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 _RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
 
@@ -208,7 +207,7 @@ class Run(ABC, Generic[Result]):
         `stop` is what the callback wants; `spent`, by default the limit on iterations, whether the
         run has done as much as it may.
         """
-        if gap < -_CONTRADICTION:
+        if gap < -CONTRADICTION:
             self.lower_bound = -np.inf
             return Status.INCONSISTENT
         if gap <= self.tol:
@@ -274,7 +273,7 @@ class Run(ABC, Generic[Result]):
     def no_better_than_zero(self, at_zero: float) -> bool:
         """No w improves on zero by more than rounding, and the bound agrees within tol."""
         near = relative_gap(at_zero, self.lower_bound) <= self.tol
-        return near and self.best >= at_zero * (1.0 - _ROUNDING)
+        return near and self.best >= at_zero * (1.0 - NO_DECREASE)
 
     def outcome(self, status: Status, kind: type[SolverResult] = SolverResult, **more: Any) -> Any:
         """The best point with the history; an optimum at zero is said to be degenerate."""
