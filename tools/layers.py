@@ -69,7 +69,8 @@ def faults(root: Path) -> list[str]:
     out += [f"{PAGE} names {name!r}, which does not exist" for name in sorted({*height} - present)]
     graph: dict[str, set[str]] = {}
     for importer, imported, line in imports(root):
-        upper, lower = subpackage(importer), subpackage(imported)
+        upper = subpackage(importer)
+        lower = subpackage(imported)
         if not upper:
             continue  # the package's own names
         graph.setdefault(importer, set()).add(imported)

@@ -123,7 +123,8 @@ def run_machine(machine, cache, folder, pytest_args):
     reason = why_not(machine)
     if reason:
         return f"{name}: skipped, {reason}", True
-    start, log = time.monotonic(), folder / f"{machine.blas}.log"
+    start = time.monotonic()
+    log = folder / f"{machine.blas}.log"
     environment = machine.environment | {"NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", NUMERIC]
     status = _call([*command, *pytest_args], log, environment)
@@ -153,7 +154,9 @@ def run_python(version, folder, pytest_args):
     python = find_python(version)
     if python is None:
         return f"Python {version}: skipped, not on PATH, nor known to uv or pyenv", True
-    start, log, place = time.monotonic(), folder / f"py{version}.log", folder / f"py{version}"
+    start = time.monotonic()
+    log = folder / f"py{version}.log"
+    place = folder / f"py{version}"
     new = place / "bin"
     environment = {"NUMBA_CACHE_DIR": str(folder / f"cache-{version}"), "PYTHONPATH": ""}
     pip = [new / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

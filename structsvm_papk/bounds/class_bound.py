@@ -59,7 +59,8 @@ class UniformBound:
     def interval(self, risk: float) -> Interval:
         """Interval for the population risk of a scorer with this empirical risk."""
         low = max(0.0, risk - self.half_width) if self.two_sided else 0.0
-        ends, method = (low, min(1.0, risk + self.half_width)), f"uniform-{self.form}"
+        ends = (low, min(1.0, risk + self.half_width))
+        method = f"uniform-{self.form}"
         return Interval(risk, *ends, 1 - self.rho, method, self.guaranteed, note=self.note)
 
     def as_dict(self) -> dict[str, Any]:
@@ -197,7 +198,9 @@ def log_cover(n: ArrayLike, n_features: int) -> Array:
 
 def theorem2_counterexamples() -> list[dict[str, Any]]:
     """Two computed counterexamples to the paper's Theorem 2 as printed."""
-    n_pos, n_neg, k = 30, 100, 25
+    n_pos = 30
+    n_neg = 100
+    k = 25
     true_a, b = shares(n_pos, n_neg, k)
     paper_a, _ = shares(n_pos, n_neg, k, "paper")
     return [

@@ -117,14 +117,19 @@ def _shift(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
     of their law, with probability 1 - r_neg the best k' negatives from a share of at most b; given
     the next order statistic they are independent draws, and their risk is at least R on average.
     """
-    n_pos, n_neg = len(p), len(q)
-    a, b = min(n_pos, k) / n_pos, k / n_neg
+    n_pos = len(p)
+    n_neg = len(q)
+    a = min(n_pos, k) / n_pos
+    b = k / n_neg
     r_pos = 0.0 if a == 1 else rho / 8
     r_neg = 0.0 if b == 1 else rho / 8
     log_term = np.log(1 / (rho / 2 - r_pos - r_neg))
-    more_pos, fewer_neg = _rank_above(n_pos, a, r_pos), _rank_below(n_neg, b, r_neg)
-    fewer_pos, more_neg = _rank_below(n_pos, a, r_pos), _rank_above(n_neg, b, r_neg)
-    lower, upper = 0.0, 1.0
+    more_pos = _rank_above(n_pos, a, r_pos)
+    fewer_neg = _rank_below(n_neg, b, r_neg)
+    fewer_pos = _rank_below(n_pos, a, r_pos)
+    more_neg = _rank_above(n_neg, b, r_neg)
+    lower = 0.0
+    upper = 1.0
     if fewer_neg >= 1:
         size = min(more_pos, fewer_neg)
         upper = kl_inverse_up(_top_risk(p, q, more_pos, fewer_neg), log_term / size)
@@ -148,7 +153,8 @@ def _rank_below(n: int, share: float, prob: float) -> int:
 
 
 def _dkw(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
-    width, risk = dkw_width(len(p), len(q), k, rho), _top_risk(p, q, min(len(p), k), k)
+    width = dkw_width(len(p), len(q), k, rho)
+    risk = _top_risk(p, q, min(len(p), k), k)
     return risk - width, risk + width
 
 
@@ -160,7 +166,9 @@ def dkw_width(n_pos: int, n_neg: int, k: int, rho: float) -> float:
 
 def _asymptotic(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
     """Delta method: influence values of both samples, on the logit scale."""
-    n_pos, n_neg, beta = len(p), len(q), min(len(p), k)
+    n_pos = len(p)
+    n_neg = len(q)
+    beta = min(len(p), k)
     risk = _top_risk(p, q, beta, k)
     if not 0 < risk < 1:
         return 0.0, 1.0
@@ -169,7 +177,8 @@ def _asymptotic(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
     h = 1 - np.searchsorted(-p[:beta], -q[:k], side="left") / beta
     g_offset = g[-1] if beta < n_pos else 0.0
     h_offset = h[-1] if k < n_neg else 0.0
-    phi_pos, phi_neg = np.zeros(n_pos), np.zeros(n_neg)
+    phi_pos = np.zeros(n_pos)
+    phi_neg = np.zeros(n_neg)
     phi_pos[:beta] = (g - g_offset) * n_pos / beta
     phi_neg[:k] = (h - h_offset) * n_neg / k
     se = np.sqrt(phi_pos.var() / n_pos + phi_neg.var() / n_neg) / (risk * (1 - risk))
@@ -216,7 +225,8 @@ def many_users(
     bad = np.flatnonzero(~((values >= 0) & (values <= 1)))
     if len(bad):
         raise InputError(f"user {bad[0]} has the value {values[bad[0]]}: a risk lies in [0, 1]")
-    risk, note = float(values.mean()), ""
+    risk = float(values.mean())
+    note = ""
     if method == "kl":
         level = np.log(2 / rho) / values.size
         ends = kl_inverse_down(risk, level), kl_inverse_up(risk, level)
@@ -284,7 +294,8 @@ def weighted_mean_ends(
     values: Array, weights: Array, level: float, n_resamples: int, seed: int
 ) -> tuple[float, float]:
     """Percentile interval for ``sum w_i v_i / sum w_i``; users of weight 0 are not drawn."""
-    values, weights = values[weights > 0], weights[weights > 0]
+    values = values[weights > 0]
+    weights = weights[weights > 0]
     reason = too_few_to_resample(values.size)
     if reason is not None:
         raise InputError(reason)
@@ -292,7 +303,9 @@ def weighted_mean_ends(
     check_number("seed", seed, least=0)
     if np.ptp(values) == 0:  # without the rounding of the sums
         return float(values[0]), float(values[0])
-    rng, weighted, means = np.random.default_rng(seed), values * weights, []
+    rng = np.random.default_rng(seed)
+    weighted = values * weights
+    means = []
     batch = max(1, _BATCH_BYTES // (16 * values.size))
     for start in range(0, n_resamples, batch):
         drawn = rng.integers(0, values.size, (min(batch, n_resamples - start), values.size))

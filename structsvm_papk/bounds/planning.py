@@ -70,7 +70,8 @@ def required_items(
     check_rho(rho)
 
     def reached(n_neg: int) -> dict[str, Any]:
-        n_pos, k = int(np.ceil(pos_per_neg * n_neg)), int(np.ceil(top_share * n_neg))
+        n_pos = int(np.ceil(pos_per_neg * n_neg))
+        k = int(np.ceil(top_share * n_neg))
         if form == "dkw":
             width = dkw_width(n_pos, n_neg, k, rho)
         else:
@@ -212,7 +213,8 @@ def sampled_target(n_neg: int, n_sampled: int, k: int) -> SampledTarget:
     InputError
         Sizes that are no whole numbers, ``k > n_sampled`` or ``n_sampled > n_neg``.
     """
-    n_neg, n_sampled = whole_number("n_neg", n_neg), whole_number("n_sampled", n_sampled)
+    n_neg = whole_number("n_neg", n_neg)
+    n_sampled = whole_number("n_sampled", n_sampled)
     _, _, k = checked_sizes(1, n_sampled, k)
     if n_sampled > n_neg:
         raise InputError(f"n_sampled = {n_sampled}, but there are {n_neg} negatives")

@@ -74,7 +74,8 @@ class StabilityBound:
         A projection, no guarantee: it takes optimum and users as they are here.
         """
         check_number("half_width", target, above=0, below=1)
-        low, high = 1.0, 1e12
+        low = 1.0
+        high = 1e12
         if self.at(high) > target:
             return np.inf
         while high / low > 1.01:
@@ -192,7 +193,8 @@ def _dense_lists(data: Any) -> Iterator[tuple[Array, ...]]:
     several = 1 if sparse.issparse(data.X) else max(_ROWS * data.n_users // data.rows.size, 1)
     for first in range(0, data.n_users, several):
         starts = data.indptr[first : first + several + 1]
-        X, columns = data.X[data.rows[starts[0] : starts[-1]]], np.arange(data.n_features)
+        X = data.X[data.rows[starts[0] : starts[-1]]]
+        columns = np.arange(data.n_features)
         if sparse.issparse(X):
             columns = np.unique(X.indices)
             X = X[:, columns].toarray()
@@ -209,13 +211,19 @@ def _spread(
     Of each user the distance of the positives' mean from the negatives', and the largest variance
     in any direction of either.
     """
-    scores, radii = np.empty(len(rows)), np.empty(len(rows))
-    apart, var_pos, var_neg = np.zeros(n_pos.size), np.empty(n_pos.size), np.empty(n_pos.size)
+    scores = np.empty(len(rows))
+    radii = np.empty(len(rows))
+    apart = np.zeros(n_pos.size)
+    var_pos = np.empty(n_pos.size)
+    var_neg = np.empty(n_pos.size)
     for u in range(n_pos.size):
-        first, middle, last = starts[u], starts[u] + n_pos[u], starts[u + 1]
+        first = starts[u]
+        middle = starts[u] + n_pos[u]
+        last = starts[u + 1]
         _centre(rows[first:last])
         for i in range(first, last):
-            scores[i], radii[i] = 0.0, 0.0
+            scores[i] = 0.0
+            radii[i] = 0.0
             for f in range(w.size):
                 x = rows[i, f] = rows[i, f] / scale[f]
                 scores[i] += x * w[f]
@@ -255,7 +263,8 @@ def _largest_slopes(apart: Array, *sides: tuple[Array, Array]) -> Array:
     Where each side's weights add up to t <= 1 it is ``t apart + sum_sides sqrt(var (t / share -
     t^2))`` at most, var the largest variance in any direction; this is bounded on steps of t.
     """
-    low, high = np.arange(_STEPS) / _STEPS, np.arange(1, _STEPS + 1) / _STEPS
+    low = np.arange(_STEPS) / _STEPS
+    high = np.arange(1, _STEPS + 1) / _STEPS
     slopes = np.multiply.outer(apart, high)
     for var, share in sides:
         inverse = 1 / share[:, None]
@@ -271,10 +280,13 @@ def _worst_risks(
     """Risk of each user with positives lowered and negatives raised by distance times radius."""
     risks = np.empty(n_pos.size)
     for u in range(n_pos.size):
-        first, middle, last = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        first = indptr[u]
+        middle = indptr[u] + n_pos[u]
+        last = indptr[u + 1]
         p = _largest(scores[first:middle] - distances[u] * radii[first:middle], k)
         q = _largest(scores[middle:last] + distances[u] * radii[middle:last], k)
-        wrong, above = 0, 0
+        wrong = 0
+        above = 0
         for positive in p:  # the lower the positive, the more negatives are not below it
             while above < q.size and q[above] >= positive:
                 above += 1

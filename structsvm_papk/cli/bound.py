@@ -151,7 +151,8 @@ def _sampled(sizes: Sizes) -> _Answer:
     if sizes.n_neg is None or sizes.k is None:
         raise InputError("give --n-neg, the negatives of the full list, and --k with --sampled")
     numbers = sampled_target(sizes.n_neg, sizes.sampled or 0, sizes.k).as_dict()
-    k, full = numbers["k"], numbers["effective_k"]
+    k = numbers["k"]
+    full = numbers["effective_k"]
     rows = [
         ("estimates, softly, on the full list", f"pAp@{full}"),
         (f"  off from pAp@{full} by at most", f"{numbers['off']:.3f}"),
@@ -173,7 +174,8 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> _Answer:
         result = bounds.uniform(
             *given, form.form, not form.one_sided, form.gamma, constant=form.constant
         )
-    content, said = {"kind": "uniform", **result.as_dict()}, []
+    content = {"kind": "uniform", **result.as_dict()}
+    said = []
     if form.gamma == "paper":
         content["counterexamples"] = theorem2_counterexamples()
         said = [
@@ -299,7 +301,8 @@ def _of_new_users(
     ]
     if held_out is not None:
         other = reading.second_table(held_out, table)
-        others, scores = reading.lists(other).usable(model.k), scores_of(model, other)
+        others = reading.lists(other).usable(model.k)
+        scores = scores_of(model, other)
         interval = bounds.many_users(list_risks(others, scores[others.rows], model.k), rho)
         content["held_out"] = interval.as_dict()
         ends = f"{interval.value:.4f} [{interval.lower:.4f}, {interval.upper:.4f}]"

@@ -56,7 +56,8 @@ def diagnose(
         refuse_deeper_than_all(weighting.surrogate(names[0], shown), lists.most_negatives)
     lists = weighting.lists(lists, weighting.surrogate(names[0], k[0]), reading.missing)
     with console.bar("diagnosing", total=2 * len(k) * len(names)) as update:
-        answers, depths = [], []
+        answers = []
+        depths = []
         for shown, name in product(k, names):
             risk = EmpiricalRisk(weighting.surrogate(name, shown), lists, "cap")
             answers.append(diagnosis.diagnose(risk, users))

@@ -91,7 +91,8 @@ def _show(answers: dict[str, Any], conditions: Sequence[str]) -> None:
 
 
 def _score_cells(scores: dict[str, Any], condition: str) -> list[str]:
-    users, joint = scores["users"], scores["joint"]
+    users = scores["users"]
+    joint = scores["joint"]
     largest = joint[f"delta_{condition}"]
     return [
         f"{sum(report[condition] for report in users.values())} of {len(users)}",

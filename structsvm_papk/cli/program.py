@@ -23,7 +23,9 @@ from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.declared import Declared, Use, declared
 from structsvm_papk.errors import InputError, plain_interrupts
 
-WRONG_INPUT, OWN_ERROR, INTERRUPTED = 2, 3, 128 + signal.SIGINT
+WRONG_INPUT = 2
+OWN_ERROR = 3
+INTERRUPTED = 128 + signal.SIGINT
 _ClickException: type[Any] = next(
     c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException"
 )
@@ -100,7 +102,8 @@ class RecordedCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command with its record at hand."""
-        as_json, arguments = ctx.params.get("as_json"), ctx.meta.get("arguments", [])
+        as_json = ctx.params.get("as_json")
+        arguments = ctx.meta.get("arguments", [])
         token = console.run.set(console.run_of(arguments) if as_json else None)
         try:
             return super().invoke(ctx)

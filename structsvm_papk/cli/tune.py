@@ -187,7 +187,8 @@ def _content(
         results["params"][i] | {name: results[key][i] for name, key in columns.items()}
         for i in np.argsort(results["rank_test_score"], kind="stable")
     ]
-    best, choice = ranker.best_params_, ranker.choice_
+    best = ranker.best_params_
+    choice = ranker.choice_
     return {
         "scoring": choice.scoring,
         "n_splits": ranker.n_splits_,

@@ -80,10 +80,12 @@ def linear_lists(
     n_pos = int(np.clip(round(relevant_share * n_items), 1, n_items - 1))
     sizes = np.full(n_users, n_items), np.full(n_users, n_pos)
     (X, y, groups, _), scores = _labelled(*sizes, w_true, noise, noise_law, df, rng)
-    y, scores = y.reshape(n_users, n_items), scores.reshape(n_users, n_items)
+    y = y.reshape(n_users, n_items)
+    scores = scores.reshape(n_users, n_items)
     check_number("mislabelled_users", mislabelled_users, least=0.0, most=1)
     check_number("mislabelled_share", mislabelled_share, least=0.0, most=1)
-    n_bad, n_exchanged = round(mislabelled_users * n_users), round(mislabelled_share * n_pos)
+    n_bad = round(mislabelled_users * n_users)
+    n_exchanged = round(mislabelled_share * n_pos)
     _exchange_labels(y[:n_bad], scores[:n_bad], n_exchanged, rng)
     return Lists(X, y.ravel(), groups, w_true)
 
@@ -430,6 +432,7 @@ def digit_queries(
     shown = np.concatenate(
         [rng.choice(pool[pool != query], n_shown, replace=False) for query in queries[::n_shown]]
     )
-    one, other = images[queries] / 16, images[shown] / 16
+    one = images[queries] / 16
+    other = images[shown] / 16
     X = one * other if features == "product" else -((one - other) ** 2)
     return X, digits[queries] == digits[shown], np.repeat(np.arange(n_queries), n_shown)

@@ -105,7 +105,8 @@ def convex_test(
     how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "any_direction": any_direction}
     nearest = min_norm_point(slopes, slopes.n_features, noise=noise, **how)
     if nearest.direction is not None:
-        fall, w = nearest.lower_bound, nearest.direction
+        fall = nearest.lower_bound
+        w = nearest.direction
         return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w)
     there = coordinates or Coordinates(slopes.risk.data)
     scaled_noise = there.noise(noise)
@@ -158,7 +159,9 @@ def min_norm_point(
     are in error by up to `noise`; by default 2000 are asked for, and 20 more for each feature.
     """
     points = lmo(np.zeros(n_features))[None]
-    x, lower, direction = points[0], 0.0, None
+    x = points[0]
+    lower = 0.0
+    direction = None
     scale = np.linalg.norm(x)
     for _ in range((max_iter or 2000 + 20 * n_features) - 1):
         norm = np.linalg.norm(x)
@@ -169,14 +172,16 @@ def min_norm_point(
         height = vertex @ x / norm
         unsure = _ROUNDING * scale + np.sum(noise * np.abs(x)) / norm
         if height > max(lower, unsure):
-            lower, direction = height, -x / norm
+            lower = height
+            direction = -x / norm
             if any_direction:
                 break
         if norm - height <= tol * scale:
             break
         points = np.vstack([points, vertex])
         weights = _smallest(points / scale, np.zeros(len(points)))
-        points, weights = points[weights > 0.0], weights[weights > 0.0]
+        points = points[weights > 0.0]
+        weights = weights[weights > 0.0]
         nearer = weights @ points
         if nearer @ nearer >= x @ x:
             break
@@ -241,7 +246,8 @@ class _Slope(BlockOracle):
     """``1 + D``, D in units of its first slope."""
 
     def __init__(self, slopes: Callable[[Array], Array], n_features: int) -> None:
-        self.slopes, self.n_features = slopes, n_features
+        self.slopes = slopes
+        self.n_features = n_features
         self.at_zero = slopes(np.zeros(n_features))
         self.n_blocks, self.first = self.at_zero.shape[0], self.at_zero.sum(axis=0)
         self.scale = float(np.linalg.norm(self.first)) or 1.0

@@ -105,10 +105,15 @@ def critical_depth(
     check_number("tol", tol, above=0)
     check_number("max_seconds", max_seconds, least=0.0, optional=True)
     stop = time.thread_time() + (math.inf if max_seconds is None else max_seconds)
-    k, deepest = risk.surrogate.k, int(risk.data.n_neg.max())
-    degenerate_to, informative_from, direction = 0, None, None
+    k = risk.surrogate.k
+    deepest = int(risk.data.n_neg.max())
+    degenerate_to = 0
+    informative_from = None
+    direction = None
     coordinates = Coordinates(risk.data)
-    low, high = min(k, deepest), deepest + 1  # the answer is in low, .., high; high: none
+    # the answer is in low, .., high; high: none
+    low = min(k, deepest)
+    high = deepest + 1
     while low < high and time.thread_time() < stop:
         m = k if low == k and direction is None and degenerate_to == 0 else (low + high) // 2
         surrogate = replace(risk.surrogate, depth=max(m, k))

@@ -174,7 +174,8 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
     alone = np.linspace(0, risk.n_users - 1, n).astype(np.int64)
     users = tuple(test_at_zero(_one_user(risk, u), tol) for u in alone)
     joint = test_at_zero(risk, tol, users if n == risk.n_users else ())
-    name, k = risk.surrogate.name, risk.surrogate.k
+    name = risk.surrogate.name
+    k = risk.surrogate.k
     return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users[alone], risk.convex)
 
 
@@ -215,7 +216,8 @@ def _joint_test(risk: EmpiricalRisk, tol: float, coordinates: Coordinates) -> Ze
     """By cuts of blocks of users; undecided for a single user, who has one block."""
     if risk.n_users == 1:
         return ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
-    slopes, noise = _slopes_of_blocks(risk), rounding_of(risk)
+    slopes = _slopes_of_blocks(risk)
+    noise = rounding_of(risk)
     scaled_noise = coordinates.noise(noise)
     direction, point, first = bundle_test(coordinates.of(slopes), risk.n_features, scaled_noise)
     if direction is not None:
@@ -242,7 +244,8 @@ def _with_distance(risk: EmpiricalRisk, test: ZeroTest, direction: Array) -> Zer
 
 def _slopes_of_blocks(risk: EmpiricalRisk) -> Callable[[Array], Array]:
     """Support points as sums over blocks of users: few, for the least squares of `bundle_test`."""
-    n_blocks, n_threads = min(default_blocks(risk), 2 * risk.n_features + 32), risk.n_threads
+    n_blocks = min(default_blocks(risk), 2 * risk.n_features + 32)
+    n_threads = risk.n_threads
     blocks = ListRisk(risk.surrogate, risk.data, "cap", n_blocks, n_threads, skip_rows=False)
     return Slopes(blocks).of_blocks
 
@@ -286,13 +289,15 @@ def _freeze_and_test(risk: EmpiricalRisk, w: Array, tol: float) -> ZeroTest:
         test = convex_test(Slopes(risk.majorant(w)), tol)
         if test.direction is None or test.lower_bound <= best.lower_bound * (1 + 1e-9):
             return best
-        best, w = test, test.direction
+        best = test
+        w = test.direction
     return best
 
 
 def _positives_outside(risk: EmpiricalRisk, tol: float) -> list[Array]:
     """For each positive of a single user outside K_N, a direction that separates it from K_N."""
-    data, avg = risk.data, _as_avg(risk).surrogate
+    data = risk.data
+    avg = _as_avg(risk).surrogate
     n_pos = int(data.n_pos[0])
     directions = []
     for i in range(n_pos):

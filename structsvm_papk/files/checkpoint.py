@@ -122,7 +122,8 @@ class FolderSession(CheckpointSession):
         self, checkpoint: Checkpoint, identity: Mapping[str, Any], progress: type[Progress]
     ) -> None:
         super().__init__()
-        self._checkpoint, self._identity = checkpoint, identity
+        self._checkpoint = checkpoint
+        self._identity = identity
         self._path = checkpoint.folder / _NAME
         for path in checkpoint.folder.glob(f".{_NAME}.*.tmp"):  # of processes that were killed
             with suppress(OSError):

@@ -319,7 +319,9 @@ def _checked(description, n_features):
     return entries
 
 
-_OPSET, _IR = 13, 8  # of 2021: read by everything since
+# of 2021: read by everything since
+_OPSET = 13
+_IR = 8
 
 
 def weights_of(model: Model) -> dict[str, Any]:

@@ -89,13 +89,15 @@ def check_scores(scores: ArrayLike, labels: ArrayLike, k: int, delta: float = 1.
 
 def _report(scores: Array, relevant: Array, k: int, delta: float) -> MarginReport:
     check_number("delta", delta)
-    p, q = np.sort(scores[relevant])[::-1], scores[~relevant]
+    p = np.sort(scores[relevant])[::-1]
+    q = scores[~relevant]
     if len(p) == 0:
         raise InputError("no positives: no margin condition is defined")
     check_number("k", k, least=1)
     if k > len(q):
         raise InputError(f"k = {k} with {len(q)} negatives: need 1 <= k <= n_neg")
-    top, beta = q.max(), min(len(p), k)
+    top = q.max()
+    beta = min(len(p), k)
     bottom = p[len(p) - beta :]
     ordered = p[-1] >= top
     holds = {
@@ -286,8 +288,11 @@ class _Question:
     """A condition on some data, and the time that its answer may take."""
 
     def __init__(self, data, k, condition, time_limit, largest_margin):
-        self.data, self.k, self.condition = data, k, condition
-        self.time_limit, self.largest_margin = time_limit, largest_margin
+        self.data = data
+        self.k = k
+        self.condition = condition
+        self.time_limit = time_limit
+        self.largest_margin = largest_margin
         self.start = time.monotonic()
         self.deadline = self._after(1.0)
 
@@ -303,7 +308,8 @@ class _Question:
 
     def moderate(self):
         search = SubsetSearch(self.data, self.k, self.deadline)
-        w, proof = self._strong_direction(), None
+        w = self._strong_direction()
+        proof = None
         answer = "yes" if w is not None else "undecided"
         if w is None or search.is_small:
             answer, w, proof = search.moderate()
@@ -316,7 +322,8 @@ class _Question:
     def weak(self):
         """Integer programme first when the largest margin is wanted, else the cheap questions."""
         search = SubsetSearch(self.data, self.k, self.deadline)
-        found, bound = None, np.inf
+        found = None
+        bound = np.inf
         if not search.is_small:
             found = self._strong_direction()
         elif not self.largest_margin:
@@ -324,7 +331,8 @@ class _Question:
             found = w if answer == "yes" else search.weak_conflicts(self._after(0.4))
         if found is None and search.is_small:
             w, bound = search.largest_margin("weak", self._after(0.7))
-            found, bound = self._better(None, w), max(0.0, bound)
+            found = self._better(None, w)
+            bound = max(0.0, bound)
         found = search.weak_conflicts(self.deadline) if found is None else found
         if isinstance(found, SubsetProof):
             return self._result("no", None, 0.0, found)
@@ -349,19 +357,23 @@ class _Question:
 
     def _better(self, w, candidate):
         """The one of two directions with the larger exact normalised margin; None if neither."""
-        best, best_margin = None, Fraction(0)
+        best = None
+        best_margin = Fraction(0)
         for direction in (w, candidate):
             if direction is None or not any(direction):
                 continue
             margins = exact_margins(self.data, direction, self.k, self.condition)
             margin = 0 if None in margins else min(margins) / max(map(abs, fractions(direction)))
             if margin > best_margin:
-                best, best_margin = direction, margin
+                best = direction
+                best_margin = margin
         return best
 
     def _result(self, answer, w, bound, proof=None, note="no certificate within the limits"):
         """Assemble the answer; the margin of w is computed exactly and rounded down."""
-        margin, direction, exact_w = 0.0, None, None
+        margin = 0.0
+        direction = None
+        exact_w = None
         norm = "l2" if self.condition in ("strong", "beta") else "linf"
         if answer == "yes":
             rounded = np.array([float(v) for v in w])

@@ -47,7 +47,8 @@ class ExactLists:
     """
 
     def __init__(self, data, w):
-        self._data, self._w = data, w
+        self._data = data
+        self._w = w
         rounded = np.array([float(v) for v in w])
         self._scores = data.scores(rounded)
         size = np.asarray(abs(data.X).astype(np.float64) @ np.abs(rounded)).ravel()
@@ -57,7 +58,8 @@ class ExactLists:
     def extreme(self, positions, n, largest):
         """Return the `n` largest or smallest scores among these list positions, in this order."""
         sign = -1.0 if largest else 1.0
-        scores, errors = sign * self._scores[positions], self._errors[positions]
+        scores = sign * self._scores[positions]
+        errors = self._errors[positions]
         limit = np.partition(scores + errors, n - 1)[n - 1]
         doubtful = positions[scores - errors <= limit]
         weights = [(j, v) for j, v in enumerate(fractions(self._w)) if v]
@@ -100,7 +102,8 @@ def solve_near(columns, target, values):
     _, R, order = linalg.qr(A * np.maximum(np.abs(values), 1e-12), mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(R))
     rank = int((diagonal > diagonal[0] * 1e-11).sum()) if diagonal.size and diagonal[0] else 0
-    basis, rest = order[:rank], order[rank:]
+    basis = order[:rank]
+    rest = order[rank:]
     residual = list(target)
     for j in rest:
         if x[j]:
@@ -118,7 +121,8 @@ def _eliminate(columns, target):
 
     Fraction-free elimination (Bareiss) on whole numbers: every division leaves no remainder.
     """
-    n, previous = len(columns), 1
+    n = len(columns)
+    previous = 1
     rows = [_whole([column[i] for column in columns] + [target[i]]) for i in range(len(target))]
     rows.sort(key=lambda row: max(abs(v).bit_length() for v in row))  # short numbers first
     for j in range(n):
@@ -128,7 +132,8 @@ def _eliminate(columns, target):
         rows[j], rows[pivot] = rows[pivot], rows[j]
         head = rows[j]
         for i in range(j + 1, len(rows)):
-            row, first = rows[i], rows[i][j]
+            row = rows[i]
+            first = rows[i][j]
             rows[i] = [0] * (j + 1) + [
                 (head[j] * row[c] - first * head[c]) // previous for c in range(j + 1, n + 1)
             ]
@@ -179,7 +184,8 @@ class HullProof:
         """Whether the weights satisfy their constraints on this data, checked exactly."""
         known = ~data.labels | (True if chosen is None else chosen)  # other positives are left out
         positive = dict(zip(data.rows[known].tolist(), data.labels[known].tolist(), strict=True))
-        user, sums = of_rows(data, None)[2], []
+        user = of_rows(data, None)[2]
+        sums = []
         for side, weights in ((True, self.pos_weights), (False, self.neg_weights)):
             sums.append([Fraction(0)] * data.n_users)
             for row, weight in weights.items():
@@ -282,7 +288,8 @@ def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
 
 def _disjoint_excess(sets, removed, kept, spare, group_of):
     """More disjoint complete sets than elements that may still go."""
-    used, count = set(), 0
+    used = set()
+    count = 0
     for s in sets:
         free = s - kept
         if not s & removed and not free & used:

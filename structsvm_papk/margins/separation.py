@@ -32,7 +32,9 @@ from structsvm_papk.margins.proofs import (
 
 MAX_ROUNDS = 500
 LARGEST_SYSTEM = 300  # equations solved in rational arithmetic: half a minute or so
-USERS, ROWS = 20, 8  # that enter in one round: users, positives and negatives of each
+# that enter in one round: users, positives and negatives of each
+USERS = 20
+ROWS = 8
 LARGEST_SECOND_CHANCE = 3000  # rows in dense matrices
 
 
@@ -50,7 +52,9 @@ class Separator:
     """Solve the two programmes on a working set of rows that grows, over the `chosen` positives."""
 
     def __init__(self, data, n_lowest, chosen=None, deadline=np.inf):
-        self.data, self.n_lowest, self.deadline = data, np.asarray(n_lowest), deadline
+        self.data = data
+        self.n_lowest = np.asarray(n_lowest)
+        self.deadline = deadline
         self.chosen = chosen
         usable = data.labels if chosen is None else data.labels & chosen
         self._pos = [np.flatnonzero(usable[a:b]) + a for a, b in pairwise(data.indptr)]
@@ -97,7 +101,9 @@ class Separator:
 
     def _grow(self, w):
         """Add extreme rows of the users that w violates most; False when there are none."""
-        scores, level, margins = self.data.scores(w), np.inf, []
+        scores = self.data.scores(w)
+        level = np.inf
+        margins = []
         for pos, neg, r in zip(self._pos, self._neg, self.n_lowest, strict=True):
             margins.append(_margin(scores[pos], scores[neg], r))
             known = pos[self._in_work[pos]], neg[self._in_work[neg]]
@@ -107,7 +113,8 @@ class Separator:
         before = self._in_work.sum()
         for u in np.argsort(margins)[:USERS]:
             if margins[u] < level:
-                pos, neg = self._pos[u], self._neg[u]
+                pos = self._pos[u]
+                neg = self._neg[u]
                 self._in_work[pos[_lowest(scores[pos], max(ROWS, self.n_lowest[u]))]] = True
                 self._in_work[neg[_lowest(-scores[neg], ROWS)]] = True
         return self._in_work.sum() > before
@@ -117,7 +124,8 @@ class Separator:
 
         In units of the heaviest column first, then of the best w: columns may be far apart.
         """
-        best, target = self._rounds(found, float(found.margin), self.scale.min()), found.margin
+        best = self._rounds(found, float(found.margin), self.scale.min())
+        target = found.margin
         return self._rounds(best, float(target), float(target) / normalised(best.margin, best.w))
 
     def _rounds(self, best, target, unit):
@@ -140,8 +148,10 @@ class Separator:
         model = self._model()
         x = cp.Variable(model.n_variables)
         w = cp.multiply(self.scale / unit, x[: self.data.n_features])
-        rows, slack = model.matrix @ x <= 0, np.arange(model.slack_start, model.n_variables)
-        rules, closed = [rows, x[model.margin] == target], model.bounds[slack, 1] == 0
+        rows = model.matrix @ x <= 0
+        slack = np.arange(model.slack_start, model.n_variables)
+        rules = [rows, x[model.margin] == target]
+        closed = model.bounds[slack, 1] == 0
         rules += [] if closed.all() else [x[slack[~closed]] >= 0]
         rules += [x[slack[closed]] == 0] if closed.any() else []
         problem = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2), rules)
@@ -178,11 +188,16 @@ class Separator:
         users = np.flatnonzero(counted)
         if not len(users) or self.data.n_features + 2 * len(users) > LARGEST_SYSTEM:
             return None
-        rows, weights = np.concatenate([model.pos, model.neg]), np.concatenate(sides)
+        rows = np.concatenate([model.pos, model.neg])
+        weights = np.concatenate(sides)
         live = (weights > 1e-10 * shares.max()) & counted[self._user[rows]]
-        rows, weights = rows[live], weights[live]
-        is_pos, r, cap = self.data.labels[rows], self.n_lowest, shares / self.n_lowest
-        user, place = self._user[rows], np.searchsorted(users, self._user[rows])
+        rows = rows[live]
+        weights = weights[live]
+        is_pos = self.data.labels[rows]
+        r = self.n_lowest
+        cap = shares / self.n_lowest
+        user = self._user[rows]
+        place = np.searchsorted(users, self._user[rows])
         at_cap = is_pos & (r[user] > 1) & (weights > cap[user] * (1 - 1e-7))
         columns = self._proof_columns(rows, at_cap, place, r[users])
         target = [Fraction(0)] * (len(columns[0]) - 1) + [Fraction(1)]
@@ -190,7 +205,8 @@ class Separator:
         x = solve_near(columns, target, near)
         if x is None:
             return None
-        exact, n_free = np.empty(len(rows), dtype=object), len(x) - len(users)
+        exact = np.empty(len(rows), dtype=object)
+        n_free = len(x) - len(users)
         exact[~at_cap] = x[:n_free]
         exact[at_cap] = [x[n_free + p] for p in place[at_cap]]
         pos, neg = (
@@ -205,7 +221,9 @@ class Separator:
 
         Of the rows below their cap, then of the caps of the users; `place`: the user of each row.
         """
-        is_pos, d, n_users = self.data.labels[rows], self.data.n_features, len(r)
+        is_pos = self.data.labels[rows]
+        d = self.data.n_features
+        n_users = len(r)
         of_rows, of_caps = (np.zeros((n, d + 2 * n_users + 1)) for n in (len(rows), n_users))
         values = dense_rows(self.data.X, self.data.rows[rows]) * self.scale
         of_rows[:, :d] = np.where(is_pos, 1.0, -1.0)[:, None] * values
@@ -227,7 +245,9 @@ class Separator:
         total = weights_neg.sum()
         if not total > 0:
             return None
-        pos, neg, norm = {}, {}, Fraction(0)
+        pos = {}
+        neg = {}
+        norm = Fraction(0)
         live = weights_neg > 1e-13 * total
         for u in np.unique(self._user[model.neg[live]]):
             given = np.flatnonzero(live & (self._user[model.neg] == u))
@@ -244,7 +264,8 @@ class Separator:
 
     def _interior_weights(self):
         """Weights far from their bounds: a second chance when a vertex is too degenerate."""
-        extra, size = np.random.default_rng(0), 4 * self.data.n_features
+        extra = np.random.default_rng(0)
+        size = 4 * self.data.n_features
         for rows in chain(*zip(self._pos, self._neg, strict=True)):
             if self._in_work[rows].any():
                 self._in_work[extra.permutation(rows)[:size]] = True
@@ -264,13 +285,16 @@ class _Model:
     def __init__(self, separator, positions):
         data = separator.data
         self._users, user = np.unique(data.user_of_position[positions], return_inverse=True)
-        self._all_users, self.n_lowest = data.n_users, separator.n_lowest[self._users]
+        self._all_users = data.n_users
+        self.n_lowest = separator.n_lowest[self._users]
         is_pos = data.labels[positions]
-        self.pos, self.neg = positions[is_pos], positions[~is_pos]
+        self.pos = positions[is_pos]
+        self.neg = positions[~is_pos]
         self.x_pos, self.x_neg = (
             dense_rows(data.X, data.rows[at]) * separator.scale for at in (self.pos, self.neg)
         )
-        n_users, n_pos = len(self._users), len(self.pos)
+        n_users = len(self._users)
+        n_pos = len(self.pos)
         self.margin = n_features = data.n_features
         self.slack_start = n_features + 1 + 2 * n_users
         self.n_variables = self.slack_start + n_pos
@@ -279,9 +303,11 @@ class _Model:
             entries = np.ones(user.size), (np.arange(user.size), user)
             return sparse.csr_array(entries, (user.size, n_users))
 
-        self.pick_pos, self.pick_neg = of_users(user[is_pos]), of_users(user[~is_pos])
+        self.pick_pos = of_users(user[is_pos])
+        self.pick_neg = of_users(user[~is_pos])
         spread = sparse.csr_array((1.0 / self.n_lowest)[:, None] * self.pick_pos.T)
-        eye, slack = sparse.eye_array(n_users), -sparse.eye_array(n_pos)
+        eye = sparse.eye_array(n_users)
+        slack = -sparse.eye_array(n_pos)
         self.matrix = sparse.block_array(
             [
                 [sparse.csr_array(-self.x_pos), None, None, self.pick_pos, slack],
@@ -291,22 +317,27 @@ class _Model:
             format="csr",
         )
         self._sizes = n_pos, n_users
-        ones, free = np.ones(n_features), np.full(2 * n_users, np.inf)
+        ones = np.ones(n_features)
+        free = np.full(2 * n_users, np.inf)
         most = np.where(self.n_lowest[user[is_pos]] == 1, 0.0, np.inf)
-        low, high = [-ones, [0.0], -free, np.zeros(n_pos)], [ones, [np.inf], free, most]
+        low = [-ones, [0.0], -free, np.zeros(n_pos)]
+        high = [ones, [np.inf], free, most]
         self.bounds = np.stack([np.concatenate(low), np.concatenate(high)], axis=1)
 
     def split(self, duals):
         """Weights of the positives, of the negatives, and shares of the users, clipped at zero."""
         n_pos, n_users = self._sizes
-        duals, shares = np.maximum(duals, 0.0), np.zeros(self._all_users)
+        duals = np.maximum(duals, 0.0)
+        shares = np.zeros(self._all_users)
         shares[self._users] = duals[n_pos : n_pos + n_users]
         return duals[:n_pos], duals[n_pos + n_users :], shares
 
     def interior_weights(self):
         """Weights with v = 0 as far from their bounds as can be; None on failure."""
-        matrix, (n_pos, n_users) = self.matrix.toarray(), self._sizes
-        equal, caps = matrix[:, : self.slack_start].T, -matrix[:, self.slack_start :].T
+        matrix = self.matrix.toarray()
+        (n_pos, n_users) = self._sizes
+        equal = matrix[:, : self.slack_start].T
+        caps = -matrix[:, self.slack_start :].T
         floors = -np.delete(np.eye(len(matrix)), np.s_[n_pos : n_pos + n_users], axis=0)
         several = caps.sum(axis=1, keepdims=True) > 0
         most = np.block([[caps, several], [floors, np.ones((len(floors), 1))]])

@@ -40,7 +40,8 @@ class SubsetSearch:
     """Decide weak and moderate for one w shared by all users of the data."""
 
     def __init__(self, data, k, deadline):
-        self.data, self.deadline = data, deadline
+        self.data = data
+        self.deadline = deadline
         self.needed = np.minimum(data.n_pos, k)
         self._ones = np.ones(data.n_users, dtype=int)
         self._user = data.user_of_position
@@ -74,7 +75,8 @@ class SubsetSearch:
 
     def _single_conflicts(self):
         """Positives that no w lifts on their own, with proofs; and the others."""
-        conflicts, alive = [], np.zeros(len(self._user), dtype=bool)
+        conflicts = []
+        alive = np.zeros(len(self._user), dtype=bool)
         for u in range(self.data.n_users):
             one = self.data.subset(np.arange(self.data.n_users) == u)
             for i in range(int(one.n_pos[0])):
@@ -94,7 +96,8 @@ class SubsetSearch:
 
     def _conflicts_within(self, choice, most=6):
         """Find proofs that parts of a choice cannot be lifted; drop one element and repeat."""
-        found, chosen = [], choice.copy()
+        found = []
+        chosen = choice.copy()
         while len(found) < most and time.monotonic() < self.deadline:
             result = Separator(self.data, self._ones, chosen, self.deadline).solve(False)
             if result.answer != "no":
@@ -160,7 +163,9 @@ class SubsetSearch:
 
     def _lift_programme(self, model, scale):
         """``max sum m_i``: ``w.p_i >= t + m_i``, ``w.q_j <= t``, ``0 <= m_i <= 1``, w free."""
-        n_pos, d, n_users = len(model.pos), self.data.n_features, self.data.n_users
+        n_pos = len(model.pos)
+        d = self.data.n_features
+        n_users = self.data.n_users
         matrix = sparse.block_array(
             [
                 [sparse.csr_array(-model.x_pos), model.pick_pos, sparse.eye_array(n_pos)],
@@ -187,7 +192,8 @@ class SubsetSearch:
             return None
         if not len(self._tying):
             return fractions(w)
-        d, scores = self.data.n_features, self.data.scores(np.asarray(w, dtype=float))
+        d = self.data.n_features
+        scores = self.data.scores(np.asarray(w, dtype=float))
         size = 1e-6 * np.abs(scores).max()
         negatives = np.flatnonzero(~self.data.labels)
         tops = np.full(self.data.n_users, -np.inf)
@@ -209,7 +215,8 @@ class SubsetSearch:
 
         Returns w or None, and the solver's numerical upper bound on m.
         """
-        pos, neg = self._positives, np.flatnonzero(~self.data.labels)
+        pos = self._positives
+        neg = np.flatnonzero(~self.data.labels)
         x_pos = dense_rows(self.data.X, self.data.rows[pos])
         x_neg = dense_rows(self.data.X, self.data.rows[neg])
         users = np.arange(self.data.n_users)
@@ -246,7 +253,8 @@ class SubsetSearch:
 
 def _distances(x_pos, x_neg, user_of_pos, user_of_neg):
     """l1 distances of each positive to the nearest and the farthest negative of its user."""
-    near, far = np.empty(len(x_pos)), np.empty(len(x_pos))
+    near = np.empty(len(x_pos))
+    far = np.empty(len(x_pos))
     for user in np.unique(user_of_pos):
         negatives = x_neg[user_of_neg == user]
         for i in np.flatnonzero(user_of_pos == user):

@@ -120,7 +120,8 @@ def degeneracy_figure(diagnoses: Sequence[Diagnosis]) -> Figure:
     for place, name in enumerate(names):
         own = [one for one in diagnoses if one.surrogate == name]
         shift = 0.08 * (place - (len(names) - 1) / 2)  # lines that coincide stay visible
-        color, x = COLORS[place % len(COLORS)], [ks.index(one.k) + shift for one in own]
+        color = COLORS[place % len(COLORS)]
+        x = [ks.index(one.k) + shift for one in own]
         axes.plot(x, [one.share() for one in own], "-", color=color, label=literal(name))
         for at, one in zip(x, own, strict=True):
             marker, fill = _MARKERS[one.joint.verdict]
@@ -155,7 +156,8 @@ def depth_figure(points: Mapping[Place, tuple[float, float]], chosen: Place, met
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.subplots()
     drawn = {place: value for place, value in points.items() if tuple(value) != (0, 0)} or points
-    empty, points = [place for place in points if place not in drawn], drawn
+    empty = [place for place in points if place not in drawn]
+    points = drawn
     depths = list(dict.fromkeys(depth for _, depth in points))
     names = sorted({name for name, _ in points})
     for place, name in enumerate(names):

@@ -130,10 +130,12 @@ def _sandwich(table: MetricTable, name: str) -> str:
     used = table.used(name) & (table.n_neg >= int(k))
     precision = table[f"precision@{k}"][used]
     recall = precision * int(k) / np.minimum(table.n_pos[used], int(k))
-    both, either = precision * recall, precision + recall - precision * recall
+    both = precision * recall
+    either = precision + recall - precision * recall
     if not used.any():
         return ""
-    low, high = both.mean(), either.mean()
+    low = both.mean()
+    high = either.mean()
     return (
         f" How many relevant items are shown, without their order, leaves {low:.3f} to {high:.3f}."
     )
@@ -167,7 +169,8 @@ def _differences(table: MetricTable, other: MetricTable) -> dict[str, Any] | Non
     apart = this - that
     largest = float(np.abs(apart).max(initial=0.0)) or 1.0
     edges = np.linspace(-largest, largest, _USER_BINS + 2)  # an odd number: one bar at zero
-    above, below = np.count_nonzero(apart > 0), np.count_nonzero(apart < 0)
+    above = np.count_nonzero(apart > 0)
+    below = np.count_nonzero(apart < 0)
     return {
         **_bars(apart, edges),
         "title": f"{metric}, this less other (line: the mean)",
@@ -227,7 +230,9 @@ def _rates(tpr: Array, fpr: Array, own: float) -> list[dict[str, Any]]:
     times the precision rate TPR / (rate TPR + (1 - rate) FPR).
     """
     grid = np.unique(np.append(np.geomspace(1e-3, 0.5, 41), own))
-    steps, tpr, fpr = np.diff(tpr), tpr[1:], fpr[1:]
+    steps = np.diff(tpr)
+    tpr = tpr[1:]
+    fpr = fpr[1:]
     areas = [steps @ (r * tpr / (r * tpr + (1 - r) * fpr)) for r in grid]
     return [
         {"rate": float(r), "ap": float(ap), "own": bool(r == own)}
@@ -258,10 +263,12 @@ def _users(rows: RankedLists, by_k: MetricTable, n_users: int) -> dict[str, Any]
 
 def _user(rows: RankedLists, by_k: MetricTable, u: int) -> dict[str, Any]:
     part = slice(rows.indptr[u], rows.indptr[u + 1])
-    scores, relevant = rows.scores[part], rows.relevant[part]
+    scores = rows.scores[part]
+    relevant = rows.relevant[part]
     shown = np.lexsort((relevant, -scores))[:_MAX_ROWS]
     # pairs are counted in the whole list, only its best rows are drawn
-    pos, neg = scores[relevant == 1], np.sort(scores[relevant == 0])
+    pos = scores[relevant == 1]
+    neg = np.sort(scores[relevant == 0])
     below, not_above = (np.searchsorted(neg, pos, side).sum() for side in ("left", "right"))
     n_pairs = pos.size * neg.size
     return {
@@ -278,7 +285,8 @@ def _user(rows: RankedLists, by_k: MetricTable, u: int) -> dict[str, Any]:
     }
 
 
-WEAK_AUROC, LEAKAGE_AUROC = 0.55, 0.95
+WEAK_AUROC = 0.55
+LEAKAGE_AUROC = 0.95
 
 
 @dataclass(frozen=True)
@@ -315,7 +323,8 @@ def report(
 
     rows = lists.build(scores, labels, relevance_threshold=relevance_threshold)
     relevant = rows.relevant.astype(bool)
-    n_pos, n_neg = int(relevant.sum()), int((~relevant).sum())
+    n_pos = int(relevant.sum())
+    n_neg = int((~relevant).sum())
     if min(n_pos, n_neg) == 0:
         raise InputError(
             f"there are {n_pos} positives and {n_neg} negatives; AUROC and AUPRC need both"

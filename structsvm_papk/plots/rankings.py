@@ -26,7 +26,8 @@ from structsvm_papk.plots.figures import literal
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-POSITIVE, NEGATIVE = "#1b7837", "#b8b8b8"
+POSITIVE = "#1b7837"
+NEGATIVE = "#b8b8b8"
 _PALETTE = ("#1b5e9b", "#d1690e", "#3c8a4e", "#a83250", "#6f4a9e", "#7a6a2f", "#3aa0a0", "#555555")
 
 
@@ -151,7 +152,8 @@ def _estimate(
     lower = upper = np.nan
     if no_interval(table, metric) is None:
         made = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
-        lower, upper = made.lower, made.upper
+        lower = made.lower
+        upper = made.upper
     return table.mean(metric), lower, upper, int(table.used(metric).sum())
 
 

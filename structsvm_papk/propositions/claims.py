@@ -54,7 +54,8 @@ def under(
 
 def bound_and_zero(name: str, condition: str) -> Statement:
     """``risk <= name``, and both are zero where a margin condition holds: on half of the lists."""
-    bound, zero = below("risk", name), vanish(name, "risk")
+    bound = below("risk", name)
+    zero = vanish(name, "risk")
     holds = realises(condition)
 
     def violation(batch: Batch) -> Array:

@@ -82,7 +82,8 @@ class Data:
         """``1 - S_m(w)`` at a short w along each direction; none above 0: zero is the minimiser."""
         surrogate = make_surrogate(name, m) if beta_of_depth else make_surrogate(name, self.k, m)
         largest = max(np.abs(side).max() for user in self.users for side in user)
-        w, total = self.directions * 0.2 / (1 + largest), np.zeros(len(self.directions))
+        w = self.directions * 0.2 / (1 + largest)
+        total = np.zeros(len(self.directions))
         for p, q in self.users:
             scores = np.round(w @ np.concatenate([p, q]).T, 14)  # on rays items tie exactly
             indptr = np.arange(len(w) + 1, dtype=np.int64) * scores.shape[1]
@@ -130,7 +131,8 @@ def _on_data(violation: Callable[[Data], float], most_users: int = 3) -> Drawn:
 
 def _drawn(rng: np.random.Generator, most_users: int) -> Data:
     """Users of different activity, some around a positive, on a lattice full of ties."""
-    d, k = int(rng.integers(1, 3)), int(rng.integers(1, 3))
+    d = int(rng.integers(1, 3))
+    k = int(rng.integers(1, 3))
     users = []
     for _ in range(rng.integers(1, most_users + 1)):
         p = rng.integers(-2, 3, (rng.integers(1, 5), d)).astype(float)
@@ -157,7 +159,8 @@ def _no_later(pairs: Sequence[tuple[str, str]], data: Data) -> float:
 
 def _tukey(closed: bool, data: Data) -> float:
     """Violation of: ClippedRamp is degenerate iff every positive has Tukey depth m_u."""
-    depths, differ = data.tukey_depths(closed), 0
+    depths = data.tukey_depths(closed)
+    differ = 0
     n_neg = [len(q) for _, q in data.users]
     for m in data.depths:
         deep = all((t >= min(m, n)).all() for t, n in zip(depths, n_neg, strict=True))
@@ -167,7 +170,9 @@ def _tukey(closed: bool, data: Data) -> float:
 
 def _bound(batch: Batch) -> Array:
     """Violation of ``risk_k <= S_kk <= m/k S_km``, at every depth and for every surrogate."""
-    k, risk, worst = batch.shape.k, batch.risk()[:, 0], np.full(len(batch), -np.inf)
+    k = batch.shape.k
+    risk = batch.risk()[:, 0]
+    worst = np.full(len(batch), -np.inf)
     for name in BOUNDS:
         at_k = batch.surrogate(name)[:, 0]
         worst = np.maximum(worst, risk - at_k)
@@ -178,7 +183,8 @@ def _bound(batch: Batch) -> Array:
 
 def _same_order(batch: Batch) -> Array:
     """Violation of: two scorers (the lists of a pair) stand in one order by both risks."""
-    first, second = batch.risk(), batch.risk(batch.shape.n_neg)
+    first = batch.risk()
+    second = batch.risk(batch.shape.n_neg)
     return np.maximum(
         np.minimum(first[:, 0] - first[:, 1], second[:, 1] - second[:, 0]),
         np.minimum(first[:, 1] - first[:, 0], second[:, 0] - second[:, 1]),
@@ -187,7 +193,8 @@ def _same_order(batch: Batch) -> Array:
 
 def _zero_together(batch: Batch) -> Array:
     """Violation of: the two risks are zero together."""
-    first, second = batch.risk(), batch.risk(batch.shape.n_neg)
+    first = batch.risk()
+    second = batch.risk(batch.shape.n_neg)
     return np.where((first == 0) != (second == 0), 1.0, 0.0).max(axis=1)
 
 

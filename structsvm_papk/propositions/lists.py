@@ -144,7 +144,8 @@ class Batch:
     def described(self, quantities: Sequence[str]) -> dict[str, Any]:
         """The first instance with named values, one per list."""
         values: dict[str, Any] = {name: self.value(name)[0].tolist() for name in quantities}
-        p, q = self.p[0], self.q[0]
+        p = self.p[0]
+        q = self.q[0]
         if len(p) > 1:
             middle = self.midpoint()
             values |= {
@@ -152,7 +153,8 @@ class Batch:
             }
         else:  # one value of each, and items in decreasing order
             values = {name: value for name, (value,) in values.items()}
-            p, q = -np.sort(-p, axis=-1), -np.sort(-q, axis=-1)
+            p = -np.sort(-p, axis=-1)
+            q = -np.sort(-q, axis=-1)
         lists = [
             {"positives": a.tolist(), "negatives": b.tolist()} for a, b in zip(p, q, strict=True)
         ]
@@ -309,8 +311,10 @@ def half(prepare: Move) -> Move:
 
     def mixed(batch: Batch) -> Batch:
         moved = prepare(batch)
-        p, q = batch.p.copy(), batch.q.copy()
-        p[::2], q[::2] = moved.p[::2], moved.q[::2]
+        p = batch.p.copy()
+        q = batch.q.copy()
+        p[::2] = moved.p[::2]
+        q[::2] = moved.q[::2]
         return Batch(p, q, batch.shape)
 
     return mixed

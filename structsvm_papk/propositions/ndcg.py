@@ -82,7 +82,8 @@ class Lists:
         """Several standard errors of the mean, at most: of the labels that count, and of the
         number of positives.
         """
-        weights, counted = discounts.values(discount, k or self.n), self.scorer.rate * self.n
+        weights = discounts.values(discount, k or self.n)
+        counted = self.scorer.rate * self.n
         best = weights[: max(1, int(counted))].sum()
         error = 0.5 * np.sqrt((weights**2).sum()) / best + 0.5 * np.sqrt(self.n) / counted
         return float(_STANDARD_ERRORS * error / np.sqrt(_LISTS))
@@ -125,7 +126,8 @@ def _tends_to_one(discount: str, lists: Lists) -> float:
 
 def _power_limit(upside_down: bool, lists: Lists) -> float:
     """Violation of ``|NDCG - limit| <= (p n)^-(1 - b)`` for r^-b."""
-    worst, scorer = -np.inf, lists.scorer
+    worst = -np.inf
+    scorer = lists.scorer
     if upside_down:
         scorer = Scorer(scorer.high, scorer.low, scorer.power)
     for b in (0.25, 0.5):
@@ -138,8 +140,11 @@ def _power_limit(upside_down: bool, lists: Lists) -> float:
 
 def _share_limit(with_cutoff: bool, lists: Lists) -> float:
     """Violation of ``|NDCG@cn - limit| <= 1/2 / ln n``, and for r^-1/2 of (min(p, c) n)^-1/2."""
-    worst, n, share = -np.inf, lists.n, float(lists.rng.choice([0.1, 0.3, 0.6]))
-    k, counted = round(share * n), min(lists.scorer.rate, share) * n
+    worst = -np.inf
+    n = lists.n
+    share = float(lists.rng.choice([0.1, 0.3, 0.6]))
+    k = round(share * n)
+    counted = min(lists.scorer.rate, share) * n
     for discount, bias in (("log", 0.5 / np.log(n)), ("r^-0.5", counted**-0.5)):
         limit = lists.limit(discount, share if with_cutoff else None)
         off = abs(lists.ndcg(discount, k).mean() - limit)

@@ -71,13 +71,16 @@ def _optimum(surrogate: str, condition: str) -> Drawn:
 
 
 def _claim(surrogate: str, condition: str, proposition: str = "") -> Claim:
-    name, enough = surrogate, ""
+    name = surrogate
+    enough = ""
     control = _optimum(surrogate, "weak")
     control_words = "data that realise the weak margin only (no w realises more)"
     source = f"follows from {proposition} ({surrogate} is an upper bound of the risk)"
     if surrogate == "avg":
-        name, enough = "Avg", "n_pos >= 2 beta - 1"
-        control, control_words = _optimum("max", "strong"), "Max under the strong margin"
+        name = "Avg"
+        enough = "n_pos >= 2 beta - 1"
+        control = _optimum("max", "strong")
+        control_words = "Max under the strong margin"
         source = "suggested by Proposition 3; Avg(w) = 0 only needs mean(p) >= max q + 1"
     return Claim(
         id=f"optimum-{surrogate}-{condition}",
@@ -103,7 +106,9 @@ CLAIMS = (
 
 def _small_data(rng: np.random.Generator) -> tuple[Array, Array, int]:
     """Draw one user with a few whole-number points in the plane, one positive sometimes far off."""
-    n_pos, n_neg, k = 3, int(rng.integers(2, 4)), 2
+    n_pos = 3
+    n_neg = int(rng.integers(2, 4))
+    k = 2
     X = rng.integers(-3, 4, (n_pos + n_neg, 2)).astype(float)
     X[:n_pos] += rng.integers(0, 6, 2)
     if rng.random() < 0.5:
@@ -122,8 +127,11 @@ def _solved(data: RankingData, w_margin: Array, surrogate: str, k: int) -> Itera
     scores = data.scores(result.w)
     risks = list_risks(data, scores, k)
     user = int(np.argmax(risks))
-    start, n, stop = data.indptr[user], data.n_pos[user], data.indptr[user + 1]
-    X, sides = np.asarray(data.X), {"positives": slice(start, start + n)}
+    start = data.indptr[user]
+    n = data.n_pos[user]
+    stop = data.indptr[user + 1]
+    X = np.asarray(data.X)
+    sides = {"positives": slice(start, start + n)}
     sides["negatives"] = slice(start + n, stop)
     few = {side: X[data.rows[rows]].tolist() for side, rows in sides.items()}
     p, q = (np.sort(scores[rows])[::-1] for rows in sides.values())
@@ -157,7 +165,8 @@ def regimes(
     rows = []
     for shift in np.arange(n_steps) / 2:
         X = np.vstack([pos, neg + shift * w_star])
-        data, risk = RankingData.from_groups(X, y), {}
+        data = RankingData.from_groups(X, y)
+        risk = {}
         found = {c: _scorer(X, y, k, c, time_limit=10).answer for c in CONDITIONS}
         for surrogate in ("max", "ts", "avg"):
             oracle = EmpiricalRisk(make_surrogate(surrogate, k), data)

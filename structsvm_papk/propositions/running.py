@@ -158,7 +158,8 @@ def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
     """Run one check."""
     start = time.perf_counter()
     own = np.random.SeedSequence([seed, zlib.crc32(name.encode())]).generate_state(2).tolist()
-    claim, level = CLAIMS[name], EFFORTS[effort]
+    claim = CLAIMS[name]
+    level = EFFORTS[effort]
     found = claim.statement.search(own[0], level, claim.quantities)
     control = claim.control.search(own[1], level, claim.quantities)
     return Check(

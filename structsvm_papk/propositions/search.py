@@ -93,12 +93,14 @@ class Drawn:
     def search(self, seed: int, effort: Effort, quantities: Sequence[str] = ()) -> Found:
         """Draw instances, and keep the one to show."""
         values: list[float] = []
-        example, least = None, None
+        example = None
+        least = None
         for instance in self.draw(seed, effort):
             values.append(value := self.violation(instance))
             size: Any = -value if self.size is None else self.size(instance)
             if value > TOL and (example is None or size < least):
-                example, least = instance.described(quantities, value), size
+                example = instance.described(quantities, value)
+                least = size
         n_bad = sum(value > TOL for value in values)
         drawn = self.words.format(n=len(values), n_bad=n_bad, effort=effort)
         return Found(len(values), drawn, max(values, default=-np.inf), example)
@@ -125,7 +127,8 @@ class Statement:
             "{random} random lists, {lattice} on tie-rich lattices, {climbing} by climbing towards "
             "a violation; {} shapes, with n_pos = 1 and k = n_neg"
         ).format(len(allowed), **search.drawn)
-        n, example = sum(search.drawn.values()), None
+        n = sum(search.drawn.values())
+        example = None
         if search.example is not None:
             example = search.minimised(search.example).described(quantities)
         return Found(n, words, search.worst, example)
@@ -139,7 +142,9 @@ class Search:
     """What was tried of a statement, the largest violation, and the smallest bad instance."""
 
     def __init__(self, statement: Statement, rng: np.random.Generator, effort: Effort) -> None:
-        self.statement, self.rng, self.effort = statement, rng, effort
+        self.statement = statement
+        self.rng = rng
+        self.effort = effort
         self.drawn = {"random": 0, "lattice": 0, "climbing": 0}
         self.worst = -np.inf
         self.example: Batch | None = None
@@ -176,14 +181,16 @@ class Search:
             return
         violation = self.statement.violation(start)
         first = np.argsort(-violation / start.scale, kind="stable")[: self.effort.n_climbers]
-        here, height = start.take(first), violation[first]
+        here = start.take(first)
+        height = violation[first]
         for _ in range(self.effort.n_steps):
             moved = self.statement.prepare(_perturb(here, self.rng))
             values = np.full(len(here), -np.inf)
             rows = np.flatnonzero(self.statement.holds(moved))
             values[rows] = self._record(moved.take(rows), "climbing")
             better = (values > height)[:, None, None]
-            p, q = np.where(better, moved.p, here.p), np.where(better, moved.q, here.q)
+            p = np.where(better, moved.p, here.p)
+            q = np.where(better, moved.q, here.q)
             here = Batch(p, q, here.shape)
             height = np.maximum(height, values)
 
@@ -225,7 +232,8 @@ class Search:
         """Round the scores as coarsely as the violation survives."""
         claim = self.statement
         for digits in range(6):
-            p, q = np.round(example.p, digits), np.round(example.q, digits)
+            p = np.round(example.p, digits)
+            q = np.round(example.q, digits)
             rounded = Batch(p, q, example.shape)
             if claim.holds(rounded)[0] and claim.violation(rounded)[0] > 1e-6:
                 return rounded
@@ -234,14 +242,16 @@ class Search:
 
 def _random(shape: Shape, n: int, rng: np.random.Generator) -> Batch:
     """Scores from normal and heavy-tailed laws, of several sizes and separations."""
-    size_p, size_q = (n, shape.n_lists, shape.n_pos), (n, shape.n_lists, shape.n_neg)
+    size_p = (n, shape.n_lists, shape.n_pos)
+    size_q = (n, shape.n_lists, shape.n_neg)
     heavy = rng.random((n, 1, 1)) < 0.3
     p = np.where(heavy, rng.standard_t(1.2, size_p), rng.standard_normal(size_p))
     q = np.where(heavy, rng.standard_t(1.2, size_q), rng.standard_normal(size_q))
     stretch = 10 ** rng.uniform(-1, 1, (n, 1, 1))
     shift = rng.choice([0.0, 0.5, 1.0, 2.0, 5.0], (n, 1, 1))
     ranked = rng.random((n, 1, 1)) < 0.2  # whole numbers: many ties
-    p, q = p * stretch + shift, q * stretch
+    p = p * stretch + shift
+    q = q * stretch
     return Batch(np.where(ranked, np.rint(p), p), np.where(ranked, np.rint(q), q), shape)
 
 
@@ -273,8 +283,10 @@ def _simplest(batch: Batch, violation: Array) -> int:
 
 def _lattice(shape: Shape, grid: Array, rng: np.random.Generator) -> Batch:
     """All lists on a grid (sorted, for single lists), or a sample when there are too many."""
-    sides, n_items = (shape.n_pos, shape.n_neg), shape.n_pos + shape.n_neg
-    single, n = shape.n_lists == 1, len(grid) ** (shape.n_lists * n_items)
+    sides = (shape.n_pos, shape.n_neg)
+    n_items = shape.n_pos + shape.n_neg
+    single = shape.n_lists == 1
+    n = len(grid) ** (shape.n_lists * n_items)
     if single:
         n = prod(comb(len(grid) + size - 1, size) for size in sides)
     if n > MOST_LATTICE:

@@ -149,7 +149,8 @@ def _excess_of_sorting(law: Law) -> float:
 def _deeper_optimum(law: Law) -> float:
     """Excess of risk_k at the worst order that is optimal for risk_{k,m}."""
     orders = _weak_orders(law.marginals.size)
-    deep, risk = law.risk(orders, law.m), law.risk(orders)
+    deep = law.risk(orders, law.m)
+    risk = law.risk(orders)
     return float(risk[deep <= deep.min() + 1e-12].max() - risk.min())
 
 
@@ -190,7 +191,9 @@ def _sandwich(lower: Callable[[Array, Array], Array], law: Law) -> float:
         if law.k > (~labels).sum():
             continue
         one = metrics.evaluate(names, -np.arange(labels.size), labels).values[0]
-        precision, recall = one[0], one[1] * labels.sum() / beta  # h/k and h/beta
+        # h/k and h/beta
+        precision = one[0]
+        recall = one[1] * labels.sum() / beta
         above = one[2] - (precision + recall - precision * recall)
         worst = max(worst, float(max(lower(precision, recall) - one[2], above)))
     return worst
@@ -200,7 +203,8 @@ def _on_samples(soft: bool, law: Law) -> float:
     """Distance of the mean risk over all samples of the negatives from what it estimates."""
     rng = np.random.default_rng(int(1e9 * law.chances[0]))
     n_neg, n_sampled = rng.choice([(4, 2), (5, 3), (6, 3)])
-    p, q = rng.integers(0, 5, 3), np.sort(rng.integers(0, 5, n_neg))[::-1]
+    p = rng.integers(0, 5, 3)
+    q = np.sort(rng.integers(0, 5, n_neg))[::-1]
     top = np.sort(p)[::-1][: law.k]
 
     def of(negatives: Array) -> Array:

@@ -109,7 +109,8 @@ def print_table(
     Names of right-aligned columns begin with ``>``; cells may hold markup; a row that is None is a
     line between rows.
     """
-    table, screen = Table(title=title, title_justify="left", **style), Console(highlight=False)
+    table = Table(title=title, title_justify="left", **style)
+    screen = Console(highlight=False)
     for name in columns:
         table.add_column(
             name.removeprefix(">"), justify="right" if name[:1] == ">" else "left", no_wrap=True

@@ -160,7 +160,8 @@ def check_plot(path: Path | None) -> None:
 def save_plot(path: Path | None, figure: Any) -> None:
     """Write the figure that a function makes, where a plot is wanted."""
     if path is not None:
-        content, format = io.BytesIO(), path.suffix.lower().removeprefix(".")
+        content = io.BytesIO()
+        format = path.suffix.lower().removeprefix(".")
         metadata = {"Date": None} if format == "svg" else None
         figure().savefig(content, format=format, dpi=150, metadata=metadata)
         write_atomically(path, content.getvalue())
