@@ -72,7 +72,8 @@ def evaluate_frame(
     groups = None if user is None else ids(frame, user)
     if item is not None:
         options["items"] = ids(frame, item)
-        refuse_pairs_twice(*_by_user(frame, user, scores.size), *codes_of(item, frame))
+        if relevant is None:  # else they are compared when they are matched
+            refuse_pairs_twice(*_by_user(frame, user, scores.size), *codes_of(item, frame))
     if rank is not None:
         scores = -_checked_ranks(frame, rank, *_by_user(frame, user, scores.size))
     labels = None

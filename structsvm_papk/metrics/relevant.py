@@ -139,8 +139,8 @@ def match(users: Array, items: Array, pairs: Pairs) -> Matched:
     """Which row of the lists is which pair."""
     import pandas as pd
 
-    known_users, whose = _together("users", users, pairs.users)
-    known_items, which = _together("items", items, pairs.items)
+    known_users, whose = lists.grouped(_together("users", users, pairs.users))[:2]
+    which, known_items = pd.factorize(_together("items", items, pairs.items))  # in any order
     n = users.size
     refuse_pairs_twice(known_users, whose[:n], known_items, which[:n])
     refuse_pairs_twice(known_users, whose[n:], known_items, which[n:], " of the relevant pairs")
@@ -163,12 +163,13 @@ def match(users: Array, items: Array, pairs: Pairs) -> Matched:
     )
 
 
-def _together(what: str, *columns: Array) -> tuple[Array, Array]:
+def _together(what: str, *columns: Array) -> Array:
+    """Ids of several tables as one array."""
     if not sum(column.size for column in columns):
         raise InputError("there are no rows: the table is empty")
     if not _validation.same_kind(*columns):
         raise InputError(f"the {what} are numbers in one table and text in the other")
-    return lists.grouped(_validation.joined(*columns))[:2]
+    return _validation.joined(*columns)
 
 
 def refuse_pairs_twice(
