@@ -154,9 +154,9 @@ class _StreamedParts:
 
     def __init__(self, source, needed, budget, threshold, n_threads, scratch, user_weight):
         self.n_threads = n_threads
+        self._lists = scan_users(source, threshold)
         self.n_rows = source.n_rows
         self._names = source.feature_names
-        self._lists = scan_users(source, threshold)
         starts = self._lists.indptr[:-1]
         n_pos = np.add.reduceat(self._lists.positive, starts, dtype=np.int64)
         self._user_weight = checked_weight(user_weight, self._lists.users, n_pos)
