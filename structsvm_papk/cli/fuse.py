@@ -93,8 +93,8 @@ def fuse(
     ),
     learning: Learning,
     applying: Applying,
-    model: Path | None = OUTPUT(
-        None, "Model file: written with --qrels, read without.", "FILE", flags="--model"
+    model: Path | None = option(
+        "Model", None, "Written with --qrels, read without.", "FILE", flags="--model"
     ),
     weights: Path | None = WRITTEN(None, "Write the weights here, as JSON.", "FILE"),
     plot: Path | None = options.PLOT,

@@ -35,6 +35,7 @@ CASES = {
     "alpha": (["rows.csv", "--alpha", "0.5"], "--alpha 0.5"),
     "standardize": (["rows.csv", "--standardize", "no"], "--standardize no"),
     "positive": (["rows.csv", "--positive"], "--positive"),
+    "missing": (["holes.csv", "--missing", "lowest"], "--missing lowest"),
     "user_scaling": (["rows.csv", "--user-scaling", "rank"], "--user-scaling rank"),
     "cv": (["rows.csv", "--cv", "3"], ""),
     "scoring": (["rows.csv", "--scoring", "auc"], ""),
@@ -79,6 +80,9 @@ def folder(tmp_path_factory):
     relevant = (grades >= 1).astype(int)
     rows = write_csv(place / "rows.csv", X, relevant, users, group="user")
     (place / "rows.data").write_text(rows.read_text())
+    holed = np.where(np.abs(X) > 1.5, np.nan, X)
+    holes = write_csv(place / "holes.csv", holed, relevant, users, group="user")
+    holes.write_text(holes.read_text().replace("nan", ""))
     write_csv(place / "graded.csv", X, grades, users, group="user")
     write_csv(place / "my rows.csv", X, relevant, users, "my label", "my user")
     lines = [

@@ -86,7 +86,7 @@ def test_threads_and_file_type_change_nothing_and_single_precision_is_summed_in_
 
 
 def test_what_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"no user can be used.*fewer than k=50"):
+    with pytest.raises(InputError, match=r"k=50 is larger than .* of every user \(at most 40\)"):
         StreamedRisk(make_surrogate("avg", 50), npy_source(tmp_path, *lists()), X_BYTES)
     with pytest.raises(InputError, match="the data are in partitions"):
         diagnose(streamed(tmp_path))

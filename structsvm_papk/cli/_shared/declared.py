@@ -48,7 +48,9 @@ class Declared:
     @property
     def flag(self) -> str:
         """Its first flag: as declared, or made of the name as typer does."""
-        given = [flag for flag in self.info.param_decls or () if flag.startswith("--")]
+        # inside Annotated, typer takes the first flag where an option's default would stand
+        words = [self.info.default, *(self.info.param_decls or ())]
+        given = [word for word in words if isinstance(word, str) and word.startswith("--")]
         return given[0] if given else "--" + self.name.replace("_", "-")
 
     def words(self, value: Any) -> list[str]:
