@@ -17,6 +17,7 @@ rescaled to a feasible dual point: a certificate never rests on a solver's word.
 """
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -77,7 +78,8 @@ class RestrictedQP:
         _, starts, blocks = np.unique(blocks, return_index=True, return_inverse=True)
         if slopes.shape[0] < slopes.shape[1]:
             slopes = np.asarray(np.linalg.qr(slopes.T, mode="r")).T  # in the span of the cuts
-        best, best_gap = None, np.inf
+        best = None
+        best_gap = np.inf
         for solver in tuple(self._solvers):
             theta, gap = self._ask(solver, slopes, intercepts, blocks, starts, tol)
             if not np.isfinite(gap):
@@ -86,7 +88,8 @@ class RestrictedQP:
             if best is not None:  # was a second opinion worth its time?
                 self._ask_again = gap < 0.1 * best_gap
             if gap < best_gap:
-                best, best_gap = theta, gap
+                best = theta
+                best_gap = gap
             if best_gap <= _CLOSE_ENOUGH * tol or not self._ask_again:
                 break
         return best
@@ -203,13 +206,16 @@ def interior_point(slopes: Array, intercepts: Array, starts: Array, tol: float) 
     Cuts stand block after block, from `starts` on; no block is empty.
     """
     state = _State(slopes, intercepts, starts)
-    best, best_gap, stalled = None, np.inf, 0
+    best = None
+    best_gap = np.inf
+    stalled = 0  # steps without progress
     for _ in range(_MAX_STEPS):
         theta = onto_simplices(state.theta, starts)
         gap = duality_gap(theta, slopes, intercepts, starts)
         stalled = 0 if gap < 0.9 * best_gap else stalled + 1
         if gap < best_gap:
-            best, best_gap = theta, gap
+            best = theta
+            best_gap = gap
         if best_gap <= tol or stalled > _PATIENCE:
             break
         try:
@@ -243,7 +249,9 @@ class _State:
     """
 
     def __init__(self, slopes, intercepts, starts):
-        self.slopes, self.intercepts, self.starts = slopes, intercepts, starts
+        self.slopes = slopes
+        self.intercepts = intercepts
+        self.starts = starts
         sizes = np.diff(np.append(starts, intercepts.size))
         self.block = np.repeat(np.arange(starts.size), sizes)
         self.theta = 1.0 / sizes[self.block]
@@ -261,18 +269,33 @@ class _State:
 
     def step(self):
         """One predictor-corrector step."""
-        theta, slack = self.theta, self.slack
+        theta = self.theta
+        slack = self.slack
         system = _NewtonSystem(self)
+        # predictor: straight at the solution; how far it gets says how much to centre
         mean = theta @ slack / theta.size
         affine = system.solve(-theta * slack)
-        theta_ahead = theta + _longest(theta, affine["theta"]) * affine["theta"]
-        slack_ahead = slack + _longest(slack, affine["slack"]) * affine["slack"]
+        theta_ahead = theta + _longest(theta, affine.theta) * affine.theta
+        slack_ahead = slack + _longest(slack, affine.slack) * affine.slack
         centring = (theta_ahead @ slack_ahead / theta.size / mean) ** 3
-        both = affine["slack"] * affine["theta"]
-        move = system.solve(centring * mean - theta * slack - both)
-        length = min(_longest(theta, move["theta"]), _longest(slack, move["slack"]))
-        for name, direction in move.items():
-            setattr(self, name, getattr(self, name) + length * direction)
+        # corrector: towards the central path, with the predictor's term of second order
+        move = system.solve(centring * mean - theta * slack - affine.slack * affine.theta)
+        length = min(_longest(theta, move.theta), _longest(slack, move.slack))
+        self.v = self.v + length * move.v
+        self.xi = self.xi + length * move.xi
+        self.slack = self.slack + length * move.slack
+        self.theta = self.theta + length * move.theta
+        self.heights = self.heights + length * move.heights
+
+
+class _Direction(NamedTuple):
+    """How the parts of a `_State` change."""
+
+    v: Array
+    xi: Array
+    slack: Array
+    theta: Array
+    heights: Array
 
 
 class _NewtonSystem:
@@ -311,7 +334,7 @@ class _NewtonSystem:
         slack = self.primal_residual + level[state.block] - relative
         theta = (complementarity - state.theta * slack) / state.slack
         heights = relative + rise[state.block]
-        return {"v": v, "xi": level + rise, "slack": slack, "theta": theta, "heights": heights}
+        return _Direction(v=v, xi=level + rise, slack=slack, theta=theta, heights=heights)
 
 
 def _longest(values, direction):
