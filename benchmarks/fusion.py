@@ -156,6 +156,8 @@ def measured(plan, size, draws, names, cells):
     names = list(dict.fromkeys([DEFAULT, *names]))
     values = {}
     for name in names:
+        if size > methods.LARGEST.get(name, size):
+            continue
         once = name in methods.UNLEARNED
         of_draws = []
         for draw in range(min(draws, methods.DRAWS.get(name, draws))):

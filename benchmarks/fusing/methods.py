@@ -163,6 +163,10 @@ DRAWS = {  # at most so many of slow ones
     "LambdaRank, 31 leaves": 3,
     "logistic regression on pairs": 5,
 }
+LARGEST = {  # lists from which the slowest ones learn
+    "LambdaRank, 31 leaves": 100,
+    "logistic regression on pairs": 100,
+}
 
 
 def available():
