@@ -13,9 +13,9 @@ SHOWN = {  # method -> colour, line
     "LambdaRank, 7 leaves": ("#7a4fb5", "-."),
 }
 NAMES = {"the default": "structsvm_papk", "LambdaRank, 7 leaves": "LambdaRank"}
-PANELS = {
-    "TREC Deep Learning, six runs: NDCG@10": lambda name: " to " in name,
-    "recommender sets, nine runs: NDCG@20": lambda name: "TREC" not in name,
+PANELS = {  # title -> what is judged, which data sets
+    "TREC Deep Learning, six runs: NDCG@10": ("queries", lambda name: " to " in name),
+    "three recommender sets, nine runs: NDCG@20": ("users", lambda name: "TREC" not in name),
 }
 
 
@@ -24,10 +24,10 @@ def figure(answer):
     from matplotlib.figure import Figure
 
     drawn = Figure(figsize=(6, 7.6), layout="constrained", facecolor="white")
-    for axes, (title, belongs) in zip(drawn.subplots(2, 1), PANELS.items(), strict=True):
+    for axes, (title, (judged, belongs)) in zip(drawn.subplots(2, 1), PANELS.items(), strict=True):
         panel(axes, [row for row in answer["rows"] if belongs(row["set"])])
         axes.set_title(title, loc="left", fontsize=12)
-        axes.set_xlabel("judged queries or users to learn from", fontsize=11)
+        axes.set_xlabel(f"judged {judged} to learn from", fontsize=11)
     handles, labels = axes.get_legend_handles_labels()
     drawn.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=11, frameon=False)
     return drawn
@@ -37,6 +37,8 @@ def panel(axes, rows):
     """Means over the data sets that have a size; bands of two standard errors over draws."""
     names = {row["set"] for row in rows}
     floor = min(row["ndcg"] for row in rows if not row["method"].startswith("LambdaRank"))
+    of_all = {max(row["size"] for row in own) for _, own in grouped(rows, lambda row: row["set"])}
+    differing = of_all if len(of_all) > 1 else set()
     curves = {}
     for method in SHOWN:
         own = [row for row in rows if row["method"] == method]
@@ -52,13 +54,14 @@ def panel(axes, rows):
     bottom = max(lowest, floor - 0.35 * (top - floor))
     axes.set_ylim(bottom, top + 0.08 * (top - bottom))
     axes.set_xscale("log")
-    axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
+    axes.set_xticks(sizes, [f"{n:,}" if n not in differing else "all" for n in sizes])
     axes.minorticks_off()
     axes.tick_params(labelsize=11)
     axes.grid(alpha=0.25)
     if lowest < bottom:
         note = f"LambdaRank begins at {lowest:.2f}, below the axis"
-        axes.text(0.02, 0.03, note, transform=axes.transAxes, fontsize=10, color="#7a4fb5")
+        axes.text(0.02, 0.04, note, transform=axes.transAxes, fontsize=11, color="#7a4fb5",
+                  bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
 
 
 def _largest_as_one(row, rows):
