@@ -32,6 +32,7 @@ from referee import TOL, Answer, judge
 from searching import main
 
 from helpers.exact_risk import Wide
+from helpers.interrupts import ctrl_c_after_call
 from helpers.problems import written_in_full
 from structsvm_papk import (
     CCCP,
@@ -110,7 +111,8 @@ def _a_solver(problem, rng):
     if not problem.convex:
         return CCCP(alpha, tol=1e-3, max_iter=10), "cccp"
     if name == "ascent":
-        return DualAscent(alpha, TOL, max_iter=100), name
+        # resumed it takes up to four times as many iterations
+        return DualAscent(alpha, TOL, max_iter=400), name
     name = name if name == "bundle" else str(rng.choice(["line_search", "one_slack"]))
     tol = TOL if name == "bundle" else 1e-4
     return CuttingPlane(alpha, tol, method=name, max_iter=100), name
@@ -186,7 +188,7 @@ def ascent(problem, rng, report):
 
 
 def interrupted(problem, rng, report):
-    """Ctrl-C at any time, then resumed: it has to end where it would have."""
+    """Ctrl-C at any time or after a number of calls, then resumed: it ends where it would have."""
     (solver, name), risk = _a_solver(problem, rng), problem.risk()
     tol = getattr(solver, "tol", TOL)
     with tempfile.TemporaryDirectory() as folder:  # an interrupt while numba compiles breaks numba
@@ -199,8 +201,10 @@ def interrupted(problem, rng, report):
     with tempfile.TemporaryDirectory() as folder:
         place = Checkpoint(folder, float(rng.choice([0.0, 1e6])), tell=lambda sentence: None)
         for _ in range(_BREAKS):
+            by_clock = ctrl_c_after(max(rng.uniform(0, longest), 5e-4))
+            by_calls = ctrl_c_after_call(int(10 ** rng.uniform(1, 4.5)))
             try:
-                with ctrl_c_after(max(rng.uniform(0, longest), 5e-4)):
+                with by_clock if rng.random() < 0.5 else by_calls:
                     result = solver.solve(risk, checkpoint=place)
             except KeyboardInterrupt:
                 report.counts["interrupts before a result"] += 1

@@ -2,13 +2,17 @@
 
 import argparse
 import statistics
+import sys
 import time
 import traceback
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import track
+
+sys.path += map(str, Path(__file__).resolve().parents[1:3])  # helpers and benchmarks
 
 
 class Violation(NamedTuple):

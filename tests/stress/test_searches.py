@@ -14,11 +14,20 @@ import pytest
 import ranking_problems
 import referee
 import search_certificates
+import search_fusion
+import search_libraries
+import search_metrics
+import search_own
+import search_positive
+import search_scores
 import searching
 
 from helpers import reference
 from helpers.exact_risk import ExactRisk
-from structsvm_papk import CuttingPlane
+from structsvm_papk import CuttingPlane, metrics
+from structsvm_papk.data import user_scaling
+from structsvm_papk.errors import InputError
+from structsvm_papk.integrations import hooks
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.stress]
 
@@ -110,3 +119,100 @@ def test_the_file_on_which_a_reader_dies_is_kept(monkeypatch, tmp_path):
     (violation,) = searching.search(fuzz_readers.check, [0]).violations
     assert violation.kind == "BrokenProcessPool" and str(tmp_path) in violation.problem
     assert (tmp_path / "rows.csv").read_text() == "the last one"
+
+
+# ---- the searches of what an earlier hunt had not reached
+
+
+@pytest.mark.parametrize(
+    ("module", "kind", "needs", "seeds"),
+    [
+        (search_metrics, "trec_eval", "pytrec_eval", range(20)),
+        (search_metrics, "limit", "scipy", range(20)),
+        (search_scores, "holes", "pandas", range(4)),
+        (search_scores, "storage", "scipy", range(3)),
+        (search_scores, "onnx", "onnxruntime", range(4)),
+        (search_own, "oracle", "cvxpy", range(12)),
+        (search_own, "surrogate", "scipy", range(6)),
+        (search_positive, None, "cvxpy", range(3)),
+        (search_fusion, "files", "pandas", range(1)),
+        (search_fusion, "numbers", "pytrec_eval", range(1)),
+        (search_libraries, "lightgbm", "lightgbm", range(3)),
+        (search_libraries, "xgboost", "xgboost", range(3)),
+        (search_libraries, "catboost", "catboost", range(4)),
+    ],
+)
+def test_nothing_is_found(module, kind, needs, seeds):
+    pytest.importorskip(needs)
+    if needs == "onnxruntime":
+        pytest.importorskip("onnx")
+    report = searching.search(module.check, seeds, only=kind)
+    assert report.violations == []
+    assert len(report.counts) > 1
+
+
+def found(module, kind, seeds):
+    return {each.kind for each in searching.search(module.check, seeds, only=kind).violations}
+
+
+def test_another_number_is_seen(monkeypatch):
+    pytest.importorskip("pytrec_eval")
+    right = search_metrics.evaluate_frame
+    wrong = dict(preset="icml2020", population="both")  # noqa: C408
+    monkeypatch.setattr(
+        search_metrics, "evaluate_frame", lambda *rows, **how: right(*rows, **how | wrong)
+    )
+    assert found(search_metrics, "trec_eval", range(12)) >= {"another number"}
+    monkeypatch.setattr(search_metrics, "ndcg_limit", lambda *_: 0.3)
+    assert found(search_metrics, "limit", range(6)) == {"another limit"}
+
+
+def test_other_scores_are_seen(monkeypatch):
+    monkeypatch.setattr(
+        user_scaling, "_lowest", lambda X, rows, starts: np.zeros((starts.size, X.shape[1]))
+    )
+    assert found(search_scores, "holes", range(4)) >= {"other scores"}
+
+
+def test_a_bound_of_an_own_oracle_is_held_against_the_optimum(monkeypatch):
+    right = search_own._least
+    monkeypatch.setattr(search_own, "_least", lambda *problem: right(*problem) - 1e3)
+    monkeypatch.setattr(search_own, "_HABITS", ("none", "lists"))
+    assert found(search_own, "oracle", range(12)) >= {
+        "false bound",
+        "converged, but is not optimal",
+    }
+
+
+def test_a_wrong_class_that_passes_is_seen(monkeypatch):
+    monkeypatch.setattr(search_own, "check_surrogate", lambda surrogate: None)
+    assert "false bound" in found(search_own, "surrogate", range(25))
+
+
+def test_wrong_signs_and_bounds_are_seen(monkeypatch):
+    free = CuttingPlane.solve
+
+    def solve(self, *arguments, **more):
+        return free(replace(self, positive=False), *arguments, **more)
+
+    monkeypatch.setattr(CuttingPlane, "solve", solve)
+    assert "a weight below 0" in found(search_positive, "bundle", range(8))
+
+
+def test_a_mean_of_another_library_is_seen(monkeypatch):
+    pytest.importorskip("lightgbm")
+    right = metrics.evaluate
+    monkeypatch.setattr(
+        hooks, "evaluate", lambda *rows, **how: right(*rows, **how | {"mean": "positives"})
+    )
+    assert found(search_libraries, "lightgbm", range(3)) == {"another number"}
+
+
+def test_a_reader_that_fails_otherwise_is_seen(monkeypatch):
+    def failing(path):
+        if path.stat().st_size % 2:
+            raise KeyError("query")
+        raise InputError("no")
+
+    monkeypatch.setattr(search_fusion, "read_run", failing)
+    assert found(search_fusion, "files", range(1)) == {"KeyError"}
