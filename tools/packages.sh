@@ -44,7 +44,7 @@ for file in dist/*; do
     cd "from-$name"
     "$bin/structsvm-papk" demo --json >demo.json
     "$bin/python" ../rows.py
-    "$bin/structsvm-papk" fit rows.csv -o m.model --k 3 --checkpoint kept --json >fit.json
+    "$bin/structsvm-papk" fit rows.csv --model m.model --k 3 --checkpoint kept --json >fit.json
     "$bin/structsvm-papk" predict m.model rows.csv --top 3 -o top.csv
     "$bin/python" -c 'import importlib.resources as r; p = r.files("structsvm_papk") / "py.typed"; assert p.is_file(), p'
     "$bin/python" -c 'import structsvm_papk as s; assert "site-packages" in s.__file__, s.__file__'

@@ -30,7 +30,9 @@ def fit(
     solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}."),
     eta: float | None = SOLVER(None, "Step size of subgradient descent."),
     stopping: options.Stopping,
-    output: Path = WRITTEN(..., "Model file to write.", "FILE", flags="--output -o"),
+    model_file: Path = WRITTEN(
+        ..., "Write the model here.", "FILE", flags=options.MODEL_FLAGS
+    ),
     saving: options.Saving,
     where: scale.Scale,
     policy: str = options.policy("cap"),
@@ -62,7 +64,7 @@ def fit(
             ranker.to_model(), feature_names=loaded.table.feature_names,
             first_index=loaded.table.first_index,
         )  # fmt: skip
-        save_model(output, model)
+        save_model(model_file, model)
         options.say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
         gains = {"train": loaded.gain(ranker)}
@@ -75,12 +77,12 @@ def fit(
         compare.explain(run)
     content = run.as_dict() | weighting.content | {"positive": positive}
     content["missing"] = reading.missing
-    content |= {"model": str(output)}
+    content |= {"model": str(model_file)}
     title = weighting.title(k=model.k, alpha=model.alpha)
     title += ", weights >= 0" if positive else ""
     title += ", missing lowest" if reading.missing else ""
     console.answer(as_json, content, compare.print_runs, [run], f"{data.name}: {title}")
-    console.note(f"model written to {output}")
+    console.note(f"model written to {model_file}")
     if run.result.status == Status.FAILED:
         console.warn(
             f"the same command goes on from {saving.checkpoint} once the data can be reached again"

@@ -112,7 +112,7 @@ def tune(
     stopping: Stopping,
     saving: options.Saving,
     model_file: Path | None = WRITTEN(
-        None, "Write the chosen model here.", "FILE", flags="--model"
+        None, "Write the chosen model here.", "FILE", flags=options.MODEL_FLAGS
     ),
     plot: Path | None = options.PLOT,
     policy: str = options.policy("cap"),
@@ -218,7 +218,7 @@ def _command(chosen: dict[str, Any], asked: dict[str, Any]) -> str:
     chosen = chosen | {
         "data": asked["data"], "k": asked["k"], "depth": depth, "standardize": units
     }  # fmt: skip
-    return command_line("fit", fit, chosen, asked) + " --output MODEL"
+    return command_line("fit", fit, chosen, asked) + " --model MODEL"
 
 
 def _python(ranker: PAPKRankerCV, asked: dict[str, Any]) -> str:

@@ -162,7 +162,7 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
         ([*compare, "--depth", "21"], "depth=21 is above every list"),
         ([*diagnose, "--depth", "21"], "depth=21 is above every list"),
         ([*fit, "--user-weight", "rows"], "--user-weight 'rows' must be equal or positives"),
-        (["fit", data, *PROBLEM], "Missing option '--output'"),
+        (["fit", data, *PROBLEM], "Missing option '--model'"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", model], "No such file"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", tmp_path], "is a directory"),
         (["fit", data, *PROBLEM, "-o", tmp_path / "no" / "m"], "cannot write"),
@@ -275,7 +275,7 @@ def test_results_that_nobody_could_read_are_no_success(files, tmp_path):
     program = f"{sys.executable} -c 'import sys; {MAIN}'"
     model, scores = tmp_path / "m", tmp_path / "scores"
     for command in (
-        f"fit {files}/qid.txt {' '.join(PROBLEM)} -o {model}",
+        f"fit {files}/qid.txt {' '.join(PROBLEM)} --model {model}",
         f"predict {model} {files}/qid.txt",
         " ".join(BOUND),
     ):
@@ -406,8 +406,8 @@ def test_tune_chooses_what_the_estimator_chooses_and_says_how_to_repeat_it(noisy
     (line,) = re.findall("^chosen: .*$", shown.out, re.MULTILINE)
     assert "on held-out users, " in line and "the default" in line and "; certified, gap" in line
     assert "model written to" in shown.err and "user 'user_id'" in shown.err
-    call = re.search(r"^repeat: structsvm-papk (.*) --output MODEL$", shown.out, re.MULTILINE)[1]
-    assert run(*shlex.split(call), "--output", tmp_path / "again") == 0
+    call = re.search(r"^repeat: structsvm-papk (.*) --model MODEL$", shown.out, re.MULTILINE)[1]
+    assert run(*shlex.split(call), "--model", tmp_path / "again") == 0
     one, two = (load_model(tmp_path / name) for name in ("m", "again"))
     assert (one.surrogate, one.depth, one.alpha) == (two.surrogate, two.depth, two.alpha)
     np.testing.assert_allclose(one.coef, two.coef, atol=0.02 * np.abs(one.coef).max())

@@ -18,7 +18,7 @@ MAIN = "import sys; from structsvm_papk.cli import main; sys.exit(main())"
 CASES = [
     slow("demo"),
     slow("tune rows.csv --k 2 --cv 2 --alpha 0.1 --surrogate ts --depth k"),
-    slow("fit rows.csv --k 2 --output model"),
+    slow("fit rows.csv --k 2 --model model"),
     slow("predict model rows.csv --output scores.csv"),
     slow("evaluate model rows.csv"),
     slow("compare rows.csv --k 2"),
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
     X = rng.normal(size=(60, 2)).round(1)
     users = np.repeat(np.arange(6), 10)
     rows = write_csv(place / "rows.csv", X, X[:, 0] > 0, users, group="user")
-    assert run("fit", rows, "--k", "2", "--output", place / "model") == 0
+    assert run("fit", rows, "--k", "2", "--model", place / "model") == 0
     return place
 
 

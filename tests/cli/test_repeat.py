@@ -60,7 +60,7 @@ CASES = {
     "cv_tol": (["rows.csv", "--cv-tol", "0.1"], ""),
     "checkpoint": (["rows.csv", "--checkpoint", "kept"], ""),
     "checkpoint_interval": (["rows.csv", "--checkpoint-interval", "5"], ""),
-    "model_file": (["rows.csv", "--model", "one"], "--output MODEL"),
+    "model_file": (["rows.csv", "--model", "one"], "--model MODEL"),
     "plot": (["rows.csv", "--plot", "depths.svg"], ""),
     "policy": (["rows.csv", "--policy", "exclude"], ""),
     "show_all": (["rows.csv", "--all"], ""),
@@ -135,6 +135,16 @@ def test_the_printed_ranker_has_what_the_search_was_told(folder, monkeypatch, ca
     assert {name: getattr(ranker, name) for name in expected} == expected
 
 
+@pytest.mark.parametrize("flag", ["--model", "--output", "-o"])
+def test_both_commands_take_all_spellings_of_the_model_file(folder, monkeypatch, flag):
+    monkeypatch.chdir(folder)
+    usual = [word for item in USUAL.items() for word in item if item[0] != "--model"]
+    for command, given in {"fit": ["--k", "2"], "tune": usual}.items():
+        place = Path(f"{command}{flag}.model")
+        assert run(command, "rows.csv", *given, flag, place) == 0
+        assert load_model(place).k == 2
+
+
 def test_words_that_begin_with_a_dash_are_values(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     text = Path("rows.csv").read_text()
@@ -153,4 +163,4 @@ def test_every_path_under_output_is_declared_as_one():
         for option in declared(Commands.function(name)).values():
             if option.takes_path and option.info.rich_help_panel == "Output":
                 assert option.use is not Use.READS, (name, option.name)
-    assert declared(fit)["output"].use is Use.WRITES
+    assert declared(fit)["model_file"].use is Use.WRITES

@@ -47,7 +47,7 @@ def test_items_come_out_under_their_own_name_and_are_read_again(tmp_path, capsys
     path = tmp_path / "a.csv"
     frame.to_csv(path, index=False)
     model = tmp_path / "model"
-    assert run("fit", path, "--k", 3, "--alpha", 1, "--output", model) == 0
+    assert run("fit", path, "--k", 3, "--alpha", 1, "--model", model) == 0
     out = tmp_path / "top.csv"
     assert run("predict", model, path, "--top", 5, "--output", out) == 0
     written = pd.read_csv(out)
@@ -76,7 +76,7 @@ def test_a_column_that_may_be_an_id_is_named(tmp_path, capsys, suffix):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # ranks, numbers with fractions and few values are no ids
         read_ranking_data(path, ignore=["shelf"])
-    assert run("fit", path, "--k", 3, "--alpha", 1, "--output", tmp_path / "m") == 0
+    assert run("fit", path, "--k", 3, "--alpha", 1, "--model", tmp_path / "m") == 0
     assert "'shelf'; if they are ids, leave them out with --ignore" in capsys.readouterr().err
 
 
@@ -94,7 +94,7 @@ def test_text_in_a_column_says_how_to_leave_it_out(tmp_path, capsys, suffix):
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
     with pytest.raises(InputError, match=r"the title.*left out with --ignore 'the title'"):
         read_ranking_data(path)
-    assert "--ignore" in refused(capsys, "fit", path, "--k", 3, "--output", tmp_path / "m")
+    assert "--ignore" in refused(capsys, "fit", path, "--k", 3, "--model", tmp_path / "m")
     assert read_ranking_data(path, ignore=["the title"]).n_features == 2
     frame = lists().assign(label="good")
     frame.to_csv(tmp_path / "b.csv", index=False)

@@ -299,13 +299,13 @@ def test_commands(tmp_path, capsys):
              for i, (r, x) in enumerate(zip(y, X, strict=True))]  # fmt: skip
     data, model = tmp_path / "train.txt", tmp_path / "model"
     data.write_text("\n".join(lines) + "\n")
-    status, said = run_json(capsys, "fit", data, "--k", 2, "--output", model, "--positive")
+    status, said = run_json(capsys, "fit", data, "--k", 2, "--model", model, "--positive")
     assert status == 0 and said["positive"] is True
     assert (load_model(model).coef >= 0).all()
     flipped = tmp_path / "flipped.txt"
     columns = [line.split() for line in lines]
     flipped.write_text("".join(f"{r} {q} {two}\n" for r, q, _, two, _ in columns))
-    assert run("fit", flipped, "--k", 2, "--output", model, "--positive") == 0
+    assert run("fit", flipped, "--k", 2, "--model", model, "--positive") == 0
     assert "without --positive" in capsys.readouterr().err
     options = ("--k", 2, "--surrogate", "avg")
     _, said = run_json(capsys, "compare", data, *options, "--positive")

@@ -126,6 +126,7 @@ def parse_standardize(text: str) -> bool | str:
 POSITIVE = PROBLEM(
     False, "Weights >= 0 only, with a certificate of that problem.", flags="--positive"
 )
+MODEL_FLAGS = "--model --output -o"  # of a model that is written; the first is the name
 DATA = argument(..., _FILES)
 K = PROBLEM(..., "Number of items that a user is shown.", flags="--k")
 ONE_LIST = READING(False, "All rows are one ranked list.", flags="--one-list")
