@@ -30,9 +30,7 @@ def fit(
     solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}."),
     eta: float | None = SOLVER(None, "Step size of subgradient descent."),
     stopping: options.Stopping,
-    model_file: Path = WRITTEN(
-        ..., "Write the model here.", "FILE", flags=options.MODEL_FLAGS
-    ),
+    model_file: Path = WRITTEN(..., "Write the model here.", "FILE", flags=options.MODEL_FLAGS),
     saving: options.Saving,
     where: scale.Scale,
     policy: str = options.policy("cap"),
