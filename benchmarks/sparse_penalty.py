@@ -12,6 +12,7 @@ candidate; its columns are the candidate, and each pair of an item of the user's
 
 import argparse
 import json
+import time
 import warnings
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk import PAPKRanker, RankingData
-from structsvm_papk.rankers.penalty import Evidence, automatic_alpha
+from structsvm_papk.rankers.penalty import Evidence
 
 K = 5
 PER_ROW = 20
@@ -28,6 +29,7 @@ SIZES = (
     (50_000, 12_500, 250),
     (100_000, 25_000, 500),
 )  # rows, columns, users
+LIMIT = 8  # seconds of a fit
 TRUTHS = ("dense", "rare", "few", "noisy")
 STRENGTHS = 10.0 ** np.arange(-2.0, 6.5, 0.75)  # over the rule's 2 d / p with d = 1
 
@@ -80,7 +82,7 @@ def histories(train_file, test_file, n_users=600, n_candidates=100, n_history=20
     return X, np.array(labels), np.array(groups)
 
 
-def curves(X, y, groups, n_train):
+def curves(X, y, groups, n_train, full):
     """pAp@K on new users for each divisor and strength, in multiples of 2 d / p with d = 1."""
     users = np.unique(groups)
     chosen = np.isin(groups, users[:n_train])
@@ -94,29 +96,37 @@ def curves(X, y, groups, n_train):
         "positives": lists.total_positives,
         "columns": int((deviation > 0).sum()),
         "sum_of_variances": float(evidence.variances.sum()),
-        "effective_columns": float(evidence.variances.sum() ** 2 / (evidence.variances**2).sum()),
+        "effective_columns": evidence.n_columns,
     }
-    facts["rule"] = automatic_alpha(evidence) * lists.total_positives / 2
-    out = {}
-    for name, how in (("own", True), ("common", "auto")):
-        scores = []
-        for strength in STRENGTHS:
-            alpha = 2.0 * strength / lists.total_positives
-            ranker = PAPKRanker(
-                k=K, alpha=float(alpha), standardize=how, tol=1e-3, policy="cap", time_limit=6,
-            )  # fmt: skip
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                ranker.fit(X[chosen], y[chosen], groups[chosen])
-                scores.append(ranker.score(X[new], y[new], groups[new]))
-        out[name] = scores
-    return facts | out
+
+    def score(alpha, how):
+        """pAp@K on the new users, and seconds of the fit."""
+        ranker = PAPKRanker(k=K, alpha=alpha, standardize=how, tol=1e-3, time_limit=LIMIT)
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ranker.fit(X[chosen], y[chosen], groups[chosen])
+            seconds = time.perf_counter() - start
+            return ranker.score(X[new], y[new], groups[new]), seconds
+
+    defaults = {
+        "as before": score(1e-2, True),
+        "default": score("auto", "auto"),
+        "common, .01": score(1e-2, "auto"),
+    }
+    alphas = (2.0 / lists.total_positives) * STRENGTHS[:: 1 if full else 3]
+    curves = {
+        name: [score(float(alpha), how)[0] for alpha in alphas]
+        for name, how in (("own", True), ("common", "auto"))
+    }
+    return facts | {"defaults": defaults} | curves
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=Path, nargs=2)
     parser.add_argument("--sizes", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--full", action="store_true", help="three times as many strengths")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     tasks = []
@@ -129,16 +139,14 @@ def main():
             rows = one_hot(n_rows, d, n_users, truth)
             tasks += [(f"{truth}, {d} columns, {n} users", rows, n) for n in (25, n_users // 2)]
     results = {}
-    print("strengths:", end=" ")
-    print(" ".join(f"{strength:.3g}" for strength in STRENGTHS))
     for name, rows, n_train in tasks:
-        result = results[name] = curves(*rows, n_train)
-        print(
-            name,
-            {key: round(value, 2) for key, value in result.items() if key not in ("own", "common")},
+        result = results[name] = curves(*rows, n_train, options.full)
+        shown = " ".join(
+            f"{how} {value:.3f} ({seconds:.1f} s)"
+            for how, (value, seconds) in result["defaults"].items()
         )
-        for how in ("own", "common"):
-            print(f"  {how:7s}", " ".join(f"{score:.3f}" for score in result[how]), flush=True)
+        best = " ".join(f"best {how} {max(result[how]):.3f}" for how in ("own", "common"))
+        print(f"{name}: {shown} {best}", flush=True)
         if options.json:
             options.json.write_text(json.dumps(results, indent=1) + "\n")
 
