@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from structsvm_papk.rankers.solver_race import compare
 
 if TYPE_CHECKING:
-    from structsvm_papk.rankers.linear import UserScaler
     from structsvm_papk.rankers.ranker import PAPKRanker
     from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
+    from structsvm_papk.rankers.user_scaler import UserScaler
 
 __all__ = ["PAPKRanker", "PAPKRankerCV", "UserScaler", "compare"]
 
 
-_LATER = {"PAPKRanker": "ranker", "PAPKRankerCV": "ranker_cv", "UserScaler": "linear"}
+_LATER = {"PAPKRanker": "ranker", "PAPKRankerCV": "ranker_cv", "UserScaler": "user_scaler"}
 
 
 def __getattr__(name: str) -> object:

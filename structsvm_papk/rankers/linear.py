@@ -1,7 +1,4 @@
-"""What linear rankers share: rows become lists; weights score, are judged and written to files.
-
-`UserScaler` scales columns inside each list, as a step of a pipeline with another ranker.
-"""
+"""What linear rankers share: rows become lists; weights score, are judged and written to files."""
 
 import warnings
 from dataclasses import replace
@@ -9,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -27,24 +24,18 @@ from structsvm_papk.data.rows import (
     required,
 )
 from structsvm_papk.data.tables import remark_of_frame
-from structsvm_papk.data.user_scaling import check_user_scaling, completed_rows, scaled_rows
-from structsvm_papk.diagnosis.critical_depth import CriticalDepth, critical_depth
-from structsvm_papk.diagnosis.zero_test import has_test
+from structsvm_papk.data.user_scaling import completed_rows
+from structsvm_papk.diagnosis.advice import warning_of_zero
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, solver_name, weights_of_users
-from structsvm_papk.solvers.cutting_plane import CuttingPlane
+from structsvm_papk.rankers.settings import Setting, solver_name, weights_of_users
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.surrogates import Surrogate
 
 STANDARDIZED = "The columns are divided by their standard deviations within users."
 ONE_DIVISOR = (
     "All columns of the sparse X are divided by one number, the root of their mean variance within "
     "users."
 )
-_CLEARLY = 1e-4  # share by which an objective has to be below that of w = 0
-_FEW_STEPS = 25
 
 
 def validated(ranker: Any, X: Any, *y: Any, finite: bool = False, **how: Any) -> Any:
@@ -79,7 +70,7 @@ def check_seed(random_state: Any) -> None:
 
 
 class LinearRanker(BaseEstimator):
-    """Scores ``X @ coef_``, for lists of users. A subclass finds `coef_` in `_fit_lists`."""
+    """Scores ``X @ coef_``, for lists of users. A subclass finds `coef_`: `fit`, `_fit_lists`."""
 
     __metadata_request__fit: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
     # Pipeline.score always passes sample_weight=None on, which has to be a known name
@@ -114,50 +105,8 @@ class LinearRanker(BaseEstimator):
         """Number of items that a user is shown: k, where it is given."""
         raise NotImplementedError
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: Any,
-        groups: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Train on rows of any order.
-
-        Parameters
-        ----------
-        X : array-like, data frame or CSR of shape (n_rows, n_features)
-            A Dask array or data frame is fitted where its blocks are: on the current Dask client's
-            cluster, or in this process where there is none.
-        y : array-like of shape (n_rows,)
-            Relevance.
-        groups : array-like of shape (n_rows,) or 'one_list'
-            User of each row; 'one_list' (not with Dask collections) says that all rows are one
-            list. Rows of a user in several Dask blocks are brought together.
-        qid : array-like of shape (n_rows,), optional
-            Another name for `groups`; give one of them.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row's user, the same on all rows of a user, instead of `user_weight`.
-
-        Warns
-        -----
-        DegenerateOptimumWarning
-            To within `tol` the minimiser is w = 0, which ranks nothing.
-        UserWarning
-            A frame X has columns that look like ids, by their names or values.
-        ConvergenceWarning
-            The gap is still above `tol`.
-
-        Raises
-        ------
-        InputError
-            Data or settings that cannot be used, or no groups.
-        """
-        groups = self._groups(groups, qid)
-        if hasattr(X, "__dask_graph__"):
-            if sample_weight is not None:
-                raise InputError("sample_weight is not available for Dask; use user_weight")
-            return self._fit_dask(X, y, groups)
+    def _lists_of(self, X: Any, y: Any, groups: Any, sample_weight: ArrayLike | None) -> Any:
+        """Checked rows of users as lists, in memory."""
         given = X
         X, y = validated(self, X, y)
         y = validation.check_grades(y, len(y), name="labels y")
@@ -168,10 +117,10 @@ class LinearRanker(BaseEstimator):
         )
         remark = remark_of_frame(given, groups)
         if remark is not None:
-            warnings.warn(remark, UserWarning, stacklevel=2)
+            warnings.warn(remark, UserWarning, stacklevel=3)
         if sample_weight is not None:
             data = data.weighted(weights_of_users(data, sample_weight))
-        return self._fit_lists(data)
+        return data
 
     def fit_lists(self, lists: RankingData) -> Self:
         """Train on lists that are laid out already; their weights of users count, if they have any.
@@ -189,9 +138,6 @@ class LinearRanker(BaseEstimator):
         return self._fit_lists(lists)
 
     def _fit_lists(self, lists: RankingData) -> Any:
-        raise NotImplementedError
-
-    def _fit_dask(self, X: Any, y: Any, groups: Any) -> Any:
         raise NotImplementedError
 
     def _finish(
@@ -382,136 +328,4 @@ class LinearRanker(BaseEstimator):
         # no classifier, but y takes two values
         tags.classifier_tags = ClassifierTags(multi_class=False)
         tags._skip_test = not self.one_list  # the checks have no groups to give
-        return tags
-
-
-def warning_of_zero(
-    surrogate: Surrogate,
-    alpha: float,
-    risk: EmpiricalRisk | None = None,
-    everyone: RankingData | None = None,
-    max_seconds: float = 1.0,
-    positive: bool = False,
-) -> DegenerateOptimumWarning:
-    """The warning that a surrogate's optimum is zero, and the settings that leave zero.
-
-    `risk` is what was minimised, `everyone` the lists that it was made of, those that it leaves out
-    included; without them nothing is tried, and the settings are the usual ones. `max_seconds` are
-    for the search of the critical depth, which may cost more than the fit; there is none where the
-    optimum is among `positive` weights, since the test at zero knows of no signs.
-    """
-    text = (
-        f"w = 0 is the optimum of {surrogate.label} at depth {surrogate.depth or surrogate.k}"
-        f"{' among weights >= 0' if positive else ''}, to within the tolerance, and ranks nothing"
-    )
-    settings = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
-    if risk is not None and everyone is not None:
-        try:
-            answer, settings = _what_leaves_zero(risk, everyone, alpha, max_seconds, positive)
-            text += answer
-        except (Exception, KeyboardInterrupt) as error:  # the fit is done: that is worth more
-            text += f" (the search for other settings ended in {type(error).__name__}: {error})"
-    if not settings and surrogate.name != "clipped_ramp":
-        settings = {"surrogate": "clipped_ramp"}
-    elif surrogate.is_custom:
-        settings = {"surrogate": replace(surrogate, depth=None)} | settings
-    return DegenerateOptimumWarning(f"{text}.", settings)
-
-
-def _what_leaves_zero(
-    risk: EmpiricalRisk, everyone: RankingData, alpha: float, max_seconds: float, positive: bool
-) -> tuple[str, dict[str, Any]]:
-    """What the critical depth is, for the text, and settings whose optimum is not zero."""
-    surrogate = risk.surrogate
-    if positive:
-        deeper = [(AUTO_DEPTH, {"depth": "auto"})] if surrogate.depth != AUTO_DEPTH else []
-        signed: list[Any] = [(surrogate.depth, {"positive": False})]
-        return "", _first_not_zero(risk, everyone, alpha, [*deeper, *signed], positive)
-    if not has_test(surrogate):  # no critical depth is known
-        return "", {}
-    answer = critical_depth(risk, max_seconds=max_seconds)
-    return f": {str(answer).partition(': ')[2]}", _deeper(risk, everyone, alpha, answer)
-
-
-def _deeper(
-    risk: EmpiricalRisk, everyone: RankingData, alpha: float, answer: CriticalDepth
-) -> dict[str, Any]:
-    """Settings with a larger depth whose optimum is not zero; none where there are none."""
-    least = answer.informative_from
-    if not risk.convex or (least is None and not answer.out_of_time):
-        return {}
-    tried: list[tuple[Any, dict[str, Any]]] = [(AUTO_DEPTH, {"depth": "auto"})]
-    if least is not None:
-        tried += [(depth, {"depth": depth, "policy": "cap"}) for depth in (least, answer.deepest)]
-    return _first_not_zero(risk, everyone, alpha, tried)
-
-
-def _first_not_zero(
-    risk: EmpiricalRisk, everyone: RankingData, alpha: float, tried: Any, positive: bool = False
-) -> dict[str, Any]:
-    """The first of some settings, each with its depth, whose optimum is not zero; else none."""
-    if not risk.convex:
-        return {}
-    lists = everyone.scaled_by(risk.column_scale)
-    for depth, settings in tried:
-        deeper = EmpiricalRisk(replace(risk.surrogate, depth=depth), lists, "cap")
-        signs = settings.get("positive", positive)
-        solver = CuttingPlane(alpha, tol=_CLEARLY, max_iter=_FEW_STEPS, positive=signs)
-        if solver.solve(deeper).objective < 1.0 - _CLEARLY:
-            return settings
-    return {}
-
-
-class UserScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale every column inside each user's list, as `PAPKRanker(user_scaling=..)` does.
-
-    For a pipeline with another ranker: with ``sklearn.set_config(enable_metadata_routing=True)``
-    the pipeline's `fit` and `predict` hand `groups` on. Nothing is learned from the data.
-
-    Parameters
-    ----------
-    user_scaling : {'standardize', 'rank', 'minmax', None}
-        ``(x - mean_u) / deviation_u``; or ``(rank_u - (n_u + 1) / 2) / n_u``, tied values with
-        their mean rank; or ``(x - min_u) / (max_u - min_u)``, what search engines apply; or None:
-        as they are. A column that is constant in a list becomes 0 there.
-
-    Examples
-    --------
-    >>> UserScaler("rank").fit_transform([[10.0], [30.0], [20.0], [0.1]], groups=[1, 1, 1, 2])
-    array([[-0.33333333],
-           [ 0.33333333],
-           [ 0.        ],
-           [ 0.        ]])
-    """
-
-    __metadata_request__transform: ClassVar = {"groups": True}
-
-    def __init__(self, user_scaling: str | None = "standardize") -> None:
-        self.user_scaling = user_scaling
-
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Check the setting and count the columns."""
-        check_user_scaling(self.user_scaling)
-        validated(self, X)
-        return self
-
-    def transform(self, X: ArrayLike, groups: ArrayLike | None = None) -> Array:
-        """The scaled columns; `groups` holds the user of each row, or is 'one_list'.
-
-        Raises
-        ------
-        InputError
-            No groups, values that are not finite numbers, or X is sparse.
-        """
-        check_is_fitted(self)
-        X = check_matrix(validated(self, X, reset=False), getattr(self, "feature_names_in_", None))
-        return scaled_rows(X, groups, check_user_scaling(self.user_scaling))
-
-    def fit_transform(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Array:
-        """`fit`, then `transform`."""
-        return self.fit(X).transform(X, groups)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags._skip_test = True  # the checks have no groups to give
         return tags

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from structsvm_papk._types import Array, Callback
@@ -207,6 +208,52 @@ class PAPKRanker(LinearRanker):
     user_scaling: str | None = None
     positive: bool = False
     missing: str | None = None
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any,
+        groups: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Train on rows of any order.
+
+        Parameters
+        ----------
+        X : array-like, data frame or CSR of shape (n_rows, n_features)
+            A Dask array or data frame is fitted where its blocks are: on the current Dask client's
+            cluster, or in this process where there is none.
+        y : array-like of shape (n_rows,)
+            Relevance.
+        groups : array-like of shape (n_rows,) or 'one_list'
+            User of each row; 'one_list' (not with Dask collections) says that all rows are one
+            list. Rows of a user in several Dask blocks are brought together.
+        qid : array-like of shape (n_rows,), optional
+            Another name for `groups`; give one of them.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row's user, the same on all rows of a user, instead of `user_weight`.
+
+        Warns
+        -----
+        DegenerateOptimumWarning
+            To within `tol` the minimiser is w = 0, which ranks nothing.
+        UserWarning
+            A frame X has columns that look like ids, by their names or values.
+        ConvergenceWarning
+            The gap is still above `tol`.
+
+        Raises
+        ------
+        InputError
+            Data or settings that cannot be used, or no groups.
+        """
+        groups = self._groups(groups, qid)
+        if hasattr(X, "__dask_graph__"):
+            if sample_weight is not None:
+                raise InputError("sample_weight is not available for Dask; use user_weight")
+            return self._fit_dask(X, y, groups)
+        return self._fit_lists(self._lists_of(X, y, groups, sample_weight))
 
     def _fit_lists(self, lists: RankingData) -> Any:
         check_number("n_threads", self.n_threads, least=1)

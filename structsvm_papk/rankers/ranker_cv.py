@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -188,13 +188,30 @@ class PAPKRankerCV(LinearRanker):
         """Number of items that a user is shown: k, where it is given."""
         return k_of(self.k, as_names("surrogates", self.surrogates))
 
-    def _fit_dask(self, X: Any, y: Any, groups: Any) -> Any:
-        raise InputError(
-            "PAPKRankerCV needs the data in memory; choose on a sample of the users and fit "
-            "PAPKRanker with best_params_ on the Dask collection"
-        )
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any,
+        groups: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Choose on held-out users, then train on all rows; parameters as of `PAPKRanker.fit`.
 
-    def _fit_lists(self, data: RankingData) -> PAPKRankerCV:
+        Raises
+        ------
+        InputError
+            As for `PAPKRanker.fit`; a Dask collection.
+        """
+        groups = self._groups(groups, qid)
+        if hasattr(X, "__dask_graph__"):
+            raise InputError(
+                "PAPKRankerCV needs the data in memory; choose on a sample of the users and fit "
+                "PAPKRanker with best_params_ on the Dask collection"
+            )
+        return self._fit_lists(self._lists_of(X, y, groups, sample_weight))
+
+    def _fit_lists(self, data: RankingData) -> Self:
         """Choose, train the chosen setting on all users, report."""
         started = time.perf_counter()
         self._check_settings()

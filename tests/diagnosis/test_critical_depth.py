@@ -14,9 +14,8 @@ from structsvm_papk import (
     Status,
     make_surrogate,
 )
-from structsvm_papk.diagnosis import critical_depth
+from structsvm_papk.diagnosis import advice, critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning
-from structsvm_papk.rankers import linear
 
 
 def lists(seed, n_users=6, n_neg=14):
@@ -139,7 +138,7 @@ def test_the_search_for_other_settings_never_costs_the_fit(error, positive, monk
         raise error
 
     X, y = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[:, None], np.array([1, 1, 0, 0, 0, 0])
-    monkeypatch.setattr(linear, "_first_not_zero" if positive else "critical_depth", broken)
+    monkeypatch.setattr(advice, "_first_not_zero" if positive else "critical_depth", broken)
     ranker = PAPKRanker(k=1, surrogate="max", depth=None, positive=positive)
     told = (
         rf"ranks nothing \(the search .* ended in {type(error).__name__}: .*\)[^\n]*\nTry .*depth"
